@@ -1,0 +1,220 @@
+"""Every error tarviz raises, and the faults and warnings it reports.
+
+::
+
+    TarvizError
+    ├── UsageError (ValueError)          a call that cannot work: template, option, missing field
+    │   ├── ChainError                   chain text or an op that does not fit the one before it
+    │   └── SchemaError                  what a field holds is not what is asked of it
+    ├── DataError (ValueError)           the bytes of a shard or TFRecord are damaged or hostile
+    │   └── LimitError                   … or larger than the limit that was set
+    ├── NotFoundError (FileNotFoundError)
+    ├── StoreError (OSError)             network, permission, disk
+    │   └── ChangedError                 the object was replaced while it was read
+    └── MissingPackageError (ImportError)
+
+Codes (`E_…` for errors, `W_…` for warnings) are stable: scripts may rely on them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F, *range(0x80, 0xA0))}
+_CONTROL |= {9: "\\t", 10: "\\n", 13: "\\r"}
+_CONTROL |= {code: f"\\u{code:04x}" for code in (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)}
+
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+_SECRET = re.compile(
+    r"(?i)((?:^|[?&;\s])(?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|sig|signature"
+    r"|token|access_token|api_key|apikey|key-pair-id|awsaccesskeyid|password|secret)=)[^&\s#\"']+?(?=[:,;.]?(?:[&\s#\"']|$))"
+)
+_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}")
+
+
+def safe(text: str) -> str:
+    """Text from a record or a URL made fit for a terminal line: control and bidi characters escaped.
+
+    >>> safe("a\\x1b[31mb")
+    'a\\\\x1b[31mb'
+    """
+    return text.translate(_CONTROL).encode("utf-8", "backslashreplace").decode()
+
+
+def redact(text: str) -> str:
+    """Text without secrets: user info, signatures and tokens in URLs and headers.
+
+    >>> redact("https://me:pw@host/a.tar?X-Amz-Signature=abc&v=1")
+    'https://***@host/a.tar?X-Amz-Signature=***&v=1'
+    """
+    return _BEARER.sub(r"\1 ***", _SECRET.sub(r"\1***", _USERINFO.sub("***@", text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing found wrong, as data: what (`code`, `message`) and where."""
+
+    code: str
+    message: str
+    shard: str | None = None
+    key: str | None = None
+    member: str | None = None
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        place = f" {redact(safe(self.shard))}" if self.shard else ""
+        where = "".join(
+            f", {word} {safe(str(value))!r}" if word != "byte" else f" at byte {value}"
+            for word, value in (("record", self.key), ("member", self.member), ("byte", self.offset))
+            if value is not None
+        )
+        return f"{self.code}{place}{where}: {redact(safe(self.message))}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; the shard's URL redacted."""
+        return {name: redact(value) if name == "shard" and value else value for name, value in asdict(self).items() if value is not None}
+
+
+class TarvizError(Exception):
+    """Anything tarviz refuses or finds broken: what, where, why, and what to do next.
+
+    `shard`, `key`, `member`, `offset` (byte in the uncompressed file) name the place; `records_before` how many
+    records lie whole before it; `details` further figures by name (`need`, `have`, `resync_at`, …); `hint`
+    the next step. `str()` is one line with secrets and control characters taken out.
+    """
+
+    code = "E_USAGE"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        shard: str | None = None,
+        key: str | None = None,
+        member: str | None = None,
+        offset: int | None = None,
+        compressed_offset: int | None = None,
+        records_before: int | None = None,
+        hint: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+        self.shard = shard
+        self.key = key
+        self.member = member
+        self.offset = offset
+        self.compressed_offset = compressed_offset
+        self.records_before = records_before
+        self.hint = hint
+        self.details = dict(details or {})
+
+    _PLACES = ("shard", "key", "member", "offset", "compressed_offset", "records_before", "hint")
+
+    def at(self, **place: Any) -> TarvizError:
+        """The same error with places filled in that were not known where it was raised."""
+        for name, value in place.items():
+            if name not in self._PLACES:
+                raise TypeError(f"no place named {name}")
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+        return self
+
+    @property
+    def fault(self) -> Fault:
+        return Fault(self.code, self.message, self.shard, self.key, self.member, self.offset)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: code, message and every place that is known; the shard's URL redacted."""
+        places = {name: getattr(self, name) for name in self._PLACES if getattr(self, name) is not None}
+        if self.shard:
+            places["shard"] = redact(self.shard)
+        return {"code": self.code, "message": redact(self.message), **places, **self.details}
+
+    def __str__(self) -> str:
+        place = f"{self.code} {self.shard}" if self.shard else self.code
+        where = ", ".join(
+            f'{word} "{value}"' if word != "byte" else f"byte {value}"
+            for word, value in (("record", self.key), ("member", self.member), ("byte", self.offset))
+            if value is not None
+        )
+        text = f"{place}: {where}: {self.message}" if where else f"{place}: {self.message}"
+        if self.records_before is not None:
+            text += f" {self.records_before} record{'' if self.records_before == 1 else 's'} read before."
+        if self.hint:
+            text += f" Hint: {self.hint}"
+        return redact(safe(text))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.code, {name: getattr(self, name) for name in self._PLACES}, self.details)
+
+
+def _rebuild(kind: type[TarvizError], message: str, code: str, places: dict[str, Any], details: dict[str, Any]) -> TarvizError:
+    return kind(message, code=code, details=details, **places)
+
+
+class UsageError(TarvizError, ValueError):
+    """A call that cannot work as it stands."""
+
+
+class ChainError(UsageError):
+    """A chain that cannot be read, or an op that does not fit where it stands."""
+
+    code = "E_CHAIN"
+
+
+class SchemaError(UsageError):
+    """A field that holds something else than what is asked of it."""
+
+    code = "E_SCHEMA"
+
+
+class DataError(TarvizError, ValueError):
+    """Bytes that are damaged, incomplete or hostile."""
+
+    code = "E_CORRUPT"
+
+
+class LimitError(DataError):
+    """Bytes that are larger than a limit allows."""
+
+    code = "E_LIMIT"
+
+
+class NotFoundError(TarvizError, FileNotFoundError):
+    """Nothing is at that URL."""
+
+    code = "E_NOT_FOUND"
+
+
+class StoreError(TarvizError, OSError):
+    """A store failed: network, permission, disk."""
+
+    code = "E_NETWORK"
+
+
+class ChangedError(StoreError):
+    """The object was replaced, grew or shrank while it was read."""
+
+    code = "E_CHANGED"
+
+
+class MissingPackageError(TarvizError, ImportError):
+    """An optional package is needed and not installed."""
+
+    code = "E_MISSING_PACKAGE"
+
+    @classmethod
+    def of(cls, package: str, what: str, extra: str) -> MissingPackageError:
+        """The error for `what` needing `package`, which the extra named brings."""
+        return cls(f"{what} needs the package {package}, which is not installed.", hint=f"pip install 'tarviz[{extra}]'")
+
+
+class TarvizWarning(UserWarning):
+    """Something found that did not stop the work; its text begins with a `W_…` code."""
