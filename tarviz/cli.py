@@ -1,0 +1,130 @@
+"""The shell door: finds the verb, runs it, turns errors into one line and exit codes."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tarviz import _plugins
+from tarviz.commands._shell import Door
+from tarviz.errors import TarvizError, redact, safe
+
+GROUPS = {
+    "Look": ("ls", "show", "browse", "verify", "index"),
+    "Feed models": ("compare", "bench", "convert"),
+    "Reshape": ("cat", "split", "sort", "first", "pcat", "create", "tsv", "proc"),
+    "Begin and share": ("demo", "deck", "config"),
+}
+INTERRUPTED, BROKEN_PIPE = 130, 141  # as a shell counts SIGINT and SIGPIPE
+
+_DOCSTRING = re.compile(r'\A(?:\s*#[^\n]*\n)*\s*r?"""(.*?)(?:\n\s*\n|""")', re.DOTALL)
+
+
+def summary(name: str) -> str:
+    """The first sentence of a verb's module, read without importing it."""
+    folder = Path(__file__).parent / "commands"
+    try:
+        match = _DOCSTRING.match((folder / f"{name}.py").read_text("utf-8"))
+    except OSError:
+        return "from another package"
+    return " ".join(match[1].split()).rstrip(".") if match else ""
+
+
+class Verbs(click.Group):
+    """One verb per file of `tarviz/commands`; a file is imported when its verb is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_plugins.names("commands"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _plugins.names("commands"):
+            return None
+        command: click.Command = _plugins.load("commands", cmd_name).command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        verbs = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in verbs:
+            close = difflib.get_close_matches(args[0], verbs, 3, cutoff=0.5)
+            meant = f"Did you mean {' or '.join(close)}?" if close else "tarviz --help lists what there is."
+            raise click.UsageError(f"There is no verb {safe(args[0])!r}. {meant}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        verbs = set(self.list_commands(ctx))
+        others = tuple(sorted(verbs.difference(*GROUPS.values())))
+        for title, members in {**GROUPS, "Others": others}.items():
+            if rows := [(name, summary(name)) for name in members if name in verbs]:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def _version() -> str:
+    try:
+        return version("tarviz")
+    except PackageNotFoundError:
+        from tarviz import __version__
+
+        return __version__
+
+
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        click.echo(f"tarviz {_version()}")
+        ctx.exit()
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="tarviz VERB --help says more about a verb. A shard is a path, a folder, a template like 'train-{0000..0003}.tar', a URL, or -.",
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version and leave.")
+def group() -> None:
+    """See, stream, reshape and convert tar shards of machine-learning data."""
+
+
+def invoke(argv: Sequence[str]) -> Any:
+    """The result of one command line, nothing written: the door of magics and notebooks. Errors are raised.
+
+    `--help` writes its text and returns None; a wrong option raises `click.UsageError`.
+    """
+    result = group.main(list(argv), prog_name="tarviz", standalone_mode=False, obj=Door(capture=True))
+    return None if isinstance(result, int) else result
+
+
+def _complain(message: str) -> None:
+    print(f"tarviz: {message}", file=sys.stderr)  # noqa: T201 - the one place where the shell door speaks
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code: 0 clean, 1 with warnings or skips, 2 failed, 130 interrupted."""
+    try:
+        result = group.main(None if argv is None else list(argv), prog_name="tarviz", standalone_mode=False, obj=Door())
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.UsageError as error:
+        verb = error.ctx.command_path if error.ctx else "tarviz"
+        _complain(f"{error.format_message()} Try: {verb} --help")
+    except click.ClickException as error:
+        _complain(error.format_message())
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads any more. Point stdout elsewhere, or the interpreter complains while it shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return BROKEN_PIPE
+    except TarvizError as error:
+        _complain(str(error))
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _complain(redact(safe(f"{place}{error.strerror or error}")))
+    return 2

@@ -1,0 +1,51 @@
+"""Show the options in force and where each comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tarviz import config as _config
+from tarviz.commands import _shell
+
+
+@dataclass(frozen=True)
+class Configuration(_shell.Result):
+    """Every option: value, source, meaning; and the files that were looked at."""
+
+    values: dict[str, tuple[Any, str]]
+    files: tuple[Path, ...]
+
+    def __str__(self) -> str:
+        rows = [(name, value, source, _config.MEANINGS[name]) for name, (value, source) in self.values.items()]
+        looked = "\n".join(f"  {path}{'' if path.exists() else '  (not there)'}" for path in self.files)
+        values = _shell.table(rows, header=("option", "value", "from", "what it is"))
+        return f"{values}\n\nFiles, strongest first; TARVIZ_… wins over them:\n{looked}"
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = {name: str(value) if isinstance(value, Path) else value for name, (value, _) in self.values.items()}
+        return {
+            "options": {name: {"value": plain[name], "from": source} for name, (_, source) in self.values.items()},
+            "files": [str(path) for path in self.files],
+        }
+
+
+def config() -> Configuration:
+    """The options in force, each with its source.
+
+    >>> config().values["max_ratio"]
+    (1000, 'default')
+    """
+    return Configuration(_config.sources(), _config.files())
+
+
+@_shell.verb("config", example="TARVIZ_BLOCK_SIZE=1MiB tarviz config")
+@_shell.json_option
+def command(as_json: bool) -> Any:
+    """Show the options in force and where each comes from.
+
+    An argument wins over the environment (TARVIZ_BLOCK_SIZE=1MiB), that over ./tarviz.toml, that over
+    ~/.config/tarviz/config.toml, that over the default. TARVIZ_CONFIG names one file to read instead.
+    """
+    return _shell.emit(config(), as_json)
