@@ -56,13 +56,9 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(ipython: Any) -> None:
     """`%load_ext tarviz`: the magics `%tarviz`, `%tv` and `%%tv`."""
-    from tarviz.notebook import magics
-
-    magics.load(ipython)
+    importlib.import_module("tarviz.notebook.magics").load_ipython_extension(ipython)
 
 
 def unload_ipython_extension(ipython: Any) -> None:
     """`%unload_ext tarviz` takes all of it out again."""
-    from tarviz.notebook import magics
-
-    magics.unload(ipython)
+    importlib.import_module("tarviz.notebook.magics").unload_ipython_extension(ipython)

@@ -7,13 +7,13 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import shell_complete
 
-from tarviz import _plugins
+from tarviz import __version__, _plugins
 from tarviz.commands._shell import Door
 from tarviz.errors import TarvizError, redact, safe
 
@@ -67,18 +67,9 @@ class Verbs(click.Group):
                     formatter.write_dl(rows)
 
 
-def _version() -> str:
-    try:
-        return version("tarviz")
-    except PackageNotFoundError:
-        from tarviz import __version__
-
-        return __version__
-
-
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:
-        click.echo(f"tarviz {_version()}")
+        click.echo(f"tarviz {__version__}")
         ctx.exit()
 
 
@@ -92,13 +83,21 @@ def group() -> None:
     """See, stream, reshape and convert tar shards of machine-learning data."""
 
 
+def _run(argv: Sequence[str], door: Door) -> Any:
+    # Not group.main(): that answers a closed pipe with exit code 1 before we see it.
+    with group.make_context("tarviz", list(argv), obj=door) as context:
+        return group.invoke(context)
+
+
 def invoke(argv: Sequence[str]) -> Any:
     """The result of one command line, nothing written: the door of magics and notebooks. Errors are raised.
 
     `--help` writes its text and returns None; a wrong option raises `click.UsageError`.
     """
-    result = group.main(list(argv), prog_name="tarviz", standalone_mode=False, obj=Door(capture=True))
-    return None if isinstance(result, int) else result
+    try:
+        return _run(argv, Door(capture=True))
+    except click.exceptions.Exit:
+        return None
 
 
 def _complain(message: str) -> None:
@@ -107,10 +106,14 @@ def _complain(message: str) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code: 0 clean, 1 with warnings or skips, 2 failed, 130 interrupted."""
+    if instruction := os.environ.get("_TARVIZ_COMPLETE"):
+        return shell_complete(group, {}, "tarviz", "_TARVIZ_COMPLETE", instruction)
     try:
-        result = group.main(None if argv is None else list(argv), prog_name="tarviz", standalone_mode=False, obj=Door())
+        _run((sys.argv[1:] if argv is None else argv) or ["--help"], Door())
         sys.stdout.flush()
-        return result if isinstance(result, int) else 0
+        return 0
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
     except click.UsageError as error:
         verb = error.ctx.command_path if error.ctx else "tarviz"
         _complain(f"{error.format_message()} Try: {verb} --help")

@@ -1,0 +1,128 @@
+"""Makes the sample shards that demo, notebooks and tests use, from pictures that come inside scikit-learn: nothing is downloaded.
+
+Both functions write the same bytes at every call (with the same versions of Pillow and its libraries).
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from tarviz.errors import MissingPackageError, UsageError
+
+TEST_DIGITS = 297
+MTIME = 1_767_225_600  # 2026-01-01, so that the bytes are the same at every call
+PHOTOS = ("china", "flower")
+CAPTIONS = ("A pagoda in China under a blue sky", "A pink flower before green leaves")
+
+Sample = tuple[str, dict[str, bytes]]
+
+
+def _bundled(name: str) -> bytes:
+    """A data file inside scikit-learn, read without importing it (that takes seconds)."""
+    spec = importlib.util.find_spec("sklearn")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        path = Path(folder) / "datasets" / name
+        if path.is_file():
+            return path.read_bytes()
+    raise MissingPackageError.of("scikit-learn", "Making sample shards", "demo")
+
+
+def _digits(size: int, train: bool) -> Iterator[Sample]:
+    from PIL import Image
+
+    rows = np.loadtxt(io.BytesIO(gzip.decompress(_bundled("data/digits.csv.gz"))), delimiter=",", dtype=np.uint8)
+    order = np.random.default_rng(0).permutation(len(rows))
+    part = order[:-TEST_DIGITS] if train else order[-TEST_DIGITS:]
+    split = "train" if train else "test"
+    for count, row in enumerate(part):
+        grey = np.minimum(rows[row, :64].astype(np.uint16) * 16, 255).astype(np.uint8).reshape(8, 8)  # 0…16 in the source
+        picture = Image.fromarray(grey).resize((size, size), Image.Resampling.BICUBIC)
+        out = io.BytesIO()
+        picture.save(out, "PNG")
+        yield f"{split}/n{count:08d}", {"png": out.getvalue(), "cls": b"%d" % rows[row, 64]}
+
+
+def digits(folder: str | os.PathLike[str], *, shards: int = 4, size: int = 28) -> list[str]:
+    """Writes the 1 797 handwritten digits as `train-0000.tar` … (1 500 records) and `test-0000.tar` (297); returns the paths.
+
+    A record has `png` (grey, `size` × `size` pixels) and `cls` (`0` … `9`); keys are `train/n00000017`, counted through the shards.
+    """
+    written = _write(Path(folder), "train", shards, list(_digits(size, train=True)))
+    return written + _write(Path(folder), "test", 1, list(_digits(size, train=False)))
+
+
+def _photos(count: int, seed: int) -> Iterator[Sample]:
+    from PIL import Image
+
+    sources = [Image.open(io.BytesIO(_bundled(f"images/{name}.jpg"))).convert("RGB") for name in PHOTOS]
+    random = np.random.default_rng(seed)
+    for number in range(count):
+        cls = int(random.integers(len(sources)))
+        source = sources[cls]
+        share, left, top = random.uniform(0.35, 0.95), random.random(), random.random()
+        width, height = round(source.width * share), round(source.height * share * random.uniform(0.8, 1.0))
+        x, y = round((source.width - width) * left), round((source.height - height) * top)
+        flip = bool(random.integers(2))
+        shape = (500, 375) if random.integers(4) else (375, 500)
+        picture = source.crop((x, y, x + width, y + height)).resize(shape, Image.Resampling.BICUBIC)
+        picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if flip else picture
+        out = io.BytesIO()
+        picture.save(out, "JPEG", quality=int(random.integers(80, 95)))
+        facts = {"source": f"{PHOTOS[cls]}.jpg", "crop": [x, y, width, height], "flipped": flip, "width": shape[0], "height": shape[1]}
+        yield (
+            f"photo/n{number:08d}",
+            {"jpg": out.getvalue(), "cls": b"%d" % cls, "json": json.dumps(facts).encode(), "txt": CAPTIONS[cls].encode()},
+        )
+
+
+def photos(folder: str | os.PathLike[str], *, shards: int = 4, count: int = 400, seed: int = 0) -> list[str]:
+    """Writes `count` crops of two photographs as `photos-0000.tar` …; returns the paths.
+
+    A record has `jpg` (colour, 500 × 375 or 375 × 500 pixels), `cls` (0 a pagoda, 1 a flower), `json` (where the crop comes from) and
+    `txt` (a caption); keys are `photo/n00000017`.
+    """
+    return _write(Path(folder), "photos", shards, list(_photos(count, seed)))
+
+
+def _write(folder: Path, name: str, shards: int, samples: list[Sample]) -> list[str]:
+    if not 0 < shards <= max(len(samples), 1):
+        raise UsageError(f"{len(samples)} records do not fill {shards} shards.", hint=f"Give shards=1 to {len(samples)}.")
+    bounds = np.linspace(0, len(samples), shards + 1).astype(int).tolist()
+    paths = [folder / f"{name}-{shard:04d}.tar" for shard in range(shards)]
+    for path, first, stop in zip(paths, bounds, bounds[1:], strict=False):
+        write_shard(path, samples[first:stop])
+    return [str(path) for path in paths]
+
+
+def write_shard(path: str | os.PathLike[str], samples: Iterable[Sample]) -> None:
+    """One tar of (key, {extension: payload}) pairs; the file has its name only when it is complete."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    try:
+        with part.open("wb") as file:
+            for key, fields in samples:
+                for ext, payload in fields.items():
+                    file.write(_header(f"{key}.{ext}", len(payload)) + payload + bytes(-len(payload) % 512))
+            file.write(bytes(1024))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _header(name: str, size: int) -> bytes:
+    head = bytearray(512)
+    head[: len(name)] = name.encode()
+    head[100:156] = b"0000644\0" + b"0000000\0" * 2 + b"%011o\0" % size + b"%011o\0" % MTIME + b" " * 8
+    head[156:157] = b"0"
+    head[257:265] = b"ustar\00000"
+    head[148:156] = b"%06o\0 " % sum(head)
+    return bytes(head)

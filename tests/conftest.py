@@ -1,0 +1,55 @@
+"""What every test finds: an environment of its own, sample shards, the corpus of damaged files."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Before anything imports TensorFlow: no start-up talk, no accelerator.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the user's options or writes into the user's cache."""
+    for name in [name for name in os.environ if name.startswith("TARVIZ_")]:
+        monkeypatch.delenv(name)
+    home = tmp_path_factory.getbasetemp()
+    monkeypatch.setenv("TARVIZ_CONFIG", str(home / "no-config.toml"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+
+
+def corpus(folder: str) -> list[dict[str, Any]]:
+    """The entries of `tests/data/corpora/MANIFEST.json` whose file lies in `folder` (`generated`, `tfrecord`) and is here."""
+    entries = json.loads((DATA / "corpora" / "MANIFEST.json").read_text("utf-8"))["files"]
+    return [each | {"path": str(DATA / "corpora" / each["file"])} for each in entries if each["file"].startswith(f"{folder}/")]
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sample digits: `train-0000.tar` … `train-0003.tar`, `test-0000.tar`."""
+    pytest.importorskip("sklearn", reason="scikit-learn brings the pictures: pip install 'tarviz[demo]'")
+    from tarviz import samples
+
+    folder = tmp_path_factory.mktemp("digits")
+    samples.digits(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with 24 sample photos in `photos-0000.tar` and `photos-0001.tar`."""
+    pytest.importorskip("sklearn", reason="scikit-learn brings the pictures: pip install 'tarviz[demo]'")
+    from tarviz import samples
+
+    folder = tmp_path_factory.mktemp("photos")
+    samples.photos(folder, count=24, shards=2)
+    return folder
