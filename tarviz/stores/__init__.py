@@ -1,0 +1,214 @@
+"""Stores: where bytes are. One file per URL scheme, named like the scheme.
+
+A file here provides `store() -> Store`: an object with the six operations of `_base.Store`. It is made once
+in a process and shared by threads, so it holds settings and connections, never the state of one read. It
+must pickle (workers get it), work in a forked child, and keep four promises that `tarviz.testing.StoreTests`
+checks in about 25 lines of subclass:
+
+- a stream gives every byte once and in order, or an error: never fewer bytes without one;
+- a version is never mixed with another: `etag` names the version, `ChangedError` says that it is gone;
+- a sink shows nothing under the final name before `commit`, and large objects never wait in memory;
+- errors are those of `tarviz.errors`, with the URL as `shard`; a missing object is `NotFoundError`.
+
+A store whose listing decides what a template means (an object store) sets `selects`.
+Other packages add a scheme through an entry point in the group `tarviz.stores`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import os
+import re
+from collections.abc import Iterable
+from functools import cache
+from os import PathLike
+from pathlib import Path
+from typing import TypeAlias, cast
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+from tarviz import _plugins
+from tarviz.errors import NotFoundError, UsageError, redact
+from tarviz.stores._base import Sink, Stat, Store, Stream, fill
+from tarviz.stores._paths import SHARD_SUFFIXES, is_shard, local_path, nearest
+from tarviz.stores._template import braces, natural
+from tarviz.types import URL
+
+__all__ = ["SHARD_SUFFIXES", "Sink", "Stat", "Store", "Stream", "URLs", "expand", "fill", "is_local", "join", "local_path", "of"]
+
+URLs: TypeAlias = str | PathLike[str] | Iterable[str | PathLike[str]]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_ALIASES = {"https": "http"}
+
+
+def of(url: str | PathLike[str]) -> Store:
+    """The store that a URL belongs to: paths are files, `-` is stdin and stdout, the rest goes by scheme.
+
+    `UsageError` lists the schemes when there is no such store.
+    """
+    return _store(_scheme(os.fspath(url)))
+
+
+def _scheme(url: str) -> str:
+    if url == "-":
+        return "stdio"
+    match = _SCHEME.match(url)
+    if match:
+        return match[1].lower()
+    if url.startswith("pipe:") and not os.path.lexists(url):
+        raise UsageError("a pipe: URL would run a shell command, which stores never do.", hint="Pipe it into tarviz and read '-'.")
+    return "file"
+
+
+@cache
+def _store(scheme: str) -> Store:
+    name = _ALIASES.get(scheme, scheme)
+    known = _plugins.names("stores")
+    if name not in known:
+        schemes = sorted({*known, *(alias for alias in _ALIASES if _ALIASES[alias] in known)} - {"stdio"})
+        close = difflib.get_close_matches(scheme, schemes, 1, cutoff=0.5)
+        meant = f"Did you mean {close[0]}://? " if close else ""
+        there = ", ".join(f"{each}://" for each in schemes)
+        raise UsageError(f"there is no store for {scheme}:// URLs.", hint=f"{meant}There are: {there}, plain paths and '-'.")
+    return cast("Store", _plugins.load("stores", name).store())
+
+
+def is_local(url: str | PathLike[str]) -> bool:
+    """Whether a URL is a file of this machine."""
+    return _scheme(os.fspath(url)) == "file"
+
+
+def join(prefix: str | PathLike[str], name: str) -> URL:
+    """The URL of `name` in the folder `prefix`; a query stays at the end.
+
+    >>> join("https://host/data?key=1", "a b.tar")
+    'https://host/data/a%20b.tar?key=1'
+    >>> join("data/", "a.tar")
+    'data/a.tar'
+    """
+    text = os.fspath(prefix)
+    scheme = _scheme(text)
+    if scheme == "stdio":
+        raise UsageError("'-' is no folder.")
+    if scheme == "file":
+        return URL(os.path.join(local_path(text), name))
+    if scheme not in ("http", "https"):
+        return URL(f"{text.rstrip('/') if not text.endswith('://') else text}/{name}".replace(":///", "://"))
+    parts = urlsplit(text)
+    return URL(urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(name, errors='surrogateescape')}")))
+
+
+def expand(urls: URLs) -> list[URL]:
+    """The shards that URLs, templates, globs, folders or lists of these stand for, in order, duplicates kept.
+
+    Braces are expanded first (a million names at most). A folder stands for the shards directly in it, sorted
+    so that 2 comes before 10; for a remote folder end the URL with `/`. `*`, `?`, `[…]` and `**` match local
+    files. A name that exists just as it is written is never taken for a pattern. Text is one URL: commas
+    outside of braces are part of the name. Local names are looked up at once (`NotFoundError` says what lies
+    near); remote ones are not.
+
+    >>> expand("https://host/train-{0..2}.tar")[-1]
+    'https://host/train-2.tar'
+    """
+    if isinstance(urls, str | PathLike):
+        return _expand(os.fspath(urls))
+    if isinstance(urls, bytes | bytearray) or not isinstance(urls, Iterable):
+        raise UsageError(f"URLs are text, paths or a list of these, not {type(urls).__name__}.")
+    found: list[URL] = []
+    for url in urls:
+        if not isinstance(url, str | PathLike):
+            raise UsageError(f"a list of URLs holds text and paths, not {type(url).__name__}.")
+        found += _expand(os.fspath(url))
+    if not found:
+        raise UsageError("the list of URLs is empty.", hint="Name a shard, a folder or a template such as train-{0000..0147}.tar.")
+    return found
+
+
+def _expand(text: str) -> list[URL]:
+    if not isinstance(text, str):
+        raise UsageError("URLs are text; a path of bytes is not.", hint="os.fsdecode makes text of it.")
+    if not text.strip():
+        raise UsageError("the URL is empty.", hint="Name a shard, a folder or a template such as train-{0000..0147}.tar.")
+    if is_local(text):
+        path = local_path(text)
+        return _folder(path) if os.path.isdir(path) else [URL(path)] if os.path.exists(path) else _local(path)
+    names = [URL(name) for name in braces(text)]
+    store = of(names[0])
+    if store.lists and names[0].endswith("/"):
+        return [shard for name in names for shard in _folder(name)]
+    return _select(store, text, names) if store.selects and len(names) > 1 else names
+
+
+def _folder(url: str) -> list[URL]:
+    """The shards directly in a folder."""
+    shards = [stat.url for stat in of(url).list(URL(url)) if is_shard(_base(stat.url))]
+    if not shards:
+        raise NotFoundError(
+            f"the folder holds no shard ({', '.join(SHARD_SUFFIXES)}).", shard=url, hint=_deeper(url) or "Name the files, or a pattern."
+        )
+    return sorted(shards, key=natural)
+
+
+def _base(url: str) -> str:
+    path = url if is_local(url) else unquote(urlsplit(url).path)
+    return path.rpartition("/")[2]
+
+
+def _deeper(url: str) -> str | None:
+    """Where shards lie when a local folder has none itself."""
+    if not is_local(url):
+        return None
+    below = [path for path in sorted(Path(url).glob("*/*"))[:10_000] if is_shard(path.name)]
+    return f"Shards lie in folders below: {os.path.join(url, '*', '*' + below[0].suffix)} takes them all." if below else None
+
+
+def _select(store: Store, template: str, names: list[URL]) -> list[URL]:
+    """Those of the names that a listing shows: what a range means on an object store."""
+    folders = dict.fromkeys(name.rpartition("/")[0] for name in names)
+    there = {stat.url for folder in folders for stat in store.list(URL(folder + "/"))}
+    found = [name for name in names if name in there]
+    if not found:
+        raise NotFoundError(f"none of the {len(names)} objects of the template exists.", shard=template)
+    return found
+
+
+def _local(template: str) -> list[URL]:
+    found: list[URL] = []
+    missing: list[str] = []
+    names = braces(template)
+    for name in names:
+        if os.path.isdir(name):
+            found += _folder(name)
+        elif os.path.exists(name):
+            found.append(URL(name))
+        elif matches := _matches(name):
+            found += matches
+        else:
+            missing.append(name)
+    if missing:
+        raise _missing(template, missing, len(names))
+    return found
+
+
+def _matches(pattern: str) -> list[URL]:
+    if not glob.has_magic(pattern):
+        return []
+    paths = (path for path in glob.iglob(pattern, recursive=True) if os.path.isfile(path))
+    return [URL(path) for path in sorted(paths, key=natural)]
+
+
+def _missing(template: str, missing: list[str], total: int) -> NotFoundError:
+    first = missing[0]
+    if glob.has_magic(first):
+        what = "no file matches."
+    elif total == 1:
+        what = "there is no such file." if not os.path.islink(first) else "it is a link to a file that does not exist."
+    else:
+        some = ", ".join(os.path.basename(name) for name in missing[:3])
+        what = f"{len(missing)} of {total} shards do not exist: {some}{', …' if len(missing) > 3 else ''}."
+    if "{}" in first:
+        hint = "{} counts outputs; to read, write a range such as {1..9}."
+    else:
+        hint = nearest(first) or "Check the path."
+    return NotFoundError(what, shard=redact(template if total > 1 else first), hint=hint)

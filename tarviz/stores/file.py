@@ -1,0 +1,318 @@
+"""Paths and `file://` URLs: files of this machine, read as they are, written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import stat as modes
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import ClassVar
+
+from tarviz.errors import ChangedError, NotFoundError, StoreError, TarvizError
+from tarviz.stores._base import Sink, Stat, Store, Stream
+from tarviz.stores._paths import local_path, nearest
+from tarviz.types import URL, Buffer
+
+try:
+    import fcntl
+except ImportError:  # no such locks on Windows: leftovers of a killed process stay there
+    fcntl = None  # type: ignore[assignment]
+
+_TEMPORARY = ".tmp-"
+_IOV_MAX = os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in getattr(os, "sysconf_names", {}) else 16
+_OPEN_FILE = re.compile(r"/dev/fd/(\d+)|/proc/(?:self|\d+)/fd/(\d+)")
+_WHY = {
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EISDIR: "it is a folder",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file would be larger than the system allows",
+    errno.EROFS: "the file system is read-only",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ELOOP: "links lead in a circle",
+    errno.EMFILE: "too many files are open",
+    errno.ENFILE: "too many files are open",
+}
+_HINT = {
+    errno.ENOSPC: "Free some space or choose another folder with -o; nothing was left under the final name.",
+    errno.EACCES: "Check owner and mode (ls -l), or choose another folder.",
+    errno.EROFS: "Choose another folder.",
+    errno.EMFILE: "Use fewer workers or raise the limit (ulimit -n).",
+}
+
+
+def _error(error: OSError, url: str, code: str) -> TarvizError:
+    if isinstance(error, TarvizError):
+        return error
+    if error.errno == errno.ENOENT:
+        return NotFoundError("there is no such file.", shard=url, hint=nearest(local_path(url)) or None)
+    verb = "written" if code == "E_WRITE" else "read"
+    why = _WHY.get(error.errno or 0, error.strerror or str(error))
+    return StoreError(f"cannot be {verb}: {why}.", code=code, shard=url, hint=_HINT.get(error.errno or 0))
+
+
+@dataclass(frozen=True)
+class FileStore(Store):
+    """Local files. The version of a file is its size, its time of change and its inode, so a file that was
+    replaced, cut, or written to is noticed. Pipes and devices read and write straight through."""
+
+    lists: ClassVar[bool] = True
+    writes: ClassVar[bool] = True
+    selects: ClassVar[bool] = False
+
+    def stat(self, url: URL) -> Stat:
+        try:
+            return _stat(url, os.stat(local_path(url)))
+        except OSError as error:
+            raise _error(error, url, "E_READ") from error
+
+    def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
+        fd, stat = _open(url, etag)
+        stream = _FileStream(fd, stat)
+        try:
+            stream.skip(offset)
+        except BaseException:
+            stream.close()
+            raise
+        return stream
+
+    def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
+        fd, _ = _open(url, etag)
+        try:
+            data = os.pread(fd, length, offset)
+            while 0 < len(data) < length and (more := os.pread(fd, length - len(data), offset + len(data))):
+                data += more
+        except OSError as error:
+            raise _error(error, url, "E_READ") from error
+        finally:
+            os.close(fd)
+        return data
+
+    def list(self, url: URL) -> Iterator[Stat]:
+        folder = local_path(url)
+        try:
+            with os.scandir(folder) as entries:
+                files = sorted((each for each in entries if _TEMPORARY not in each.name and not each.is_dir()), key=lambda each: each.name)
+        except OSError as error:
+            raise _error(error, url, "E_READ") from error
+        for entry in files:
+            with suppress(FileNotFoundError):  # removed since, or a link to nothing
+                yield _stat(URL(os.path.join(folder, entry.name)), entry.stat())
+
+    def create(self, url: URL) -> Sink:
+        path = local_path(url)
+        try:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            through = _open_through(path)
+            return _FileSink(url, path, None, through) if through is not None else _create(url, path)
+        except OSError as error:
+            raise _error(error, url, "E_WRITE") from error
+
+    def delete(self, url: URL) -> None:
+        try:
+            os.unlink(local_path(url))
+        except OSError as error:
+            raise _error(error, url, "E_WRITE") from error
+
+
+def store() -> FileStore:
+    """The store of local files."""
+    return FileStore()
+
+
+def _stat(url: URL, status: os.stat_result) -> Stat:
+    if modes.S_ISDIR(status.st_mode):
+        raise StoreError("it is a folder, not a file.", code="E_READ", shard=url, hint="Name a file in it.")
+    if not modes.S_ISREG(status.st_mode):
+        return Stat(url, ranges=False)
+    etag = f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
+    return Stat(url, status.st_size, etag, status.st_mtime_ns / 1e9)
+
+
+def _open(url: URL, etag: str | None) -> tuple[int, Stat]:
+    fd = -1
+    try:
+        fd = os.open(local_path(url), os.O_RDONLY | os.O_CLOEXEC)
+        stat = _stat(url, os.fstat(fd))
+        if etag is not None and etag != stat.etag:
+            raise _changed(url, etag, stat.etag)
+    except OSError as error:
+        if fd >= 0:
+            os.close(fd)
+        raise _error(error, url, "E_READ") from error
+    return fd, stat
+
+
+def _changed(url: str, old: str | None, new: str | None) -> ChangedError:
+    words = f"version (size-mtime-inode) {old} before, {new} now"
+    return ChangedError(f"the file was changed while it was in use: {words}.", shard=url, hint="Read it again from the beginning.")
+
+
+class _FileStream(Stream):
+    def __init__(self, fd: int, stat: Stat) -> None:
+        self.stat = stat
+        self.offset = 0
+        self._file = open(fd, "rb", buffering=0)  # noqa: SIM115  (closed by close)
+        if hasattr(os, "posix_fadvise"):
+            with suppress(OSError):  # a pipe
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+
+    def skip(self, offset: int) -> None:
+        if self.stat.size is not None:
+            self.offset = self._file.seek(offset)
+        while self.offset < offset and self.readinto(memoryview(bytearray(min(1 << 20, offset - self.offset)))):
+            pass
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if self._file.closed:
+            raise StoreError("the stream is closed.", shard=self.stat.url)
+        try:
+            count = self._file.readinto(buffer) or 0
+            now = None if self.stat.etag is None else _stat(self.stat.url, os.fstat(self._file.fileno())).etag
+        except OSError as error:
+            raise _error(error, self.stat.url, "E_READ") from error
+        if now != self.stat.etag:
+            raise _changed(self.stat.url, self.stat.etag, now)
+        self.offset += count
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _open_through(path: str) -> int | None:
+    """A descriptor for what is no regular file (a pipe, a device, /dev/stdout): nothing to rename there."""
+    if path in ("/dev/stdout", "/dev/stderr"):
+        return os.dup(1 if path.endswith("out") else 2)
+    if match := _OPEN_FILE.fullmatch(path):
+        return os.dup(int(match[1] or match[2]))
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+    if modes.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    return None if modes.S_ISREG(mode) else os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+
+
+def _create(url: URL, path: str) -> _FileSink:
+    """A sink on a locked temporary file beside `path`; those that killed processes left there are removed."""
+    folder, name = os.path.split(path)
+    stem = os.fsdecode(os.fsencode(name)[:200])  # NAME_MAX is 255 bytes nearly everywhere
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    _clean(folder, f".{stem}{_TEMPORARY}")
+    while True:
+        temporary = os.path.join(folder, f".{stem}{_TEMPORARY}{secrets.token_hex(6)}")
+        fd = os.open(temporary, flags, 0o666)
+        if _lock(fd, wait=True) is False or os.fstat(fd).st_nlink:
+            return _FileSink(url, path, temporary, fd)
+        os.close(fd)  # another process took it for a leftover before it was locked
+
+
+def _lock(fd: int, *, wait: bool) -> bool:
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:  # held by its writer, or a file system without locks
+        return False
+    return True
+
+
+def _clean(folder: str, prefix: str) -> None:
+    with suppress(OSError), os.scandir(folder or ".") as entries:
+        for entry in [each for each in entries if each.name.startswith(prefix)]:
+            with suppress(OSError):
+                fd = os.open(entry.path, os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
+                try:
+                    if _lock(fd, wait=False):
+                        os.unlink(entry.path)
+                finally:
+                    os.close(fd)
+
+
+def _drop(fd: int, temporary: str | None, owner: int) -> None:
+    with suppress(OSError):
+        if temporary is not None and os.getpid() == owner:  # a forked child leaves its parent's file alone
+            os.unlink(temporary)
+    with suppress(OSError):
+        os.close(fd)
+
+
+class _FileSink(Sink):
+    def __init__(self, url: URL, path: str, temporary: str | None, fd: int) -> None:
+        self._url = url
+        self._path = path
+        self._temporary = temporary
+        self._fd = fd
+        self._size = 0
+        self._stat: Stat | None = None
+        self._finish = weakref.finalize(self, _drop, fd, temporary, os.getpid())
+
+    def write(self, data: Buffer, /) -> None:
+        self.writev((data,))
+
+    def writev(self, pieces: Sequence[Buffer], /) -> None:
+        if not self._finish.alive:
+            raise StoreError("the file is already committed or aborted.", shard=self._url, code="E_WRITE")
+        rest = iter(pieces)
+        try:
+            while some := list(islice(rest, _IOV_MAX)):
+                self._write_all(some)
+        except BrokenPipeError:  # the reader of a pipe has gone: no error of ours
+            raise
+        except OSError as error:
+            raise _error(error, self._url, "E_WRITE") from error
+
+    def _write_all(self, pieces: list[Buffer]) -> None:
+        total = sum(map(len, pieces))
+        done = os.writev(self._fd, pieces)
+        self._size += total
+        while done < total:  # a signal, a pipe, more than 2 GiB at once
+            while done >= len(pieces[0]):
+                size = len(pieces.pop(0))
+                done, total = done - size, total - size
+            pieces[0] = memoryview(pieces[0])[done:]
+            total -= done
+            done = os.writev(self._fd, pieces)
+
+    def commit(self) -> Stat:
+        if self._stat is not None:
+            return self._stat
+        if not self._finish.alive:
+            raise StoreError("the write was aborted.", shard=self._url, code="E_WRITE")
+        try:
+            if self._temporary is None:
+                self._stat = Stat(self._url, self._size, ranges=False)
+            else:
+                os.fsync(self._fd)
+                os.replace(self._temporary, self._path)
+                self._stat = _stat(self._url, os.fstat(self._fd))
+        except OSError as error:
+            self.abort()
+            raise _error(error, self._url, "E_WRITE") from error
+        self._finish.detach()
+        os.close(self._fd)
+        if self._temporary is not None:
+            _sync_folder(os.path.dirname(self._path) or ".")
+        return self._stat
+
+    def abort(self) -> None:
+        self._finish()
+
+
+def _sync_folder(folder: str) -> None:
+    with suppress(OSError):  # the rename itself has happened; some file systems cannot sync a folder
+        fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

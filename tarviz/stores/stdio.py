@@ -1,0 +1,131 @@
+"""`-`: standard input as a stream, standard output as a sink."""
+
+from __future__ import annotations
+
+import os
+import stat as modes
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, ClassVar, NoReturn, cast
+
+from tarviz.errors import StoreError, UsageError
+from tarviz.stores._base import Sink, Stat, Store, Stream
+from tarviz.types import URL, Buffer
+
+_DASH = URL("-")
+
+
+@dataclass(frozen=True)
+class StdioStore(Store):
+    """Reads what is piped in, once; writes what is piped on. No ranges, no names."""
+
+    lists: ClassVar[bool] = False
+    writes: ClassVar[bool] = True
+    selects: ClassVar[bool] = False
+
+    def stat(self, url: URL) -> Stat:
+        return _stat(_binary("stdin"))
+
+    def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
+        source = _binary("stdin")
+        if source.isatty():
+            raise UsageError("standard input is a terminal.", hint="Pipe a tar into it: cat a.tar | tarviz ls -")
+        stream = _StdinStream(source)
+        while stream.offset < offset and stream.readinto(memoryview(bytearray(min(1 << 20, offset - stream.offset)))):
+            pass
+        return stream
+
+    def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
+        _refuse("cannot be read in parts")
+
+    def list(self, url: URL) -> Iterator[Stat]:
+        _refuse("is no folder")
+
+    def create(self, url: URL) -> Sink:
+        target = _binary("stdout")
+        if target.isatty():
+            raise UsageError("standard output is a terminal, and a tar is no text.", hint="Redirect it (> out.tar) or use -o.")
+        return _StdoutSink(target)
+
+    def delete(self, url: URL) -> None:
+        _refuse("cannot be deleted")
+
+
+def store() -> StdioStore:
+    """The store of `-`."""
+    return StdioStore()
+
+
+def _refuse(why: str) -> NoReturn:
+    raise UsageError(f"'-' {why}.", hint="Save it to a file first.")
+
+
+def _binary(name: str) -> BinaryIO:
+    """The binary side of `sys.stdin` or `sys.stdout`, looked up now because notebooks and tests replace them."""
+    stream = getattr(getattr(sys, name), "buffer", None)
+    if stream is None:
+        raise UsageError(f"{name} takes no bytes here (a notebook?).", hint="Name a file.")
+    return cast("BinaryIO", stream)
+
+
+def _stat(source: BinaryIO) -> Stat:
+    try:
+        status = os.fstat(source.fileno())
+    except OSError:
+        return Stat(_DASH, ranges=False)
+    return Stat(_DASH, status.st_size if modes.S_ISREG(status.st_mode) else None, ranges=False)
+
+
+class _StdinStream(Stream):
+    def __init__(self, source: BinaryIO) -> None:
+        self.stat = _stat(source)
+        self.offset = 0
+        self._source: BinaryIO | None = source
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if self._source is None:
+            raise StoreError("the stream is closed.", shard="-")
+        try:
+            count = self._source.readinto1(buffer)  # type: ignore[attr-defined]  # BufferedIOBase has it, typing.BinaryIO does not
+        except OSError as error:
+            raise StoreError(f"standard input cannot be read: {error.strerror}.", shard="-", code="E_READ") from error
+        self.offset += count
+        return int(count)
+
+    def close(self) -> None:
+        self._source = None
+
+
+class _StdoutSink(Sink):
+    def __init__(self, target: BinaryIO) -> None:
+        self._target: BinaryIO | None = target
+        self._size = 0
+
+    def write(self, data: Buffer, /) -> None:
+        if self._target is None:
+            raise StoreError("the output is already committed or aborted.", shard="-", code="E_WRITE")
+        try:
+            self._target.write(data)
+        except BrokenPipeError:  # the reader has gone, as in `| head`: no error of ours
+            raise
+        except OSError as error:
+            raise StoreError(f"standard output cannot be written: {error.strerror}.", shard="-", code="E_WRITE") from error
+        self._size += memoryview(data).nbytes
+
+    def writev(self, pieces: Sequence[Buffer], /) -> None:
+        self.write(b"".join(pieces))
+
+    def commit(self) -> Stat:
+        if self._target is not None:
+            try:
+                self._target.flush()
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise StoreError(f"standard output cannot be written: {error.strerror}.", shard="-", code="E_WRITE") from error
+            self._target = None
+        return Stat(_DASH, self._size, ranges=False)
+
+    def abort(self) -> None:
+        self._target = None
