@@ -1,0 +1,48 @@
+"""Class numbers: the number, the class's name where the reader gave names, and its place in the histogram."""
+
+from __future__ import annotations
+
+from tarviz.errors import DataError
+from tarviz.viewers._panel import Meta, Panel, Plot, Text
+
+EXTENSIONS = ("cls", "cls2", "class", "index", "inx", "id", "label", "count")
+INT64 = 1 << 63
+
+
+def load(blob: memoryview, ext: str) -> int:
+    """The number: ASCII decimal, white space around it allowed, within int64. `DataError` (E_DECODE) otherwise."""
+    text = bytes(blob[:64]).strip()
+    if len(blob) <= 64:
+        try:
+            number = int(text.decode("ascii"))
+        except ValueError:
+            pass
+        else:
+            if b"_" not in text and -INT64 <= number < INT64:
+                return number
+    raise DataError(f".{ext} is no class number: {text[:24]!r}{'…' if len(blob) > 24 else ''}, {len(blob)} bytes.", code="E_DECODE")
+
+
+def view(blob: memoryview, meta: Meta) -> Panel:
+    try:
+        number = load(blob, meta.ext)
+    except DataError:
+        if meta.ext.rpartition(".")[2] in ("label", "id", "index", "class"):
+            text = bytes(blob[:1000]).decode("utf-8", "replace").strip()
+            return Panel(text[:80], [Text(text, numbered=False)])
+        raise
+    classes = meta.options.get("classes") or ()
+    name = str(classes[number]) if 0 <= number < len(classes) else ""
+    panel = Panel(f"{number} {name}".strip(), [Text(f"{number} {name}".strip(), numbered=False)], [("class", str(number))])
+    if name:
+        panel.facts.append(("name", name))
+    counts = meta.options.get("histogram") or {}
+    if counts:
+        ranked = sorted(counts.items(), key=lambda item: -item[1])
+        panel.blocks.append(Plot("bars", (("records", tuple(float(count) for _, count in ranked[:256])),), "records per class"))
+        panel.facts.append(("records of this class", f"{counts.get(str(number), 0)} of {sum(counts.values())} sampled"))
+    return panel
+
+
+def tile(blob: memoryview, meta: Meta, size: int) -> str:
+    return view(blob, meta).summary

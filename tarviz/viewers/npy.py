@@ -1,0 +1,234 @@
+"""NumPy arrays (`npy`, `npz`) and WebDataset's `ten`: shape, dtype, statistics, and a picture, heat map or line. No pickle, ever."""
+
+from __future__ import annotations
+
+import ast
+import io
+import math
+import struct
+import warnings
+import zipfile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.errors import DataError, LimitError
+from tarviz.viewers._panel import Block, Control, Image, Meta, Note, Panel, Plot, Table, Text
+
+EXTENSIONS = ("npy", "npz", "ten", "tenbin", "tb")
+MAGIC = (b"\x93NUMPY", b"~TenBin~")
+
+_TEN = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"}
+# A perceptual map from dark blue over green to yellow: five stops, interpolated
+_STOPS = np.array([(68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37)], np.float64)
+
+
+def header(blob: memoryview, ext: str) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
+    """(dtype, shape, Fortran order, where the data begins) of an npy payload, checked against its size.
+
+    `DataError` with E_UNSAFE_DECODER for object arrays (they are pickles), `LimitError` where more is claimed than is there.
+    """
+    head = bytes(blob[:12])
+    if head[:6] != b"\x93NUMPY" or len(head) < 10:
+        raise DataError(f".{ext} does not begin like an npy file.", code="E_DECODE")
+    wide = head[6] >= 2
+    length = struct.unpack("<I", head[8:12])[0] if wide else struct.unpack("<H", head[8:10])[0]
+    start = (12 if wide else 10) + length
+    if length > 65_536 or start > len(blob):
+        raise DataError(f".{ext} has a header of {length} bytes that is not there.", code="E_DECODE")
+    try:
+        fields = ast.literal_eval(bytes(blob[12 if wide else 10 : start]).decode("utf-8" if head[6] >= 3 else "latin-1").strip())
+        descr, shape, fortran = fields["descr"], fields["shape"], fields["fortran_order"]
+        dtype = np.dtype([tuple(one) for one in descr] if isinstance(descr, list) else descr)
+    except (ValueError, SyntaxError, TypeError, KeyError, RecursionError, MemoryError) as error:
+        raise DataError(f".{ext} has an unreadable npy header ({type(error).__name__}).", code="E_DECODE") from error
+    if dtype.hasobject:
+        raise DataError(f".{ext} holds Python objects (a pickle), which are not decoded.", code="E_UNSAFE_DECODER")
+    if not isinstance(shape, tuple) or len(shape) > 32 or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape):
+        raise DataError(f".{ext} has the shape {str(shape)[:80]}, which cannot be.", code="E_DECODE")
+    need = math.prod(shape) * dtype.itemsize
+    if need > len(blob) - start:
+        raise LimitError(f".{ext} claims {need:,} bytes of {dtype}{list(shape)}, and {len(blob) - start:,} are there.")
+    return dtype, shape, bool(fortran), start
+
+
+def array_of(blob: memoryview, ext: str) -> NDArray[Any]:
+    """The array of an npy payload, a view on it."""
+    dtype, shape, fortran, start = header(blob, ext)
+    flat = np.frombuffer(blob, dtype, math.prod(shape), start) if math.prod(shape) and dtype.itemsize else np.empty(0, dtype)
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _npz(blob: memoryview, meta: Meta) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(blob)) as archive:
+            for info in archive.infolist()[:64]:
+                meta.check_unpacked(info.file_size, max(info.compress_size, 1))
+                with archive.open(info) as stream:
+                    data = stream.read(info.file_size + 1)
+                arrays[info.filename.removesuffix(".npy")] = array_of(memoryview(data), f"{meta.ext}: {info.filename}")
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError) as error:
+        raise DataError(f".{meta.ext} is no readable npz ({error}).", code="E_DECODE") from error
+    return arrays
+
+
+def _ten(blob: memoryview, ext: str) -> dict[str, NDArray[Any]]:
+    chunks: list[memoryview] = []
+    at = 0
+    while at < len(blob):
+        if bytes(blob[at : at + 8]) != b"~TenBin~" or at + 16 > len(blob):
+            raise DataError(f".{ext} is no TenBin file at byte {at}.", code="E_DECODE")
+        length = struct.unpack("<q", blob[at + 8 : at + 16])[0]
+        if not 0 <= length <= len(blob) - at - 16:
+            raise LimitError(f".{ext} claims a piece of {length:,} bytes at byte {at}, and {len(blob) - at - 16:,} are there.")
+        chunks.append(blob[at + 16 : at + 16 + length])
+        at += 16 + (length + 63) // 64 * 64
+    arrays: dict[str, NDArray[Any]] = {}
+    for number, (head, data) in enumerate(zip(chunks[::2], chunks[1::2], strict=False)):
+        kind = bytes(head[:8]).rstrip(b"\0").decode("ascii", "replace")
+        rank = struct.unpack("<q", head[16:24])[0] if len(head) >= 24 else -1
+        if kind not in _TEN or not 0 <= rank <= 10 or len(head) < 24 + 8 * rank:
+            raise DataError(f".{ext} has an unreadable array header.", code="E_DECODE")
+        shape = struct.unpack(f"<{rank}q", head[24 : 24 + 8 * rank])
+        if any(n < 0 for n in shape) or math.prod(shape) * np.dtype(kind).itemsize > len(data):
+            raise LimitError(f".{ext} claims an array {list(shape)}, and {len(data):,} bytes are there.")
+        name = bytes(head[8:16]).rstrip(b"\0").decode("ascii", "replace")
+        arrays[f"{number} {name}".strip()] = np.frombuffer(data, kind, math.prod(shape)).reshape(shape)
+    return arrays
+
+
+def load(blob: memoryview, meta: Meta) -> dict[str, NDArray[Any]]:
+    """Name → array of any of the three formats; an npy's only array is named ""."""
+    if bytes(blob[:4]) == b"PK\x03\x04":
+        return _npz(blob, meta)
+    if bytes(blob[:8]) == b"~TenBin~":
+        return _ten(blob, meta.ext)
+    return {"": array_of(blob, meta.ext)}
+
+
+def view(blob: memoryview, meta: Meta) -> Panel:
+    arrays = load(blob, meta)
+    if not arrays:
+        return Panel("no arrays", [Note("The file holds no arrays.")])
+    names = tuple(arrays)
+    name = meta.options.get("array", names[0])
+    array = arrays.get(name, arrays[names[0]])
+    panel = Panel(_title(array) if len(arrays) == 1 else f"{len(arrays)} arrays, {name}: {_title(array)}")
+    if len(arrays) > 1:
+        panel.controls.append(Control("array", "array", name, choices=names))
+    panel.facts.extend([("dtype", str(array.dtype)), ("shape", "×".join(map(str, array.shape)) or "scalar"), *statistics(array)])
+    _draw(array, meta, panel)
+    return panel
+
+
+def _title(array: NDArray[Any]) -> str:
+    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+
+
+def statistics(array: NDArray[Any]) -> list[tuple[str, str]]:
+    """min, max, mean and the number of NaNs, of at most the first 16 million items."""
+    flat = array.reshape(-1)[: 1 << 24]
+    if not flat.size or flat.dtype.kind not in "biufc":
+        return []
+    if flat.dtype.kind in "fc":
+        bad = int(np.isnan(flat).sum())
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            good = flat[~np.isnan(flat)].real
+            low, high, mean = (good.min(), good.max(), good.mean(dtype=np.float64)) if good.size else (np.nan,) * 3
+        facts = [("NaN", str(bad))]
+    else:
+        low, high, mean, facts = flat.min(), flat.max(), flat.mean(dtype=np.float64), []
+    return [("min", f"{low:.6g}"), ("max", f"{high:.6g}"), ("mean", f"{mean:.6g}"), *facts]
+
+
+def _draw(array: NDArray[Any], meta: Meta, panel: Panel) -> None:
+    if array.dtype.names or array.dtype.kind not in "biufc":
+        panel.blocks.append(_table(array))
+        return
+    if array.size == 0:
+        panel.blocks.append(Note("The array is empty."))
+        return
+    colour = array.ndim >= 3 and array.shape[-1] in (3, 4) and array.dtype.kind in "uf"
+    keep = 3 if colour else 2
+    lead = array.shape[:-keep] if array.ndim > keep else ()
+    wanted = list(meta.options.get("slice") or ())
+    for axis, length in enumerate(lead):
+        at = min(max(int(wanted[axis]) if axis < len(wanted) else length // 2, 0), length - 1)
+        panel.controls.append(Control("slice", f"axis {axis}", at, high=length - 1))
+        array = array[at]
+    if array.ndim == 0:
+        panel.blocks.append(Text(str(array[()]), numbered=False))
+    elif array.ndim == 1:
+        panel.blocks.append(_line(array))
+    else:
+        panel.blocks.append(_picture(array, colour))
+    if array.size <= 256:
+        panel.blocks.append(Text(np.array2string(array, threshold=300, max_line_width=100, precision=6), numbered=False))
+
+
+def _table(array: NDArray[Any]) -> Table:
+    names = array.dtype.names or ("value",)
+    flat = array.reshape(-1)[:200]
+    rows = tuple(tuple(str(row[name])[:200] for name in names) if array.dtype.names else (str(row)[:200],) for row in flat)
+    return Table(tuple(names), rows)
+
+
+def _line(array: NDArray[Any]) -> Plot:
+    values = array.real.astype(np.float64)
+    if len(values) <= 2000:
+        return Plot("lines", (("value", tuple(values.tolist())),), f"{len(values)} values")
+    edges = np.linspace(0, len(values), 1001).astype(int)[:-1]
+    with np.errstate(all="ignore"):
+        low, high = np.fmin.reduceat(values, edges), np.fmax.reduceat(values, edges)
+    return Plot(
+        "envelope",
+        (("low", tuple(low.tolist())), ("high", tuple(high.tolist()))),
+        f"{len(values)} values, lowest and highest of each thousandth",
+    )
+
+
+def pixels(array: NDArray[Any], colour: bool, limit: int = 1024) -> tuple[NDArray[np.uint8], str]:
+    """An array [h, w] or [h, w, 3|4] as uint8 colours, thinned to at most `limit` a side, and how values became colours."""
+    step = max(1, math.ceil(max(array.shape[:2]) / limit))
+    array = array[::step, ::step].real
+    note = f", every {step}th" if step > 1 else ""
+    if colour:
+        if array.dtype == np.uint8:
+            return np.ascontiguousarray(array), f"as it is{note}"
+        scale = 255.0 if array.dtype.kind == "f" and np.nanmax(array, initial=0) <= 1.5 else 1.0
+        with np.errstate(all="ignore"):
+            return np.nan_to_num(array.astype(np.float64) * scale).clip(0, 255).astype(np.uint8), f"×{scale:.0f}, clipped to 0…255{note}"
+    values = array.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    with np.errstate(all="ignore"):
+        share = np.nan_to_num((values - low) / (high - low) if high > low else values * 0, nan=0, posinf=1, neginf=0).clip(0, 1) * 4
+    left = np.minimum(share.astype(int), 3)
+    mixed = _STOPS[left] + (_STOPS[left + 1] - _STOPS[left]) * (share - left)[..., None]
+    return mixed.astype(np.uint8), f"{low:.4g} dark … {high:.4g} bright{note}"
+
+
+def _picture(array: NDArray[Any], colour: bool) -> Block:
+    from PIL import Image as Pil
+
+    from tarviz.viewers.image import encode
+
+    shown, how = pixels(array, colour)
+    return Image(encode(Pil.fromarray(shown), "PNG"), "image/png", shown.shape[1], shown.shape[0], how)
+
+
+def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
+    array = next(iter(load(blob, meta).values()), None)
+    if array is None or array.size == 0 or array.dtype.kind not in "biufc" or array.ndim < 2:
+        return "empty" if array is None else _title(array)
+    from PIL import Image as Pil
+
+    from tarviz.viewers.image import encode
+
+    colour = array.ndim >= 3 and array.shape[-1] in (3, 4) and array.dtype.kind in "uf"
+    while array.ndim > (3 if colour else 2):
+        array = array[len(array) // 2]
+    return encode(Pil.fromarray(pixels(array, colour, size)[0]), "PNG")

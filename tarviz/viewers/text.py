@@ -1,0 +1,44 @@
+"""Text of any kind, markup included: always shown as text, with line numbers, the first 64 kB."""
+
+from __future__ import annotations
+
+from tarviz.viewers._panel import MAX_TEXT_BYTES, Meta, Note, Panel, Text
+
+EXTENSIONS = (
+    "txt", "text", "transcript", "caption", "md", "rst", "csv", "tsv", "html", "htm", "xml", "svg", "yaml", "yml", "toml",
+    "ini", "log", "srt", "vtt", "py", "js", "css", "sh", "tex", "prompt", "url",
+)  # fmt: skip
+MAGIC = (b"<?xml", b"<!DOCTYPE", b"<html", b"<svg", b"\xef\xbb\xbf")
+
+
+def decode_text(blob: memoryview) -> tuple[str, str]:
+    """The text and the encoding it was read in: UTF-8 (with or without BOM), UTF-16 by BOM, else Latin-1."""
+    data = bytes(blob)
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", "replace"), "UTF-16"
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start >= len(data) - 3 and error.reason == "unexpected end of data" and len(data) == MAX_TEXT_BYTES:
+            return data[: error.start].decode("utf-8"), "UTF-8"
+        return data.decode("latin-1"), f"not UTF-8 (byte {error.start}), read as Latin-1"
+    return (text[1:], "UTF-8 with BOM") if text.startswith("\ufeff") else (text, "UTF-8")
+
+
+def view(blob: memoryview, meta: Meta) -> Panel:
+    text, encoding = decode_text(blob[:MAX_TEXT_BYTES])
+    lines = text.count("\n") + (not text.endswith("\n")) if text else 0
+    cut = len(blob) > MAX_TEXT_BYTES
+    svg = meta.ext.rpartition(".")[2] == "svg" or text.lstrip()[:200].lower().startswith("<svg")
+    panel = Panel(
+        f"{len(text)} characters, {lines} {'line' if lines == 1 else 'lines'}{' (first 64 kB)' if cut else ''}",
+        [Text(text, preview="image/svg+xml" if svg and not cut else "", data=blob if svg and not cut else b"")],
+        [("encoding", encoding), ("lines", f"{lines}{'+' if cut else ''}")],
+    )
+    if cut:
+        panel.blocks.append(Note(f"Cut: the first {MAX_TEXT_BYTES:,} of {len(blob):,} bytes are shown.", "warn"))
+    return panel
+
+
+def tile(blob: memoryview, meta: Meta, size: int) -> str:
+    return decode_text(blob[: max(400, size)])[0].strip()[:200]
