@@ -23,24 +23,19 @@ _PUBLIC = {
     "options": "tarviz.config",
     "TarvizError": "tarviz.errors",
     "TarvizWarning": "tarviz.errors",
-    "errors": None,
-    "ops": None,
-    "samples": None,
 }
-_VERBS = (
-    *("bench", "browse", "cat", "compare", "convert", "create", "deck", "demo", "first", "ls"),
-    *("pcat", "proc", "show", "sort", "split", "tsv", "verify"),
-)
+_MODULES = ("config", "errors", "ops", "samples")
 
-__all__ = [*_PUBLIC, *_VERBS]
+__all__ = [*_PUBLIC, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported now; a verb's name is its Python function."""
+    """A public name, imported now; a verb's name (`tarviz.convert`) is the function in its file of `tarviz/commands`."""
     if name in _PUBLIC:
-        source = _PUBLIC[name]
-        value = getattr(importlib.import_module(source), name) if source else importlib.import_module(f"tarviz.{name}")
-    elif name in _VERBS:
+        value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"tarviz.{name}")
+    elif not name.startswith("_") and name in _verbs():
         from tarviz import _plugins
 
         value = getattr(_plugins.load("commands", name), name)
@@ -50,8 +45,14 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _verbs() -> tuple[str, ...]:
+    from tarviz import _plugins
+
+    return _plugins.names("commands")
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_verbs()})
 
 
 def load_ipython_extension(ipython: Any) -> None:

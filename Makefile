@@ -1,0 +1,84 @@
+# Everything a person types here. `make demo` and `make test` need nothing but Python 3.11 to 3.13, make and a C library:
+# each makes .venv and installs what it needs into it. PYTHON=python3.12 chooses another Python for it.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+TENSORFLOW := $(shell $(PYTHON) -c "import platform, sys; print('tensorflow-cpu' if platform.machine() in ('x86_64', 'AMD64') and sys.platform != 'darwin' else 'tensorflow')")
+
+PYTEST := $(BIN)/python -m pytest
+SLOW   := slow or browser or network or torch
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check fix test-torch test-browser soak fuzz bench
+
+help:  ## this list
+	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ---- the environment -------------------------------------------------------------------------------------------------
+
+$(BIN)/python:
+	@$(PYTHON) -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))" \
+		|| { echo "tarviz needs Python 3.11 to 3.13; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 ..."; exit 1; }
+	@.ci/need-venv $(PYTHON)
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per set of extras; pyproject.toml is younger than it: install again.
+define install
+	@mkdir -p $(STAMPS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(1)]"
+	@touch $@
+endef
+
+$(STAMPS)/demo: pyproject.toml | $(BIN)/python
+	$(call install,$(TENSORFLOW),demo,fast)
+$(STAMPS)/test: pyproject.toml | $(BIN)/python
+	$(call install,$(TENSORFLOW),demo,fast,lab,deck,test)
+$(STAMPS)/bench: pyproject.toml | $(BIN)/python
+	$(call install,$(TENSORFLOW),demo,fast,bench)
+$(STAMPS)/torch: pyproject.toml $(STAMPS)/test
+	$(BIN)/python .ci/install_torch.py
+	@touch $@
+
+# ---- to begin with ---------------------------------------------------------------------------------------------------
+
+demo: $(STAMPS)/demo  ## from tar shards to a trained model, with a report in demo/report.html
+	$(BIN)/tarviz demo demo
+
+test: $(STAMPS)/test  ## the tests (no browser, no torch, nothing slow)
+	$(PYTEST) -q -m "not ($(SLOW))"
+
+# ---- for people who change it ----------------------------------------------------------------------------------------
+
+check: $(STAMPS)/test  ## lint, format, types, import layers, documents, JavaScript
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict tarviz
+	$(BIN)/lint-imports
+	$(BIN)/python docs/tables.py --check
+	@if command -v node >/dev/null; then files=$$(git ls-files '*.test.mjs'); [ -z "$$files" ] || node --test $$files; \
+		else echo "node is not installed: the JavaScript tests are left out"; fi
+
+fix: $(STAMPS)/test  ## mend what tools can mend: lint, format, the tables in the documents
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format --quiet .
+	$(BIN)/python docs/tables.py --write
+
+test-torch: $(STAMPS)/torch  ## the tests that need torch (installs its CPU build)
+	$(PYTEST) -q -m torch
+
+test-browser: $(STAMPS)/test  ## the tests in a real browser (installs chromium where it can)
+	@.ci/need chromium chromium
+	$(PYTEST) -q -m browser
+
+soak fuzz: $(STAMPS)/test  ## the slow tests: long runs and random damage
+	$(PYTEST) -q -m slow --timeout 3600
+
+# ---- figures ---------------------------------------------------------------------------------------------------------
+
+bench: $(STAMPS)/bench  ## measure tarviz and its peers side by side; writes bench/results.json and the table in README.md
+	$(BIN)/python -m bench
+	$(BIN)/python docs/tables.py --write
+
+# ---- notebooks, slides, site: each part adds its targets below -----------------------------------------------------------

@@ -1,0 +1,145 @@
+"""Writes and checks what the documents take from the code: the tables between markers, the commands shown, the links.
+
+`python docs/tables.py --write` puts every table in its place; `--check` says what is stale and leaves with 1.
+A place is `<!-- table: NAME -->` … `<!-- end of table -->` in any Markdown file of the repository.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from tarviz import _plugins, cli
+
+ROOT = Path(__file__).resolve().parents[1]
+PLACE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
+CONSOLE = re.compile(r"^```(?:console|bash|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in lines)
+
+
+def first_sentence(folder: str, name: str) -> str:
+    path = ROOT / "tarviz" / folder / f"{name}.py"
+    if not path.is_file():
+        return ""
+    text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    return re.split(r"(?<=[.:])\s", " ".join(text.split("\n\n")[0].split()))[0].rstrip(".:")
+
+
+def verbs() -> str:
+    there = _plugins.names("commands")
+    groups = {**cli.GROUPS, "Others": tuple(sorted(set(there).difference(*cli.GROUPS.values())))}
+    rows = [(title if at == 0 else "", f"`tarviz {name}`", cli.summary(name)) for title, names in groups.items()
+            for at, name in enumerate([name for name in names if name in there])]  # fmt: skip
+    return markdown(("", "verb", "what it does"), rows)
+
+
+def plugins(folder: str, what: str) -> str:
+    return markdown((what, "what it does"), [(f"`{name}`", first_sentence(folder, name)) for name in _plugins.names(folder)])
+
+
+def extras() -> str:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    names = {name: [re.split(r"[<>=\[; ]", each)[0] for each in needs] for name, needs in project["optional-dependencies"].items()}
+    names["all"] = re.findall(r"\[(.*)\]", project["optional-dependencies"]["all"][0])[0].split(",")
+    return markdown(("extra", "brings"), [(f"`{name}`", ", ".join(needs)) for name, needs in names.items()])
+
+
+def figures() -> str:
+    path = ROOT / "bench" / "results.json"
+    if not path.is_file():
+        return "Not measured yet: `make bench`.\n"
+    content = json.loads(path.read_text("utf-8"))
+    rows = [
+        (each["what"], each["against"], each["reach"], f"**{each['shown']}**" if each["reached"] else each["shown"], each.get("note", ""))
+        for each in content["figures"]
+    ]
+    return f"{content['machine']}\n\n{markdown(('what', 'against', 'to reach', 'measured', 'note'), rows)}"
+
+
+TABLES = {
+    "verbs": verbs,
+    "ops": lambda: plugins("ops", "op"),
+    "stores": lambda: plugins("stores", "store"),
+    "viewers": lambda: plugins("viewers", "viewer"),
+    "dialects": lambda: plugins("dialects", "dialect"),
+    "extras": extras,
+    "figures": figures,
+}
+
+
+def filled(text: str) -> str:
+    return PLACE.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}{match[3]}", text)
+
+
+def documents() -> list[Path]:
+    tracked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, check=True
+    )
+    return [path for name in tracked.stdout.decode().splitlines() if (path := ROOT / name).is_file()]
+
+
+def dead_links(path: Path, text: str) -> Iterator[str]:
+    for target in LINK.findall(text):
+        if not re.match(r"[a-z]+:|#", target) and not (path.parent / target.partition("#")[0]).exists():
+            yield f"{path.relative_to(ROOT)}: no file at the link {target}"
+
+
+def wrong_commands(path: Path, text: str) -> Iterator[str]:
+    """Verbs and flags in shell examples that tarviz does not have."""
+    for block in CONSOLE.findall(text):
+        for line in block.splitlines():
+            for words in _calls(line.removeprefix("$ ")):
+                verb = words[0] if words else "--help"
+                if verb.startswith("-"):
+                    continue
+                if verb not in _plugins.names("commands"):
+                    yield f"{path.relative_to(ROOT)}: there is no verb {verb!r}: {line}"
+                    continue
+                command: click.Command = _plugins.load("commands", verb).command
+                flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "-h"}
+                for word in words[1:]:
+                    if re.match(r"--[a-z]|-[a-zA-Z]$", word) and word.partition("=")[0] not in flags:
+                        yield f"{path.relative_to(ROOT)}: tarviz {verb} has no {word}: {line}"
+
+
+def _calls(line: str) -> Iterator[list[str]]:
+    """The words behind each `tarviz` of a command line, up to the next pipe."""
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError:
+        return
+    while "tarviz" in words:
+        words = words[words.index("tarviz") + 1 :]
+        stop = next((at for at, word in enumerate(words) if word in ("|", "&&", ";", "||", ">", "&")), len(words))
+        yield words[:stop]
+
+
+def main() -> int:
+    complaints = []
+    for path in documents():
+        text = path.read_text("utf-8")
+        if "--write" in sys.argv and (new := filled(text)) != text:
+            path.write_text(text := new, "utf-8")
+        if filled(text) != text:
+            complaints.append(f"{path.relative_to(ROOT)}: a table is stale: make fix")
+        complaints += [*dead_links(path, text), *wrong_commands(path, text)]
+    print(*complaints, sep="\n", end="\n" if complaints else "")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""The project file, the environment file, the Makefile and the lazy face of the package."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import tarviz
+from tarviz import _plugins
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+HEAVY = ("tensorflow", "keras", "torch", "PIL", "ray", "IPython", "matplotlib", "sklearn", "pandas", "anywidget", "ipywidgets")
+ASKED_FOR = ("jupyterlab", "ipywidgets", "matplotlib", "jupytext", "tensorflow", "pillow", "braceexpand")
+CONDA_NAMES = {"isal": "python-isal"}
+
+
+def bounds(requirements: list[str]) -> dict[str, str]:
+    """Package → version bounds, without markers: `{"numpy": ">=1.26"}`."""
+    parted = [re.match(r"([A-Za-z0-9_-]+)\s*([^;]*)", each) for each in requirements]
+    return {match[1]: match[2].strip() for match in parted if match}
+
+
+def environment() -> dict[str, str]:
+    lines = re.findall(r"^  - ([a-z0-9-]+)(?: (\S+))?$", (ROOT / "environment.yml").read_text("utf-8"), re.MULTILINE)
+    return dict(lines)
+
+
+class TestEnvironmentFile:
+    def test_names_the_seven_packages_asked_for_and_the_core(self):
+        core = {CONDA_NAMES.get(name, name) for name in bounds(PROJECT["dependencies"])}
+
+        assert {"conda-forge", "python", "pip", *ASKED_FOR, *core} == set(environment())
+
+    def test_has_the_bounds_of_the_project_file(self):
+        everything = bounds([*PROJECT["dependencies"], *(each for extra in PROJECT["optional-dependencies"].values() for each in extra)])
+        expected = {CONDA_NAMES.get(name, name): bound for name, bound in everything.items()}
+
+        for name, bound in environment().items():
+            if name in expected:
+                assert expected[name] == bound, name
+        assert PROJECT["requires-python"] == environment()["python"]
+
+
+class TestProjectFile:
+    def test_the_extras_are_those_of_the_design(self):
+        expected = {"tensorflow", "tensorflow-cpu", "torch", "lab", "deck", "fast", "demo", "bench", "test", "all"}
+
+        assert expected == set(PROJECT["optional-dependencies"])
+
+    def test_all_holds_no_benchmark_and_no_second_framework(self):
+        assert ["tarviz[tensorflow,lab,deck,fast,demo]"] == PROJECT["optional-dependencies"]["all"]
+
+    def test_the_core_has_no_framework(self):
+        assert {"numpy", "pillow", "urllib3", "google-crc32c", "isal", "braceexpand", "click"} == set(bounds(PROJECT["dependencies"]))
+
+    def test_nothing_names_a_registry(self):
+        tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+        texts = [ROOT / name for name in tracked if re.search(r"\.(toml|yml|yaml|md|py|cfg|txt|json|lock)$|Makefile|\.ci/", name)]
+        pattern = re.compile(r"(?:index-url\s*[= ]|registry\s*=|\"resolved\":)\s*[\"']?http")
+
+        assert [] == [str(path) for path in texts if path.is_file() and pattern.search(path.read_text("utf-8", "replace"))]
+
+    def test_every_test_folder_mirrors_the_package(self):
+        for path in sorted((ROOT / "tests").rglob("test_*.py")):
+            relative = path.relative_to(ROOT / "tests")
+            if relative.parts[0] in ("data", "browser") or path.stem in ("test_project", "test_corpora"):
+                continue
+            folder = ROOT / "tarviz" / relative.parent
+            bench = ROOT / relative.parent
+            assert folder.is_dir() or bench.is_dir(), f"tests/{relative} mirrors nothing"
+
+
+class TestMakefile:
+    def test_lists_its_targets(self):
+        done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+
+        for target in ("demo", "test", "check", "fix", "bench", "test-torch", "test-browser"):
+            assert f"make {target} " in done.stdout
+
+    def test_make_test_never_asks_for_torch(self):
+        done = subprocess.run(["make", "-n", "-B", "test"], cwd=ROOT, capture_output=True, text=True, check=True)
+
+        assert "install_torch" not in done.stdout
+        assert "torch" not in re.sub(r'-m "[^"]*"', "", done.stdout)
+
+
+def loaded(code: str) -> set[str]:
+    """The heavy packages that are loaded after `code` ran in a fresh interpreter."""
+    show = f"\nimport sys; print('LOADED', *(name for name in {HEAVY!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code + show], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    return set(done.stdout.rpartition("LOADED")[2].split())
+
+
+class TestLaziness:
+    def test_import_tarviz_loads_nothing_heavy(self):
+        assert set() == loaded("import tarviz, sys; assert 'numpy' not in sys.modules")
+
+    @pytest.mark.parametrize("verb", ["ls", "verify", "config", "index"])
+    def test_a_verb_of_the_engine_loads_nothing_heavy(self, verb: str, digits: Path):
+        argv = ["config"] if verb == "config" else [verb, str(digits / "test-0000.tar")]
+
+        assert set() == loaded(f"from tarviz import cli; assert cli.main({argv!r}) == 0")
+
+    @pytest.mark.parametrize("name", _plugins.names("commands"))
+    def test_the_help_of_a_verb_loads_nothing_heavy(self, name: str):
+        assert set() == loaded(f"from tarviz import cli; assert cli.main([{name!r}, '--help']) == 0")
+
+    def test_reading_records_loads_nothing_heavy(self, digits: Path):
+        assert set() == loaded(f"import tarviz; assert len(list(tarviz.records({str(digits / 'test-0000.tar')!r}))) == 297")
+
+
+class TestPublicNames:
+    @pytest.mark.parametrize("name", [*tarviz.__all__, *_plugins.names("commands")])
+    def test_is_there(self, name: str):
+        assert getattr(tarviz, name) is not None
+        assert name in dir(tarviz)
+
+    def test_an_unknown_name_is_an_attribute_error(self):
+        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+            _ = tarviz.nothing
