@@ -1,0 +1,96 @@
+"""The op `decode`: a field's bytes to the value they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from tarviz.errors import ChainError, SchemaError
+from tarviz.ops._base import Draw, FieldOp
+from tarviz.ops._payloads import Kind, decode_payload, kind_of
+from tarviz.ops._pictures import decode_picture
+from tarviz.ops.convert import dtype_name
+from tarviz.types import Feature
+
+
+@dataclass(frozen=True, slots=True)
+class Decode(FieldOp):
+    """Decodes a field by its extension; a field whose name says nothing is taken for a picture.
+
+    Pictures (JPEG, PNG, GIF, BMP, WebP, TIFF, PPM) become uint8 [h, w, channels]: `channels` 3, 1 or 4 converts,
+    0 keeps what is there; alpha is dropped, not blended; an animation gives its first frame; 16-bit samples keep
+    their high byte; the EXIF orientation is applied only with `orient=True`. `cls`, `cls2`, `class`, `index`, `id` become a
+    number of `dtype`, `txt` a str, `json` its tree, `npy` an array, `npz` a dict of them; `….gz` is unpacked first.
+    Pickles are refused unless `unsafe` names them.
+
+    In the graph JPEG decodes with `INTEGER_ACCURATE`, bit-equal to PIL.
+    """
+
+    channels: int = field(default=3, kw_only=True)
+    orient: bool = field(default=False, kw_only=True)
+    dtype: str | None = field(default=None, kw_only=True)
+    unsafe: tuple[str, ...] = field(default=(), kw_only=True)
+
+    name: ClassVar[str] = "decode"
+
+    def check(self) -> None:
+        if self.channels not in (0, 1, 3, 4):
+            raise ChainError(f"{self.name} makes pictures of 1, 3 or 4 channels, 0 keeps theirs; got {self.channels!r}.")
+        if self.dtype is not None:
+            self.put("dtype", dtype_name(self.name, self.dtype))
+            if "float" in str(self.dtype):
+                raise ChainError(f"{self.name} reads whole numbers; put convert behind it for {self.dtype}.")
+        self.put("unsafe", (self.unsafe,) if isinstance(self.unsafe, str) else tuple(self.unsafe))
+
+    @property
+    def kind(self) -> Kind:
+        """What the field's extension says it is; `picture` when it says nothing."""
+        kind = kind_of(self.exts[0])
+        if kind == "gz" and "." in self.exts[0]:
+            kind = kind_of(self.exts[0].rpartition(".")[0])
+        return "picture" if kind == "unknown" else kind
+
+    @property
+    def typed(self) -> bool:
+        return self.kind not in ("npy", "npz", "gz", "pickle")
+
+    @property
+    def lowers(self) -> bool:
+        if kind_of(self.exts[0]) == "gz" or self.orient:
+            return False
+        return self.kind == "class" or (self.kind == "picture" and self.channels != 4)
+
+    def apply(self, value: Any, draw: Draw | None = None) -> Any:
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise SchemaError(f"{self} expects bytes, got {type(value).__name__}. Is it decoded twice?", details={"field": self.ext})
+        if kind_of(self.exts[0]) == "unknown":
+            return decode_picture(value, channels=self.channels, orient=self.orient)
+        return decode_payload(self.exts[0], value, channels=self.channels, orient=self.orient, dtype=self.dtype, unsafe=self.unsafe)
+
+    def infer(self, feature: Feature) -> Feature:
+        if feature.dtype != "bytes":
+            raise SchemaError(f"{self} expects bytes, got {feature}. Is it decoded twice?", details={"field": self.ext})
+        match self.kind:
+            case "picture":
+                return Feature("uint8", (None, None, self.channels or None))
+            case "class":
+                return Feature(self.dtype or "int64")
+            case "text":
+                return Feature("str")
+            case "pickle" if self.ext not in self.unsafe:
+                raise SchemaError(
+                    f"{self}: pickles can run any code when loaded.",
+                    code="E_UNSAFE_DECODER",
+                    hint=f"If you trust their origin, name them: decode({self.ext}, unsafe=[{self.ext}]).",
+                )
+            case _:
+                return Feature("object")
+
+    def apply_tf(self, value: Any, draw: Any = None) -> Any:
+        import tensorflow as tf
+
+        if self.kind == "class":
+            return tf.strings.to_number(tf.strings.strip(value), self.dtype or "int64")
+        return tf.io.decode_jpeg(value, channels=self.channels, dct_method="INTEGER_ACCURATE")
+
+

@@ -1,0 +1,46 @@
+"""The op `resize`: an image to a size in pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+from PIL import Image
+
+from tarviz.ops._base import Draw, FieldOp
+from tarviz.ops._images import check_image, image_of, pair, through_pil
+from tarviz.types import Feature
+
+
+@dataclass(frozen=True, slots=True)
+class Resize(FieldOp):
+    """Resizes an image [h, w, c] to `size`, (height, width) in pixels, bilinear with antialias; aspect is not kept.
+
+    The dtype stays as it was. In the graph: `tf.image.resize(antialias=True)`, within 1 of 255.
+    """
+
+    size: tuple[int, int]
+
+    name: ClassVar[str] = "resize"
+
+    def check(self) -> None:
+        self.put("size", pair(self.name, self.size, "a size"))
+
+    def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
+        image = image_of(self, value)
+        if image.shape[:2] == self.size:
+            return image
+        height, width = self.size
+        return through_pil(image, lambda picture: picture.resize((width, height), Image.Resampling.BILINEAR))
+
+    def infer(self, feature: Feature) -> Feature:
+        return Feature(feature.dtype, (*self.size, check_image(self, feature).shape[2]))
+
+    def apply_tf(self, value: Any, draw: Any = None) -> Any:
+        import tensorflow as tf
+
+        resized = tf.image.resize(value, self.size, antialias=True)
+        if value.dtype.is_integer:
+            resized = tf.round(resized)
+        return tf.saturate_cast(resized, value.dtype)

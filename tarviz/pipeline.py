@@ -1,0 +1,230 @@
+"""A pipeline: shards, chain and selection as one value that compares, pickles, prints and reads back.
+
+Runners turn it into something that yields; they are looked up by name in `tarviz.runners`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict, Unpack
+
+from tarviz import _plugins, reading, selection
+from tarviz.errors import ChainError, SchemaError, UsageError
+from tarviz.ops._base import unpack
+from tarviz.ops._chain import Chain, Chainable, feature_of
+from tarviz.ops._draws import draws
+from tarviz.ops._text import Call, parse_call, print_call
+from tarviz.reading import ReadOptions
+from tarviz.selection import Selection, Structure
+from tarviz.types import Duplicates, Feature, Grouping, KeySplit, OnError, Record, Schema, to_bytes
+
+
+class ReadKeywords(TypedDict, total=False):
+    """The fields of `reading.ReadOptions` as keyword arguments."""
+
+    strict: bool
+    key_split: KeySplit
+    group: Grouping
+    duplicates: Duplicates
+    concatenated: bool
+    on_error: OnError
+    block_size: int | None
+    max_member_bytes: int | None
+    max_ratio: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a pipeline will do, found from the names in its first block.
+
+    `fields` is what the shards hold, `record` the schema behind the chain, `schema` the features in the structure of
+    the selection, `needs` the fields that have to be read (None: all).
+    """
+
+    fields: Schema
+    record: Schema
+    schema: Structure
+    needs: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Pipeline:
+    """Shards + chain + selection.
+
+    `urls` is a template, a path, a folder or several of these; `chain` chain text, an op or a list of ops;
+    `select` says what each step yields (`("jpg", "cls")`; left out: a dict of `__key__` and all fields); `seed` is for
+    random ops and shuffling. The rest are the `ReadOptions`, which are strict here by default.
+
+    Iterating runs the pipeline in this process (`eager`); each `iter` begins anew.
+
+    >>> Pipeline("train-{0..3}.tar", "decode(jpg)|resize(jpg, (32, 32))", select=("jpg", "cls"))
+    Pipeline("train-{0..3}.tar", "decode(jpg)|resize(jpg, (32, 32))", select=("jpg", "cls"))
+    """
+
+    urls: tuple[str, ...]
+    chain: Chain
+    select: Selection
+    seed: int
+    options: ReadOptions
+
+    def __init__(
+        self,
+        urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        chain: Chainable = None,
+        *,
+        select: Any = None,
+        seed: int = 0,
+        **options: Unpack[ReadKeywords],
+    ) -> None:
+        known = [part.name for part in fields(ReadOptions)]
+        if unknown := [name for name in options if name not in known]:
+            raise UsageError(f"A pipeline has no option {unknown[0]!r}.", hint=f"The options are select, seed, {', '.join(known)}.")
+        self._set(_urls(urls), Chain.of(chain), selection.parse(select), int(seed), ReadOptions(**options))
+
+    def _set(self, urls: tuple[str, ...], chain: Chain, select: Selection, seed: int, options: ReadOptions) -> None:
+        for name, value in (("urls", urls), ("chain", chain), ("select", select), ("seed", seed), ("options", options)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, text: str) -> Pipeline:
+        """The pipeline that its text says; nothing is evaluated.
+
+        >>> Pipeline.of('Pipeline("a.tar", "decode(jpg)", seed=3)').seed
+        3
+        """
+        call = parse_call(text)
+        if call.name != "Pipeline":
+            raise ChainError(f"expected Pipeline(…), got {call.name}(…).")
+        keywords = dict(call.keywords)
+        if "select" in keywords:
+            keywords["select"] = _select(keywords["select"])
+        return cls(*call.args, **keywords)
+
+    def __repr__(self) -> str:
+        keywords: dict[str, Any] = {}
+        if (select := selection.plain(self.select)) is not None:
+            keywords["select"] = select
+        if self.seed:
+            keywords["seed"] = self.seed
+        for part in fields(ReadOptions):
+            if (value := getattr(self.options, part.name)) != part.default:
+                keywords[part.name] = value
+        urls = self.urls[0] if len(self.urls) == 1 else list(self.urls)
+        return print_call("Pipeline", [urls, str(self.chain)] if self.chain else [urls], keywords, quote=True)
+
+    def with_urls(self, urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Pipeline:
+        """The same pipeline over other shards."""
+        return self._with(urls=_urls(urls))
+
+    def with_chain(self, chain: Chainable) -> Pipeline:
+        """The same pipeline with another chain."""
+        return self._with(chain=Chain.of(chain))
+
+    def with_select(self, select: Any) -> Pipeline:
+        """The same pipeline with another selection."""
+        return self._with(select=selection.parse(select))
+
+    def with_seed(self, seed: int) -> Pipeline:
+        """The same pipeline with another seed."""
+        return self._with(seed=int(seed))
+
+    def _with(self, **changes: Any) -> Pipeline:
+        other = object.__new__(Pipeline)
+        other._set(**({part.name: getattr(self, part.name) for part in fields(self)} | changes))
+        return other
+
+    @property
+    def needs(self) -> frozenset[str] | None:
+        """The fields that have to be read; None means all of them."""
+        return self.chain.needs(self.select.needs())
+
+    def schema(self) -> Structure:
+        """Dtype and shape of what each step yields, in the structure of the selection; a `Schema` where there is none.
+
+        Only names are read, nothing is decoded, unless an op does not say what it returns (a `Func` without
+        `output_types`): that is tried on the first record. A chain that does not fit raises `SchemaError`.
+        """
+        return self.plan().schema
+
+    def plan(self) -> Plan:
+        """What the pipeline reads, makes and yields; see `Plan`."""
+        known, first = self._peek()
+        needs = self.needs
+
+        def probe() -> Mapping[str, Any]:
+            return unpack(first, needs)
+
+        try:
+            record = self.chain.schema(known, probe)
+            schema = self.select.infer(record)
+        except SchemaError as error:
+            raise error.at(shard=first.shard) from error.__cause__
+        if any(isinstance(leaf, selection.SelectJSON) for leaf in self.select.leaves()):
+            drawn = draws(self.chain, [to_bytes(first.key)], self.seed)[0]
+            schema = _observe(schema, self.select.pick(self.chain.run(probe(), drawn)))
+        return Plan(known, record, schema, needs)
+
+    def _peek(self) -> tuple[Schema, Record]:
+        """The fields of the first block that has records, and its first record."""
+        for url in reading.shards(self.urls):
+            for block in reading.blocks(url, self.options):
+                if len(block):
+                    names = dict.fromkeys([*block[0], *(block.exts[code] for code in dict.fromkeys(block.ext.tolist()))])
+                    return Schema({name: Feature("bytes") for name in names}), block[0]
+        raise UsageError(f"There are no records in {', '.join(self.urls)}.")
+
+    def run(self, runner: str, **options: Any) -> Any:
+        """What the runner of that name makes of the pipeline."""
+        return _plugins.load("runners", runner).run(self, **options)
+
+    def eager(self, **options: Any) -> Any:
+        """The pipeline run in this process: an iterable of NumPy and Python values. See `runners/eager.py`."""
+        return self.run("eager", **options)
+
+    def tf(self, **options: Any) -> Any:
+        """The pipeline as a `tf.data.Dataset`. See `runners/tf.py`."""
+        return self.run("tf", **options)
+
+    def torch(self, **options: Any) -> Any:
+        """The pipeline as a `torch.utils.data.IterableDataset`. See `runners/torch.py`."""
+        return self.run("torch", **options)
+
+    def convert(self, path: Any, **options: Any) -> Any:
+        """Writes what the chain makes of the shards to TFRecord files. See `commands/convert.py`."""
+        return _plugins.load("commands", "convert").convert(self, path, **options)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.eager())
+
+
+def _urls(urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+    return tuple(os.fspath(url) for url in ((urls,) if isinstance(urls, str | os.PathLike) else urls))
+
+
+_NODES: dict[str, Callable[..., Selection]] = {
+    kind.__name__: kind for kind in (selection.Select, selection.SelectJSON, selection.SelectList, selection.SelectDict)
+}
+
+
+def _select(value: Any) -> Any:
+    """A selection as it stood in a text, its calls (`SelectJSON("json", "label")`) made into nodes."""
+    if isinstance(value, Call):
+        if value.name not in _NODES:
+            raise ChainError(f"there is no selection named {value.name!r}.", hint=f"There are {', '.join(_NODES)}.")
+        return _NODES[value.name](*map(_select, value.args), **{name: _select(part) for name, part in value.keywords.items()})
+    if isinstance(value, tuple | list):
+        return type(value)(map(_select, value))
+    if isinstance(value, dict):
+        return {name: _select(part) for name, part in value.items()}
+    return value
+
+
+def _observe(structure: Structure, values: Any) -> Structure:
+    """The structure with unknown features taken from values."""
+    if isinstance(structure, Feature):
+        return feature_of(values) if structure.dtype == "object" else structure
+    if isinstance(structure, Mapping):
+        return {name: _observe(part, values[name]) for name, part in structure.items()}
+    return type(structure)(_observe(part, value) for part, value in zip(structure, values, strict=True))
