@@ -6,7 +6,7 @@ Nothing here reads or decodes; `formats` fills these shapes and everything above
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NewType, TypeAlias
 
@@ -73,7 +73,11 @@ class Schema(dict[str, Feature]):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One entry of a tar. Offsets count bytes of the uncompressed tar; `size` is the logical size in bytes."""
+    """One entry of a tar. Offsets count bytes of the uncompressed tar; `size` is the logical size in bytes.
+
+    `header_offset` is the member's first header block, which may be a PAX or GNU extension header; the
+    payload begins at `data_offset`.
+    """
 
     name: str
     type: str
@@ -88,15 +92,14 @@ class Members:
 
     `name` is an array of bytes (dtype `S…`, or object where a name is very long); `type` holds an index into
     `MEMBER_TYPES`. `start` is where the member begins, its extension headers (PAX, GNU long name) counted in;
-    `header` is its own header block; `data` its payload; `end` the block behind it, padding counted in.
-    All four count bytes from the beginning of the uncompressed tar. `size` is what a reader gets; a sparse
-    member's payload on disk is shorter, and `sparse` maps its row to the (offset, length) pieces stored.
+    `data` is its payload, `end` the block behind that, padding counted in. All three count bytes from the
+    beginning of the uncompressed tar. `size` is what a reader gets; a sparse member's payload in the tar is
+    shorter, and `sparse` maps its row to the (offset, length) pieces that are stored there, one behind the other.
     """
 
     name: NDArray[Any]
     type: NDArray[np.uint8]
     start: NDArray[np.int64]
-    header: NDArray[np.int64]
     data: NDArray[np.int64]
     size: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -110,9 +113,14 @@ class Members:
             to_text(bytes(self.name[row])),
             MEMBER_TYPES[int(self.type[row])],
             int(self.size[row]),
-            int(self.header[row]),
+            int(self.start[row]),
             int(self.data[row]),
         )
+
+    def part(self, low: int, high: int) -> Members:
+        """Rows `low`…`high`, as views on the same columns."""
+        columns = (getattr(self, column)[low:high] for column in ("name", "type", "start", "data", "size", "end"))
+        return Members(*columns, sparse={row - low: pieces for row, pieces in self.sparse.items() if low <= row < high})
 
     def __iter__(self) -> Iterator[Member]:
         return (self[row] for row in range(len(self)))
@@ -125,8 +133,8 @@ class Block:
     `data` (read-only) is the bytes; `base` the place of `data[0]` in the uncompressed tar. Per member, in
     file order, `offset` and `size` cut a payload out of `data`, and `ext` is its index into `exts`. Record
     *r* of the block owns the rows `rows[r]:rows[r + 1]`; it is record `first + r` of the shard.
-    `start[r]` and `end[r]` bound the record's raw tar bytes in `data`, headers and padding included, when
-    `spans` is true: then nothing else lies between (no skipped member), so the span can be copied as it is.
+    `members` has the same rows as `offset`, with places in the tar. `pending` is the record that may lack a
+    member (lenient reading only), -1 when all are whole. `spans` cuts raw tar bytes.
     A block owns its memory: it stays valid as long as somebody holds it or a view on it.
     """
 
@@ -152,6 +160,23 @@ class Block:
     def __getitem__(self, row: int) -> Record:
         return Record(self, row)
 
+    def part(self, low: int, high: int) -> Block:
+        """Records `low`…`high` of this block, as a block on the same bytes."""
+        a, b = int(self.rows[low]), int(self.rows[high])
+        members = self.members.part(a, b)
+        pending = self.pending - low if low <= self.pending < high else -1
+        return replace(
+            self,
+            first=self.first + low,
+            keys=self.keys[low:high],
+            rows=self.rows[low : high + 1] - a,
+            offset=self.offset[a:b],
+            size=self.size[a:b],
+            ext=self.ext[a:b],
+            members=members,
+            pending=pending,
+        )
+
     @cached_property
     def array(self) -> NDArray[np.uint8]:
         """`data` as uint8 [bytes], without a copy."""
@@ -169,6 +194,17 @@ class Block:
         if (table != table[0]).any():
             return None
         return tuple(self.exts[code] for code in table[0])
+
+    @cached_property
+    def spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """Per record: begin and end of its raw tar bytes in `data`, and whether nothing else lies between.
+
+        Where the third is true, `data[begin:end]` is a piece of tar holding exactly this record.
+        """
+        first, last = self.rows[:-1], self.rows[1:] - 1
+        begin, end = self.members.start[first] - self.base, self.members.end[last] - self.base
+        own = np.concatenate(([0], np.cumsum(self.members.end - self.members.start)))
+        return begin, end, own[self.rows[1:]] - own[self.rows[:-1]] == end - begin
 
     @cached_property
     def _columns(self) -> dict[str, int] | None:

@@ -1,0 +1,322 @@
+"""Indexes of shards: built from headers alone, kept under the cache folder, read record by record.
+
+A cached index belongs to one version of one object (URL, size, etag or time); another version has another file,
+so an old index is never used for new bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import mmap
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from tarviz import stores
+from tarviz.config import options as configured
+from tarviz.errors import ChangedError, DataError, Fault, TarvizError, redact
+from tarviz.formats.compression import kind
+from tarviz.formats.index import ShardIndex
+from tarviz.formats.records import Grouper, _cut
+from tarviz.formats.tar import Scanner, joined, picked
+from tarviz.reading import ReadOptions, ReadReport, Shard, adjacent_blocks
+from tarviz.stores import Stat
+from tarviz.types import URL, Block, Members, Record, to_bytes, to_text
+
+_LOG = logging.getLogger(__name__)
+_WINDOW = 64 << 10
+_LARGEST = 1 << 20
+_SMALLEST = 4 << 10
+
+
+def header_runs(url: URL, scanner: Scanner, report: ReadReport) -> Iterator[Members]:
+    """Members of every type as `scanner` finds them; ends at the archive's end or where `scanner.error` is set."""
+    if stores.is_local(url):
+        store = stores.of(url)
+        stat = store.stat(url)
+        if stat.ranges and stat.size is not None and kind(store.read(url, 0, 6)) is None:
+            yield from _around_payloads(url, stat, scanner, report)
+            return
+    yield from _through_stream(url, scanner, report)
+
+
+def _around_payloads(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) -> Iterator[Members]:
+    """Read windows that hold headers, seeking over payloads in between."""
+    store, size, window = stores.of(url), stat.size or 0, _WINDOW
+    while not scanner.ended and scanner.error is None:
+        base = min(scanner.at, size)
+        data = store.read(url, base, max(window, scanner.wants - base), etag=stat.etag)
+        report.bytes += len(data)
+        yield scanner.scan(memoryview(data), base, final=base + len(data) >= size)
+        dense = scanner.at <= base + len(data)
+        window = min(window * 2, _LARGEST) if dense else max(window // 2, _SMALLEST)
+        while scanner.ended and base + len(data) < size:
+            base += len(data)
+            data = store.read(url, base, _LARGEST, etag=stat.etag)
+            if not data or scanner.trailing(memoryview(data), base) or any(note.code == "W_TRAILING" for note in scanner.notes[-1:]):
+                break
+        else:
+            if scanner.ended:
+                scanner.trailing(memoryview(data), base)
+
+
+def _through_stream(url: URL, scanner: Scanner, report: ReadReport) -> Iterator[Members]:
+    """Read everything once, keeping no more than the headers of one member."""
+    with closing(Shard(url)) as shard:
+        buffer, filled, base, final = bytearray(_LARGEST), 0, 0, False
+        while True:
+            while filled < len(buffer) and not final:
+                try:
+                    count = shard.readinto(memoryview(buffer)[filled:])
+                except DataError as error:
+                    if scanner.ended:
+                        scanner.error = error
+                        return
+                    yield scanner.scan(memoryview(buffer)[:filled], base)
+                    scanner.error = error
+                    return
+                final, filled = count == 0, filled + count
+                report.bytes += count
+            data = memoryview(buffer)[:filled].toreadonly()
+            if scanner.ended and not scanner.trailing(data, base):
+                begin = base + filled
+            else:
+                yield scanner.scan(data, base, final=final)
+                begin = base + filled if scanner.ended else min(scanner.at, base + filled)
+                if scanner.ended and scanner.at < base + filled:
+                    scanner.trailing(data, base)
+            if final or scanner.error is not None:
+                if shard.trailing is not None:
+                    text = f"bytes that are no {shard.compression} follow at compressed byte {shard.trailing}."
+                    scanner.notes.append(Fault("W_TRAILING", text, url))
+                return
+            left = bytes(data[begin - base :])
+            if scanner.wants - begin > len(buffer):
+                buffer = bytearray(-(-(scanner.wants - begin) // 512) * 512)
+            buffer[: len(left)] = left
+            base, filled = begin, len(left)
+
+
+def shard_index(url: URL, options: ReadOptions, *, cache: bool = True, may_stream: bool = True) -> ShardIndex | None:
+    """The index of one shard, from the cache or built now; None when `may_stream` is false and only reading it all would do.
+
+    A damaged shard has the index of what stands before the damage, with `error` set.
+    """
+    store = stores.of(url)
+    stat = store.stat(url) if url != "-" else Stat(url, ranges=False)
+    identity = {"url": redact(url), "size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
+    words = {**identity, "url": url, "key_split": options.key_split, "duplicates": options.duplicates, "concatenated": options.concatenated}
+    place = _cache_file(words) if cache and stat.size is not None and (stat.etag or stat.mtime) else None
+    if place is not None and (found := _cached(place, identity)) is not None:
+        return found
+    if not may_stream and not (stores.is_local(url) and kind(store.read(url, 0, 6)) is None):
+        return None
+    built = replace(_build(url, options), identity=identity)
+    if place is not None:
+        _keep(place, built)
+    return built
+
+
+def _build(url: URL, options: ReadOptions) -> ShardIndex:
+    report = ReadReport()
+    scanner = Scanner(url, strict=False, concatenated=options.concatenated)
+    grouper = Grouper(url, options.key_split, options.duplicates)
+    members = joined(list(header_runs(url, scanner, report)))
+    error = scanner.error
+    grouped = grouper.group(members)
+    pending = -1
+    if error is not None and len(grouped):
+        cut_off = "need" in error.details and int(grouped.members.start[-1]) == int(members.start[-1])
+        grouped = _cut(grouped, 0, len(grouped) - 1) if cut_off else grouped
+        pending = -1 if "need" in error.details else len(grouped) - 1
+    elif any(note.code in ("W_NO_EOF", "W_TRUNCATED_PADDING") for note in scanner.notes):
+        pending = len(grouped) - 1
+    settled, problem = grouper.settle(grouped, len(grouped)) if len(grouped) else (grouped, None)
+    notes = scanner.notes + grouper.notes
+    for record, first_at in grouper.returns(settled):
+        row = int(settled.rows[record])
+        offset = int(settled.members.start[row])
+        text = f"the key was at byte {first_at} and comes again at byte {offset}."
+        notes.append(Fault("W_SPLIT_RECORD", text, url, to_text(bytes(settled.keys[record])), settled.members[row].name, offset))
+    found = error or problem
+    return ShardIndex(
+        settled.members,
+        settled.rows,
+        settled.ext,
+        tuple(grouper.exts),
+        settled.key_hash,
+        {},
+        [note.to_dict() for note in notes[:1000]],
+        found.at(shard=url).to_dict() if found is not None else None,
+        pending,
+    )
+
+
+def _cache_file(words: dict[str, Any]) -> Path:
+    name = hashlib.sha256(json.dumps(words, sort_keys=True).encode("utf-8", "surrogateescape")).hexdigest()[:40]
+    return configured().cache_dir / "index" / f"{name}.tvi"
+
+
+def _cached(place: Path, identity: dict[str, Any]) -> ShardIndex | None:
+    try:
+        with place.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        index = ShardIndex.load(memoryview(data))
+    except (OSError, ValueError, DataError):
+        return None  # absent, unreadable or cut: built again
+    return index if index.identity == identity else None
+
+
+def _keep(place: Path, index: ShardIndex) -> None:
+    """Write an index beside its final name, then rename; a cache that cannot be written is no error."""
+    temporary = place.with_name(f".{place.name}.tmp-{secrets.token_hex(8)}")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("xb") as file:
+            file.writelines(index.dump())
+        os.replace(temporary, place)
+    except OSError as error:
+        _LOG.info("index not cached: %s", error)
+        with suppress(OSError):
+            temporary.unlink()
+
+
+class Index(Sequence[Record]):
+    """The records of shards by number (over all shards, from 0) and by key; each is read when it is asked for.
+
+    `len(index)`, `index[17]`, `index["train/n00000017"]`, `index.keys()`. Building reads headers only; it is then
+    kept in the cache folder. Reading a record of a plain tar reads that record's bytes and no others; in a
+    compressed shard everything before it is inflated. `ChangedError` when the shard changed since it was indexed.
+    """
+
+    def __init__(
+        self,
+        urls: list[URL],
+        options: ReadOptions | None = None,
+        *,
+        cache: bool = True,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.urls = list(urls)
+        self.options = ReadOptions(strict=False) if options is None else options
+        self.shards: list[ShardIndex] = []
+        for number, url in enumerate(self.urls):
+            built = shard_index(url, self.options, cache=cache)
+            assert built is not None  # may_stream is true
+            if built.error is not None and self.options.strict:
+                raise _as_error(built.error, url)
+            self.shards.append(built)
+            if progress is not None:
+                progress(number + 1, len(self.urls))
+        self._first = np.cumsum([0, *(len(shard) for shard in self.shards)], dtype=np.int64)
+        self._blocks: dict[int, Block] = {}
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    def locate(self, number: int) -> tuple[int, int]:
+        """(shard, record in that shard) of record `number`."""
+        shard = int(np.searchsorted(self._first, number, side="right")) - 1
+        return shard, number - int(self._first[shard])
+
+    def find(self, key: str) -> int | None:
+        """The number of the first record of this key."""
+        for shard, first in zip(self.shards, self._first.tolist(), strict=False):
+            record = shard.find(to_bytes(key))
+            if record is not None:
+                return int(first) + record
+        return None
+
+    @overload
+    def __getitem__(self, at: int | str) -> Record: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Record]: ...
+    def __getitem__(self, at: int | str | slice) -> Record | list[Record]:
+        if isinstance(at, slice):
+            return [self[number] for number in range(*at.indices(len(self)))]
+        if isinstance(at, str):
+            number = self.find(at)
+            if number is None:
+                raise KeyError(at)
+            return self[number]
+        number = at.__index__()
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"record {number} of {len(self)}")
+        shard, record = self.locate(number % len(self))
+        return read_record(self.urls[shard], self.shards[shard], record, self.options)
+
+    def keys(self) -> Iterator[str]:
+        """Every key, in record order."""
+        for shard in self.shards:
+            for low in range(0, len(shard), 4096):
+                yield from (to_text(key) for key in shard.keys(low, low + 4096))
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self.find(key) is not None
+
+    def fields(self) -> dict[str, int]:
+        """Extension → number of records that have it, over all shards."""
+        total: dict[str, int] = {}
+        for shard in self.shards:
+            for ext, count in shard.fields().items():
+                total[ext] = total.get(ext, 0) + count
+        return total
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What the scans met, errors of damaged shards included."""
+        found = [fault for shard in self.shards for fault in shard.warnings]
+        return found + [shard.error for shard in self.shards if shard.error is not None]
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{ext} ×{count}" for ext, count in self.fields().items())
+        return f"<Index of {len(self)} records in {len(self.urls)} shard(s): {fields}>"
+
+
+def read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions) -> Record:
+    """Record `record` of a shard, read through its index."""
+    store = stores.of(url)
+    begin, end = index.span(record)
+    low, high = int(index.rows[record]), int(index.rows[record + 1])
+    size = int(index.members.size[low:high].max(initial=0))
+    limit = options.cut().max_member_bytes
+    plain = index.identity.get("size") is not None and end <= (index.identity["size"] + 511) and not index.members.sparse
+    if not plain or end - begin > limit or kind(store.read(url, 0, 6)) is not None or size > limit:
+        for block in adjacent_blocks(url, options, ReadReport(), record, record + 1):
+            return block[0]
+        raise ChangedError("the shard has fewer records than when it was indexed.", shard=url, hint="index it again.")
+    try:
+        data = store.read(url, begin, end - begin, etag=index.identity.get("etag"))
+    except ChangedError as error:
+        raise error.at(hint="the shard changed since it was indexed; index it again.") from None
+    members = picked(index.members, np.arange(low, high))
+    if len(data) < int((members.data + members.size).max()) - begin:
+        raise ChangedError("the shard is shorter than when it was indexed.", shard=url, offset=begin, hint="index it again.")
+    block = Block(
+        shard=url,
+        data=memoryview(data),
+        base=begin,
+        first=record,
+        keys=index.keys(record, record + 1),
+        rows=np.array([0, high - low]),
+        offset=members.data - begin,
+        size=members.size,
+        ext=index.ext[low:high],
+        exts=index.exts,
+        members=members,
+        pending=0 if index.pending == record else -1,
+    )
+    return block[0]
+
+
+def _as_error(found: dict[str, Any], url: URL) -> TarvizError:
+    places = {name: found[name] for name in ("key", "member", "offset", "records_before", "hint") if name in found}
+    return DataError(str(found.get("message", "damaged")), code=str(found.get("code")), shard=url, **places)

@@ -1,0 +1,64 @@
+"""What bytes look like, for the hint of an error: told by their first bytes, never by a name."""
+
+from __future__ import annotations
+
+import re
+
+_MAGIC = (
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bzip2"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"PK\x03\x04", "zip"),
+    (b"7z\xbc\xaf\x27\x1c", "7z"),
+    (b"\x89PNG\r\n\x1a\n", "png"),
+    (b"\xff\xd8\xff", "jpeg"),
+    (b"\x89HDF", "hdf5"),
+    (b"PAR1", "parquet"),
+    (b"%PDF", "pdf"),
+)
+
+
+def kind(head: bytes) -> str | None:
+    """A word for what `head` (the first bytes of an object, 512 are enough) is; None when nothing is recognised.
+
+    >>> kind(b"<!DOCTYPE html><html>")
+    'HTML'
+    """
+    for magic, name in _MAGIC:
+        if head.startswith(magic):
+            return name
+    if head[257:262] == b"ustar":
+        return "tar"
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if text.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<script")):
+        return "HTML"
+    if text.startswith(b"<?xml") or text.startswith(b"<error"):
+        return "XML"
+    if text.startswith(b"version https://git-lfs"):
+        return "git-lfs pointer"
+    if text.startswith((b"{", b"[")):
+        return "JSON"
+    return None
+
+
+def hint(head: bytes) -> str:
+    """The next step for somebody whose object begins with `head` and is not what it should be.
+
+    >>> hint(b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>")
+    'it is an S3 error AccessDenied saved as a file: check the URL and the rights, then fetch it again.'
+    """
+    found = kind(head)
+    if found == "XML":
+        code = re.search(rb"<Code>(\w{1,64})</Code>", head)
+        what = f"an S3 error {code[1].decode()}" if code else "an XML page"
+        return f"it is {what} saved as a file: check the URL and the rights, then fetch it again."
+    if found == "HTML":
+        return "it looks like HTML, perhaps an error or login page saved as a file: check the URL."
+    if found == "git-lfs pointer":
+        return "it is a git-lfs pointer: run `git lfs pull` to get the file itself."
+    if found in ("gzip", "bzip2", "xz", "zstd"):
+        return f"the inner data is {found}: it was compressed twice; unpack it once."
+    if found:
+        return f"it looks like {found}."
+    return "check how it was written and whether it was transferred whole."

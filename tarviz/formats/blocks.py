@@ -1,0 +1,370 @@
+"""A stream of tar bytes cut into blocks of whole records.
+
+The record that is open at a buffer's end moves to the next buffer; nothing else is copied. A record is handed out
+when it is certain to be whole: a member of another key follows, or the end-of-archive mark.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.errors import DataError, Fault, LimitError
+from tarviz.formats.compression import Source
+from tarviz.formats.records import Grouped, Grouper, _cut, split_name
+from tarviz.formats.tar import Scanner, joined, picked
+from tarviz.types import Block, Members, to_bytes, to_text
+
+FIRST = 256 << 10  # bytes of the first buffer, small so that the first record comes soon
+_POOL = 3  # spare buffers
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How a shard is cut: what is strict, what a limit, what happens at damage."""
+
+    strict: bool = True
+    skip: bool = False
+    block_size: int = 2 << 20
+    max_member_bytes: int = 1 << 30
+    returning: bool = False  # a key may come back later in the shard: whoever reads will gather the pieces
+
+
+class Blocks(Iterator[Block]):
+    """The blocks of one shard out of a source of tar bytes; `notes` and `skipped` fill while it runs.
+
+    Ends with `DataError` behind the last certain record when the shard is damaged (not when `cut.skip`: then it
+    goes on at the next valid header, and records that may have lost a member are left out and listed).
+    """
+
+    def __init__(self, source: Source, scanner: Scanner, grouper: Grouper, cut: Cut, *, first: int = 0) -> None:
+        self.scanner = scanner
+        self.grouper = grouper
+        self.skipped: list[Fault] = []
+        self.bytes = 0
+        self._source = source
+        self._cut = cut
+        self._first = first
+        self._free: list[bytearray] = []
+        self._fields: frozenset[int] | None = None  # extension codes of the record before
+        self._suspect = False  # the next record may lack a member that damage took
+        self._run = self._blocks()
+
+    def __next__(self) -> Block:
+        return next(self._run)
+
+    def close(self) -> None:
+        self._run.close()
+
+    @property
+    def count(self) -> int:
+        """Records given so far, those before `first` included."""
+        return self._first
+
+    @property
+    def notes(self) -> list[Fault]:
+        """Warnings so far, in the order they were found."""
+        return self.scanner.notes + self.grouper.notes
+
+    def _buffer(self, size: int) -> bytearray:
+        # A buffer nobody else refers to any more is used again: fresh memory costs a page fault every 4 KiB.
+        for at, spare in enumerate(self._free):
+            if len(spare) == size and sys.getrefcount(spare) <= 3:
+                return self._free.pop(at)
+        return bytearray(size)
+
+    def _blocks(self) -> Iterator[Block]:
+        scanner, limit = self.scanner, self._cut.max_member_bytes
+        base = scanner.at
+        buffer = self._buffer(min(FIRST, self._cut.block_size))
+        filled = 0
+        noted = 0
+        carry: Members | None = None
+        final = False
+        broken: DataError | None = None
+        while True:
+            view = memoryview(buffer)
+            while filled < len(buffer) and not final:
+                try:
+                    count = self._source.readinto(view[filled:])
+                except DataError as error:
+                    count, broken = 0, error
+                final = count == 0
+                filled += count
+                self.bytes += count
+            data = view[:filled].toreadonly()
+            new = scanner.scan(data, base, final=final and broken is None)
+            members = new if carry is None else joined([carry, new])
+            error = broken if broken is not None and not scanner.ended else scanner.error
+            behind = None
+            if (row := self._too_large(members, base + filled, limit)) is not None:
+                error, behind = self._oversize(members, row, limit), int(members.end[row])
+                members = picked(members, np.arange(row))
+            done = final or scanner.ended or error is not None
+            whole = self._whole(members, base + filled)
+            grouped = self.grouper.group(members, quiet_before=noted)
+            noted = scanner.at
+            stop, keep = self._closed(grouped, members, whole, done, error)
+            block, problem = self._block(grouped, stop, data, base, keep)
+            if block is not None:
+                yield block
+                del block
+            if problem is not None:
+                raise problem
+            if error is not None:
+                if not self._cut.skip or error is broken:
+                    raise self._placed(error, grouped, stop, data, base, members, whole)
+                go_on = scanner.resync(data, base) if behind is None else behind
+                while go_on is None and not final:  # look further, in buffers of which nothing is kept
+                    base, filled = base + filled, 0
+                    buffer, data, view = bytearray(len(buffer)), None, memoryview(b"")  # type: ignore[assignment]
+                    view = memoryview(buffer)
+                    while filled < len(buffer) and not final:
+                        count = self._source.readinto(view[filled:])
+                        final, filled, self.bytes = count == 0, filled + count, self.bytes + count
+                    data = view[:filled].toreadonly()
+                    go_on = scanner.resync(data, base)
+                self._skip(error, go_on)
+                if go_on is None:
+                    break
+                scanner.skip_to(go_on)
+                noted, carry, begin = go_on, None, go_on
+            elif scanner.ended:
+                if broken is not None:
+                    raise broken.at(shard=scanner.shard, records_before=self._first)
+                if self._after_end(data, base, final):
+                    noted, carry, begin = scanner.at, None, scanner.at
+                else:
+                    break
+            elif stop < len(grouped):
+                first = int(grouped.rows[stop])
+                begin = int(grouped.members.start[first])
+                carry = picked(members, members.start >= begin)
+            else:
+                carry, begin = None, scanner.at
+            begin = min(begin, base + filled)
+            left = data[begin - base :]
+            need = max(scanner.wants, int(members.end[-1]) if len(members) else 0) - begin
+            size = max(self._cut.block_size, len(left) * 2 if need > len(left) * 2 else -(-need // 512) * 512)
+            fresh = self._buffer(-(-size // 512) * 512)
+            fresh[: len(left)] = left
+            base, filled = begin, len(left)
+            data = left = None  # type: ignore[assignment]
+            del view, grouped, members, new
+            if len(buffer) == self._cut.block_size:
+                self._free = [*self._free, buffer][-_POOL:]
+            buffer = fresh
+
+    def _after_end(self, data: memoryview, base: int, final: bool) -> bool:
+        """Look at what stands behind the end mark, and read the source to its end, so that its own checks are made."""
+        scanner = self.scanner
+        noted = len(scanner.notes)
+        scratch = memoryview(bytearray(64 << 10))
+        if scanner.trailing(data, base):
+            return True
+        silent = len(scanner.notes) > noted
+        place = base + len(data)
+        while not final:
+            filled = 0
+            while filled < len(scratch) and not final:
+                count = self._source.readinto(scratch[filled:])
+                final, filled = count == 0, filled + count
+            if not silent and scanner.concatenated and scratch[:filled].tobytes().strip(b"\0"):
+                # The next archive begins in bytes that are not in the buffer: hand them back.
+                self._source = _Again(bytes(scratch[:filled]), self._source)
+                return True
+            if not silent:
+                scanner.trailing(scratch[:filled], place)
+                silent = len(scanner.notes) > noted
+            place += filled
+        return False
+
+    @staticmethod
+    def _whole(members: Members, until: int) -> bool:
+        """Whether the last member's payload is in the buffer."""
+        return not len(members) or int(members.data[-1]) + _stored(members, len(members) - 1) <= until
+
+    @staticmethod
+    def _too_large(members: Members, until: int, limit: int) -> int | None:
+        """The first member over the limit that is really there (a promise alone may be a truncation)."""
+        if not len(members) or int(members.size.max()) <= limit:
+            return None
+        for row in np.flatnonzero(members.size > limit).tolist():
+            have = until - int(members.data[row])
+            if row in members.sparse or have > limit or have >= int(members.size[row]):
+                return int(row)
+        return None
+
+    def _oversize(self, members: Members, row: int, limit: int) -> LimitError:
+        return LimitError(
+            f"the member has {int(members.size[row])} bytes, {limit} are allowed.",
+            member=to_text(bytes(members.name[row])),
+            offset=int(members.start[row]),
+            hint="raise max_member_bytes if you want it in memory.",
+            details={"need": int(members.size[row])},
+        )
+
+    def _closed(self, grouped: Grouped, members: Members, whole: bool, done: bool, error: DataError | None) -> tuple[int, int]:
+        """How many records may be given, and which of them is pending (-1: none)."""
+        count = len(grouped)
+        if not count:
+            return 0, -1
+        last_row_cut = not whole and len(grouped.members) and grouped.members.start[-1] == members.start[-1]
+        if last_row_cut:
+            return count - 1, -1
+        if not done:
+            return count - 1, -1
+        if error is None:
+            doubtful = any(note.code in ("W_NO_EOF", "W_TRUNCATED_PADDING", "W_ORPHAN_EXT") for note in self.scanner.notes[-1:])
+            if doubtful and self.scanner.notes[-1].message.startswith("one zero block"):
+                doubtful = False
+            return count, count - 1 if doubtful else -1
+        readable = error.code in ("E_SIZE", "E_SPARSE") or "need" in error.details
+        key = self._key(error.member) if error.member else None
+        if readable and key is not None:
+            same = key == to_text(bytes(grouped.keys[-1]))
+            return (count - 1 if same else count), -1
+        if self._cut.skip and self._fields is not None:
+            codes = grouped.ext[int(grouped.rows[-2]) :]
+            if frozenset(codes.tolist()) == self._fields:
+                return count, -1
+        return (count - 1, -1) if self._cut.strict else (count, count - 1)
+
+    def _key(self, member: str | None) -> str | None:
+        cut = split_name(to_bytes(member), self.grouper.key_split) if member else None
+        return to_text(cut[0]) if cut else None
+
+    def _block(self, grouped: Grouped, stop: int, data: memoryview, base: int, pending: int) -> tuple[Block | None, DataError | None]:
+        """Records 0…`stop` as a block, and the error that ends the shard behind them."""
+        if not stop:
+            return None, None
+        settled, problem = self.grouper.settle(grouped, stop)
+        again = [] if self._cut.returning else self.grouper.returns(settled)
+        if again and self._cut.strict:
+            row, first_at = again[0]
+            problem = self._returned(settled, row, first_at)
+            settled = _cut(settled, 0, row)
+        for row, first_at in again if not self._cut.strict else []:
+            error = self._returned(settled, row, first_at)
+            self.grouper.notes.append(Fault("W_SPLIT_RECORD", error.message, error.shard, error.key, error.member, error.offset))
+        if self._suspect and len(settled):
+            self._suspect = False
+            if self._fields is None or frozenset(settled.ext[: int(settled.rows[1])].tolist()) != self._fields:
+                self._lost(settled, 0)
+                settled, pending = _cut(settled, 1, len(settled)), max(pending - 1, -1)
+        if problem is not None:
+            problem.at(shard=self.scanner.shard, records_before=self._first + len(settled))
+        if not len(settled):
+            return None, problem
+        members = settled.members
+        offset = members.data - base
+        if members.sparse:
+            data, offset = self._expanded(members, data, offset)
+        block = Block(
+            shard=self.scanner.shard,
+            data=data,
+            base=base,
+            first=self._first,
+            keys=settled.keys.tolist(),
+            rows=settled.rows,
+            offset=offset,
+            size=members.size,
+            ext=settled.ext,
+            exts=tuple(self.grouper.exts),
+            members=members,
+            pending=pending if pending < len(settled) else -1,
+        )
+        self._first += len(settled)
+        if self._cut.skip:
+            self._fields = frozenset(settled.ext[int(settled.rows[-2]) :].tolist())
+        return block, problem
+
+    def _returned(self, grouped: Grouped, row: int, first_at: int) -> DataError:
+        at = int(grouped.rows[row])
+        offset = int(grouped.members.start[at])
+        return DataError(
+            f"the key was at byte {first_at} and comes again at byte {offset}: members of one record do not stand together.",
+            code="E_SPLIT_RECORD",
+            shard=self.scanner.shard,
+            key=to_text(bytes(grouped.keys[row])),
+            member=to_text(bytes(grouped.members.name[at])),
+            offset=offset,
+            hint='sort the shard (tarviz sort) or read with group="shard".',
+        )
+
+    def _expanded(self, members: Members, data: memoryview, offset: NDArray[np.int64]) -> tuple[memoryview, NDArray[np.int64]]:
+        """Sparse payloads unfolded behind the block's bytes."""
+        out = bytearray(data)
+        offset = offset.copy()
+        for row, pieces in members.sparse.items():
+            payload = bytearray(int(members.size[row]))
+            at = int(offset[row])
+            for place, length in pieces:
+                payload[place : place + length] = data[at : at + length]
+                at += length
+            offset[row] = len(out)
+            out += payload
+        return memoryview(out).toreadonly(), offset
+
+    def _placed(
+        self, error: DataError, grouped: Grouped, stop: int, data: memoryview, base: int, members: Members, whole: bool
+    ) -> DataError:
+        """The error with record, member and how many records stand before it."""
+        key = self._key(error.member)
+        if error.code == "E_CHECKSUM" and error.member is not None:
+            error.at(key=self._key_behind(data, base))
+        error.at(key=key, shard=self.scanner.shard)
+        before = self._first
+        if stop < len(grouped):
+            last = to_text(bytes(grouped.keys[-1]))
+            if whole and last != error.key:
+                before += 1
+                fields = [self.grouper.exts[code] for code in grouped.ext[int(grouped.rows[-2]) :].tolist()]
+                error.details.setdefault("pending", {"key": last, "fields": fields})
+        error.at(records_before=before)
+        if (go_on := self.scanner.resync(data, base)) is not None:
+            error.details.setdefault("resync_at", go_on)
+        return error
+
+    def _key_behind(self, data: memoryview, base: int) -> str | None:
+        """The key of the next readable header, whose record lost the member with the damaged one."""
+        at = self.scanner.resync(data, base)
+        if at is None:
+            return None
+        return self._key(to_text(bytes(data[at - base : at - base + 100]).split(b"\0", 1)[0]))
+
+    def _skip(self, error: DataError, go_on: int | None) -> None:
+        fault = error.at(shard=self.scanner.shard, key=self._key(error.member)).fault
+        self.skipped.append(fault)
+        self._suspect = go_on is not None and not (error.code in ("E_SIZE", "E_SPARSE"))
+
+    def _lost(self, grouped: Grouped, row: int) -> None:
+        text = "the record may have lost a member to the damage before it and is left out."
+        key = to_text(bytes(grouped.keys[row]))
+        at = int(grouped.members.start[int(grouped.rows[row])])
+        self.grouper.notes.append(Fault("W_DROPPED", text, self.scanner.shard, key, None, at))
+
+
+class _Again:
+    """A source that gives `head` first."""
+
+    def __init__(self, head: bytes, source: Source) -> None:
+        self._head = memoryview(head)
+        self._source = source
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if not self._head:
+            return self._source.readinto(buffer)
+        count = min(len(buffer), len(self._head))
+        buffer[:count] = self._head[:count]
+        self._head = self._head[count:]
+        return count
+
+
+def _stored(members: Members, row: int) -> int:
+    pieces = members.sparse.get(row)
+    return int(members.size[row]) if pieces is None else sum(length for _, length in pieces)

@@ -1,0 +1,258 @@
+"""Compressed streams, told by their first bytes and never by a name: gzip, bzip2, xz, zstd.
+
+Every stream is read to its end, several members or streams one behind the other included, and its check sums are
+compared; a stream that stops early is an error (CPython's `tarfile` in stream mode passes over it in silence).
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from tarviz.errors import DataError, LimitError, MissingPackageError
+
+try:
+    from isal import isal_zlib as _gzip
+
+    _DAMAGE: tuple[type[Exception], ...] = (zlib.error, _gzip.error, OSError, lzma.LZMAError, EOFError, ValueError)
+except ImportError:  # no wheel for this machine: the standard library, at half the speed
+    _gzip = zlib  # type: ignore[assignment]
+    _DAMAGE = (zlib.error, OSError, lzma.LZMAError, EOFError, ValueError)
+
+CHUNK = 256 << 10
+# zstandard cannot bound what one call gives, and 4 bytes may stand for 128 KiB (RFC 8878 §3.1.1.2.3): small bites.
+BITE = 2 << 10
+RATIO_FLOOR = 1 << 20  # bytes that may always come out, whatever went in
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+class Source(Protocol):
+    """What bytes come from: a store's stream, a file, another reader."""
+
+    def readinto(self, buffer: memoryview, /) -> int: ...
+
+
+def kind(head: bytes) -> str | None:
+    """`gzip`, `bzip2`, `xz`, `zstd`, or None for bytes of no compression known.
+
+    >>> kind(b"\\x1f\\x8b\\x08"), kind(b"abc")
+    ('gzip', None)
+    """
+    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+
+
+class Inflater:
+    """A source of inflated bytes over a source of compressed ones.
+
+    `ratio` is the most bytes that may come out for each that went in (beyond 1 MiB). `compressed` counts the bytes
+    taken so far. Trailing bytes that are no further stream are left, with `trailing` set to their place.
+    """
+
+    def __init__(self, source: Source, how: str, head: bytes = b"", *, ratio: int | None = None, shard: str | None = None) -> None:
+        self._source = source
+        self._how = how
+        self._new, self._damage = _decoders(how)
+        self._decoder = self._new()
+        self._pending = head
+        self._chunk = bytearray(CHUNK)
+        self._ratio = ratio
+        self._shard = shard
+        self._begun = bool(head)
+        self._dry = False
+        self._left = memoryview(b"")
+        self.compressed = len(head)
+        self.inflated = 0
+        self.trailing: int | None = None
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill `buffer` as far as one step of inflation reaches; 0 at the end."""
+        while not self._left:
+            if self.trailing is not None:
+                return 0
+            if self._decoder is None:
+                if not self._next_stream():
+                    return 0
+            piece = self._step()
+            if piece is None:
+                return 0
+            self._left = memoryview(piece)
+        count = min(len(buffer), len(self._left))
+        buffer[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count
+
+    def _fill(self) -> bool:
+        """More compressed bytes into `_pending`; False when there are none."""
+        if self._dry:
+            return False
+        count = self._source.readinto(memoryview(self._chunk))
+        if count == 0:
+            self._dry = True
+            return False
+        self.compressed += count
+        self._pending = self._pending + bytes(self._chunk[:count]) if self._pending else bytes(self._chunk[:count])
+        return True
+
+    def _step(self) -> bytes | None:
+        if not self._pending and not self._needs_no_input() and not self._fill():
+            if not self._begun:
+                return None
+            raise self._cut()
+        self._begun = True
+        data, self._pending = self._pending, b""
+        if self._how == "zstd":
+            data, self._pending = data[:BITE], data[BITE:]
+        try:
+            piece: bytes = self._inflate(data)
+        except self._damage as error:
+            raise self._corrupt(error) from error
+        self.inflated += len(piece)
+        if self._ratio and self.inflated > RATIO_FLOOR and self.inflated > self._ratio * self.compressed:
+            raise LimitError(
+                f"{self.compressed} compressed bytes gave {self.inflated}, more than {self._ratio} for one.",
+                shard=self._shard,
+                compressed_offset=self.compressed,
+                hint="a decompression bomb? If you trust it, raise max_ratio.",
+            )
+        if self._decoder.eof:
+            self._pending = self._decoder.unused_data + self._pending
+            self._decoder = None
+        return piece
+
+    def _needs_no_input(self) -> bool:
+        return bool(getattr(self._decoder, "unconsumed_tail", b"")) or getattr(self._decoder, "needs_input", True) is False
+
+    def _inflate(self, data: bytes) -> bytes:
+        result: bytes
+        if self._how == "zstd":
+            result = self._decoder.decompress(data)
+        elif self._how == "gzip":
+            tail = self._decoder.unconsumed_tail
+            result = self._decoder.decompress(tail + data if tail else data, 4 * CHUNK)
+        else:
+            result = self._decoder.decompress(data, 4 * CHUNK)
+        return result
+
+    def _next_stream(self) -> bool:
+        """Begin the stream behind the one that ended; False at the end of the bytes or before trailing ones."""
+        longest = 6
+        while len(self._pending) < longest and self._fill():
+            pass
+        if self._how == "xz":  # stream padding: zeros, a multiple of four
+            while self._pending[:4] == b"\0\0\0\0":
+                self._pending = self._pending[4:]
+                while len(self._pending) < longest and self._fill():
+                    pass
+        if not self._pending:
+            return False
+        if kind(self._pending) != self._how:
+            if self._pending.strip(b"\0") or self._fill():
+                self.trailing = self.compressed - len(self._pending)
+            return False
+        self._decoder = self._new()
+        return True
+
+    def _cut(self) -> DataError:
+        return DataError(
+            f"the {self._how} stream ends early, after {self.compressed} compressed bytes.",
+            code="E_TRUNCATED_COMPRESSED",
+            shard=self._shard,
+            compressed_offset=self.compressed,
+            hint="fetch it again; it was not transferred whole.",
+        )
+
+    def _corrupt(self, error: Exception) -> DataError:
+        return DataError(
+            f"the {self._how} stream is damaged near compressed byte {self.compressed} ({error}).",
+            code="E_CORRUPT_COMPRESSED",
+            shard=self._shard,
+            compressed_offset=self.compressed,
+            hint="fetch it again or ask whoever wrote it.",
+        )
+
+
+class _Gzip:
+    """One gzip member. Header and trailer are read here, so that data comes out before its check sum is judged.
+
+    Source: RFC 1952 §2.3.
+    """
+
+    def __init__(self) -> None:
+        self._raw: Any = None  # the deflate stream behind the header
+        self._tail = b""  # bytes of a header or trailer that is not there whole yet
+        self._crc = 0
+        self._size = 0
+        self.eof = False
+        self.unused_data = b""
+        self.unconsumed_tail = b""
+
+    def decompress(self, data: bytes, limit: int) -> bytes:
+        if self._raw is None:
+            self._tail += data
+            length = _header_length(self._tail)
+            if length is None:
+                return b""
+            data, self._tail = self._tail[length:], b""
+            self._raw = _gzip.decompressobj(-15)
+        piece = b""
+        if not self._raw.eof:
+            piece = self._raw.decompress(data, limit)
+            self.unconsumed_tail = self._raw.unconsumed_tail
+            self._crc = _gzip.crc32(piece, self._crc)
+            self._size = (self._size + len(piece)) & 0xFFFFFFFF
+            if not self._raw.eof:
+                return piece
+            self.unconsumed_tail, data = b"", self._raw.unused_data
+        self._tail += data
+        if len(self._tail) >= 8 and not piece:  # what was inflated goes out first
+            crc, size = int.from_bytes(self._tail[:4], "little"), int.from_bytes(self._tail[4:8], "little")
+            if (crc, size) != (self._crc, self._size):
+                raise ValueError("check sum or length in the trailer is wrong")
+            self.eof, self.unused_data = True, self._tail[8:]
+        return piece
+
+    @property
+    def needs_input(self) -> bool:
+        return not (len(self._tail) >= 8 and self._raw is not None and self._raw.eof)
+
+
+def _header_length(data: bytes) -> int | None:
+    """Bytes of the gzip header at the front of `data`; None while it is not there whole."""
+    if len(data) < 10:
+        return None
+    if data[2] != 8:
+        raise ValueError(f"compression method {data[2]}, not deflate")
+    flags, at = data[3], 10
+    if flags & 4:
+        if len(data) < at + 2:
+            return None
+        at += 2 + int.from_bytes(data[at : at + 2], "little")
+    for flag in (8, 16):
+        if flags & flag:
+            end = data.find(b"\0", at)
+            if end < 0:
+                if len(data) > 1 << 20:
+                    raise ValueError("a name in the header without an end")
+                return None
+            at = end + 1
+    at += 2 if flags & 2 else 0
+    return at if len(data) >= at else None
+
+
+def _decoders(how: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
+    """A maker of decoders, and the errors they raise at damage."""
+    if how == "gzip":
+        return _Gzip, _DAMAGE
+    if how == "bzip2":
+        return bz2.BZ2Decompressor, _DAMAGE
+    if how == "xz":
+        return lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), _DAMAGE
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingPackageError.of("zstandard", "Reading .zst", "fast") from None
+    return lambda: zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj(), (*_DAMAGE, zstandard.ZstdError)

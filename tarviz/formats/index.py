@@ -1,0 +1,208 @@
+"""The index of one shard: its members and records as columns, kept as a file, or as NVIDIA DALI's text.
+
+The file is a line of JSON and then the columns as they lie in memory, so opening one reads only what is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.errors import DataError, UsageError
+from tarviz.formats import _hot
+from tarviz.types import Buffer, Members, to_bytes, to_text
+
+MAGIC = b"tarviz index 1\n"
+_ALIGN = 64
+_COLUMNS = ("start", "data", "size", "end", "rows", "ext", "hash", "order")
+
+
+@dataclass(eq=False)
+class ShardIndex:
+    """Members and records of one shard. Record *k* owns the rows `rows[k]:rows[k + 1]` of the members.
+
+    `identity` says of which bytes this is the index (size, etag or time); `warnings` and `error` what the scan met
+    (an index of a damaged shard ends before the damage).
+    """
+
+    members: Members
+    rows: NDArray[np.int64]
+    ext: NDArray[np.int32]
+    exts: tuple[str, ...]
+    hash: NDArray[np.uint64]
+    identity: dict[str, Any] = field(default_factory=dict)
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+    error: dict[str, Any] | None = None
+    pending: int = -1
+
+    def __len__(self) -> int:
+        return len(self.rows) - 1
+
+    @cached_property
+    def order(self) -> NDArray[np.uint32]:
+        """Records in ascending order of their key's hash."""
+        return np.argsort(self.hash, kind="stable").astype(np.uint32)
+
+    def key(self, record: int) -> bytes:
+        """The key of record `record`, byte-exact."""
+        return self._key_of(bytes(self.members.name[int(self.rows[record])]), self.exts[int(self.ext[int(self.rows[record])])])
+
+    @staticmethod
+    def _key_of(name: bytes, ext: str) -> bytes:
+        while name.startswith(b"./"):
+            name = name[2:]
+        return name[: len(name) - len(to_bytes(ext)) - 1]
+
+    def keys(self, first: int = 0, stop: int | None = None) -> list[bytes]:
+        """Keys of the records `first`…`stop`."""
+        stop = len(self) if stop is None else min(stop, len(self))
+        rows = self.rows[first:stop]
+        names = self.members.name[rows].tolist()
+        return [self._key_of(name, self.exts[code]) for name, code in zip(names, self.ext[rows].tolist(), strict=True)]
+
+    def find(self, key: bytes) -> int | None:
+        """The record of this key, the first when there are several."""
+        if not len(self) or not key:
+            return None
+        wanted = _hot.hashes(np.frombuffer(key, np.uint8)[None])[0]
+        hashed = self.hash[self.order]
+        at = int(np.searchsorted(hashed, wanted))
+        while at < len(hashed) and hashed[at] == wanted:
+            record = int(self.order[at])
+            if self.key(record) == key:
+                return record
+            at += 1
+        return None
+
+    def span(self, record: int) -> tuple[int, int]:
+        """Bytes of the tar from the record's first header to the end of its last payload's padding."""
+        return int(self.members.start[int(self.rows[record])]), int(self.members.end[int(self.rows[record + 1]) - 1])
+
+    def fields(self) -> dict[str, int]:
+        """Extension → number of records that have it."""
+        counts = np.bincount(self.ext, minlength=len(self.exts))
+        return {ext: int(counts[code]) for code, ext in enumerate(self.exts) if counts[code]}
+
+    def dump(self) -> Iterator[bytes]:
+        """The index as the bytes of a file, piece by piece."""
+        name = self.members.name
+        arrays: dict[str, NDArray[Any]] = {
+            "start": self.members.start,
+            "data": self.members.data,
+            "size": self.members.size,
+            "end": self.members.end,
+        }
+        arrays |= {"rows": self.rows, "ext": self.ext, "hash": self.hash, "order": self.order}
+        if name.dtype == object:
+            joined = [bytes(item) for item in name]
+            arrays["name_text"] = np.frombuffer(b"".join(joined), np.uint8)
+            arrays["name_end"] = np.cumsum([len(item) for item in joined], dtype=np.int64)
+        else:
+            arrays["name"] = name
+        place = 0
+        table = []
+        for key, array in arrays.items():
+            table.append([key, array.dtype.str, len(array), place])
+            place += -(-array.nbytes // _ALIGN) * _ALIGN
+        sparse = {str(row): pieces for row, pieces in self.members.sparse.items()}
+        head = {"arrays": table, "exts": [to_bytes(ext).hex() for ext in self.exts], "identity": self.identity, "sparse": sparse}
+        head |= {"warnings": self.warnings, "error": self.error, "pending": self.pending}
+        text = json.dumps(head).encode()
+        begin = MAGIC + b"%12d\n" % len(text) + text
+        yield begin + b"\n" * (-len(begin) % _ALIGN)
+        for array in arrays.values():
+            yield array.tobytes()
+            yield b"\0" * (-array.nbytes % _ALIGN)
+
+    @classmethod
+    def load(cls, data: Buffer) -> ShardIndex:
+        """The index out of the bytes of a file (a memory map will do: columns are views on it)."""
+        view = memoryview(data)
+        try:
+            if bytes(view[: len(MAGIC)]) != MAGIC:
+                raise ValueError("no index file")
+            length = int(bytes(view[len(MAGIC) : len(MAGIC) + 12]))
+            begin = len(MAGIC) + 13
+            head = json.loads(bytes(view[begin : begin + length]))
+            body = view[-(-(begin + length) // _ALIGN) * _ALIGN :]
+            arrays = {}
+            for key, dtype, count, place in head["arrays"]:
+                arrays[key] = np.frombuffer(body, np.dtype(dtype), count, place)
+            exts = tuple(to_text(bytes.fromhex(ext)) for ext in head["exts"])
+            if "name_text" in arrays:
+                text, ends = arrays["name_text"].tobytes(), arrays["name_end"].tolist()
+                name = np.empty(len(ends), object)
+                name[:] = [text[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+            else:
+                name = arrays["name"]
+            sparse = {int(row): [(a, b) for a, b in pieces] for row, pieces in head["sparse"].items()}
+            types = np.zeros(len(name), np.uint8)
+            members = Members(name, types, arrays["start"], arrays["data"], arrays["size"], arrays["end"], sparse=sparse)
+            index = cls(
+                members,
+                arrays["rows"],
+                arrays["ext"],
+                exts,
+                arrays["hash"],
+                head["identity"],
+                head["warnings"],
+                head["error"],
+                head["pending"],
+            )
+            index.__dict__["order"] = arrays["order"]
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise DataError(f"this is no index of this version ({error}).", code="E_INDEX", hint="build it again.") from error
+        return index
+
+    def to_dali(self) -> str:
+        """The text of NVIDIA DALI's `wds2idx`, version 1.2: a line a record, `ext offset size name` a member.
+
+        Names with white space cannot be told apart in that format; `UsageError` names the first one.
+        """
+        lines = [f"v1.2 {len(self)}"]
+        names = [to_text(bytes(name)) for name in self.members.name]
+        for record in range(len(self)):
+            words = []
+            for row in range(int(self.rows[record]), int(self.rows[record + 1])):
+                if len(names[row].split()) != 1:
+                    raise UsageError(
+                        f"the name {names[row]!r} has white space, which DALI's index cannot hold.", hint="rename the member first."
+                    )
+                ext = names[row][-len(self.exts[int(self.ext[row])]) :]  # in the case it has: DALI tells cases apart
+                words.append(f"{ext} {int(self.members.data[row])} {int(self.members.size[row])} {names[row]}")
+            lines.append(" ".join(words))
+        return "\n".join(lines) + "\n"
+
+
+def parse_dali(text: str) -> list[list[tuple[str, int, int, str | None]]]:
+    """Records of a DALI index (v1.1 or v1.2): per member (extension, data offset, size, name or None).
+
+    >>> parse_dali("v1.1 1\\njpg 512 10 cls 1536 1\\n")
+    [[('jpg', 512, 10, None), ('cls', 1536, 1, None)]]
+    """
+    lines = text.splitlines()
+    head = lines[0].split() if lines else []
+    if len(head) != 2 or head[0] not in ("v1.0", "v1.1", "v1.2") or not head[1].isdigit():
+        raise DataError(f"a DALI index begins with 'v1.2 COUNT', this with {lines[0][:40] if lines else ''!r}.", code="E_INDEX")
+    width = 4 if head[0] == "v1.2" else 3
+    records: list[list[tuple[str, int, int, str | None]]] = []
+    for number, line in enumerate(lines[1:], 2):
+        words = line.split()
+        if not words:
+            continue
+        if len(words) % width:
+            raise DataError(f"line {number} of the DALI index has {len(words)} words, no multiple of {width}.", code="E_INDEX")
+        try:
+            parts = [words[at : at + width] for at in range(0, len(words), width)]
+            records.append([(part[0], int(part[1]), int(part[2]), part[3] if width == 4 else None) for part in parts])
+        except ValueError as error:
+            raise DataError(f"line {number} of the DALI index holds {error}.", code="E_INDEX") from error
+    if len(records) != int(head[1]):
+        raise DataError(f"the DALI index promises {head[1]} records and holds {len(records)}.", code="E_INDEX")
+    return records

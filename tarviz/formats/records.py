@@ -1,0 +1,261 @@
+"""Members gathered into records: the run of files whose names agree up to the dot.
+
+Key rule and grouping as WebDataset has them: the first dot of the base name cuts key from extension, extensions
+are lower-cased, a leading `./` is dropped. `key_split="last-dot"` cuts at the last dot, as tar2tf and go-tfdata do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.errors import DataError, Fault
+from tarviz.formats import _hot
+from tarviz.formats.tar import FILE, SKIPPED, picked
+from tarviz.types import MEMBER_TYPES, Duplicates, KeySplit, Members, to_text
+
+
+def split_name(name: bytes, key_split: KeySplit = "first-dot") -> tuple[bytes, str] | None:
+    """(key, extension) of one member name; None for a name that has no key or no extension.
+
+    >>> split_name(b"./a.v2/b.seg.PNG")
+    (b'a.v2/b', 'seg.png')
+    >>> split_name(b"a/.hidden") is None
+    True
+    """
+    while name.startswith(b"./"):
+        name = name[2:]
+    folder, slash, base = name.rpartition(b"/")
+    dot = base.find(b".") if key_split == "first-dot" else base.rfind(b".")
+    if dot <= 0 or dot == len(base) - 1:
+        return None
+    return folder + slash + base[:dot], to_text(base[dot + 1 :]).lower()
+
+
+def _is_meta(name: bytes) -> bool:
+    """macOS's AppleDouble files and WebDataset's `__…__` members: about the shard, not of a record."""
+    while name.startswith(b"./"):
+        name = name[2:]
+    base = name.rpartition(b"/")[2]
+    return base.startswith(b"._") or (base.startswith(b"__") and base.split(b".", 1)[0].endswith(b"__") and len(base) > 4)
+
+
+@dataclass(eq=False)
+class Grouped:
+    """Records as columns: record *r* is the rows `rows[r]:rows[r + 1]` of `members`, which holds files only."""
+
+    members: Members
+    keys: NDArray[Any]
+    rows: NDArray[np.int64]
+    ext: NDArray[np.int32]
+    exts: list[str]
+    key_hash: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclass(eq=False)
+class Grouper:
+    """Groups the members of one shard, buffer by buffer; remembers which keys have been.
+
+    `notes` collects warnings. A record that returns under the same key is reported by `returns`.
+    """
+
+    shard: str
+    key_split: KeySplit = "first-dot"
+    duplicates: Duplicates = "error"
+    notes: list[Fault] = field(default_factory=list)
+    _codes: dict[bytes, int] = field(default_factory=dict)
+    exts: list[str] = field(default_factory=list)
+    _seen: _Seen = field(default_factory=lambda: _Seen())
+
+    def group(self, members: Members, *, quiet_before: int = 0) -> Grouped:
+        """The records among `members`, adjacent rows of one key together; what has no key is noted and dropped.
+
+        `quiet_before`: members that begin before this byte were noted already.
+        """
+        members = self._files(members, quiet_before)
+        if members.name.dtype == object:
+            return self._one_by_one(members, quiet_before)
+        names = _hot.matrix(members.name) if len(members) else np.zeros((0, 1), np.uint8)
+        dotted = (names[:, :2] == (46, 47)).all(1) if names.shape[1] > 1 else np.zeros(len(names), np.bool_)
+        if dotted.any():
+            return self._one_by_one(members, quiet_before)
+        cut = _hot.split(names, last=self.key_split == "last-dot")
+        suspicious = ~cut.valid
+        base = names[:, :2] if not (names == 47).any() else None
+        if base is None or ((base[:, 0] == 46) | (base[:, 0] == 95)).any():
+            suspicious = suspicious | self._meta_candidates(names)
+        if suspicious.any():
+            keep = self._without_key(members, np.flatnonzero(suspicious), quiet_before)
+            members = picked(members, keep)
+            cut = _hot.Keys(cut.key[keep], cut.length[keep], cut.ext[keep], cut.valid[keep])
+        begins = _hot.starts(cut.key, cut.length)
+        first = np.flatnonzero(begins)
+        rows = np.append(first, len(members))
+        key = np.ascontiguousarray(cut.key[first])
+        codes, found = _hot.distinct(cut.ext)
+        ext = self._translate(found)[codes] if len(found) else codes
+        return Grouped(members, key.view(f"S{key.shape[1]}")[:, 0], rows, ext, self.exts, _hot.hashes(key))
+
+    def _files(self, members: Members, quiet_before: int) -> Members:
+        if not members.type.any():
+            return members
+        for row in np.flatnonzero(members.type).tolist():
+            if int(members.type[row]) in SKIPPED and members.start[row] >= quiet_before:
+                text = f"a {MEMBER_TYPES[members.type[row]]} is skipped; links are never followed."
+                self._note("W_SKIPPED_TYPE", text, members, row)
+        return picked(members, members.type == FILE)
+
+    @staticmethod
+    def _meta_candidates(names: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Rows whose base name begins with a dot or an underscore twice."""
+        width = names.shape[1]
+        slash = names == 47
+        base = np.where(slash.any(1), width - np.argmax(slash[:, ::-1], axis=1), 0)
+        rows = np.arange(len(names))
+        first, second = names[rows, np.minimum(base, width - 1)], names[rows, np.minimum(base + 1, width - 1)]
+        return (first == 46) | ((first == 95) & (second == 95))
+
+    def _without_key(self, members: Members, rows: NDArray[Any], quiet_before: int) -> NDArray[np.bool_]:
+        keep = np.ones(len(members), np.bool_)
+        for row in rows.tolist():
+            name = bytes(members.name[row])
+            if not self._keeps(name, members, row, quiet_before):
+                keep[row] = False
+        return keep
+
+    def _keeps(self, name: bytes, members: Members, row: int, quiet_before: int) -> bool:
+        meta = _is_meta(name)
+        if not meta and split_name(name, self.key_split) is not None:
+            return True
+        if members.start[row] >= quiet_before:
+            if meta:
+                self._note("W_SKIPPED_META", "a file about the shard, of no record, is skipped.", members, row)
+            else:
+                self._note("W_NO_KEY", "the name has no key or no extension; the file belongs to no record.", members, row)
+        return False
+
+    def _one_by_one(self, members: Members, quiet_before: int) -> Grouped:
+        """The same for names that do not fit a column: very long ones, a NUL inside, `./` before some."""
+        keep = np.array([self._keeps(bytes(members.name[row]), members, row, quiet_before) for row in range(len(members))], np.bool_)
+        members = picked(members, keep)
+        cut = [split_name(bytes(name), self.key_split) or (b"", "") for name in members.name]
+        first = [row for row in range(len(cut)) if row == 0 or cut[row][0] != cut[row - 1][0]]
+        keys = np.empty(len(first), object)
+        keys[:] = [cut[row][0] for row in first]
+        rows = np.array([*first, len(cut)], np.int64)
+        ext = np.array([self._code(ext.encode("utf-8", "surrogateescape")) for _, ext in cut], np.int32)
+        hashed = [int(_hot.hashes(np.frombuffer(key, np.uint8)[None])[0]) if key else 0 for key in keys]
+        return Grouped(members, keys, rows, ext, self.exts, np.array(hashed, np.uint64))
+
+    def _code(self, ext: bytes) -> int:
+        code = self._codes.get(ext)
+        if code is None:
+            code = self._codes[ext] = len(self.exts)
+            self.exts.append(to_text(ext).lower())
+        return code
+
+    def _translate(self, found: list[bytes]) -> NDArray[np.int32]:
+        return np.array([self._code(ext) for ext in found], np.int32)
+
+    def settle(self, grouped: Grouped, stop: int) -> tuple[Grouped, DataError | None]:
+        """Records 0…`stop`, each field once: a field that is there twice is an error, or the first or last stays."""
+        limit = int(grouped.rows[stop])
+        ext = grouped.ext[:limit].astype(np.int64)
+        record = np.repeat(np.arange(stop), np.diff(grouped.rows[: stop + 1]))
+        code = record * (len(self.exts) + 1) + ext
+        order = np.argsort(code, kind="stable")
+        again = np.flatnonzero(code[order][1:] == code[order][:-1]) + 1
+        if not len(again):
+            return _cut(grouped, 0, stop), None
+        if self.duplicates == "error":
+            row = int(order[again].min())
+            owner = int(record[row])
+            name = to_text(bytes(grouped.members.name[row]))
+            error = DataError(
+                f"the field {self.exts[int(ext[row])]!r} is there twice.",
+                code="E_DUP_FIELD",
+                shard=self.shard,
+                key=to_text(bytes(grouped.keys[owner])),
+                member=name,
+                offset=int(grouped.members.start[row]),
+                hint='choose with duplicates="first" or duplicates="last".',
+                details={"record": owner},
+            )
+            return _cut(grouped, 0, owner), error
+        drop = order[again] if self.duplicates == "first" else order[again - 1]
+        keep = np.ones(limit, np.bool_)
+        keep[drop] = False
+        rows = np.append(0, np.cumsum(keep))[grouped.rows[: stop + 1]]
+        kept = Grouped(
+            picked(grouped.members, np.flatnonzero(keep)),
+            grouped.keys[:stop],
+            rows,
+            grouped.ext[:limit][keep],
+            grouped.exts,
+            grouped.key_hash[:stop],
+        )
+        return kept, None
+
+    def returns(self, grouped: Grouped) -> list[tuple[int, int]]:
+        """Records whose key was seen before in the shard: (record, byte where the key was first)."""
+        return self._seen.add(grouped)
+
+    def _note(self, code: str, text: str, members: Members, row: int) -> None:
+        self.notes.append(Fault(code, text, self.shard, None, to_text(bytes(members.name[row])), int(members.start[row])))
+
+
+def _cut(grouped: Grouped, first: int, stop: int) -> Grouped:
+    """Records `first`…`stop` of a group."""
+    if first == 0 and stop == len(grouped):
+        return grouped
+    low, high = int(grouped.rows[first]), int(grouped.rows[stop])
+    members = picked(grouped.members, np.arange(low, high))
+    return Grouped(
+        members,
+        grouped.keys[first:stop],
+        grouped.rows[first : stop + 1] - low,
+        grouped.ext[low:high],
+        grouped.exts,
+        grouped.key_hash[first:stop],
+    )
+
+
+class _Seen:
+    """Keys that have been, as 64-bit hashes: 16 bytes a record; keys in ascending order cost no look-up."""
+
+    def __init__(self) -> None:
+        self._sorted: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = []  # runs of doubling length
+        self._last = b""
+        self._ascending = True
+
+    def add(self, grouped: Grouped) -> list[tuple[int, int]]:
+        if not len(grouped):
+            return []
+        keys, hashed = grouped.keys, grouped.key_hash
+        places = grouped.members.start[grouped.rows[:-1]]
+        again: list[tuple[int, int]] = []
+        ascending = bytes(keys[0]) > self._last and bool((keys[1:] > keys[:-1]).all())
+        order = np.argsort(hashed, kind="stable")
+        run, at = hashed[order], places[order]
+        if not (self._ascending and ascending):
+            for values, offsets in self._sorted:
+                near = np.minimum(np.searchsorted(values, hashed), len(values) - 1)
+                again += [(row, int(offsets[near[row]])) for row in np.flatnonzero(values[near] == hashed).tolist()]
+            twice = np.flatnonzero(run[1:] == run[:-1])
+            again += [(int(order[row + 1]), int(at[row])) for row in twice.tolist()]
+        # Ascending so far and in this block: everything is greater than all before, so nothing returned.
+        self._ascending = self._ascending and ascending
+        self._last = max(self._last, bytes(keys[-1]))
+        self._sorted.append((run, at))
+        while len(self._sorted) > 1 and len(self._sorted[-2][0]) <= 2 * len(self._sorted[-1][0]):
+            (a, b), (c, d) = self._sorted.pop(-2), self._sorted.pop()
+            merged = np.concatenate((a, c))
+            order = np.argsort(merged, kind="stable")
+            self._sorted.append((merged[order], np.concatenate((b, d))[order]))
+        return sorted(set(again))

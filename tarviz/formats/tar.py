@@ -1,0 +1,348 @@
+"""Tar headers, found in buffers: one vectorised look where they are regular, a careful walk where they are not.
+
+Never `tarfile`: it ends without a word on many broken tars (python/cpython#120740). Format: POSIX.1-2017 pax(1),
+with GNU's long names and sparse files.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.errors import DataError, Fault
+from tarviz.formats import _hot, _pax, _sniff, _walk
+from tarviz.formats._hot import BLOCK
+from tarviz.types import MEMBER_TYPES, Members, to_text
+
+_LONG = 512  # names longer than this are kept one by one, not as a column of that width
+_FEW = 24  # blocks; a look at columns costs more than walking so few
+_EMPTY = np.zeros(0, np.int64)
+
+
+class Scanner:
+    """Finds the members of one tar in the buffers it is handed, front to back.
+
+    `at` is the byte of the tar where the next header must be. After each `scan`, exactly one holds: more bytes are
+    wanted (`wants` says up to which byte at least), `ended` (the end-of-archive mark was read), or `error` is set.
+    `notes` collects warnings as faults; `strict` turns those that may hide loss into errors. Not thread-safe.
+    """
+
+    def __init__(self, shard: str, *, strict: bool = True, concatenated: bool = False) -> None:
+        self.shard = shard
+        self.strict = strict
+        self.concatenated = concatenated
+        self.at = 0
+        self.wants = BLOCK
+        self.found = 0
+        self.ended = False
+        self.error: DataError | None = None
+        self.notes: list[Fault] = []
+        self._last: _walk.Entry | None = None
+
+    def scan(self, data: memoryview, base: int, *, final: bool = False) -> Members:
+        """The members whose headers lie in `data`, whose first byte is byte `base` of the tar (a multiple of 512).
+
+        `final` says that the tar ends with `data`. Payloads need not be in `data`; the caller compares
+        `Members.data + size` with what it has.
+        """
+        rows = _Rows()
+        table: _hot.Headers | None = None
+        while not self.ended and self.error is None:
+            position = self.at - base
+            left = len(data) - position
+            if left < BLOCK:
+                self.wants = self.at + BLOCK
+                if final:
+                    self._stop(data, position)
+                break
+            if left >= _FEW * BLOCK:
+                if table is None:
+                    blocks = len(data) // BLOCK
+                    raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8, blocks * BLOCK).reshape(blocks, BLOCK)
+                    table = _hot.headers(raw)
+                if self._run(table, data, base, rows):
+                    continue
+            if not self._walk(data, base, final, rows):
+                break
+        members = rows.members()
+        self.found += len(members)
+        return members
+
+    def _run(self, table: _hot.Headers, data: memoryview, base: int, rows: _Rows) -> bool:
+        """Take the run of regular headers that begins where we are; False when there is none."""
+        block = (self.at - base) // BLOCK
+        first = int(np.searchsorted(table.at, block))
+        if first == len(table.at) or table.at[first] != block or not table.plain[first]:
+            return False
+        last = int(table.breaks[np.searchsorted(table.breaks, first)])
+        stop = last + 1 if table.plain[last] else last
+        stop = self._harmless(table, data, first, stop)
+        if stop <= first:
+            return False
+        run = slice(first, stop)
+        at = table.at[run] * BLOCK + base
+        start = at
+        keep = None
+        if table.pax[run].any():
+            keep = ~table.pax[run]
+            start = at.copy()
+            start[1:][table.pax[run][:-1]] = at[:-1][table.pax[run][:-1]]
+        names = table.name[run]
+        if not table.ascii[run].all():
+            self._names_encoded(names, table, first, base)
+        rows.extend(names, start, at + BLOCK, table.size[run], table.next[run] * BLOCK + base, keep)
+        self.at = int(table.next[stop - 1]) * BLOCK + base
+        self._last = None
+        self._tail = (names[-1], int(start[-1]), int(at[-1]) + BLOCK, int(table.size[stop - 1]))
+        return True
+
+    def _harmless(self, table: _hot.Headers, data: memoryview, first: int, stop: int) -> int:
+        """Cut the run before the first PAX header that needs care, or that has no member behind it in the run."""
+        for row in (np.flatnonzero(table.pax[first:stop]) + first).tolist():
+            body = (int(table.at[row]) + 1) * BLOCK
+            size = int(table.size[row])
+            if row + 1 == stop or table.pax[row + 1] or size > 4096 or not _pax.harmless(bytes(data[body : body + size])):
+                return int(row)
+        return stop
+
+    def _names_encoded(self, names: NDArray[np.uint8], table: _hot.Headers, first: int, base: int) -> None:
+        for row in np.flatnonzero(~table.ascii[first : first + len(names)]).tolist():
+            name = names[row].tobytes().rstrip(b"\0")
+            try:
+                name.decode()
+            except UnicodeDecodeError:
+                offset = int(table.at[first + row]) * BLOCK + base
+                self._note("W_NAME_ENCODING", "the name is no UTF-8; its bytes are kept as they are.", offset, to_text(name))
+
+    def _walk(self, data: memoryview, base: int, final: bool, rows: _Rows) -> bool:
+        """Read one member, or the end mark, with care; False when nothing more can be done with this buffer."""
+        position = self.at - base
+        if not data[position : position + BLOCK].tobytes().strip(b"\0"):
+            return self._zeros(data, position, final)
+        try:
+            entry, notes = _walk.read(data, base, self.at)
+        except _walk.NeedMore as need:
+            self.wants = need.until
+            if final:
+                error = DataError("the tar ends inside a header.", code="E_TRUNCATED", offset=self.at, member=self._name(data, position))
+                self._fail(error, data, position)
+            return False
+        except _walk.Orphan:
+            text = "an extension header stands before the end of the archive; the member it belongs to is missing."
+            if self.strict:
+                self._fail(DataError(text, code="E_HEADER", offset=self.at), data, position)
+                return False
+            self._note("W_ORPHAN_EXT", text, self.at)
+            self.at += BLOCK + _walk.payload_blocks(_pax.number(bytes(data[position + 124 : position + 136])) or 0)
+            return True
+        except DataError as error:
+            self._fail(error, data, position)
+            return False
+        member = to_text(entry.name)
+        for code, text in notes:
+            self._note(code, text, entry.start, member)
+            if code == "W_SIZE_MISMATCH" and self.strict:
+                self._fail(DataError(text, code="E_SIZE", offset=entry.start, member=member), data, position)
+                return False
+        rows.add(entry)
+        self.at = entry.end
+        self._last = entry
+        return True
+
+    def _zeros(self, data: memoryview, position: int, final: bool) -> bool:
+        """A zero block: the end mark is two of them."""
+        second = data[position + BLOCK : position + 2 * BLOCK].tobytes()
+        if len(second) < BLOCK and not final:
+            self.wants = self.at + 2 * BLOCK
+            return False
+        if second.strip(b"\0"):
+            if len(second) == BLOCK and _pax.checksum_right(second):
+                self._note("W_LONE_ZERO", f"one zero block, then a member at byte {self.at + BLOCK}; what follows is not read.", self.at)
+                if self.concatenated:
+                    self.at += BLOCK
+                    return True
+            else:
+                self._note("W_TRAILING", f"one zero block, then bytes that are no tar at {self.at + BLOCK}.", self.at + BLOCK)
+        elif len(second) < BLOCK:
+            self._note("W_NO_EOF", "one zero block ends the tar where two should.", self.at)
+        elif self.at == 0:
+            self._note("W_EMPTY", "the tar is valid and holds nothing.", self.at)
+        self.at += 2 * BLOCK if not second.strip(b"\0") else BLOCK
+        self.ended = True
+        return False
+
+    def trailing(self, data: memoryview, base: int) -> bool:
+        """Look at bytes behind the end mark. True when a member begins there and `concatenated` wants it read."""
+        position = max(self.at - base, 0)
+        rest = np.frombuffer(data, np.uint8)[position:]
+        nonzero = np.flatnonzero(rest[:1]) if not rest.any() else rest.nonzero()[0][:1]
+        if not len(nonzero):
+            self.at = max(self.at, base + len(data) // BLOCK * BLOCK)
+            return False
+        place = (base + position + int(nonzero[0])) // BLOCK * BLOCK
+        header = data[place - base : place - base + BLOCK].tobytes()
+        member = len(header) == BLOCK and _pax.checksum_right(header)
+        if member and self.concatenated:
+            self.at, self.ended = place, False
+            return True
+        what = "another member begins" if member else "bytes that are no tar stand"
+        self._note("W_TRAILING", f"{what} behind the end of the archive.", place)
+        return False
+
+    def resync(self, data: memoryview, base: int) -> int | None:
+        """After an error: the byte of the next valid header behind it, None when `data` holds none. Does not move."""
+        first = (self.at - base) // BLOCK + 1
+        for block in range(max(first, 0), len(data) // BLOCK):
+            header = data[block * BLOCK : (block + 1) * BLOCK]
+            if header[257:262] == b"ustar" and _pax.checksum_right(bytes(header)):
+                return base + block * BLOCK
+        return None
+
+    def skip_to(self, at: int) -> None:
+        """Go on at byte `at` after an error."""
+        self.at, self.error = at, None
+
+    def _stop(self, data: memoryview, position: int) -> None:
+        """The bytes are over and no end mark came."""
+        if position < 0 or position > len(data):
+            self._truncated(self.at - position + len(data))
+        elif position < len(data) and not data[position:].tobytes().strip(b"\0") and self.at:
+            self._no_end()
+        elif position < len(data):
+            text = f"the tar ends inside a header, {len(data) - position} bytes of 512 are there."
+            self._fail(DataError(text, code="E_TRUNCATED", offset=self.at, member=self._name(data, position)), data, position)
+        elif self.at == 0:
+            self._fail(DataError("the file is empty, 0 bytes.", code="E_EMPTY", offset=0), data, position)
+        else:
+            self._no_end()
+
+    def _no_end(self) -> None:
+        text = "the tar ends without its end-of-archive blocks; members may be missing."
+        if self.strict:
+            self.error = DataError(
+                text, code="E_NO_EOF", shard=self.shard, offset=self.at, hint="compare with the source, or read with strict=False."
+            )
+        else:
+            self._note("W_NO_EOF", text, self.at)
+            self.ended = True
+
+    def _truncated(self, have_until: int) -> None:
+        name, start, place, size = self._tail if self._last is None else self._of_last(self._last)
+        have = max(have_until - place, 0)
+        member = to_text(bytes(name).rstrip(b"\0"))
+        if have >= size:
+            text = "the last member's padding is cut; its data is whole."
+            if self.strict:
+                self.error = DataError(text, code="E_TRUNCATED", shard=self.shard, member=member, offset=start)
+            else:
+                self._note("W_TRUNCATED_PADDING", text, have_until, member)
+                self.ended = True
+            return
+        self.error = DataError(
+            f"the header promises {size} bytes, {have} are there, the data ends at byte {have_until}.",
+            code="E_TRUNCATED",
+            shard=self.shard,
+            member=member,
+            offset=start,
+            hint="fetch it again or ask whoever wrote it.",
+            details={"need": size, "have": have},
+        )
+
+    @staticmethod
+    def _of_last(entry: _walk.Entry) -> tuple[Any, int, int, int]:
+        stored = sum(length for _, length in entry.sparse) if entry.sparse is not None else entry.size
+        return entry.name, entry.start, entry.data, stored
+
+    @staticmethod
+    def _name(data: memoryview, position: int) -> str | None:
+        """The name in a header that cannot be trusted whole; None where not even the magic stands."""
+        header = data[position : position + BLOCK].tobytes()
+        return to_text(header[:100].split(b"\0", 1)[0]) if header[257:262] == b"ustar" else None
+
+    def _fail(self, error: DataError, data: memoryview, position: int) -> None:
+        head = data[position : position + BLOCK].tobytes()
+        if self.at == 0 and error.code in ("E_CHECKSUM", "E_TRUNCATED") and head[257:262] != b"ustar":
+            if _sniff.kind(head) or error.code == "E_CHECKSUM":
+                error = DataError("this is no tar.", code="E_NOT_TAR", offset=0, hint=_sniff.hint(head))
+        if error.code == "E_CHECKSUM":
+            error.at(member=self._name(data, position))
+        self.error = error.at(shard=self.shard)  # type: ignore[assignment]
+
+    def _note(self, code: str, text: str, offset: int, member: str | None = None) -> None:
+        self.notes.append(Fault(code, text, self.shard, None, member, offset))
+
+
+class _Rows:
+    """Members while they are gathered: runs of columns and single entries, in order."""
+
+    def __init__(self) -> None:
+        self._runs: list[Members] = []
+        self._single: list[_walk.Entry] = []
+
+    def add(self, entry: _walk.Entry) -> None:
+        self._single.append(entry)
+
+    def extend(self, names: NDArray[np.uint8], start: Any, data: Any, size: Any, end: Any, keep: Any) -> None:
+        self._flush()
+        if keep is not None:
+            names, start, data, size, end = names[keep], start[keep], data[keep], size[keep], end[keep]
+        name = np.ascontiguousarray(names).view(f"S{names.shape[1]}")[:, 0]
+        self._runs.append(Members(name, np.zeros(len(size), np.uint8), start, data, size, end))
+
+    def _flush(self) -> None:
+        if self._single:
+            self._runs.append(columns(self._single))
+            self._single = []
+
+    def members(self) -> Members:
+        self._flush()
+        return joined(self._runs)
+
+
+def columns(entries: list[_walk.Entry]) -> Members:
+    """Entries as columns."""
+    numbers = np.array([(e.start, e.data, e.size, e.end) for e in entries], np.int64).reshape(-1, 4).T
+    sparse = {row: e.sparse for row, e in enumerate(entries) if e.sparse is not None}
+    types = np.array([e.type for e in entries], np.uint8)
+    return Members(_names([e.name for e in entries]), types, *numbers, sparse=sparse)
+
+
+def _names(names: list[bytes]) -> NDArray[Any]:
+    # NumPy drops NULs at the end of an S item: names with a NUL inside keep their bytes as objects.
+    if any(len(name) > _LONG or b"\0" in name for name in names):
+        array = np.empty(len(names), object)
+        array[:] = names
+        return array
+    return np.array(names or [b""], "S")[: len(names)]
+
+
+def joined(parts: list[Members]) -> Members:
+    """Columns one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return Members(np.zeros(0, "S1"), np.zeros(0, np.uint8), _EMPTY, _EMPTY, _EMPTY, _EMPTY)
+    names = [part.name for part in parts]
+    if any(name.dtype == object for name in names):
+        names = [name if name.dtype == object else name.astype(object) for name in names]
+    sparse: dict[int, list[tuple[int, int]]] = {}
+    row = 0
+    for part in parts:
+        sparse.update({row + at: pieces for at, pieces in part.sparse.items()})
+        row += len(part)
+    columns = [np.concatenate([getattr(part, column) for part in parts]) for column in ("type", "start", "data", "size", "end")]
+    return Members(np.concatenate(names), *columns, sparse=sparse)
+
+
+def picked(members: Members, rows: NDArray[Any]) -> Members:
+    """The rows chosen, by mask or by number."""
+    places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+    sparse = {at: members.sparse[int(row)] for at, row in enumerate(places.tolist()) if row in members.sparse} if members.sparse else {}
+    name, kind, *numbers = (getattr(members, column)[places] for column in ("name", "type", "start", "data", "size", "end"))
+    return Members(name, kind, *numbers, sparse=sparse)
+
+
+FILE = MEMBER_TYPES.index("file")
+SKIPPED = frozenset(MEMBER_TYPES.index(kind) for kind in ("symlink", "hardlink", "char", "block", "fifo"))
