@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import functools
 import html
 import json as _json
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -16,7 +18,7 @@ from typing import Any, TypeVar
 import click
 
 from tarviz import config
-from tarviz.errors import TarvizError, safe
+from tarviz.errors import TarvizError, TarvizWarning, safe
 
 F = TypeVar("F", bound=Callable[..., Any])
 Clock = Callable[[], float]
@@ -220,6 +222,14 @@ class Progress:
 def progress(total: float | None = None, unit: str = "records", *, label: str = "") -> Progress:
     """`with progress(total, "bytes") as bar: bar.add(n)`: on stderr, only on a terminal, only after a second, never with `-q`."""
     return Progress(total, unit, label)
+
+
+@contextlib.contextmanager
+def silent_warnings() -> Iterator[None]:
+    """No `TarvizWarning` through `warnings` inside: the result lists them all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TarvizWarning)
+        yield
 
 
 def table(rows: Sequence[Sequence[object]], *, right: Sequence[int] = (), header: Sequence[str] = ()) -> str:

@@ -1,0 +1,103 @@
+"""Index shards for random access, and write the index that NVIDIA DALI reads."""
+
+from __future__ import annotations
+
+import os
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tarviz import reading, stores
+from tarviz._indexing import Index
+from tarviz.commands import _shell
+from tarviz.commands.ls import fault_of
+from tarviz.config import format_size, options
+from tarviz.errors import UsageError, redact
+from tarviz.formats import compression
+from tarviz.stores import URLs
+from tarviz.types import URL
+
+
+class Indexed(Index, _shell.Result):
+    """An index that also says how it went: `str()`, `to_dict()`, `exit_code`; `written` holds the DALI files."""
+
+    written: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        if any(shard.error for shard in self.shards):
+            return 2
+        return 1 if any(shard.warnings for shard in self.shards) else 0
+
+    def __str__(self) -> str:
+        rows = [
+            (redact(url), f"{len(shard):,}", f"{len(shard.members):,}", format_size(shard.identity.get("size") or 0))
+            for url, shard in zip(self.urls, self.shards, strict=True)
+        ]
+        parts = [_shell.table(rows, header=("shard", "records", "members", "size"), right=[1, 2, 3])]
+        parts += [f"written: {name}" for name in self.written]
+        for url, shard in zip(self.urls, self.shards, strict=True):
+            parts += [str(fault_of(found, url)) for found in [*([shard.error] if shard.error else []), *shard.warnings[:20]]]
+        return "\n".join([*parts, f"kept in {options().cache_dir}"])
+
+    def to_dict(self) -> dict[str, Any]:
+        shards = [
+            {"url": redact(url), "records": len(shard), "members": len(shard.members), "warnings": shard.warnings, "error": shard.error}
+            for url, shard in zip(self.urls, self.shards, strict=True)
+        ]
+        return {"records": len(self), "fields": self.fields(), "shards": shards, "written": list(self.written)}
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return _shell.Result._repr_mimebundle_(self)
+
+
+def index(urls: URLs, *, cache: bool = True, dali: str | PathLike[str] | None = None, **changes: Any) -> Indexed:
+    """The index of shards: records by number and by key. With `dali` it is also written as the text of `wds2idx`.
+
+    `dali` is a file for one shard; for several a folder, in which `train-0000.tar` gets `train-0000.idx`.
+    """
+    targets = reading.shards(urls)
+    with _shell.progress(len(targets), "shards") as bar, _shell.silent_warnings():
+        made = Indexed(
+            targets,
+            reading.with_changes(None, {"strict": False, **changes}),
+            cache=cache,
+            progress=lambda done, _: bar.add(done - bar.done),
+        )
+    if dali is not None:
+        made.written = tuple(_write_dali(made, fspath(dali)))
+    return made
+
+
+def _write_dali(made: Index, target: str) -> list[URL]:
+    folder = target.endswith(("/", os.sep)) or Path(target).is_dir()
+    if len(made.urls) > 1 and not folder:
+        raise UsageError(f"{len(made.urls)} shards need a folder for their DALI indexes.", hint=f"--dali {target}/")
+    written = []
+    for url, shard in zip(made.urls, made.shards, strict=True):
+        if compression.kind(stores.of(url).read(url, 0, 6)) is not None:
+            raise UsageError(f"{redact(url)} is compressed; DALI reads plain tars only.", hint="decompress it first.")
+        stem = Path(url.rpartition("/")[2]).stem
+        place = stores.join(target, f"{stem}.idx") if folder else URL(target)
+        with stores.of(place).create(place) as sink:
+            sink.write(shard.to_dali().encode("utf-8", "surrogateescape"))
+        written.append(place)
+    return written
+
+
+@_shell.verb("index", example=["tarviz index data/train-0000.tar", "tarviz index data/ --dali data/idx/"])
+@_shell.urls_argument
+@click.option("--dali", metavar="FILE", help="Also write NVIDIA DALI's text index (wds2idx); a folder for several shards.")
+@click.option("--cache/--no-cache", default=True, show_default=True, help="Keep the index, or build it anew and drop it.")
+@_shell.json_option
+@_shell.quiet_option
+@_shell.reading_options
+def command(urls: tuple[str, ...], dali: str | None, cache: bool, as_json: bool, strict: bool | None, **changes: Any) -> Any:
+    """Index shards for random access, and write the index that NVIDIA DALI reads.
+
+    The index is kept in the cache folder under the shard's URL, size and version, so it is never stale. In Python: tarviz.index(urls)[17],
+    tarviz.index(urls)["train/n00000017"].
+    """
+    return _shell.emit(index(urls, cache=cache, dali=dali, strict=bool(strict), **changes), as_json)

@@ -1,0 +1,220 @@
+"""List shards: records, sizes, fields, and what is damaged; with --members every entry of the tar."""
+
+from __future__ import annotations
+
+import json as _json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import click
+import numpy as np
+
+from tarviz import reading
+from tarviz.commands import _page, _shell
+from tarviz.config import format_size
+from tarviz.errors import DataError, Fault, redact, safe
+from tarviz.stores import URLs
+from tarviz.types import URL, Member
+
+MAX_NOTES = 20  # warnings of one shard shown as text
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One extension: how many records have it, and how many bytes it has together."""
+
+    records: int
+    bytes: int
+
+    @property
+    def mean(self) -> float:
+        """Bytes of one payload on average."""
+        return self.bytes / self.records if self.records else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShardListing:
+    """One shard: its size in bytes (None where the store does not tell), records, fields, and what was found wrong."""
+
+    url: URL
+    bytes: int | None
+    records: int
+    fields: dict[str, Field]
+    warnings: tuple[dict[str, Any], ...] = ()
+    error: dict[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; the URL redacted."""
+        return {**asdict(self), "url": redact(self.url), "warnings": list(self.warnings)}
+
+
+@dataclass(frozen=True)
+class Listing(_shell.Result):
+    """The shards listed, one entry each."""
+
+    shards: list[ShardListing]
+
+    @property
+    def records(self) -> int:
+        """Records of all shards."""
+        return sum(shard.records for shard in self.shards)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all shards whose size is known."""
+        return sum(shard.bytes or 0 for shard in self.shards)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """Extension → what all shards have of it."""
+        total: dict[str, Field] = {}
+        for shard in self.shards:
+            for ext, each in shard.fields.items():
+                so_far = total.get(ext, Field(0, 0))
+                total[ext] = Field(so_far.records + each.records, so_far.bytes + each.bytes)
+        return total
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        if any(shard.error for shard in self.shards):
+            return 2
+        return 1 if any(shard.warnings for shard in self.shards) else 0
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [
+            (redact(shard.url), f"{shard.records:,}", _size(shard.bytes), " ".join(shard.fields), "damaged" if shard.error else "")
+            for shard in self.shards
+        ]
+        if len(rows) > 1:
+            rows.append((f"{len(rows)} shards", f"{self.records:,}", _size(self.bytes), "", ""))
+        return rows
+
+    def _field_rows(self) -> list[tuple[str, ...]]:
+        return [(ext, f"{each.records:,}", format_size(each.bytes), format_size(each.mean)) for ext, each in self.fields.items()]
+
+    def _notes(self) -> Iterator[str]:
+        for shard in self.shards:
+            if shard.error:
+                yield str(fault_of(shard.error, shard.url))
+            for warning in shard.warnings[:MAX_NOTES]:
+                yield str(fault_of(warning, shard.url))
+            if len(shard.warnings) > MAX_NOTES:
+                yield f"… {len(shard.warnings) - MAX_NOTES} warnings more in {redact(safe(shard.url))}"
+
+    def __str__(self) -> str:
+        parts = [_shell.table(self._rows(), right=[1, 2], header=("shard", "records", "size", "fields", ""))]
+        if self.fields:
+            parts.append(_shell.table(self._field_rows(), right=[1, 2, 3], header=("field", "records", "bytes", "mean")))
+        if notes := list(self._notes()):
+            parts.append("\n".join(notes))
+        return "\n\n".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        fields = {ext: asdict(each) for ext, each in self.fields.items()}
+        return {"records": self.records, "bytes": self.bytes, "fields": fields, "shards": [shard.to_dict() for shard in self.shards]}
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        notes = "".join(f'<p class="bad">{_page.text(note)}</p>' for note in self._notes())
+        body = _page.table(self._rows(), header=("shard", "records", "size", "fields", ""), right=[1, 2])
+        body += _page.table(self._field_rows(), header=("field", "records", "bytes", "mean"), right=[1, 2, 3])
+        return {"text/plain": str(self), "text/html": _page.fragment(body + notes)}
+
+
+def _size(size: int | None) -> str:
+    return "?" if size is None else format_size(size)
+
+
+def fault_of(found: dict[str, Any], shard: str) -> Fault:
+    """A fault out of its JSON form."""
+    return Fault(found["code"], found["message"], shard, found.get("key"), found.get("member"), found.get("offset"))
+
+
+def ls(urls: URLs, *, cache: bool = True, **reading_options: Any) -> Listing:
+    """What shards hold: records, bytes, fields. Only headers are read; the index that comes of it is kept (`cache`).
+
+    Reads leniently and lists damage beside its shard; `NotFoundError` where a shard is missing.
+    """
+    targets = reading.shards(urls)
+    listed = []
+    with _shell.progress(len(targets), "shards") as bar, _shell.silent_warnings():
+        for url in targets:
+            bar.add(0, label=redact(url))
+            listed.append(_listed(url, cache, reading_options))
+            bar.add()
+    return Listing(listed)
+
+
+def _listed(url: URL, cache: bool, options: dict[str, Any]) -> ShardListing:
+    try:
+        index = reading.index([url], cache=cache, **options).shards[0]
+    except DataError as error:
+        return ShardListing(url, None, 0, {}, (), error.to_dict())
+    weights = np.bincount(index.ext, weights=index.members.size, minlength=len(index.exts))
+    fields = {ext: Field(count, int(weights[index.exts.index(ext)])) for ext, count in index.fields().items()}
+    return ShardListing(url, index.identity.get("size"), len(index), fields, tuple(index.warnings), index.error)
+
+
+class Entries(_shell.Result):
+    """Every entry of tars, of any type, in file order; reads while it is iterated, once."""
+
+    def __init__(self, urls: list[URL], concatenated: bool = False) -> None:
+        self.urls = urls
+        self.concatenated = concatenated
+        self.report = reading.ReadReport()
+        self.faults: list[Fault] = []
+
+    def __iter__(self) -> Iterator[tuple[URL, Member]]:
+        for url in self.urls:
+            run = reading.members(url, concatenated=self.concatenated, report=self.report)
+            try:
+                with _shell.silent_warnings(), closing(run):  # type: ignore[type-var]
+                    for members in run:
+                        for member in members:
+                            yield url, member
+            except DataError as error:
+                self.faults.append(error.at(shard=url).fault)
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        return 2 if self.faults else 1 if self.report.warnings else 0
+
+    def lines(self, json: bool = False) -> Iterator[str]:
+        for url, member in self:
+            if json:
+                yield _json.dumps({**({"shard": redact(url)} if len(self.urls) > 1 else {}), **asdict(member)})
+            else:
+                yield f"{member.type:8} {member.size:>14,} {member.header_offset:>14,}  {safe(member.name)}"
+        if not json:
+            yield from (str(fault) for fault in (*self.faults, *self.report.warnings))
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"members": [{"shard": redact(url), **asdict(member)} for url, member in self]}
+
+
+def entries(urls: URLs, *, concatenated: bool = False) -> Entries:
+    """Every entry of tars: directories, links and files of no record too. Links are shown, never followed."""
+    return Entries(reading.shards(urls), concatenated)
+
+
+@_shell.verb("ls", example=["tarviz ls 'data/train-{0000..0003}.tar'", "tarviz ls --members --json data/train-0000.tar"])
+@_shell.urls_argument
+@click.option("--members", is_flag=True, help="Every entry of the tar, of any type; with --json one object a line.")
+@click.option("--cache/--no-cache", default=True, help="Keep the index that comes of it.", show_default=True)
+@_shell.json_option
+@_shell.quiet_option
+@_shell.reading_options
+def command(urls: tuple[str, ...], members: bool, cache: bool, as_json: bool, concatenated: bool, **options: Any) -> Any:
+    """List shards: records, sizes, fields, and what is damaged.
+
+    Only headers are read. Exit code 0: clean; 1: warnings; 2: damage. A folder stands for the shards in it, and quotes keep a template
+    from the shell.
+    """
+    if members:
+        return _shell.emit(entries(urls, concatenated=concatenated), as_json)
+    options["strict"] = bool(options["strict"])
+    return _shell.emit(ls(urls, cache=cache, concatenated=concatenated, **options), as_json)
