@@ -6,21 +6,21 @@ where the shard can be read only once, the records are gathered in memory, as ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 
 from tarviz import stores
 from tarviz._indexing import shard_index
 from tarviz.errors import DataError
-from tarviz.formats.tar import joined
+from tarviz.formats._columns import joined
 from tarviz.reading import ReadOptions, ReadReport, adjacent_blocks
 from tarviz.types import URL, Block, to_text
 
 _RECORDS = 1024  # gathered records in a block
 
 
-def gathered(url: URL, options: ReadOptions, report: ReadReport, start: int, stop: int | None) -> Iterator[Block]:
+def gathered(url: URL, options: ReadOptions, report: ReadReport, start: int, stop: int | None) -> Generator[Block, None, None]:
     """The blocks of one shard, keys gathered, in order of their first member."""
     index = shard_index(url, options, may_stream=stores.is_local(url)) if url != "-" else None
     if index is not None and not any(fault["code"] == "W_SPLIT_RECORD" for fault in index.warnings):

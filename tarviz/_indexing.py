@@ -10,7 +10,6 @@ import hashlib
 import json
 import logging
 import mmap
-import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -23,10 +22,11 @@ import numpy as np
 from tarviz import stores
 from tarviz.config import options as configured
 from tarviz.errors import ChangedError, DataError, Fault, TarvizError, redact
+from tarviz.formats._columns import joined, picked
 from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.records import Grouper, _cut
-from tarviz.formats.tar import Scanner, joined, picked
+from tarviz.formats.tar import Scanner
 from tarviz.reading import ReadOptions, ReadReport, Shard, adjacent_blocks
 from tarviz.stores import Stat
 from tarviz.types import URL, Block, Members, Record, to_bytes, to_text
@@ -182,7 +182,7 @@ def _keep(place: Path, index: ShardIndex) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as file:
             file.writelines(index.dump())
-        os.replace(temporary, place)
+        temporary.replace(place)
     except OSError as error:
         _LOG.info("index not cached: %s", error)
         with suppress(OSError):

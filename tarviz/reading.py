@@ -6,7 +6,7 @@ What reading met is counted in a `ReadReport`; errors say shard, record, member 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -155,7 +155,7 @@ def blocks(
     report: ReadReport | None = None,
     start: int = 0,
     stop: int | None = None,
-) -> Iterator[Block]:
+) -> Generator[Block, None, None]:
     """The blocks of one shard, in order: whole records, `start`…`stop` of them.
 
     Raises `DataError` behind the last certain record of a damaged shard, `NotFoundError`, `StoreError`. With
@@ -173,7 +173,7 @@ def blocks(
 
 def adjacent_blocks(
     url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None, *, returning: bool = False
-) -> Iterator[Block]:
+) -> Generator[Block, None, None]:
     """`blocks` for members that stand together; `returning`: a key may come again, nobody is told."""
     place = 0
     if start > 0:
@@ -261,7 +261,7 @@ class Records(Iterator[Record]):
         self.options = options
         self._run = self._records()
 
-    def _records(self) -> Iterator[Record]:
+    def _records(self) -> Generator[Record, None, None]:
         for url in self.urls:
             run = blocks(url, self.options, report=self.report)
             try:
@@ -272,7 +272,7 @@ class Records(Iterator[Record]):
                     raise
                 self.report.add(error.at(shard=url).fault, skipped=True)
             finally:
-                run.close()  # type: ignore[attr-defined]
+                run.close()
 
     def __next__(self) -> Record:
         return next(self._run)
@@ -282,7 +282,7 @@ class Records(Iterator[Record]):
 
     def close(self) -> None:
         """Close the shard that is open. What was read stays in `report`."""
-        self._run.close()  # type: ignore[attr-defined]
+        self._run.close()
 
     def __enter__(self) -> Self:
         return self
@@ -307,7 +307,7 @@ def records(urls: URLs, *, options: ReadOptions | None = None, **changes: Any) -
 def with_changes(options: ReadOptions | None, changes: dict[str, Any]) -> ReadOptions:
     """Read options with some replaced; `UsageError` names an option that does not exist."""
     base = ReadOptions() if options is None else options
-    known = {name for name in ReadOptions.__dataclass_fields__}
+    known = set(ReadOptions.__dataclass_fields__)
     for name in changes:
         if name not in known:
             raise UsageError(f"reading has no option {name!r}.", hint=f"There are: {', '.join(sorted(known))}.")

@@ -27,14 +27,19 @@ class Headers(NamedTuple):
     breaks: NDArray[np.int64]  # rows that are not plain or do not lead to the next row
 
 
+def candidates(raw: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Blocks of `raw` (uint8 [blocks, 512], contiguous) with the ustar magic at byte 257."""
+    words = raw.view("<u8")[:, 32]
+    return np.flatnonzero(((words >> np.uint64(8)) & _MAGIC_MASK) == _MAGIC_WORD)
+
+
 def headers(raw: NDArray[np.uint8]) -> Headers:
     """Every block of `raw` (uint8 [blocks, 512]) that carries the ustar magic, judged as a column.
 
     A block inside somebody's payload may carry the magic as well: only following `next` from a known header
     (`breaks` says where that leads off the column) tells headers from payload.
     """
-    words = raw.view("<u8")[:, 32]
-    at = np.flatnonzero(((words >> np.uint64(8)) & _MAGIC_MASK) == _MAGIC_WORD)
+    at = candidates(raw)
     table = raw.take(at, axis=0)
     kind = table[:, 156]
     pax = kind == 120
@@ -59,14 +64,16 @@ def headers(raw: NDArray[np.uint8]) -> Headers:
     breaks = np.ones(len(at), np.bool_)
     if len(at):
         breaks[:-1] = ~plain[:-1] | (follow[:-1] != at[1:])
-    return Headers(at, size, follow, plain, pax, name, (name < 128).all(1), np.flatnonzero(breaks))
+    ascii_only = np.less(name, 128).all(axis=1)
+    return Headers(at, size, follow, plain, pax, name, np.asarray(ascii_only), np.flatnonzero(breaks))
 
 
 def _checksum_right(table: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Whether the stored checksum, six octal digits then NUL or space, equals the unsigned sum (POSIX, pax(1))."""
     total = table.sum(axis=1, dtype=np.int64) - table[:, 148:156].sum(axis=1, dtype=np.int64) + 8 * 32
     digits = table[:, 148:154] - np.uint8(48)
-    return (digits < 8).all(1) & (table[:, 154] <= 32) & (digits.astype(np.int64) @ _OCTAL[-6:] == total)
+    right: NDArray[np.bool_] = (digits < 8).all(1) & (table[:, 154] <= 32) & (digits.astype(np.int64) @ _OCTAL[-6:] == total)
+    return right
 
 
 def matrix(names: NDArray[Any]) -> NDArray[np.uint8]:

@@ -15,7 +15,8 @@ MAX_PIECES = 1 << 16  # pieces of a sparse file
 
 # A body whose keywords change nothing a reader of data sets needs, times in the range of a calendar.
 _HARMLESS = re.compile(
-    rb"(?:\d{1,6} (?:[acm]time=-?\d{1,11}(?:\.\d{1,12})?|(?:comment|uid|gid|uname|gname|SCHILY\.[\w.]{1,40}|LIBARCHIVE\.[\w.]{1,40})=[^\n]{0,400})\n)+"
+    rb"(?:\d{1,6} (?:[acm]time=-?\d{1,11}(?:\.\d{1,12})?"
+    rb"|(?:comment|uid|gid|uname|gname|SCHILY\.[\w.]{1,40}|LIBARCHIVE\.[\w.]{1,40})=[^\n]{0,400})\n)+"
 )
 
 

@@ -33,7 +33,7 @@ def kind(head: bytes) -> str | None:
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if text.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<script")):
         return "HTML"
-    if text.startswith(b"<?xml") or text.startswith(b"<error"):
+    if text.startswith((b"<?xml", b"<error")):
         return "XML"
     if text.startswith(b"version https://git-lfs"):
         return "git-lfs pointer"

@@ -43,7 +43,7 @@ class Walk:
     notes: list[tuple[str, str]] = field(default_factory=list)  # (code, message) of warnings
 
 
-class NeedMore(Exception):
+class NeedMoreError(Exception):
     """The buffer ends before the member's headers do; `until` is the byte of the tar that must be in it."""
 
     def __init__(self, until: int) -> None:
@@ -51,7 +51,7 @@ class NeedMore(Exception):
         self.until = until
 
 
-class Orphan(Exception):
+class OrphanError(Exception):
     """Extension headers, and then the end of the archive."""
 
 
@@ -63,7 +63,7 @@ def payload_blocks(size: int) -> int:
 def read(data: memoryview, base: int, start: int) -> tuple[Entry, list[tuple[str, str]]]:
     """The member whose first header stands at byte `start` of the tar; `data[0]` is byte `base`.
 
-    Returns it and the warnings it gave. Raises `NeedMore`, `Orphan`, or `DataError` (place filled in).
+    Returns it and the warnings it gave. Raises `NeedMoreError`, `OrphanError`, or `DataError` (place filled in).
     """
     walk = Walk(start)
     at = start - base
@@ -71,7 +71,7 @@ def read(data: memoryview, base: int, start: int) -> tuple[Entry, list[tuple[str
         while True:
             header = _piece(data, base, at, BLOCK)
             if at + base > start and not header.strip(b"\0"):
-                raise Orphan
+                raise OrphanError
             if not checksum_right(header):
                 raise DataError("the header's checksum is wrong.", code="E_CHECKSUM")
             kind = header[156:157]
@@ -84,7 +84,7 @@ def read(data: memoryview, base: int, start: int) -> tuple[Entry, list[tuple[str
 
 def _piece(data: memoryview, base: int, at: int, length: int) -> bytes:
     if at + length > len(data):
-        raise NeedMore(base + at + length)
+        raise NeedMoreError(base + at + length)
     return bytes(data[at : at + length])
 
 

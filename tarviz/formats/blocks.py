@@ -7,16 +7,17 @@ when it is certain to be whole: a member of another key follows, or the end-of-a
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.errors import DataError, Fault, LimitError
+from tarviz.formats._columns import joined, picked
 from tarviz.formats.compression import Source
 from tarviz.formats.records import Grouped, Grouper, _cut, split_name
-from tarviz.formats.tar import Scanner, joined, picked
+from tarviz.formats.tar import Scanner
 from tarviz.types import Block, Members, to_bytes, to_text
 
 FIRST = 256 << 10  # bytes of the first buffer, small so that the first record comes soon
@@ -77,7 +78,7 @@ class Blocks(Iterator[Block]):
                 return self._free.pop(at)
         return bytearray(size)
 
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self) -> Generator[Block, None, None]:
         scanner, limit = self.scanner, self._cut.max_member_bytes
         base = scanner.at
         buffer = self._buffer(min(FIRST, self._cut.block_size))
@@ -91,8 +92,8 @@ class Blocks(Iterator[Block]):
             while filled < len(buffer) and not final:
                 try:
                     count = self._source.readinto(view[filled:])
-                except DataError as error:
-                    count, broken = 0, error
+                except DataError as damage:
+                    count, broken = 0, damage
                 final = count == 0
                 filled += count
                 self.bytes += count
@@ -340,7 +341,7 @@ class Blocks(Iterator[Block]):
     def _skip(self, error: DataError, go_on: int | None) -> None:
         fault = error.at(shard=self.scanner.shard, key=self._key(error.member)).fault
         self.skipped.append(fault)
-        self._suspect = go_on is not None and not (error.code in ("E_SIZE", "E_SPARSE"))
+        self._suspect = go_on is not None and error.code not in ("E_SIZE", "E_SPARSE")
 
     def _lost(self, grouped: Grouped, row: int) -> None:
         text = "the record may have lost a member to the damage before it and is left out."

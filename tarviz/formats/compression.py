@@ -14,13 +14,13 @@ from typing import Any, Protocol
 
 from tarviz.errors import DataError, LimitError, MissingPackageError
 
+_gzip: Any
 try:
     from isal import isal_zlib as _gzip
-
-    _DAMAGE: tuple[type[Exception], ...] = (zlib.error, _gzip.error, OSError, lzma.LZMAError, EOFError, ValueError)
 except ImportError:  # no wheel for this machine: the standard library, at half the speed
-    _gzip = zlib  # type: ignore[assignment]
-    _DAMAGE = (zlib.error, OSError, lzma.LZMAError, EOFError, ValueError)
+    _gzip = zlib
+
+_DAMAGE: tuple[type[Exception], ...] = (zlib.error, _gzip.error, OSError, lzma.LZMAError, EOFError, ValueError)
 
 CHUNK = 256 << 10
 # zstandard cannot bound what one call gives, and 4 bytes may stand for 128 KiB (RFC 8878 §3.1.1.2.3): small bites.
@@ -73,9 +73,8 @@ class Inflater:
         while not self._left:
             if self.trailing is not None:
                 return 0
-            if self._decoder is None:
-                if not self._next_stream():
-                    return 0
+            if self._decoder is None and not self._next_stream():
+                return 0
             piece = self._step()
             if piece is None:
                 return 0
@@ -198,7 +197,7 @@ class _Gzip:
                 return b""
             data, self._tail = self._tail[length:], b""
             self._raw = _gzip.decompressobj(-15)
-        piece = b""
+        piece: bytes = b""
         if not self._raw.eof:
             piece = self._raw.decompress(data, limit)
             self.unconsumed_tail = self._raw.unconsumed_tail

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from tarviz.errors import DataError, Fault
 from tarviz.formats import _hot
-from tarviz.formats.tar import FILE, SKIPPED, picked
+from tarviz.formats._columns import picked
+from tarviz.formats.tar import FILE, SKIPPED
 from tarviz.types import MEMBER_TYPES, Duplicates, KeySplit, Members, to_text
 
 
@@ -119,7 +120,8 @@ class Grouper:
         base = np.where(slash.any(1), width - np.argmax(slash[:, ::-1], axis=1), 0)
         rows = np.arange(len(names))
         first, second = names[rows, np.minimum(base, width - 1)], names[rows, np.minimum(base + 1, width - 1)]
-        return (first == 46) | ((first == 95) & (second == 95))
+        found: NDArray[np.bool_] = (first == 46) | ((first == 95) & (second == 95))
+        return found
 
     def _without_key(self, members: Members, rows: NDArray[Any], quiet_before: int) -> NDArray[np.bool_]:
         keep = np.ones(len(members), np.bool_)

@@ -6,19 +6,20 @@ with GNU's long names and sparse files.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.errors import DataError, Fault
 from tarviz.formats import _hot, _pax, _sniff, _walk
+from tarviz.formats._columns import Rows, picked
 from tarviz.formats._hot import BLOCK
+from tarviz.formats._walk import Entry
 from tarviz.types import MEMBER_TYPES, Members, to_text
 
-_LONG = 512  # names longer than this are kept one by one, not as a column of that width
 _FEW = 24  # blocks; a look at columns costs more than walking so few
-_EMPTY = np.zeros(0, np.int64)
+
+FILE = MEMBER_TYPES.index("file")
+SKIPPED = frozenset(MEMBER_TYPES.index(kind) for kind in ("symlink", "hardlink", "char", "block", "fifo"))
 
 
 class Scanner:
@@ -39,7 +40,8 @@ class Scanner:
         self.ended = False
         self.error: DataError | None = None
         self.notes: list[Fault] = []
-        self._last: _walk.Entry | None = None
+        self._last: Entry | None = None
+        self._tail: tuple[bytes, int, int, int] = (b"", 0, 0, 0)  # name, start, data, size of the last regular member
 
     def scan(self, data: memoryview, base: int, *, final: bool = False) -> Members:
         """The members whose headers lie in `data`, whose first byte is byte `base` of the tar (a multiple of 512).
@@ -47,7 +49,7 @@ class Scanner:
         `final` says that the tar ends with `data`. Payloads need not be in `data`; the caller compares
         `Members.data + size` with what it has.
         """
-        rows = _Rows()
+        rows = Rows()
         table: _hot.Headers | None = None
         while not self.ended and self.error is None:
             position = self.at - base
@@ -70,7 +72,7 @@ class Scanner:
         self.found += len(members)
         return members
 
-    def _run(self, table: _hot.Headers, data: memoryview, base: int, rows: _Rows) -> bool:
+    def _run(self, table: _hot.Headers, data: memoryview, base: int, rows: Rows) -> bool:
         """Take the run of regular headers that begins where we are; False when there is none."""
         block = (self.at - base) // BLOCK
         first = int(np.searchsorted(table.at, block))
@@ -92,10 +94,12 @@ class Scanner:
         names = table.name[run]
         if not table.ascii[run].all():
             self._names_encoded(names, table, first, base)
-        rows.extend(names, start, at + BLOCK, table.size[run], table.next[run] * BLOCK + base, keep)
+        name = np.ascontiguousarray(names).view(f"S{names.shape[1]}")[:, 0]
+        found = Members(name, np.zeros(len(name), np.uint8), start, at + BLOCK, table.size[run], table.next[run] * BLOCK + base)
+        rows.extend(found if keep is None else picked(found, keep))
         self.at = int(table.next[stop - 1]) * BLOCK + base
         self._last = None
-        self._tail = (names[-1], int(start[-1]), int(at[-1]) + BLOCK, int(table.size[stop - 1]))
+        self._tail = (names[-1].tobytes(), int(start[-1]), int(at[-1]) + BLOCK, int(table.size[stop - 1]))
         return True
 
     def _harmless(self, table: _hot.Headers, data: memoryview, first: int, stop: int) -> int:
@@ -116,20 +120,20 @@ class Scanner:
                 offset = int(table.at[first + row]) * BLOCK + base
                 self._note("W_NAME_ENCODING", "the name is no UTF-8; its bytes are kept as they are.", offset, to_text(name))
 
-    def _walk(self, data: memoryview, base: int, final: bool, rows: _Rows) -> bool:
+    def _walk(self, data: memoryview, base: int, final: bool, rows: Rows) -> bool:
         """Read one member, or the end mark, with care; False when nothing more can be done with this buffer."""
         position = self.at - base
         if not data[position : position + BLOCK].tobytes().strip(b"\0"):
             return self._zeros(data, position, final)
         try:
             entry, notes = _walk.read(data, base, self.at)
-        except _walk.NeedMore as need:
+        except _walk.NeedMoreError as need:
             self.wants = need.until
             if final:
                 error = DataError("the tar ends inside a header.", code="E_TRUNCATED", offset=self.at, member=self._name(data, position))
                 self._fail(error, data, position)
             return False
-        except _walk.Orphan:
+        except _walk.OrphanError:
             text = "an extension header stands before the end of the archive; the member it belongs to is missing."
             if self.strict:
                 self._fail(DataError(text, code="E_HEADER", offset=self.at), data, position)
@@ -193,11 +197,13 @@ class Scanner:
 
     def resync(self, data: memoryview, base: int) -> int | None:
         """After an error: the byte of the next valid header behind it, None when `data` holds none. Does not move."""
-        first = (self.at - base) // BLOCK + 1
-        for block in range(max(first, 0), len(data) // BLOCK):
-            header = data[block * BLOCK : (block + 1) * BLOCK]
-            if header[257:262] == b"ustar" and _pax.checksum_right(bytes(header)):
-                return base + block * BLOCK
+        first, blocks = max((self.at - base) // BLOCK + 1, 0), len(data) // BLOCK
+        if blocks <= first:
+            return None
+        raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8, blocks * BLOCK).reshape(blocks, BLOCK)
+        for block in (_hot.candidates(raw[first:]) + first).tolist():
+            if _pax.checksum_right(raw[block].tobytes()):
+                return int(base + block * BLOCK)
         return None
 
     def skip_to(self, at: int) -> None:
@@ -231,7 +237,7 @@ class Scanner:
     def _truncated(self, have_until: int) -> None:
         name, start, place, size = self._tail if self._last is None else self._of_last(self._last)
         have = max(have_until - place, 0)
-        member = to_text(bytes(name).rstrip(b"\0"))
+        member = to_text(name.rstrip(b"\0"))
         if have >= size:
             text = "the last member's padding is cut; its data is whole."
             if self.strict:
@@ -251,7 +257,7 @@ class Scanner:
         )
 
     @staticmethod
-    def _of_last(entry: _walk.Entry) -> tuple[Any, int, int, int]:
+    def _of_last(entry: Entry) -> tuple[bytes, int, int, int]:
         stored = sum(length for _, length in entry.sparse) if entry.sparse is not None else entry.size
         return entry.name, entry.start, entry.data, stored
 
@@ -263,86 +269,12 @@ class Scanner:
 
     def _fail(self, error: DataError, data: memoryview, position: int) -> None:
         head = data[position : position + BLOCK].tobytes()
-        if self.at == 0 and error.code in ("E_CHECKSUM", "E_TRUNCATED") and head[257:262] != b"ustar":
-            if _sniff.kind(head) or error.code == "E_CHECKSUM":
-                error = DataError("this is no tar.", code="E_NOT_TAR", offset=0, hint=_sniff.hint(head))
+        doubtful = error.code == "E_CHECKSUM" or (error.code == "E_TRUNCATED" and _sniff.kind(head) is not None)
+        if self.at == 0 and doubtful and head[257:262] != b"ustar":
+            error = DataError("this is no tar.", code="E_NOT_TAR", offset=0, hint=_sniff.hint(head))
         if error.code == "E_CHECKSUM":
             error.at(member=self._name(data, position))
         self.error = error.at(shard=self.shard)  # type: ignore[assignment]
 
     def _note(self, code: str, text: str, offset: int, member: str | None = None) -> None:
         self.notes.append(Fault(code, text, self.shard, None, member, offset))
-
-
-class _Rows:
-    """Members while they are gathered: runs of columns and single entries, in order."""
-
-    def __init__(self) -> None:
-        self._runs: list[Members] = []
-        self._single: list[_walk.Entry] = []
-
-    def add(self, entry: _walk.Entry) -> None:
-        self._single.append(entry)
-
-    def extend(self, names: NDArray[np.uint8], start: Any, data: Any, size: Any, end: Any, keep: Any) -> None:
-        self._flush()
-        if keep is not None:
-            names, start, data, size, end = names[keep], start[keep], data[keep], size[keep], end[keep]
-        name = np.ascontiguousarray(names).view(f"S{names.shape[1]}")[:, 0]
-        self._runs.append(Members(name, np.zeros(len(size), np.uint8), start, data, size, end))
-
-    def _flush(self) -> None:
-        if self._single:
-            self._runs.append(columns(self._single))
-            self._single = []
-
-    def members(self) -> Members:
-        self._flush()
-        return joined(self._runs)
-
-
-def columns(entries: list[_walk.Entry]) -> Members:
-    """Entries as columns."""
-    numbers = np.array([(e.start, e.data, e.size, e.end) for e in entries], np.int64).reshape(-1, 4).T
-    sparse = {row: e.sparse for row, e in enumerate(entries) if e.sparse is not None}
-    types = np.array([e.type for e in entries], np.uint8)
-    return Members(_names([e.name for e in entries]), types, *numbers, sparse=sparse)
-
-
-def _names(names: list[bytes]) -> NDArray[Any]:
-    # NumPy drops NULs at the end of an S item: names with a NUL inside keep their bytes as objects.
-    if any(len(name) > _LONG or b"\0" in name for name in names):
-        array = np.empty(len(names), object)
-        array[:] = names
-        return array
-    return np.array(names or [b""], "S")[: len(names)]
-
-
-def joined(parts: list[Members]) -> Members:
-    """Columns one behind the other."""
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return Members(np.zeros(0, "S1"), np.zeros(0, np.uint8), _EMPTY, _EMPTY, _EMPTY, _EMPTY)
-    names = [part.name for part in parts]
-    if any(name.dtype == object for name in names):
-        names = [name if name.dtype == object else name.astype(object) for name in names]
-    sparse: dict[int, list[tuple[int, int]]] = {}
-    row = 0
-    for part in parts:
-        sparse.update({row + at: pieces for at, pieces in part.sparse.items()})
-        row += len(part)
-    columns = [np.concatenate([getattr(part, column) for part in parts]) for column in ("type", "start", "data", "size", "end")]
-    return Members(np.concatenate(names), *columns, sparse=sparse)
-
-
-def picked(members: Members, rows: NDArray[Any]) -> Members:
-    """The rows chosen, by mask or by number."""
-    places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-    sparse = {at: members.sparse[int(row)] for at, row in enumerate(places.tolist()) if row in members.sparse} if members.sparse else {}
-    name, kind, *numbers = (getattr(members, column)[places] for column in ("name", "type", "start", "data", "size", "end"))
-    return Members(name, kind, *numbers, sparse=sparse)
-
-
-FILE = MEMBER_TYPES.index("file")
-SKIPPED = frozenset(MEMBER_TYPES.index(kind) for kind in ("symlink", "hardlink", "char", "block", "fifo"))
