@@ -110,19 +110,31 @@ def shard_index(url: URL, options: ReadOptions, *, cache: bool = True, may_strea
 
     A damaged shard has the index of what stands before the damage, with `error` set.
     """
-    store = stores.of(url)
-    stat = store.stat(url) if url != "-" else Stat(url, ranges=False)
-    identity = {"url": redact(url), "size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
-    words = {**identity, "url": url, "key_split": options.key_split, "duplicates": options.duplicates, "concatenated": options.concatenated}
-    place = _cache_file(words) if cache and stat.size is not None and (stat.etag or stat.mtime) else None
-    if place is not None and (found := _cached(place, identity)) is not None:
+    stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
+    if cache and (found := cached_index(stat, options)) is not None:
         return found
-    if not may_stream and not (stores.is_local(url) and kind(store.read(url, 0, 6)) is None):
+    if not may_stream and not (stores.is_local(url) and kind(stores.of(url).read(url, 0, 6)) is None):
         return None
-    built = replace(_build(url, options), identity=identity)
-    if place is not None:
-        _keep(place, built)
-    return built
+    built = _build(url, options)
+    return keep_index(stat, options, built) if cache else replace(built, identity=_identity(stat))
+
+
+def cached_index(stat: Stat, options: ReadOptions) -> ShardIndex | None:
+    """The index kept of just this version of a shard, or None."""
+    place = _cache_file(stat, options)
+    return None if place is None else _cached(place, _identity(stat))
+
+
+def keep_index(stat: Stat, options: ReadOptions, index: ShardIndex) -> ShardIndex:
+    """The index with its identity, kept under the cache folder where the shard's version is known."""
+    index = replace(index, identity=_identity(stat))
+    if (place := _cache_file(stat, options)) is not None:
+        _keep(place, index)
+    return index
+
+
+def _identity(stat: Stat) -> dict[str, Any]:
+    return {"url": redact(stat.url), "size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
 
 
 def _build(url: URL, options: ReadOptions) -> ShardIndex:
@@ -160,8 +172,12 @@ def _build(url: URL, options: ReadOptions) -> ShardIndex:
     )
 
 
-def _cache_file(words: dict[str, Any]) -> Path:
-    name = hashlib.sha256(json.dumps(words, sort_keys=True).encode("utf-8", "surrogateescape")).hexdigest()[:40]
+def _cache_file(stat: Stat, options: ReadOptions) -> Path | None:
+    if stat.size is None or not (stat.etag or stat.mtime):
+        return None
+    choices = {"key_split": options.key_split, "duplicates": options.duplicates, "concatenated": options.concatenated}
+    words = json.dumps({**_identity(stat), "url": stat.url, **choices}, sort_keys=True)
+    name = hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()[:40]
     return configured().cache_dir / "index" / f"{name}.tvi"
 
 
