@@ -46,6 +46,13 @@ def missing(what: object, ext: str, there: Iterable[str]) -> SchemaError:
     return SchemaError(f"{what} expects a field {ext!r}; the record {has}.{meant}", details={"field": ext})
 
 
+def patterns(op: str, exts: tuple[Any, ...]) -> tuple[str, ...]:
+    """Names or patterns of fields, at least one, from the arguments of an op."""
+    if not exts or not all(isinstance(ext, str) and ext for ext in exts):
+        raise ChainError(f"{op} expects names of fields, got {', '.join(map(repr, exts)) or 'none'}.", hint=f"For example {op}(jpg, cls).")
+    return exts
+
+
 class Op(ABC):
     """One step of a chain, as a value: it compares, pickles, and prints as chain text.
 

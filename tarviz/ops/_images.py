@@ -46,6 +46,16 @@ def pair(op: object, value: Any, what: str) -> tuple[int, int]:
     return height, width
 
 
+def check_crop(op: Any, shape: tuple[int | None, ...], size: tuple[int, int]) -> None:
+    """`SchemaError` when an image of `shape` is smaller than `size` in a dimension that is known."""
+    if any(there is not None and there < wanted for there, wanted in zip(shape[:2], size, strict=True)):
+        have = " x ".join("?" if n is None else str(n) for n in shape[:2])
+        raise SchemaError(
+            f"{op} expects an image of at least {size[0]} x {size[1]} pixels, got {have}. Put resize({op.ext}, …) before it.",
+            details={"field": op.ext},
+        )
+
+
 def through_pil(image: NDArray[Any], change: Callable[[Image.Image], Image.Image]) -> NDArray[Any]:
     """`change` done to an image array [h, w, c] by PIL; dtype and channels stay as they are.
 

@@ -62,8 +62,18 @@ class Convert(FieldOp):
         import tensorflow as tf
 
         if value.shape.rank == 0:
-            return tf.cast(value, self.dtype)
+            return self._number_tf(value)
         return tf.image.convert_image_dtype(value, self.dtype, saturate=True)
+
+    def _number_tf(self, value: Any) -> Any:
+        import tensorflow as tf
+
+        dtype = tf.as_dtype(self.dtype)
+        number = tf.cast(value, dtype)
+        if not value.dtype.is_integer or not dtype.is_integer:
+            return number
+        with tf.control_dependencies([tf.debugging.assert_equal(tf.cast(number, value.dtype), value, f"{self}: out of range.")]):
+            return tf.identity(number)
 
 
 def convert_image(image: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

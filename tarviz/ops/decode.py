@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tarviz.errors import ChainError, SchemaError
 from tarviz.ops._base import Draw, FieldOp
 from tarviz.ops._payloads import Kind, decode_payload, kind_of
-from tarviz.ops._pictures import decode_picture
+from tarviz.ops._pictures import MAX_PIXELS, decode_picture
 from tarviz.ops.convert import dtype_name
 from tarviz.types import Feature
 
@@ -58,7 +58,7 @@ class Decode(FieldOp):
     def lowers(self) -> bool:
         if kind_of(self.exts[0]) == "gz" or self.orient:
             return False
-        return self.kind == "class" or (self.kind == "picture" and self.channels != 4)
+        return self.kind == "class" or (self.kind == "picture" and self.channels in (1, 3))
 
     def apply(self, value: Any, draw: Draw | None = None) -> Any:
         if not isinstance(value, bytes | bytearray | memoryview):
@@ -91,6 +91,35 @@ class Decode(FieldOp):
 
         if self.kind == "class":
             return tf.strings.to_number(tf.strings.strip(value), self.dtype or "int64")
-        return tf.io.decode_jpeg(value, channels=self.channels, dct_method="INTEGER_ACCURATE")
+        return tf.cond(
+            _graph_decodes(value, png=self.channels == 3),
+            lambda: tf.io.decode_jpeg(value, self.channels, dct_method="INTEGER_ACCURATE"),  # PNG as well, in spite of its name
+            lambda: tf.ensure_shape(tf.numpy_function(self.apply, [value], tf.uint8), [None, None, self.channels]),
+        )
 
 
+def _graph_decodes(value: Any, *, png: bool) -> Any:
+    """Whether TensorFlow is to decode the bytes: JPEG, or PNG if that is wanted, of a size that is allowed.
+
+    The header is looked at only where the bytes suffice for a picture above the limit: a JPEG of 64 Mpx takes a bit for each of
+    its million blocks, a PNG a thousandth of its pixels' bytes.
+    """
+    import tensorflow as tf
+
+    size = tf.strings.length(value)
+
+    def jpeg_fits() -> Any:
+        shape = tf.cast(tf.io.extract_jpeg_shape(value), tf.int64)
+        return shape[0] * shape[1] <= MAX_PIXELS
+
+    def png_fits() -> Any:
+        sides = tf.cast(tf.reshape(tf.io.decode_raw(tf.strings.substr(value, 16, 8), tf.uint8), [2, 4]), tf.int64)
+        height_width = tf.reduce_sum(sides * tf.constant([1 << 24, 1 << 16, 1 << 8, 1], tf.int64), axis=1)
+        return height_width[0] * height_width[1] <= MAX_PIXELS
+
+    def if_png() -> Any:
+        is_png = tf.strings.substr(value, 0, 8) == b"\x89PNG\r\n\x1a\n"
+        return tf.logical_and(is_png, tf.cond(tf.logical_and(is_png, size > 8_000), png_fits, lambda: True))
+
+    is_jpeg = tf.strings.substr(value, 0, 3) == b"\xff\xd8\xff"
+    return tf.cond(is_jpeg, lambda: tf.cond(size > 100_000, jpeg_fits, lambda: True), if_png if png else lambda: False)

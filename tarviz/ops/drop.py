@@ -1,0 +1,45 @@
+"""The op `drop`: all fields but these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar
+
+from tarviz.ops._base import RecordOp, patterns
+from tarviz.types import Schema
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Drop(RecordOp):
+    """Drops the fields named: `Drop("json", "seg.*")`; `*` and `?` match as in file names. What is not there is no error."""
+
+    exts: tuple[str, ...]
+
+    name: ClassVar[str] = "drop"
+
+    def __init__(self, *exts: str) -> None:
+        object.__setattr__(self, "exts", patterns(self.name, exts))
+
+    def arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        return list(self.exts), {}
+
+    def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
+        return self._drop(record)
+
+    def apply_tf_record(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The same on a dict of tensors."""
+        return self._drop(record)
+
+    def infer_record(self, schema: Schema) -> Schema:
+        return Schema(self._drop(dict(schema)))
+
+    def _drop(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in fields.items()
+            if name.startswith("__") or not any(fnmatchcase(name, ext) or name == ext for ext in self.exts)
+        }
+
+    def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
+        return wanted

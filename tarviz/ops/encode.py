@@ -1,0 +1,113 @@
+"""The op `encode`: a value back to bytes."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from tarviz.errors import ChainError, SchemaError
+from tarviz.ops._base import Draw, FieldOp
+from tarviz.ops._images import image_of
+from tarviz.ops._payloads import CLASSES
+from tarviz.types import Feature
+
+_PICTURES = {"jpg": "JPEG", "jpeg": "JPEG", "png": "PNG", "webp": "WEBP", "bmp": "BMP"}
+_FORMATS = (*_PICTURES, "json", "cls", "txt", "npy")
+
+
+@dataclass(frozen=True, slots=True)
+class Encode(FieldOp):
+    """Encodes a field's value as its extension says, or as `format`: `jpg png webp bmp` for uint8 images, `json cls txt npy`.
+
+    `quality`, 1 to 100, is for JPEG and WebP. JPEG drops alpha; one channel becomes a grey picture.
+    """
+
+    format: str | None = None
+    quality: int = field(default=90, kw_only=True)
+
+    name: ClassVar[str] = "encode"
+
+    def check(self) -> None:
+        if self.format_name not in _FORMATS:
+            raise ChainError(
+                f"{self.name} has no format {self.format_name!r}.",
+                hint=f"Name one for the field, for example {self.name}({self.ext}, png). The formats are {', '.join(_FORMATS)}.",
+            )
+        if isinstance(self.quality, bool) or not isinstance(self.quality, int) or not 1 <= self.quality <= 100:
+            raise ChainError(f"{self.name} expects a quality from 1 to 100, got {self.quality!r}.")
+
+    @property
+    def format_name(self) -> str:
+        """The format: the one given, else what the extension names."""
+        if self.format is not None:
+            return self.format
+        last = self.exts[0].lower().rpartition(".")[2]
+        return "cls" if last in CLASSES else last
+
+    def apply(self, value: Any, draw: Draw | None = None) -> bytes:
+        match self.format_name:
+            case "json":
+                return self._json(value)
+            case "cls":
+                return str(self._whole(value)).encode()
+            case "txt":
+                return self._text(value).encode()
+            case "npy":
+                stream = io.BytesIO()
+                np.lib.format.write_array(stream, np.asarray(value), allow_pickle=False)
+                return stream.getvalue()
+            case _:
+                return self._picture(image_of(self, value))
+
+    def _picture(self, image: NDArray[Any]) -> bytes:
+        self._check_picture(Feature(str(image.dtype), image.shape))
+        form = _PICTURES[self.format_name]
+        if form != "PNG" and image.shape[2] in (2, 4):
+            image = image[:, :, :3] if image.shape[2] == 4 and form != "WEBP" else image
+            image = image[:, :, :1] if image.shape[2] == 2 else image
+        picture = Image.fromarray(np.ascontiguousarray(image[:, :, 0] if image.shape[2] == 1 else image))
+        stream = io.BytesIO()
+        picture.save(stream, form, **({"quality": self.quality} if form in ("JPEG", "WEBP") else {}))
+        return stream.getvalue()
+
+    def _json(self, value: Any) -> bytes:
+        try:
+            return json.dumps(value, default=_plain, ensure_ascii=False).encode()
+        except (TypeError, ValueError) as error:
+            raise SchemaError(f"{self} cannot write this: {error}.", details={"field": self.ext}) from error
+
+    def _whole(self, value: Any) -> int:
+        if isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iu"):
+            return int(value)
+        raise SchemaError(f"{self} expects a whole number, got {type(value).__name__}.", details={"field": self.ext})
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        raise SchemaError(f"{self} expects text, got {type(value).__name__}.", details={"field": self.ext})
+
+    def _check_picture(self, feature: Feature) -> None:
+        if feature.dtype != "uint8" or len(feature.shape) != 3:
+            cure = f" Put convert({self.ext}, uint8) before it." if feature.dtype.startswith("float") else ""
+            raise SchemaError(f"{self} expects a uint8 image [h, w, c], got {feature}.{cure}", details={"field": self.ext})
+        if feature.shape[2] not in (None, 1, 2, 3, 4):
+            raise SchemaError(f"{self} expects 1 to 4 channels, got {feature}.", details={"field": self.ext})
+
+    def infer(self, feature: Feature) -> Feature:
+        if feature.dtype == "bytes":
+            raise SchemaError(f"{self} expects a value, got bytes. They are encoded already.", details={"field": self.ext})
+        if self.format_name in _PICTURES:
+            self._check_picture(feature)
+        return Feature("bytes")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -1,0 +1,57 @@
+"""The op `keep`: only these fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar
+
+from tarviz.ops._base import RecordOp, missing, patterns
+from tarviz.types import Schema
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Keep(RecordOp):
+    """Keeps the fields named and drops the rest: `Keep("jpg", "cls")`; `*` and `?` match as in file names.
+
+    A plain name that is not there is an error; a pattern may match nothing.
+    """
+
+    exts: tuple[str, ...]
+
+    name: ClassVar[str] = "keep"
+
+    def __init__(self, *exts: str) -> None:
+        object.__setattr__(self, "exts", patterns(self.name, exts))
+
+    def arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        return list(self.exts), {}
+
+    def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
+        return self._keep(record)
+
+    def apply_tf_record(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The same on a dict of tensors."""
+        return self._keep(record)
+
+    def infer_record(self, schema: Schema) -> Schema:
+        return Schema(self._keep(dict(schema)))
+
+    def _keep(self, fields: dict[str, Any]) -> dict[str, Any]:
+        for ext in self.exts:
+            if not _is_pattern(ext) and ext not in fields:
+                raise missing(self, ext, fields)
+        return {
+            name: value
+            for name, value in fields.items()
+            if name.startswith("__") or any(fnmatchcase(name, ext) or name == ext for ext in self.exts)
+        }
+
+    def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
+        if any(map(_is_pattern, self.exts)):
+            return wanted and wanted | {ext for ext in self.exts if not _is_pattern(ext)}
+        return frozenset(self.exts)
+
+
+def _is_pattern(ext: str) -> bool:
+    return any(char in ext for char in "*?[")

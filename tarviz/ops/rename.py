@@ -1,0 +1,83 @@
+"""The op `rename`: fields under other names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tarviz.errors import ChainError
+from tarviz.ops._base import RecordOp, missing
+from tarviz.ops._text import is_bare
+from tarviz.types import Schema
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Rename(RecordOp):
+    """Gives fields new names: `Rename(image="jpg")`; of several sources, `Rename(image="jpg;png")`, those that are there.
+
+    A source that is there goes away under its old name; where several are there, the last one wins. `keep=True` copies and
+    leaves the sources where they are. A name that is no Python name goes into a dict: `Rename({"seg.png": "png"})`.
+    """
+
+    moves: tuple[tuple[str, tuple[str, ...]], ...]
+    keep: bool
+
+    name: ClassVar[str] = "rename"
+
+    def __init__(
+        self, moves: Mapping[str, str | Iterable[str]] | None = None, /, *, keep: bool = False, **more: str | Iterable[str]
+    ) -> None:
+        if moves is not None and not isinstance(moves, Mapping):
+            raise ChainError(f"{self.name} expects new=old, got {moves!r}.", hint="For example rename(image=jpg).")
+        given = {**(moves or {}), **more}
+        if not given or not isinstance(keep, bool):
+            raise ChainError(f"{self.name} expects new=old" + (f", keep=True or False; got {keep!r}." if given else "."))
+        object.__setattr__(self, "moves", tuple((str(new), _sources(new, old)) for new, old in given.items()))
+        object.__setattr__(self, "keep", keep)
+
+    def arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        moves = {new: ";".join(old) for new, old in self.moves}
+        keyword: dict[str, Any] = {"keep": True} if self.keep else {}
+        if all(is_bare(new) and new != "keep" for new in moves):
+            return [], moves | keyword
+        return [moves], keyword
+
+    def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
+        return self._move(record)
+
+    def apply_tf_record(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The same on a dict of tensors."""
+        return self._move(record)
+
+    def infer_record(self, schema: Schema) -> Schema:
+        return Schema(self._move(dict(schema)))
+
+    def _move(self, fields: dict[str, Any]) -> dict[str, Any]:
+        for new, sources in self.moves:
+            there = [old for old in sources if old in fields]
+            if not there:
+                raise missing(self, ";".join(sources), fields)
+            value = fields[there[-1]]
+            if not self.keep:
+                for old in there:
+                    del fields[old]
+            fields[new] = value
+        return fields
+
+    def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
+        if wanted is None:
+            return None
+        for new, sources in reversed(self.moves):
+            wanted = (wanted - {new}) | set(sources)
+        return wanted
+
+
+def _sources(new: Any, old: Any) -> tuple[str, ...]:
+    names = old.split(";") if isinstance(old, str) else old
+    if not isinstance(names, Iterable) or not new:
+        raise ChainError(f"rename expects the old name of {new!r}, got {old!r}.")
+    sources = tuple(name.strip() if isinstance(name, str) else "" for name in names)
+    if not sources or not all(sources):
+        raise ChainError(f"rename expects the old name of {new!r}, got {old!r}.")
+    return sources

@@ -1,0 +1,51 @@
+"""The op `rotate`: an image turned round its centre."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+from PIL import Image
+
+from tarviz.errors import ChainError
+from tarviz.ops._base import Draw, FieldOp
+from tarviz.ops._images import check_image, image_of, through_pil
+from tarviz.types import Feature
+
+
+@dataclass(frozen=True, slots=True)
+class Rotate(FieldOp):
+    """Turns an image [h, w, c] by `angle` degrees clockwise, bilinear; 0, or none given, turns it by a random angle.
+
+    Height and width stay: corners that turn out of the frame are cut off, those that turn in are black (0).
+    A random angle is drawn from the full circle. There is no lowering: TensorFlow mixes the edges with black.
+    """
+
+    angle: float = 0
+
+    name: ClassVar[str] = "rotate"
+
+    def check(self) -> None:
+        if isinstance(self.angle, bool) or not isinstance(self.angle, int | float) or not math.isfinite(self.angle):
+            raise ChainError(f"{self.name} expects an angle in degrees, got {self.angle!r}.")
+
+    @property
+    def draws(self) -> int:
+        return 0 if self.angle else 1
+
+    def drawn_angle(self, draw: Draw | None) -> float:
+        """Degrees clockwise: `angle`, or where that is 0 the one drawn."""
+        return self.angle if draw is None or self.angle else 360 * float(draw[0])
+
+    def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
+        image = image_of(self, value)
+        angle = self.drawn_angle(draw)
+        return through_pil(image, lambda picture: picture.rotate(-angle, Image.Resampling.BILINEAR))
+
+    def infer(self, feature: Feature) -> Feature:
+        return check_image(self, feature)
+
+    def describe_draw(self, draw: Draw) -> str:
+        return f"turned by {self.drawn_angle(draw):.1f}°"
