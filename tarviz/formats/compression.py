@@ -129,7 +129,7 @@ class Inflater:
         result: bytes
         if self._how == "zstd":
             result = self._decoder.decompress(data)
-        elif self._how == "gzip":
+        elif self._how in ("gzip", "zlib"):
             tail = self._decoder.unconsumed_tail
             result = self._decoder.decompress(tail + data if tail else data, 4 * CHUNK)
         else:
@@ -246,6 +246,8 @@ def _decoders(how: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]
     """A maker of decoders, and the errors they raise at damage."""
     if how == "gzip":
         return _Gzip, _DAMAGE
+    if how == "zlib":  # TFRecord only: two bytes tell it, too few to go by for a tar
+        return lambda: _gzip.decompressobj(15), _DAMAGE
     if how == "bzip2":
         return bz2.BZ2Decompressor, _DAMAGE
     if how == "xz":
