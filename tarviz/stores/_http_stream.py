@@ -1,0 +1,340 @@
+"""A download that goes on where it broke, of the version that it began with, or says why it cannot."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+from dataclasses import dataclass
+from typing import Self
+
+from urllib3 import BaseHTTPResponse, exceptions
+
+from tarviz.errors import ChangedError, StoreError
+from tarviz.stores._base import Stat, Stream
+from tarviz.stores._retry import Attempts, RetryError, http_date
+from tarviz.stores._wire import Wire, excess, origin
+from tarviz.types import URL
+
+_PIECE = 1 << 18
+_XML_LIMIT = 1 << 16
+_XML_ERROR = re.compile(rb"<Code>\s*(SlowDown|InternalError|ServiceUnavailable|RequestTimeout|ServerBusy|OperationAborted)\s*</Code>")
+_CONTENT_RANGE = re.compile(r"\s*bytes\s+(?:(\d+)-(\d+)|\*)/(\d+|\*)\s*", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What an answer tells of the version of the object (RFC 9110 §8.8). `coded`: the body is compressed on the way."""
+
+    etag: str | None
+    modified: str | None
+    coded: bool
+
+    @classmethod
+    def of(cls, answer: BaseHTTPResponse) -> Self:
+        coding = answer.headers.get("Content-Encoding", "identity").strip().lower()
+        return cls(answer.headers.get("ETag") or None, answer.headers.get("Last-Modified") or None, coding not in ("", "identity"))
+
+    @property
+    def mtime(self) -> float | None:
+        return http_date(self.modified) if self.modified else None
+
+    @property
+    def known(self) -> bool:
+        """Whether another answer can be told to be of the same version."""
+        return not self.coded and bool(self.etag or self.modified)
+
+    def condition(self) -> dict[str, str]:
+        """The header that makes a server refuse another version; a weak ETag never matches (RFC 9110 §13.1.1)."""
+        if self.etag and not self.etag.startswith("W/"):
+            return {"If-Match": self.etag}
+        return {"If-Unmodified-Since": self.modified} if self.modified and not self.etag else {}
+
+    def is_same(self, other: Version) -> bool:
+        if self.etag and other.etag:
+            return self.etag.removeprefix("W/") == other.etag.removeprefix("W/")
+        return self.modified is not None and self.modified == other.modified
+
+    def __str__(self) -> str:
+        return f"ETag {self.etag}" if self.etag else f"Last-Modified {self.modified}" if self.modified else "no ETag"
+
+
+def total_of(answer: BaseHTTPResponse) -> int | None:
+    """The size of the whole object that `Content-Range` tells."""
+    match = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+    return int(match[3]) if match and match[3] != "*" else None
+
+
+class HttpStream(Stream):
+    """Bytes `start` to `stop` (None: the end) of an object; connected, and the version pinned, once it is made."""
+
+    def __init__(
+        self, wire: Wire, url: URL, start: int, stop: int | None, etag: str | None, retry_timeout: float, stall_timeout: float
+    ) -> None:
+        self._wire = wire
+        self._url = url
+        self._start = self.offset = start
+        self._stop = stop
+        self._pinned = etag
+        self._timeouts = retry_timeout, stall_timeout
+        self._version: Version | None = None
+        self._size: int | None = None
+        self._body_end: int | None = None
+        self._delivered = hashlib.sha256()  # fed only where nothing else tells the version
+        self._answer: BaseHTTPResponse | None = None
+        self._pushed = b""
+        self._ended = False
+        self._renew()
+        self._guarded(memoryview(b""))
+        version = self._version or Version(None, None, False)
+        self.stat = Stat(url, self._size, version.etag, version.mtime, self._ranges)
+
+    _ranges = False
+    _whole = False
+
+    def _renew(self) -> None:
+        """Locks and counters of this process."""
+        self._owner = os.getpid()
+        self._busy = threading.Lock()
+        self._closed = threading.Event()
+        self._attempts = Attempts(self._url, self._timeouts[0], self._wire.clock, self._closed)
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if os.getpid() != self._owner:
+            self._after_fork()
+        return self._guarded(buffer)
+
+    def close(self) -> None:
+        if os.getpid() != self._owner:
+            self._after_fork()
+        self._closed.set()
+        if self._busy.acquire(blocking=False):
+            self._drop()
+            self._busy.release()
+        elif (answer := self._answer) is not None:  # another thread reads: wake it, it lets go itself
+            try:
+                answer.shutdown()
+            except (OSError, ValueError, RuntimeError):
+                return  # already over
+
+    def _after_fork(self) -> None:
+        """The connection belongs to the parent: leave it alone and go on with one of our own."""
+        closed, free = self._closed.is_set(), self._busy.acquire(blocking=False)
+        if free:
+            self._drop()  # closes the copy of the descriptor, not the connection
+        self._answer, self._pushed = None, b""
+        self._renew()
+        if closed:
+            self._closed.set()
+
+    def _guarded(self, buffer: memoryview) -> int:
+        with self._busy:
+            try:
+                return self._read(buffer)
+            except BaseException:
+                self._drop()
+                raise
+            finally:
+                if self._closed.is_set():
+                    self._drop()
+
+    def _read(self, buffer: memoryview) -> int:
+        """One piece; with an empty buffer, only the connection."""
+        self._check_open()
+        self._attempts.begin()
+        while not self._is_done():
+            try:
+                if self._answer is None:
+                    self._request()
+                    if not len(buffer):
+                        return 0
+                    continue
+                if not len(buffer):
+                    return 0
+                piece = self._piece(len(buffer))
+            except RetryError as error:
+                self._drop()
+                self._check_open()
+                self._attempts.failed(error, self.offset, reached=origin(self._url) in self._wire.reached)
+                self._check_open()
+                continue
+            if piece:
+                buffer[: len(piece)] = piece
+                self.offset += len(piece)
+                if self._version is not None and not self._version.known:
+                    self._delivered.update(piece)
+                self._attempts.progress()
+                return len(piece)
+        return 0
+
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise StoreError("the stream is closed.", shard=self._url)
+
+    def _is_done(self) -> bool:
+        if self._ended or (self._stop is not None and self.offset >= self._stop):
+            return True
+        return self._version is not None and self._size is not None and self.offset >= self._size
+
+    def _drop(self) -> None:
+        answer, self._answer, self._pushed = self._answer, None, b""
+        if answer is not None:
+            answer.close()
+
+    def _piece(self, length: int) -> bytes:
+        length = min(length, _PIECE) if self._stop is None else min(length, _PIECE, self._stop - self.offset)
+        piece = self._take(length)
+        if piece:
+            return piece
+        if self._body_end is None:  # no length was promised: what came is all there is; the tar's end blocks tell more
+            self._ended = True
+        elif self.offset < self._body_end:
+            raise RetryError(f"the connection was closed, {self._body_end - self.offset} bytes early", at_once=True)
+        self._ended |= self._whole
+        self._drop()
+        return b""
+
+    def _take(self, length: int) -> bytes:
+        if self._pushed:
+            piece, self._pushed = self._pushed[:length], self._pushed[length:]
+            return piece
+        assert self._answer is not None
+        try:
+            return self._answer.read1(length) or b""
+        except exceptions.ReadTimeoutError as error:
+            raise RetryError(f"no byte came for {self._timeouts[1]:g} s", code="E_STALL", at_once=True) from error
+        except (exceptions.HTTPError, OSError, ValueError) as error:
+            if excess(error):
+                where = f"byte {self._body_end}, where Content-Length ends it"
+                raise StoreError(f"the body goes on behind {where}.", code="E_LENGTH", shard=self._url, offset=self.offset) from error
+            early = isinstance(error.__cause__, exceptions.IncompleteRead) or "IncompleteRead" in str(error)
+            raise RetryError("the connection was closed early" if early else "the connection broke", at_once=True) from error
+
+    def _request(self) -> None:
+        version = self._version
+        begin = self._start if version is not None and not version.known else self.offset
+        headers = version.condition() if version is not None and version.known else {}
+        if version is None and self._pinned:
+            headers = Version(self._pinned, None, False).condition()
+        if begin or self._stop is not None:
+            # The last byte is part of the range: RFC 9110 §14.1.2
+            headers["Range"] = f"bytes={begin}-{'' if self._stop is None else self._stop - 1}"
+        self._answer = self._wire.send("GET", self._url, headers, self._timeouts[1])
+        self._accept(self._answer, begin)
+
+    def _accept(self, answer: BaseHTTPResponse, begin: int) -> None:
+        if answer.status == 412:
+            raise self._changed(Version.of(answer))
+        if answer.status == 416:
+            self._past_end(answer, begin)
+            return
+        declared = answer.headers.get("Content-Length", "")
+        length = int(declared) if declared.isdecimal() and answer.headers.get("Transfer-Encoding") is None else None
+        first, size = 0, length
+        self._whole = answer.status == 200
+        if not self._whole:
+            first, size = self._check_range(answer, begin, length)
+        elif length is None or length <= _XML_LIMIT:
+            self._check_xml()
+        self._check_version(Version.of(answer), size)
+        self._ranges = not self._whole or answer.headers.get("Accept-Ranges", "").lower() == "bytes"
+        self._skip(first)
+
+    def _check_range(self, answer: BaseHTTPResponse, begin: int, length: int | None) -> tuple[int, int | None]:
+        said = answer.headers.get("Content-Range", "")
+        match = _CONTENT_RANGE.fullmatch(said)
+        last = None if self._stop is None else self._stop - 1
+        if match is None or match[1] is None or int(match[1]) != begin or (last is not None and int(match[2]) > last):
+            what = f"bytes {begin}-{'' if last is None else last}"
+            raise StoreError(f"asked for {what}, the server sends {said or 'no Content-Range'}.", code="E_RANGE", shard=self._url)
+        self._body_end = int(match[2]) + 1
+        if length is not None and length != self._body_end - begin:
+            raise StoreError(f"Content-Length {length} and Content-Range {said} differ.", code="E_LENGTH", shard=self._url)
+        return begin, None if match[3] == "*" else int(match[3])
+
+    def _check_xml(self) -> None:
+        """An object store may answer 200 and then fail: the body is a short XML error then."""
+        head = self._take(_XML_LIMIT)
+        if head.lstrip()[:1] == b"<":
+            while len(head) < _XML_LIMIT and (more := self._take(_XML_LIMIT - len(head))):
+                head += more
+            if found := _XML_ERROR.search(head):
+                raise RetryError(f"the server answers 200 with the error {found[1].decode()}")
+        self._pushed = head
+
+    def _check_version(self, version: Version, size: int | None) -> None:
+        """Pin the version with the first answer, hold every later one against it."""
+        if self._version is None:
+            if self._pinned and not version.is_same(Version(self._pinned, None, False)):
+                raise self._changed(version)
+            self._version = version
+        elif self._version.known and not self._version.is_same(version):
+            raise self._changed(version)
+        elif None not in (size, self._size) and size != self._size:
+            raise self._changed(version, f"{self._size} bytes before, {size} now")
+        self._size = size if self._size is None else self._size
+        if self._whole:
+            self._body_end = size
+
+    def _skip(self, position: int) -> None:
+        """Pass over what was delivered before; where nothing tells the version, compare it with what came then."""
+        resumed = self.offset > self._start
+        again = hashlib.sha256()
+        clock = self._wire.clock
+        if self._body_end is not None and self._body_end <= self.offset and not resumed:
+            self._ended = True  # it begins behind the end
+            self._drop()
+            return
+        if self._body_end is not None and self._body_end < self.offset:
+            raise self._changed(self._version or Version(None, None, False), f"{self._body_end} bytes now")
+        while position < self.offset:
+            before = clock.now()
+            piece = self._take(min(_PIECE, self.offset - position))
+            if not piece:
+                if self._body_end is None and not resumed:
+                    self._ended = True
+                    return
+                raise RetryError("the connection was closed before new bytes came", at_once=True)
+            again.update(piece[max(0, self._start - position) :])
+            position += len(piece)
+            self._attempts.excuse(clock.now() - before)
+            self._check_open()
+        if resumed and self._version is not None and not self._version.known and again.digest() != self._delivered.digest():
+            raise self._changed(self._version, "the bytes before this place are others now")
+
+    def _past_end(self, answer: BaseHTTPResponse, begin: int) -> None:
+        """416: nothing lies at or behind `begin`."""
+        total, version = total_of(answer), Version.of(answer)
+        self._drop()
+        if total is None or total > begin:
+            what = f"the server has no bytes from {begin} on, and of {total if total is not None else 'unknown'} in all"
+            raise StoreError(f"{what}.", code="E_RANGE", shard=self._url)
+        if self._version is None:
+            if self._pinned and version.etag and not version.is_same(Version(self._pinned, None, False)):
+                raise self._changed(version)
+            self._version, self._size, self._ranges = version, total, True
+        elif total < begin:
+            raise self._changed(version, f"{total} bytes now")
+        elif self._size is not None:
+            raise StoreError(
+                f"the server promised {self._size} bytes and has {total}.", code="E_LENGTH", shard=self._url, offset=self.offset
+            )
+        self._ended = True
+
+    def _changed(self, now: Version, why: str | None = None) -> ChangedError:
+        before = self._version or Version(self._pinned, None, False)
+        if why is None and now.etag is None and now.modified is None:
+            now = self._current() or now
+        words = why or f"{before} before, {now} now"
+        return ChangedError(
+            f"the object was replaced: {words}.", shard=self._url, offset=self.offset, hint="Read it again from the beginning."
+        )
+
+    def _current(self) -> Version | None:
+        """The version there now, for the message alone."""
+        try:
+            with self._wire.send("HEAD", self._url, {}, self._timeouts[1]) as answer:
+                return Version.of(answer)
+        except (RetryError, StoreError, OSError):
+            return None
