@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict, Unpack
 
-from tarviz import _plugins, reading, selection
+from tarviz import _plugins, reading, selection, stores
+from tarviz._indexing import cached_index
 from tarviz.errors import ChainError, SchemaError, UsageError
 from tarviz.ops._base import unpack
 from tarviz.ops._chain import Chain, Chainable, feature_of
@@ -169,10 +171,11 @@ class Pipeline:
     def _peek(self) -> tuple[Schema, Record]:
         """The fields of the first block that has records, and its first record."""
         for url in reading.shards(self.urls):
-            for block in reading.blocks(url, self.options):
-                if len(block):
-                    names = dict.fromkeys([*block[0], *(block.exts[code] for code in dict.fromkeys(block.ext.tolist()))])
-                    return Schema({name: Feature("bytes") for name in names}), block[0]
+            with closing(reading.blocks(url, self.options)) as blocks:
+                for block in blocks:
+                    if len(block):
+                        names = dict.fromkeys([*block[0], *(block.exts[code] for code in dict.fromkeys(block.ext.tolist()))])
+                        return Schema({name: Feature("bytes") for name in names}), block[0]
         raise UsageError(f"There are no records in {', '.join(self.urls)}.")
 
     def run(self, runner: str, **options: Any) -> Any:
@@ -197,6 +200,30 @@ class Pipeline:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.eager())
+
+    def count(self) -> int | None:
+        """How many records the shards hold, where a current index of each is in the cache; None otherwise.
+
+        It is not known either where records may be skipped or gathered (`on_error="skip"`, `group="shard"`).
+        """
+        if self.options.on_error == "skip" or self.options.group == "shard":
+            return None
+        total = 0
+        for url in reading.shards(self.urls):
+            index = None if url == "-" else cached_index(stores.of(url).stat(url), self.options)
+            if index is None or index.error is not None or index.pending >= 0:
+                return None
+            total += len(index)
+        return total
+
+    def __len__(self) -> int:
+        """`count()`, or `TypeError` where that is not known: `tarviz index` makes the indexes."""
+        if (count := self.count()) is None:
+            raise TypeError("the number of records is not known; tarviz.index(urls) counts them and keeps the index")
+        return count
+
+    def __bool__(self) -> bool:
+        return True
 
 
 def _urls(urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:

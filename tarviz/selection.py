@@ -90,6 +90,12 @@ class SelectJSON(Selection):
     ext: str
     path: Path = ()
 
+    def __repr__(self) -> str:
+        path = ", ".join(
+            f'"{step}"' if isinstance(step, str) and '"' not in step and "\\" not in step else repr(step) for step in self.path
+        )
+        return f'SelectJSON("{self.ext}", [{path}])'
+
     def __post_init__(self) -> None:
         _check_ext(self, self.ext)
         path: Any = (self.path,) if isinstance(self.path, str | int) else tuple(self.path)
@@ -224,7 +230,7 @@ def plain(selection: Selection) -> Any:
     """The shortest Python that `parse` turns into this selection.
 
     >>> plain(parse(["jpg", SelectJSON("json", 0)]))
-    ['jpg', SelectJSON(ext='json', path=(0,))]
+    ['jpg', SelectJSON("json", [0])]
     """
     match selection:
         case SelectAll():

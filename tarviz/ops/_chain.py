@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tarviz import _plugins
 from tarviz.errors import ChainError, DataError, SchemaError, TarvizError
-from tarviz.ops._base import Draw, Op, unpack
+from tarviz.ops._base import Draw, FieldOp, Op, unpack
 from tarviz.ops._draws import draws
 from tarviz.ops._text import Call, parse_calls, pointed
 from tarviz.types import Feature, Record, Schema, to_bytes
@@ -140,21 +140,24 @@ class Chain(Sequence[Op]):
                 yield Step(op, current, (), words, draw, time.perf_counter() - begin, error)
                 return
             seconds = time.perf_counter() - begin
-            changed = tuple(name for name, value in result.items() if current.get(name, _ABSENT) is not value)
+            if isinstance(op, FieldOp):
+                fields: tuple[str, ...] = (op.field(current),)
+            else:
+                fields = tuple(name for name, value in result.items() if current.get(name, _ABSENT) is not value)
             current = result
-            yield Step(op, current, changed, words, draw, seconds, None)
+            yield Step(op, current, fields, words, draw, seconds, None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One op of a traced chain: the record behind it, which fields it set, what it drew, and how long it took.
+    """One op of a traced chain: the record behind it, the fields it worked on, what it drew, and how long it took.
 
     With `error` set, the record is the one before the op.
     """
 
     op: Op
     record: dict[str, Any]
-    changed: tuple[str, ...]
+    fields: tuple[str, ...]
     drawn: str
     draw: Draw | None
     seconds: float
@@ -162,13 +165,13 @@ class Step:
 
     @property
     def value(self) -> Any:
-        """The value of the field the op set (the first, where it set several); None when it set none."""
-        return self.record[self.changed[0]] if self.changed else None
+        """The value of the field the op worked on (the first that it set, of several); None when there is none."""
+        return self.record[self.fields[0]] if self.fields else None
 
     @property
     def feature(self) -> Feature | None:
         """Dtype and shape of `value`."""
-        return feature_of(self.value) if self.changed else None
+        return feature_of(self.value) if self.fields else None
 
 
 _ABSENT = object()
