@@ -169,6 +169,7 @@ def _build(url: URL, options: ReadOptions) -> ShardIndex:
         [note.to_dict() for note in notes[:1000]],
         found.at(shard=url).to_dict() if found is not None else None,
         pending,
+        kind(stores.of(url).read(url, 0, 6)) if url != "-" else None,
     )
 
 
@@ -304,8 +305,7 @@ def read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions) 
     low, high = int(index.rows[record]), int(index.rows[record + 1])
     size = int(index.members.size[low:high].max(initial=0))
     limit = options.cut().max_member_bytes
-    plain = index.identity.get("size") is not None and end <= (index.identity["size"] + 511) and not index.members.sparse
-    if not plain or end - begin > limit or kind(store.read(url, 0, 6)) is not None or size > limit:
+    if index.packed or index.members.sparse or end - begin > limit or size > limit:
         for block in adjacent_blocks(url, options, ReadReport(), record, record + 1):
             return block[0]
         raise ChangedError("the shard has fewer records than when it was indexed.", shard=url, hint="index it again.")

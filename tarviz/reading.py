@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from tarviz import stores
 from tarviz.config import options as configured
-from tarviz.errors import DataError, Fault, TarvizError, TarvizWarning, UsageError, redact
+from tarviz.errors import DataError, Fault, TarvizWarning, UsageError, redact
 from tarviz.formats.blocks import Blocks, Cut
 from tarviz.formats.compression import Inflater, kind
 from tarviz.formats.records import Grouper
@@ -245,11 +245,23 @@ def _entry(url: URL, options: ReadOptions, start: int) -> tuple[int, int]:
     from tarviz._indexing import shard_index
 
     index = shard_index(url, options, may_stream=False)
-    if index is None or start > len(index):
+    if index is None or index.packed or start > len(index):
         return 0, 0
     if start == len(index):
         return (int(index.members.end[-1]) if len(index) else 0), start
     return index.span(start)[0], start
+
+
+def _records(urls: list[URL], options: ReadOptions, report: ReadReport) -> Generator[Record, None, None]:
+    for url in urls:
+        with closing(blocks(url, options, report=report)) as run:
+            try:
+                for block in run:
+                    yield from block
+            except DataError as error:
+                if options.on_error == "raise":
+                    raise
+                report.add(error.at(shard=url).fault, skipped=True)
 
 
 class Records(Iterator[Record]):
@@ -259,20 +271,8 @@ class Records(Iterator[Record]):
         self.report = ReadReport()
         self.urls = urls
         self.options = options
-        self._run = self._records()
-
-    def _records(self) -> Generator[Record, None, None]:
-        for url in self.urls:
-            run = blocks(url, self.options, report=self.report)
-            try:
-                for block in run:
-                    yield from block
-            except TarvizError as error:
-                if self.options.on_error == "raise" or not isinstance(error, DataError):
-                    raise
-                self.report.add(error.at(shard=url).fault, skipped=True)
-            finally:
-                run.close()
+        # Not a method: an iterator dropped in the middle must be freed, and its file closed, without the cycle collector.
+        self._run = _records(self.urls, options, self.report)
 
     def __next__(self) -> Record:
         return next(self._run)

@@ -229,9 +229,9 @@ class Blocks(Iterator[Block]):
         if readable and key is not None:
             same = key == to_text(bytes(grouped.keys[-1]))
             return (count - 1 if same else count), -1
-        if self._cut.skip and self._fields is not None:
-            codes = grouped.ext[int(grouped.rows[-2]) :]
-            if frozenset(codes.tolist()) == self._fields:
+        if self._cut.skip:
+            usual = _fields(grouped, count - 2) if count > 1 else self._fields
+            if _fields(grouped, count - 1) == usual:
                 return count, -1
         return (count - 1, -1) if self._cut.strict else (count, count - 1)
 
@@ -254,7 +254,7 @@ class Blocks(Iterator[Block]):
             self.grouper.notes.append(Fault("W_SPLIT_RECORD", error.message, error.shard, error.key, error.member, error.offset))
         if self._suspect and len(settled):
             self._suspect = False
-            if self._fields is None or frozenset(settled.ext[: int(settled.rows[1])].tolist()) != self._fields:
+            if _fields(settled, 0) != self._fields:
                 self._lost(settled, 0)
                 settled, pending = _cut(settled, 1, len(settled)), max(pending - 1, -1)
         if problem is not None:
@@ -281,7 +281,7 @@ class Blocks(Iterator[Block]):
         )
         self._first += len(settled)
         if self._cut.skip:
-            self._fields = frozenset(settled.ext[int(settled.rows[-2]) :].tolist())
+            self._fields = _fields(settled, len(settled) - 1)
         return block, problem
 
     def _returned(self, grouped: Grouped, row: int, first_at: int) -> DataError:
@@ -364,6 +364,11 @@ class _Again:
         buffer[:count] = self._head[:count]
         self._head = self._head[count:]
         return count
+
+
+def _fields(grouped: Grouped, record: int) -> frozenset[int]:
+    """The extension codes of one record."""
+    return frozenset(grouped.ext[int(grouped.rows[record]) : int(grouped.rows[record + 1])].tolist())
 
 
 def _stored(members: Members, row: int) -> int:

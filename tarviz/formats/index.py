@@ -28,7 +28,8 @@ class ShardIndex:
     """Members and records of one shard. Record *k* owns the rows `rows[k]:rows[k + 1]` of the members.
 
     `identity` says of which bytes this is the index (size, etag or time); `warnings` and `error` what the scan met
-    (an index of a damaged shard ends before the damage).
+    (an index of a damaged shard ends before the damage). `packed` names the compression the shard lies in: places
+    are then those of the inflated tar.
     """
 
     members: Members
@@ -40,6 +41,7 @@ class ShardIndex:
     warnings: list[dict[str, Any]] = field(default_factory=list)
     error: dict[str, Any] | None = None
     pending: int = -1
+    packed: str | None = None
 
     def __len__(self) -> int:
         return len(self.rows) - 1
@@ -112,7 +114,7 @@ class ShardIndex:
             place += -(-array.nbytes // _ALIGN) * _ALIGN
         sparse = {str(row): pieces for row, pieces in self.members.sparse.items()}
         head = {"arrays": table, "exts": [to_bytes(ext).hex() for ext in self.exts], "identity": self.identity, "sparse": sparse}
-        head |= {"warnings": self.warnings, "error": self.error, "pending": self.pending}
+        head |= {"warnings": self.warnings, "error": self.error, "pending": self.pending, "packed": self.packed}
         text = json.dumps(head).encode()
         begin = MAGIC + b"%12d\n" % len(text) + text
         yield begin + b"\n" * (-len(begin) % _ALIGN)
@@ -154,6 +156,7 @@ class ShardIndex:
                 head["warnings"],
                 head["error"],
                 head["pending"],
+                head["packed"],
             )
             index.__dict__["order"] = arrays["order"]
         except (ValueError, KeyError, TypeError, IndexError) as error:

@@ -260,4 +260,7 @@ class _Seen:
             merged = np.concatenate((a, c))
             order = np.argsort(merged, kind="stable")
             self._sorted.append((merged[order], np.concatenate((b, d))[order]))
-        return sorted(set(again))
+        first: dict[int, int] = {}
+        for row, place in again:
+            first[row] = min(place, first.get(row, place))
+        return sorted(first.items())

@@ -1,0 +1,109 @@
+"""Inflating: every stream to its end, every check sum compared, no bomb unpacked."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tarviz.errors import DataError, LimitError
+from tarviz.formats.compression import Inflater, kind
+
+zstandard = pytest.importorskip("zstandard")
+
+PACK = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress, "zstd": lambda data: zstandard.ZstdCompressor().compress(data)}
+TEXT = b"the quick brown fox " * 5000
+
+
+class Source:
+    def __init__(self, data: bytes, step: int = 1 << 20) -> None:
+        self.file = io.BytesIO(data)
+        self.step = step
+
+    def readinto(self, buffer):
+        return self.file.readinto(buffer[: self.step])
+
+
+def inflate(data: bytes, how: str | None = None, *, step: int = 1 << 20, ratio: int | None = None) -> bytes:
+    reader = Inflater(Source(data, step), how or kind(data), ratio=ratio)
+    out, buffer = bytearray(), bytearray(50_000)
+    while count := reader.readinto(memoryview(buffer)):
+        out += buffer[:count]
+    return bytes(out)
+
+
+@pytest.mark.parametrize("how", PACK)
+class TestEveryKind:
+    def test_is_told_by_its_first_bytes(self, how):
+        assert how == kind(PACK[how](b"x"))
+
+    @pytest.mark.parametrize("step", [1, 7, 1000, 1 << 20])
+    def test_gives_what_went_in(self, how, step):
+        text = TEXT[:3000] if step == 1 else TEXT
+
+        assert text == inflate(PACK[how](text), step=step)
+
+    def test_reads_streams_one_behind_the_other(self, how):
+        assert TEXT + b"2" == inflate(PACK[how](TEXT) + PACK[how](b"2"))
+
+    def test_nothing_compressed_is_nothing(self, how):
+        assert b"" == inflate(PACK[how](b""))
+
+    def test_every_cut_is_an_error(self, how):
+        data = PACK[how](b"0123456789" * 30)
+        for length in range(len(data)):
+            with pytest.raises(DataError) as caught:
+                inflate(data[:length] if length else data[:1], how)
+            assert caught.value.code in ("E_TRUNCATED_COMPRESSED", "E_CORRUPT_COMPRESSED")
+
+    def test_a_bomb_is_refused(self, how):
+        with pytest.raises(LimitError, match="more than 20 for one"):
+            inflate(PACK[how](bytes(8 << 20)), ratio=20)
+
+
+class TestGzip:
+    def test_data_comes_out_before_its_check_sum_is_judged(self):
+        data = bytearray(gzip.compress(TEXT))
+        data[-6] ^= 1
+        reader = Inflater(Source(bytes(data)), "gzip")
+        out, buffer = bytearray(), bytearray(1 << 20)
+        with pytest.raises(DataError) as caught:
+            while count := reader.readinto(memoryview(buffer)):
+                out += buffer[:count]
+
+        assert ("E_CORRUPT_COMPRESSED", TEXT) == (caught.value.code, bytes(out))
+
+    def test_bytes_behind_the_last_stream_are_placed(self):
+        data = gzip.compress(b"abc")
+        reader = Inflater(Source(data + b"garbage"), "gzip")
+        buffer = bytearray(100)
+
+        assert [3, 0] == [reader.readinto(memoryview(buffer)), reader.readinto(memoryview(buffer))]
+        assert len(data) == reader.trailing
+
+    @given(st.binary(max_size=2000), st.text(st.characters(codec="latin-1", exclude_characters="\0"), max_size=20), st.integers(1, 60))
+    @settings(max_examples=100, deadline=None)
+    def test_headers_with_names_are_read_in_any_pieces(self, data, name, step):
+        file = io.BytesIO()
+        with gzip.GzipFile(name.replace("/", "") + ".gz", "wb", fileobj=file) as out:
+            out.write(data)
+
+        assert data == inflate(file.getvalue(), step=step)
+
+    @given(st.binary(min_size=1, max_size=400), st.integers(0, 10**6))
+    @settings(max_examples=200, deadline=None)
+    def test_a_changed_byte_never_passes_for_the_data(self, data, where):
+        packed = bytearray(gzip.compress(data, mtime=0))
+        packed[where % len(packed)] ^= 1 + where % 255
+        try:
+            out = inflate(bytes(packed), "gzip")
+        except (DataError, zlib.error) as error:
+            assert isinstance(error, DataError)
+        else:
+            assert data == out

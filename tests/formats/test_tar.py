@@ -1,0 +1,150 @@
+"""The scanner against other tars' readings of the same bytes, against damage, and against itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tarviz.errors import TarvizError
+from tarviz.formats.tar import Scanner
+from tarviz.testing.strategies import numbered, records, shard
+from tests.conftest import corpus
+
+TARS = [case for case in corpus("generated") if Path(case["path"]).exists() and case["path"].endswith(".tar")]
+FORMATS = [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]
+
+
+def scan(data: bytes, **options: Any) -> tuple[list[Any], Scanner]:
+    scanner = Scanner("a.tar", **options)
+    members = scanner.scan(memoryview(data), 0, final=True)
+    return list(members), scanner
+
+
+def listing(data: bytes) -> list[tuple[str, int, int]]:
+    members, scanner = scan(data)
+    assert scanner.error is None
+    return [(each.name, each.size, each.data_offset) for each in members]
+
+
+def by_tarfile(data: bytes) -> list[tuple[str, int, int]]:
+    with tarfile.open(fileobj=io.BytesIO(data), encoding="utf-8", errors="surrogateescape") as tar:
+        return [(member.name, member.size, member.offset_data) for member in tar if member.isfile()]
+
+
+class TestOracles:
+    @pytest.mark.parametrize("case", TARS, ids=lambda case: case["id"])
+    def test_lists_what_most_tools_list(self, case):
+        expected = Path(case["path"]).parents[1] / case["expected"]
+        shared = Path(__file__).parents[3] / "shared" / "corpora" / case["expected"]
+        source = expected if expected.exists() else shared
+        if not source.exists():
+            pytest.skip("the other tools' readings are not here")
+        consensus = json.loads(source.read_text("utf-8")).get("consensus")
+        if consensus is None:
+            pytest.skip("the tools do not agree on this one")
+
+        members, _ = scan(Path(case["path"]).read_bytes(), strict=False)
+
+        def plain(name: str) -> str:
+            return name.encode("utf-8", "surrogateescape").decode("latin1").removeprefix("./").rstrip("/") or "."
+
+        assert [(plain(each["name"]), each["type"]) for each in consensus] == [(plain(each.name), each.type) for each in members]
+        sizes = [each["size"] for each in consensus]
+        assert sizes == [each.size if size is not None else None for each, size in zip(members, sizes, strict=True)]
+
+    @given(records(), st.sampled_from(FORMATS), st.sampled_from([0, 1700000000, 1700000000.25]))
+    @settings(max_examples=150, deadline=None)
+    def test_finds_what_tarfile_finds(self, content, format, mtime):
+        try:
+            data = shard(content, format=format, mtime=mtime)
+        except ValueError:
+            return  # a name that ustar cannot hold
+
+        assert by_tarfile(data) == listing(data)
+
+    @pytest.mark.parametrize("format", FORMATS)
+    def test_reads_a_thousand_regular_members_like_tarfile(self, format):
+        data = shard(numbered(500), format=format, mtime=1700000000.5)
+
+        assert by_tarfile(data) == listing(data)
+
+    @pytest.mark.skipif(not shutil.which("tar"), reason="no tar here")
+    def test_lists_like_gnu_tar(self, tmp_path):
+        (tmp_path / "a.tar").write_bytes(shard(numbered(300)))
+        names = subprocess.run(["tar", "tf", tmp_path / "a.tar"], capture_output=True, check=True, text=True).stdout.split()
+
+        assert names == [name for name, _, _ in listing((tmp_path / "a.tar").read_bytes())]
+
+
+class TestBuffers:
+    @given(records(max_size=6), st.sampled_from(FORMATS), st.integers(1, 40))
+    @settings(max_examples=80, deadline=None)
+    def test_finds_the_same_however_the_bytes_arrive(self, content, format, step):
+        try:
+            data = shard(content, format=format, mtime=1.5)
+        except ValueError:
+            return
+        scanner = Scanner("a.tar")
+        found: list[Any] = []
+        filled = 0
+        while not scanner.ended:
+            filled = min(max(filled + step * 512, scanner.wants), len(data))
+            base = min(scanner.at, filled) // 512 * 512
+            found += list(scanner.scan(memoryview(data)[base:filled], base, final=filled == len(data)))
+            assert scanner.error is None
+
+        assert list(scan(data)[0]) == found
+
+    def test_a_tar_inside_a_payload_is_payload(self):
+        inner = shard(numbered(200))
+        data = shard([("a", {"tar": inner, "cls": b"1"}), ("b", {"tar": inner})])
+
+        assert ["a.tar", "a.cls", "b.tar"] == [name for name, _, _ in listing(data)]
+
+
+class TestDamage:
+    def test_every_cut_is_noticed(self):
+        data = shard(numbered(3, payload=b"p" * 700))
+        end = data.rstrip(b"\0")
+        whole = -(-len(end) // 512) * 512
+
+        for length in range(whole + 512):
+            _, scanner = scan(data[:length])
+            assert scanner.error is not None, length
+
+    @given(st.data())
+    @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    def test_a_changed_header_gives_an_answer_soon(self, data):
+        source = bytearray(Path(data.draw(st.sampled_from([case["path"] for case in TARS if case["bytes"] < 20000]))).read_bytes())
+        for _ in range(data.draw(st.integers(1, 6))):
+            if source:
+                source[data.draw(st.integers(0, len(source) - 1))] = data.draw(st.integers(0, 255))
+        if data.draw(st.booleans()):  # right again for those who only compare the check sum
+            for at in range(0, len(source) - 511, 512):
+                if source[at + 257 : at + 262] == b"ustar":
+                    source[at + 148 : at + 156] = b" " * 8
+                    source[at + 148 : at + 156] = b"%06o\0 " % sum(source[at : at + 512])
+        begun = time.perf_counter()
+        for strict in (True, False):
+            scan(bytes(source), strict=strict, concatenated=data.draw(st.booleans()))
+
+        assert time.perf_counter() - begun < 1
+
+    @given(st.binary(max_size=3000))
+    @example(b"\0" * 512)
+    @example(b"\x1f\x8b" * 300)
+    @settings(max_examples=200, deadline=None)
+    def test_any_bytes_are_read_or_refused(self, data):
+        _, scanner = scan(data)
+
+        assert scanner.ended or isinstance(scanner.error, TarvizError)
