@@ -20,7 +20,7 @@ from tarviz.errors import MissingPackageError, UsageError
 TEST_DIGITS = 297
 MTIME = 1_767_225_600  # 2026-01-01, so that the bytes are the same at every call
 PHOTOS = ("china", "flower")
-CAPTIONS = ("A pagoda in China under a blue sky", "A pink flower before green leaves")
+CAPTIONS = ("A pagoda in China under a blue sky", "An orange dahlia before dark leaves")
 
 Sample = tuple[str, dict[str, bytes]]
 
@@ -42,9 +42,12 @@ def _digits(size: int, train: bool) -> Iterator[Sample]:
     order = np.random.default_rng(0).permutation(len(rows))
     part = order[:-TEST_DIGITS] if train else order[-TEST_DIGITS:]
     split = "train" if train else "test"
+    margin = size // 14  # the source is cut at the stroke's edge
     for count, row in enumerate(part):
         grey = np.minimum(rows[row, :64].astype(np.uint16) * 16, 255).astype(np.uint8).reshape(8, 8)  # 0…16 in the source
-        picture = Image.fromarray(grey).resize((size, size), Image.Resampling.BICUBIC)
+        picture = Image.new("L", (size, size))
+        inner = Image.fromarray(grey).resize((size - 2 * margin, size - 2 * margin), Image.Resampling.BICUBIC)
+        picture.paste(inner, (margin, margin))
         out = io.BytesIO()
         picture.save(out, "PNG")
         yield f"{split}/n{count:08d}", {"png": out.getvalue(), "cls": b"%d" % rows[row, 64]}

@@ -27,10 +27,14 @@ def _own_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
 
 
-def corpus(folder: str) -> list[dict[str, Any]]:
-    """The entries of `tests/data/corpora/MANIFEST.json` whose file lies in `folder` (`generated`, `tfrecord`) and is here."""
+def corpus(folder: str) -> list[Any]:
+    """`(path, entry)` of every damaged or odd file here, as pytest parameters: `from tests.conftest import corpus`.
+
+    `folder` is `generated` (tars) or `tfrecord`; an entry's `tarviz_expected` says how it behaves.
+    """
     entries = json.loads((DATA / "corpora" / "MANIFEST.json").read_text("utf-8"))["files"]
-    return [each | {"path": str(DATA / "corpora" / each["file"])} for each in entries if each["file"].startswith(f"{folder}/")]
+    paths = [(DATA / "corpora" / each["file"], each) for each in entries if each["file"].startswith(f"{folder}/")]
+    return [pytest.param(path, each, id=path.name.split(".")[0]) for path, each in paths if path.is_file()]
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as _json
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -167,12 +166,10 @@ class Entries(_shell.Result):
 
     def __iter__(self) -> Iterator[tuple[URL, Member]]:
         for url in self.urls:
-            run = reading.members(url, concatenated=self.concatenated, report=self.report)
             try:
-                with _shell.silent_warnings(), closing(run):  # type: ignore[type-var]
-                    for members in run:
-                        for member in members:
-                            yield url, member
+                for members in reading.members(url, concatenated=self.concatenated, report=self.report):
+                    for member in members:
+                        yield url, member
             except DataError as error:
                 self.faults.append(error.at(shard=url).fault)
 

@@ -89,7 +89,7 @@ def show(urls: URLs, *, count: int = TEXT_COUNT, **reading: Any) -> Shown:
             break
         run = blocks(url, options, report=report, stop=count - len(found))
         try:
-            with _shell.silent_warnings(), closing(run):  # type: ignore[type-var]
+            with _shell.silent_warnings(), closing(run):
                 for block in run:
                     found += islice(block, count - len(found))
         except DataError as error:
@@ -106,13 +106,17 @@ def _summary(record: Record, ext: str) -> str:
     return panel.summary
 
 
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
 def _record_text(record: Record) -> str:
     doubt = "  (may be incomplete)" if record.pending else ""
     head = f"{safe(redact(record.shard))}  record {record.index}  {safe(record.key)}{doubt}"
     rows = []
     for ext in record:
         shows = _summary(record, ext)
-        rows.append(("", ext, format_size(len(record[ext])), shows if len(shows) <= MAX_VALUE else f"{shows[: MAX_VALUE - 1]}…"))
+        rows.append(("", ext, format_size(len(record[ext])), _cut(shows, MAX_VALUE)))
     return f"{head}\n{_shell.table(rows, right=[2])}" if rows else head
 
 
@@ -134,7 +138,7 @@ def _tile(record: Record) -> str:
                 lines.append(f"{ext}: {format_size(len(payload))}")
         else:
             shows = _summary(record, ext)
-            lines.append(f"{ext}: {shows[: MAX_VALUE - 1]}{'…' if len(shows) >= MAX_VALUE else ''}")
+            lines.append(f"{ext}: {_cut(shows, 56)}")
     shown, bad = best
     if shown == "no fields" and lines:
         shown, lines = lines[0], lines[1:]

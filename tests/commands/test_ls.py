@@ -1,0 +1,118 @@
+"""Listings: numbers, fields, damage; members as GNU tar and tarfile see them."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tarviz import cli
+from tarviz.commands.ls import entries, ls
+from tarviz.errors import NotFoundError
+from tests.conftest import DATA, corpus
+
+TARS = DATA / "corpora" / "generated"
+
+
+class TestLs:
+    def test_counts_records_bytes_and_fields(self, digits: Path):
+        listing = ls(str(digits / "train-{0000..0003}.tar"))
+
+        assert 1500 == listing.records
+        assert sum((digits / f"train-000{n}.tar").stat().st_size for n in range(4)) == listing.bytes
+        assert ["png", "cls"] == list(listing.fields)
+        assert (1500, 1500) == (listing.fields["cls"].records, listing.fields["cls"].bytes)
+        assert 0 == listing.exit_code
+
+    def test_a_folder_is_the_shards_in_it(self, digits: Path):
+        assert 5 == len(ls(str(digits)).shards)
+
+    def test_shows_a_table_with_a_total(self, digits: Path):
+        lines = str(ls(str(digits))).splitlines()
+
+        assert lines[0].split() == ["shard", "records", "size", "fields"]
+        assert lines[6].split()[:3] == ["5", "shards", "1,797"]
+        assert lines[8].split() == ["field", "records", "bytes", "mean"]
+
+    def test_the_second_time_comes_from_the_cache(self, digits: Path, monkeypatch: pytest.MonkeyPatch):
+        first = ls(str(digits)).to_dict()
+        monkeypatch.setattr("tarviz._indexing._build", None)
+
+        assert first == ls(str(digits)).to_dict()
+
+    def test_lists_damage_beside_its_shard(self, digits: Path):
+        listing = ls([str(digits / "test-0000.tar"), str(TARS / "B14-trunc-in-data.tar")])
+
+        assert 2 == listing.exit_code
+        assert [None, "E_TRUNCATED"] == [shard.error and shard.error["code"] for shard in listing.shards]
+        assert "damaged" in str(listing)
+        assert "at byte 1024" in str(listing)
+
+    def test_a_warning_is_exit_code_one(self):
+        assert 1 == ls(str(TARS / "A06-no-eof-blocks.tar")).exit_code
+
+    def test_a_missing_shard_is_an_error(self):
+        with pytest.raises(NotFoundError):
+            ls("nothing-here.tar")
+
+    @pytest.mark.parametrize(("path", "entry"), corpus("generated"))
+    def test_lists_the_whole_corpus(self, path: Path, entry: dict):
+        listing = ls(str(path))
+
+        expected = entry["tarviz_expected"]
+        if "records" in expected and "error_at_end" not in expected:
+            assert expected["records"] == listing.records
+        if "error" in expected and entry["id"] not in ("B37", "B44"):  # B44: a sparse bomb is listed with its real size, never read
+            assert listing.shards[0].error is not None
+        json.dumps(listing.to_dict())
+
+    def test_the_notebook_gets_escaped_html(self):
+        html = ls(str(TARS / "S13-xss.tar"))._repr_mimebundle_()["text/html"]
+
+        assert "<script" not in html
+        assert "<table>" in html
+
+
+class TestEntries:
+    def test_are_those_of_tarfile(self, digits: Path):
+        with tarfile.open(digits / "test-0000.tar") as tar:
+            expected = [(each.name, each.size, each.offset, each.offset_data) for each in tar]
+
+        found = [(each.name, each.size, each.header_offset, each.data_offset) for _, each in entries(str(digits / "test-0000.tar"))]
+
+        assert expected == found
+
+    def test_every_type_is_named(self, capsys: pytest.CaptureFixture[str]):
+        cli.main(["ls", "--members", "--json", str(TARS / "A25-links-devices.tar")])
+
+        types = {json.loads(line)["type"] for line in capsys.readouterr().out.splitlines()}
+        assert {"file", "symlink", "hardlink", "char", "block", "fifo"} == types
+
+    def test_one_json_object_a_line(self, digits: Path, capsys: pytest.CaptureFixture[str]):
+        assert 0 == cli.main(["ls", "--members", "--json", str(digits / "test-0000.tar")])
+
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert 594 == len(lines)
+        assert {"name": "test/n00000000.png", "type": "file", "size": lines[0]["size"], "header_offset": 0, "data_offset": 512} == lines[0]
+
+    def test_names_are_surrogate_escaped(self, capsys: pytest.CaptureFixture[str]):
+        cli.main(["ls", "--members", "--json", str(TARS / "A19-latin1-names.tar")])
+
+        name = json.loads(capsys.readouterr().out.splitlines()[0])["name"]
+        assert name.encode("utf-8", "surrogateescape").startswith(b"gr\xf6\xdfe")
+
+    def test_a_sparse_member_has_its_logical_size(self):
+        sizes = {member.name: member.size for _, member in entries(str(TARS / "A46-sparse-gnu-old.tar"))}
+
+        assert 4099 == sizes["k0.bin"]
+
+    def test_several_shards_are_named(self, digits: Path, capsys: pytest.CaptureFixture[str]):
+        cli.main(["ls", "--members", "--json", str(digits)])
+
+        assert "shard" in json.loads(capsys.readouterr().out.splitlines()[0])
+
+    def test_damage_comes_at_the_end(self, capsys: pytest.CaptureFixture[str]):
+        assert 2 == cli.main(["ls", "--members", str(TARS / "B18-size-not-octal.tar")])
+        assert "E_SIZE" in capsys.readouterr().out.splitlines()[-1]
