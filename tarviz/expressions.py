@@ -147,9 +147,17 @@ def parse(text: str) -> Expression:
     text = text.strip()
     if not text:
         return Expression("")
-    if len(text) <= MAX_LENGTH and _PLAIN.fullmatch(text) and not _WORDS.search(text):
-        return Expression(text, frozenset(), _key_holds(text))
-    return parse_value(text)
+    return Expression(text, frozenset(), _key_holds(text)) if is_plain(text) else parse_value(text)
+
+
+def is_plain(text: str) -> bool:
+    """Whether `parse` looks for the text in the key instead of reading it as an expression.
+
+    >>> is_plain("train/0001"), is_plain("cls == 3"), is_plain("has:json")
+    (True, False, False)
+    """
+    text = text.strip()
+    return len(text) <= MAX_LENGTH and _PLAIN.fullmatch(text) is not None and not _WORDS.search(text)
 
 
 def parse_value(text: str) -> Expression:

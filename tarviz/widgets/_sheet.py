@@ -1,0 +1,82 @@
+"""The contact sheet: a PNG of a browser's first tiles, within a byte budget, for where no widget can run."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+BUDGET = 150_000
+_BACK, _INK, _FAINT, _BAD = (255, 255, 255), (33, 33, 33), (110, 110, 110), (176, 0, 32)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One picture of the sheet: an encoded picture or a text, and the caption below."""
+
+    picture: bytes
+    text: str
+    caption: str
+    bad: bool = False
+
+
+def sheet(title: str, foot: str, cells: Sequence[Cell], *, budget: int = BUDGET, columns: int = 6) -> bytes:
+    """The sheet as PNG of at most `budget` bytes: smaller tiles, fewer colours, then fewer tiles, with a note that says so."""
+    cells = cells[:24]
+    for side, colours, count in ((112, 256, 24), (96, 128, 24), (80, 64, 24), (72, 64, 12), (64, 32, 6), (48, 16, 6)):
+        kept = cells[:count]
+        note = foot if len(kept) == len(cells) else f"{foot} · cut to {len(kept)} of {len(cells)} pictures to stay small"
+        data = _draw(title, note, kept, side, colours, columns)
+        if len(data) <= budget:
+            return data
+    return b""
+
+
+def _draw(title: str, foot: str, cells: Sequence[Cell], side: int, colours: int, columns: int) -> bytes:
+    from PIL import Image, ImageDraw, ImageFont
+
+    font = ImageFont.load_default(13)
+    small = ImageFont.load_default(11)
+    gap, caption = 8, 16
+    rows = -(-len(cells) // columns)
+    width = max(columns * (side + gap) + gap, 560)
+    height = 30 + rows * (side + caption + gap) + 24
+    page = Image.new("RGB", (width, height), _BACK)
+    pen = ImageDraw.Draw(page)
+
+    def write(x: int, y: int, text: str, room: int, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, ink: tuple[int, int, int]) -> None:
+        text = printable(text)
+        while text and pen.textlength(text, font) > room:
+            text = text[:-2].rstrip("…") + "…" if len(text) > 2 else ""
+        pen.text((x, y), text, ink, font)
+
+    write(gap, 8, title, width - 2 * gap, font, _INK)
+    for number, cell in enumerate(cells):
+        x, y = gap + number % columns * (side + gap), 30 + number // columns * (side + caption + gap)
+        if cell.picture and not cell.bad:
+            with Image.open(io.BytesIO(cell.picture)) as picture:
+                picture = picture.convert("RGBA")
+                picture.thumbnail((side, side))
+                if picture.width < side // 2 and picture.height < side // 2:
+                    factor = max(1, min(side // picture.width, side // picture.height))
+                    picture = picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
+                page.paste(picture, (x + (side - picture.width) // 2, y + (side - picture.height) // 2), picture)
+        else:
+            pen.rectangle((x, y, x + side - 1, y + side - 1), outline=(210, 210, 210))
+            for line, text in enumerate(_wrapped(cell.text, 16)[: side // 14]):
+                write(x + 4, y + 4 + 13 * line, text, side - 8, small, _BAD if cell.bad else _FAINT)
+        write(x, y + side + 2, cell.caption, side, small, _FAINT)
+    write(gap, height - 20, foot, width - 2 * gap, small, _FAINT)
+    out = io.BytesIO()
+    page.quantize(colours, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return [line[at : at + width] for line in printable(text, keep="\n").splitlines()[:8] for at in range(0, max(len(line), 1), width)]
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Text a plain font can draw: control and undecodable characters become a full stop or `?`."""
+    text = text[:400].encode("utf-8", "replace").decode()
+    return "".join(letter if letter.isprintable() or letter in keep else "·" for letter in text)
