@@ -54,8 +54,8 @@ def _draw(title: str, foot: str, cells: Sequence[Cell], side: int, colours: int,
     for number, cell in enumerate(cells):
         x, y = gap + number % columns * (side + gap), 30 + number // columns * (side + caption + gap)
         if cell.picture and not cell.bad:
-            with Image.open(io.BytesIO(cell.picture)) as picture:
-                picture = picture.convert("RGBA")
+            with Image.open(io.BytesIO(cell.picture)) as opened:
+                picture = opened.convert("RGBA")
                 picture.thumbnail((side, side))
                 if picture.width < side // 2 and picture.height < side // 2:
                     factor = max(1, min(side // picture.width, side // picture.height))
