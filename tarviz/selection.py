@@ -91,10 +91,7 @@ class SelectJSON(Selection):
     path: Path = ()
 
     def __repr__(self) -> str:
-        path = ", ".join(
-            f'"{step}"' if isinstance(step, str) and '"' not in step and "\\" not in step else repr(step) for step in self.path
-        )
-        return f'SelectJSON("{self.ext}", [{path}])'
+        return f'SelectJSON("{self.ext}", {json.dumps(list(self.path), ensure_ascii=False)})'
 
     def __post_init__(self) -> None:
         _check_ext(self, self.ext)

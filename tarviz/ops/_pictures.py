@@ -22,7 +22,19 @@ CHANNELS = {0: None, 1: "L", 3: "RGB", 4: "RGBA"}
 
 _FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 # What Pillow's plugins let out on damaged data, next to OSError; found by fuzzing, see tests/ops/test_pictures.py
-_DAMAGE = (OSError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, EOFError, RuntimeError, AttributeError, struct.error)
+_DAMAGE = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    EOFError,
+    RuntimeError,
+    AttributeError,
+    struct.error,
+    Warning,
+)
 _BOMBS = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 

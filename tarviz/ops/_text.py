@@ -1,6 +1,6 @@
 """Chain text: calls with literal arguments, `resize(jpg, (32, 32))`, read and printed.
 
-Bare names are strings, dots and hyphens inside them included (`seg.png`); the rest are Python literals.
+Bare names are strings, dots, hyphens and semicolons inside them included (`seg.png`, `jpg;png`); the rest are Python literals.
 Nothing is evaluated.
 """
 
@@ -18,11 +18,11 @@ _TOKEN = re.compile(
     r"""(?P<space>\s+)
       | (?P<string>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")
       | (?P<number>[+-]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?(?![\w.]))
-      | (?P<name>[^\W\d]\w*(?:[.\-]\w+)*)
+      | (?P<name>[^\W\d]\w*(?:[.;\-]\w+)*)
       | (?P<mark>[()\[\]{},:=|])""",
     re.VERBOSE,
 )
-_BARE = re.compile(r"[^\W\d]\w*(?:[.\-]\w+)*")
+_BARE = re.compile(r"[^\W\d]\w*(?:[.;\-]\w+)*")
 _CONSTANTS: dict[str, Any] = {"None": None, "True": True, "False": False}
 _CLOSE = {"(": ")", "[": "]", "{": "}"}
 _DEPTH = 30

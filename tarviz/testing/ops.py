@@ -1,0 +1,185 @@
+"""What every op keeps to, as tests: derive a class from `OpTests`, say which op, and what it accepts."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from copy import deepcopy
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from tarviz.errors import TarvizError
+from tarviz.ops import Chain, FieldOp, Func, Op, draws, parse_chain
+from tarviz.ops._chain import feature_of
+from tarviz.types import Feature, Schema
+
+_KEYS = (b"train/0001", b"train/0002", "gr\u00fcn".encode())
+_SIZES = ((7, 5), (32, 48), (61, 40))
+
+
+def noise(feature: Feature, seed: int = 0, sizes: tuple[tuple[int, int], ...] = _SIZES) -> list[Any]:
+    """Example values of a feature: arrays of smooth noise, None in its shape replaced by each of `sizes`; numbers for `()`.
+
+    Integers fill the range of their dtype, floats 0…1.
+    """
+    random = np.random.default_rng(seed)
+    dtype = np.dtype(feature.dtype)
+
+    def scaled(values: Any) -> Any:
+        return values.astype(dtype) if dtype.kind == "f" else (values * (float(np.iinfo(dtype).max) * 0.999)).astype(dtype)
+
+    if not feature.shape:
+        return [scaled(random.random(()))[()] for _ in sizes]
+    values = []
+    for height, width in sizes:
+        channels = feature.shape[2] or 3
+        coarse = random.random((-(-height // 8), -(-width // 8), channels))
+        smooth = np.kron(coarse, np.ones((8, 8, 1)))[:height, :width]
+        values.append(scaled(smooth * 0.7 + random.random(smooth.shape) * 0.3))
+    return values
+
+
+class OpTests:
+    """The contract of an op. `op` is the one under test.
+
+    A field op says in `accepts` the feature it takes; override `values` where random arrays of that feature will not do. A record
+    op overrides `records`. `tf_atol` is how far the graph may be off: in the value's units for floats, in steps for integers.
+    `fails_on` is a record the op refuses; None where it refuses none.
+    """
+
+    op: ClassVar[Op]
+    accepts: ClassVar[Feature] = Feature("uint8", (None, None, 3))
+    tf_atol: ClassVar[float] = 0
+    fails_on: ClassVar[dict[str, Any] | None] = {}
+
+    def values(self) -> Iterable[Any]:
+        """Values of the field that the op takes."""
+        return noise(self.accepts)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Records that the op takes, all of one schema."""
+        assert isinstance(self.op, FieldOp)
+        ext = self.op.exts[0]
+        places = [{"__key__": key.decode(), "__shard__": "a.tar", "__index__": at} for at, key in enumerate(_KEYS)]
+        return [{**place, ext: value, "other": b"left alone"} for place, value in zip(places, self.values(), strict=False)]
+
+    def schema(self) -> Schema:
+        """The schema of `records`."""
+        assert isinstance(self.op, FieldOp)
+        return Schema({self.op.exts[0]: self.accepts, "other": Feature("bytes")})
+
+    def drawn(self) -> Any:
+        """Random numbers for `records`, one row each."""
+        return draws(self.op.chain, [record["__key__"].encode() for record in self.records()], seed=3)
+
+    def test_its_text_reads_back(self) -> None:
+        if isinstance(self.op, Func):
+            pytest.skip("a function has no text")
+
+        assert Chain(self.op) == parse_chain(str(self.op))
+
+    def test_it_pickles(self) -> None:
+        assert self.op == _pickled(self.op)
+
+    def test_it_is_hashable(self) -> None:
+        assert hash(self.op) == hash(_pickled(self.op))
+
+    def test_it_is_documented(self) -> None:
+        assert (type(self.op).__doc__ or "").strip()
+        assert not str(type(self.op).__doc__).startswith(f"{type(self.op).__name__}(")
+
+    def test_the_input_is_left_unchanged(self) -> None:
+        for record, drawn in zip(self.records(), self.drawn(), strict=True):
+            copy = deepcopy(record)
+            names = list(record)
+
+            self.op.run(record, drawn)
+
+            assert names == list(record)
+            for name, value in copy.items():
+                np.testing.assert_array_equal(value, record[name])
+
+    def test_infer_predicts_dtype_and_shape(self) -> None:
+        if not self.op.typed:
+            pytest.skip("the op is tried on a record")
+        schema = self.op.run_schema(self.schema())
+        for record, drawn in zip(self.records(), self.drawn(), strict=True):
+            result = self.op.run(record, drawn)
+
+            assert set(schema) == {name for name in result if not name.startswith("__")}
+            for name, feature in schema.items():
+                _assert_fits(feature, result[name], name)
+
+    def test_results_are_writable(self) -> None:
+        for record, drawn in zip(self.records(), self.drawn(), strict=True):
+            for value in self.op.run(record, drawn).values():
+                assert not isinstance(value, np.ndarray) or value.flags.writeable
+
+    def test_eager_equals_the_graph(self) -> None:
+        tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+        if not self.op.lowers:
+            pytest.skip("the op has no lowering")
+        predicted = self.op.run_schema(self.schema())
+        for record, drawn in zip(self.records(), self.drawn(), strict=True):
+            fields = {name: value for name, value in record.items() if not name.startswith("__")}
+            expected = {name: value for name, value in self.op.run(record, drawn).items() if not name.startswith("__")}
+            graph = tf.data.Dataset.from_tensors((fields, drawn)).map(lambda f, d: self.op.run_tf(f, d))  # type: ignore[attr-defined]
+            actual = next(iter(graph))
+
+            assert set(expected) == set(actual)
+            for name, value in expected.items():
+                _assert_close(value, actual[name], self.tf_atol, name)
+                spec = graph.element_spec[name]
+                assert spec.shape.is_compatible_with(list(predicted[name].shape)), name
+
+    def test_the_same_key_draws_the_same(self) -> None:
+        if not self.op.draws:
+            pytest.skip("the op draws nothing")
+        chain, keys = self.op.chain, list(_KEYS)
+        block = draws(chain, keys, seed=7, epoch=2)
+
+        assert (len(keys), self.op.draws) == block.shape
+        for at, key in enumerate(keys):
+            np.testing.assert_array_equal(block[at], draws(chain, [key], seed=7, epoch=2)[0])
+        assert not np.array_equal(block, draws(chain, keys, seed=7, epoch=3))
+        assert not np.array_equal(block, draws(chain, keys, seed=8, epoch=2))
+        assert self.op.describe_draw(block[0])
+
+    def test_a_failure_names_op_shard_and_key(self) -> None:
+        if self.fails_on is None:
+            pytest.skip("the op refuses no record")
+        place = {"__key__": "train/0001", "__shard__": "shards/a.tar", "__index__": 0}
+        with pytest.raises(TarvizError) as caught:
+            Chain(self.op).run({**place, **self.fails_on})
+
+        assert caught.value.key == "train/0001"
+        assert caught.value.shard == "shards/a.tar"
+        assert str(self.op) == caught.value.details["op"]
+        assert self.op.name in str(caught.value)
+
+
+def _pickled(op: Op) -> Any:
+    return pickle.loads(pickle.dumps(op))  # noqa: S301  made one line before
+
+
+def _assert_fits(feature: Feature, value: Any, name: str) -> None:
+    actual = feature_of(value)
+    if feature.dtype == "object":
+        return
+    assert feature.dtype == actual.dtype, name
+    assert len(feature.shape) == len(actual.shape), name
+    assert all(known in (None, size) for known, size in zip(feature.shape, actual.shape, strict=True)), name
+
+
+def _assert_close(expected: Any, tensor: Any, atol: float, name: str) -> None:
+    actual = tensor.numpy()
+    if isinstance(expected, str):
+        expected = expected.encode()
+    if isinstance(expected, bytes | bytearray | memoryview):
+        assert bytes(expected) == actual, name
+        return
+    expected = np.asarray(expected)
+    assert (expected.dtype, expected.shape) == (actual.dtype, actual.shape), name
+    np.testing.assert_allclose(actual.astype(np.float64), expected.astype(np.float64), rtol=0, atol=atol, err_msg=name)

@@ -1,0 +1,259 @@
+"""Decode: pictures as PIL and TensorFlow give them, classes, text; hostile payloads refused (D00 of the corpus)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tarviz.errors import ChainError, DataError, SchemaError
+from tarviz.ops import Decode
+from tarviz.testing.ops import OpTests, noise
+from tarviz.types import Feature
+
+RGB = Feature("uint8", (None, None, 3))
+
+
+def encoded(image: Image.Image, form: str, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    image.save(stream, form, **options)
+    return stream.getvalue()
+
+
+def picture(mode: str = "RGB", size: tuple[int, int] = (61, 40)) -> Image.Image:
+    """A picture with noise, height and width as in `size`."""
+    image = Image.fromarray(noise(RGB, sizes=(size,))[0])
+    if mode == "I;16":
+        return Image.fromarray((np.asarray(image.convert("L")).astype(np.uint16) << 8) | 0x17)
+    if mode == "RGBA":
+        image.putalpha(image.convert("L"))
+        return image
+    return image.convert(mode)
+
+
+class TestDecodeJpeg(OpTests):
+    op = Decode("jpg")
+    accepts = Feature("bytes")
+    fails_on = {"jpg": b"no picture"}
+
+    def values(self) -> Iterable[Any]:
+        return [
+            encoded(picture(size=(375, 500)), "JPEG", quality=90),
+            encoded(picture(), "JPEG", subsampling="4:4:4", progressive=True),
+            encoded(picture("L"), "JPEG"),
+        ]
+
+    def test_pixels_are_those_of_pil(self) -> None:
+        for data in self.values():
+            expected = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+
+            np.testing.assert_array_equal(expected, self.op.apply(data))
+
+
+class TestDecodeOddJpeg(OpTests):
+    op = Decode("jpg")
+    accepts = Feature("bytes")
+    fails_on = {"jpg": b"\xff\xd8\xff\xe0"}
+
+    def values(self) -> Iterable[Any]:
+        rotated = Image.Exif()
+        rotated[0x0112] = 6
+        return [
+            encoded(picture("CMYK"), "JPEG"),
+            encoded(picture(), "JPEG", exif=rotated),
+            encoded(picture("RGBA"), "PNG"),  # another format than the name says
+        ]
+
+
+class TestDecodePng(OpTests):
+    op = Decode("png")
+    accepts = Feature("bytes")
+    fails_on = {"png": b""}
+
+    def values(self) -> Iterable[Any]:
+        return [encoded(picture(), "PNG"), encoded(picture("RGBA"), "PNG"), encoded(picture("L", (7, 5)), "PNG")]
+
+
+class TestDecodeOddPng(OpTests):
+    op = Decode("png")
+    accepts = Feature("bytes")
+    fails_on = {"png": b"\x89PNG\r\n\x1a\n"}
+
+    def values(self) -> Iterable[Any]:
+        return [encoded(picture("1"), "PNG"), encoded(picture("I;16"), "PNG"), encoded(picture("LA"), "PNG")]
+
+
+class TestDecodePalette(OpTests):
+    op = Decode("png")
+    accepts = Feature("bytes")
+    fails_on = {"png": b"GIF89a"}
+
+    def values(self) -> Iterable[Any]:
+        palette = picture().quantize(16)
+        return [encoded(palette, "PNG"), encoded(palette, "PNG", transparency=3), encoded(palette, "PNG", bits=4)]
+
+
+class TestDecodeOtherFormats(OpTests):
+    """What TensorFlow does not know is decoded by the reference, inside the graph too."""
+
+    op = Decode("image")
+    accepts = Feature("bytes")
+    fails_on = {"image": b"<html>"}
+
+    def values(self) -> Iterable[Any]:
+        frames = [picture().quantize(8), picture("L").quantize(8)]
+        return [
+            encoded(picture(), "WEBP", lossless=True),
+            encoded(frames[0], "GIF", save_all=True, append_images=frames[1:]),
+            encoded(picture(), "BMP"),
+        ]
+
+
+class TestDecodeGrey(OpTests):
+    op = Decode("jpg", channels=1)
+    accepts = Feature("bytes")
+    fails_on = {"jpg": b"?"}
+
+    def values(self) -> Iterable[Any]:
+        return [encoded(picture(), "JPEG"), encoded(picture("L"), "JPEG"), encoded(picture(), "PNG")]
+
+
+class TestDecodeAlpha(OpTests):
+    op = Decode("png", channels=4)
+    accepts = Feature("bytes")
+    fails_on = {"png": b"?"}
+
+    def values(self) -> Iterable[Any]:
+        return [encoded(picture(mode), "PNG") for mode in ("RGB", "RGBA", "L")]
+
+
+class TestDecodeOwnChannels(OpTests):
+    op = Decode("png", channels=0)
+    accepts = Feature("bytes")
+    fails_on = {"png": b"?"}
+
+    def values(self) -> Iterable[Any]:
+        return [encoded(picture(mode), "PNG") for mode in ("RGB", "RGBA", "L")]
+
+    @pytest.mark.parametrize(("mode", "channels"), [("L", 1), ("LA", 2), ("RGB", 3), ("RGBA", 4), ("1", 1), ("I;16", 1), ("P", 3)])
+    def test_it_keeps_what_is_there(self, mode: str, channels: int) -> None:
+        assert (61, 40, channels) == self.op.apply(encoded(picture(mode), "PNG")).shape
+
+    def test_cmyk_becomes_rgb(self) -> None:
+        assert (61, 40, 3) == self.op.apply(encoded(picture("CMYK"), "JPEG")).shape
+
+    def test_a_palette_with_transparency_has_alpha(self) -> None:
+        assert (61, 40, 4) == self.op.apply(encoded(picture().quantize(16), "PNG", transparency=3)).shape
+
+
+class TestDecodeClass(OpTests):
+    op = Decode("cls")
+    accepts = Feature("bytes")
+    fails_on = {"cls": b"cat"}
+
+    def values(self) -> Iterable[Any]:
+        return [b"7\n", b"  -12", b"9223372036854775807"]
+
+    @pytest.mark.parametrize("data", [b"", b" ", b"1.5", b"1_000", b"9" * 10_000, "٣".encode(), b"7 8", b"0x10", b"9223372036854775808"])
+    def test_what_is_no_whole_number_is_an_error(self, data: bytes) -> None:
+        with pytest.raises(DataError) as caught:
+            self.op.apply(data)
+
+        assert "E_DECODE" == caught.value.code
+        assert "cls" == caught.value.details["field"]
+
+
+class TestDecodeSmallClass(OpTests):
+    op = Decode("cls", dtype="int32")
+    accepts = Feature("bytes")
+    fails_on = {"cls": b"2147483648"}
+
+    def values(self) -> Iterable[Any]:
+        return [b"7", b"-2147483648", b"2147483647"]
+
+
+class TestDecodeText(OpTests):
+    op = Decode("txt")
+    accepts = Feature("bytes")
+    fails_on = {"txt": b"\xff"}
+
+    def values(self) -> Iterable[Any]:
+        return [b"hi", "grün".encode(), b"\xef\xbb\xbfhi"]
+
+
+class TestDecodeJson(OpTests):
+    op = Decode("json")
+    accepts = Feature("bytes")
+    fails_on = {"json": b"{"}
+
+    def values(self) -> Iterable[Any]:
+        return [b'{"a": [1, 2]}', b"3", '"grün"'.encode("utf-16")]
+
+
+class TestDecodeArray(OpTests):
+    op = Decode("npy")
+    accepts = Feature("bytes")
+    fails_on = {"npy": b"\x93NUMPY"}
+
+    def values(self) -> Iterable[Any]:
+        return [npy(np.arange(6, dtype=">i4").reshape(2, 3)), npy(np.asfortranarray(np.eye(3))), npy(np.float32(3))]
+
+    def test_it_is_the_array(self) -> None:
+        np.testing.assert_array_equal(np.arange(6).reshape(2, 3), self.op.apply(next(iter(self.values()))))
+        np.testing.assert_array_equal(np.triu(np.ones((3, 3))), self.op.apply(npy(np.asfortranarray(np.triu(np.ones((3, 3)))))))
+
+
+def npy(array: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+class TestArguments:
+    @pytest.mark.parametrize("channels", [2, 5, "3", None])
+    def test_channels_that_no_picture_has_are_refused(self, channels: Any) -> None:
+        with pytest.raises(ChainError, match="channels"):
+            Decode("jpg", channels=channels)
+
+    def test_decoding_twice_is_found_in_the_schema(self) -> None:
+        with pytest.raises(SchemaError, match="decoded twice"):
+            Decode("jpg").infer(RGB)
+
+    def test_a_pickle_is_refused_before_a_byte_is_read(self) -> None:
+        with pytest.raises(SchemaError) as caught:
+            Decode("pkl").infer(Feature("bytes"))
+
+        assert "E_UNSAFE_DECODER" == caught.value.code
+
+    def test_the_first_of_several_fields_that_is_there_is_decoded(self) -> None:
+        record = Decode("jpg;png").run({"__key__": "a", "png": encoded(picture(), "PNG")})
+
+        assert (61, 40, 3) == record["png"].shape
+
+    def test_orientation_is_applied_on_request(self) -> None:
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        data = encoded(picture(), "JPEG", exif=exif)
+
+        assert (61, 40, 3) == Decode("jpg").apply(data).shape
+        assert (40, 61, 3) == Decode("jpg", orient=True).apply(data).shape
+
+
+class TestInTheGraph:
+    def test_a_picture_above_the_limit_is_refused_by_its_header(self) -> None:
+        tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+        large = encoded(Image.new("L", (9000, 9000)), "PNG")
+        assert len(large) > 8_000
+
+        with pytest.raises(tf.errors.OpError, match="E_IMAGE_TOO_LARGE"):
+            next(iter(tf.data.Dataset.from_tensors(large).map(Decode("png").apply_tf)))
+
+    def test_damage_is_an_error(self) -> None:
+        tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+        for data in (b"", encoded(picture(), "JPEG")[:500], encoded(picture(), "PNG")[:200], b"<html>"):
+            with pytest.raises(tf.errors.OpError):
+                next(iter(tf.data.Dataset.from_tensors(data).map(Decode("png").apply_tf)))
