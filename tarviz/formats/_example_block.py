@@ -101,10 +101,35 @@ def _sets(block: Block, used: Sequence[str]) -> Iterator[tuple[list[str], Ints, 
 
 
 class _Numbers(NamedTuple):
-    """Values to write as varints, each `width` bytes wide: int where it is the same for all, else int64 [records]."""
+    """Values to write as varints, and the least and the most of them."""
 
     values: NDArray[Any]
-    width: Any
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> _Numbers:
+        return cls(values, int(values.min()), int(values.max()))
+
+    @property
+    def width(self) -> Any:
+        """Bytes that each takes: int where it is the same for all, else int64 [records]."""
+        low, high = _width(self.low), _width(self.high)
+        if low == high:
+            return high
+        width = np.full(len(self.values), low, np.int64)
+        for bits in range(7 * low, 7 * high, 7):
+            width += self.values >= (1 << bits)
+        return width
+
+    def around(self, more: int) -> _Numbers:
+        """What a message of `more` bytes, the number, and as many bytes as the number says, amounts to."""
+        low, high = _width(self.low), _width(self.high)
+        return _Numbers(self.values + (more + self.width), self.low + more + low, self.high + more + high)
+
+
+def _width(number: int) -> int:
+    return (number.bit_length() + 6) // 7 or 1
 
 
 class _Payloads(NamedTuple):
@@ -118,28 +143,19 @@ class _Payloads(NamedTuple):
 _Item: TypeAlias = "bytes | _Numbers | _Payloads | list[bytes]"
 
 
-def _numbers(values: NDArray[Any]) -> _Numbers:
-    least, most = len(varint(int(values.min()))), len(varint(int(values.max())))
-    if least == most:
-        return _Numbers(values, most)
-    width = np.full(len(values), least, np.int64)
-    for bits in range(7 * least, 7 * most, 7):
-        width += values >= (1 << bits)
-    return _Numbers(values, width)
-
-
-def _bytes_features(size: Ints, payloads: _Payloads | list[bytes]) -> tuple[list[_Item], Ints]:
+def _bytes_features(size: _Numbers, payloads: _Payloads | list[bytes]) -> tuple[list[_Item], _Numbers]:
     """Items and sizes of bytes features with one payload each."""
-    inner = _numbers(size)
-    listed = _numbers(size + (1 + inner.width))
-    return [TAGS["bytes"], listed, b"\x0a", inner, payloads], listed.values + (1 + listed.width)
+    listed = size.around(1)
+    return [TAGS["bytes"], listed, b"\x0a", size, payloads], listed.around(1)
 
 
-def _int64_features(values: Ints) -> tuple[list[_Item], Ints]:
+def _int64_features(values: Ints) -> tuple[list[_Item], _Numbers]:
     """Items and sizes of int64 features with one number each."""
-    numbers = _numbers(values.view(np.uint64))
-    packed = np.zeros(len(values), np.int64) + numbers.width
-    return [TAGS["int64"], _Numbers(packed + 2, 1), b"\x0a", _Numbers(packed, 1), numbers], packed + 4
+    number = _Numbers.of(values.view(np.uint64))
+    low, high = _width(number.low), _width(number.high)
+    packed = np.full(len(values), 0, np.int64) + number.width
+    inner, listed, whole = (_Numbers(packed + more, low + more, high + more) for more in (0, 2, 4))
+    return [TAGS["int64"], listed, b"\x0a", inner, number], whole
 
 
 @dataclass(slots=True)
@@ -193,6 +209,12 @@ class _Work:
     def integers(self, name: str, offset: Ints, size: Ints, records: Ints) -> Ints:
         """The numbers of an int64 field. Plain digits are read column by column, anything else one by one."""
         data, values = self.block.array, np.zeros(len(offset), np.int64)
+        width = int(size[0])
+        if 0 < width < 19 and (size == width).all():
+            digits = data[offset[:, None] + np.arange(width)] - np.uint8(48)
+            if (digits < 10).all():
+                values += digits @ 10 ** np.arange(width - 1, -1, -1, dtype=np.int64)
+                return values
         good = size > 0
         if good.any():
             blank = data[np.where(good, offset + size - 1, 0)]
@@ -228,30 +250,33 @@ class _Work:
         for column, name in sorted(columns, key=lambda pair: order(pair[1])):
             ready = made.get(column)
             if column < 0:
-                keys = [self.block.keys[record] for record in records.tolist()]
-                feature, content = _bytes_features(np.fromiter(map(len, keys), np.int64, len(keys)), keys)
+                keys = self.block.keys
+                if len(records) < len(keys):
+                    keys = [keys[record] for record in records.tolist()]
+                feature, content = _bytes_features(_lengths(keys), keys)
             elif ready is None:
-                feature, content = _bytes_features(size[:, column], _Payloads(offset[:, column], size[:, column]))
+                place = _Payloads(offset[:, column], size[:, column])
+                feature, content = _bytes_features(_Numbers.of(place.size), place)
             elif isinstance(ready, np.ndarray):
                 feature, content = _int64_features(ready)
             else:
-                feature, content = [ready], np.fromiter(map(len, ready), np.int64, len(ready))
+                feature, content = [ready], _lengths(ready)
             label = name_of(name)
             label = b"\x0a" + varint(len(label)) + label + b"\x12"
-            value = _numbers(content)
-            entry = _numbers(content + (len(label) + value.width))
-            total += entry.values + (1 + entry.width)
-            items += [b"\x0a", entry, label, value, *feature]
+            entry = content.around(len(label))
+            total += entry.around(1).values
+            items += [b"\x0a", entry, label, content, *feature]
         for at in np.flatnonzero(total > LARGEST - 16).tolist():
             self.fail(int(records[at]), LimitError(f"the Example would hold {total[at]} bytes; protobuf ends at 2^31-1."))
-        outer = _numbers(total)
-        self.size[records] = total + (1 + outer.width)
+        outer = _Numbers.of(total)
+        self.size[records] = outer.around(1).values
         self.cut([b"\x0a", outer, *items], records)
 
     def cut(self, items: list[_Item], records: Ints) -> None:
+        """Sort the records by layout and cut the Examples of each."""
         code: Ints | None = None  # equal for records whose numbers all have equal widths
         for item in items:
-            if isinstance(item, _Numbers) and not isinstance(item.width, int):
+            if isinstance(item, _Numbers) and _width(item.low) < _width(item.high):
                 # Numbering the codes afresh keeps them small however many numbers there are.
                 code = item.width if code is None else np.unique(code * 16 + item.width, return_inverse=True)[1]
         if code is None:
@@ -273,57 +298,74 @@ class _Work:
     def columns(self, items: Sequence[_Item], count: int) -> list[Iterable[Buffer]]:
         """The items of `count` records of one layout as columns of buffers: header bytes and payloads in turn."""
         columns: list[Iterable[Buffer]] = []
-        head: list[bytes | NDArray[np.uint8]] = []
+        head = _Head()
         for item in items:
             payloads: list[Any] | None = None
             if isinstance(item, bytes):
-                head.append(item)
+                head.literal(item)
             elif isinstance(item, _Numbers):
-                head.append(_varints(item.values, len(varint(int(item.values[0])))))
+                head.number(item)
             elif isinstance(item, _Payloads):
                 width = int(item.size[0])
                 if width <= INLINE and (item.size == width).all():
-                    head.append(self.block.array[item.begin[:, None] + np.arange(width)])
+                    head.table(self.block.array[item.begin[:, None] + np.arange(width)])
                 else:
                     data, ends = self.block.data, (item.begin + item.size).tolist()
                     payloads = [data[first:last] for first, last in zip(item.begin.tolist(), ends, strict=True)]
             else:
                 payloads = item
             if payloads is not None:
-                columns += [_rows(head, count), payloads]
-                head = []
-        return [*columns, _rows(head, count)] if head else columns
+                columns += [head.rows(count), payloads]
+                head = _Head()
+        return [*columns, head.rows(count)] if head.template else columns
+
+
+def _lengths(values: Sequence[bytes]) -> _Numbers:
+    return _Numbers.of(np.fromiter(map(len, values), np.int64, len(values)))
 
 
 def _choose(item: _Item, chosen: Ints) -> _Item:
     if isinstance(item, _Numbers):
-        return _Numbers(item.values[chosen], 0)
+        return _Numbers.of(item.values[chosen])
     if isinstance(item, _Payloads):
         return _Payloads(item.begin[chosen], item.size[chosen])
     return item if isinstance(item, bytes) else [item[at] for at in chosen.tolist()]
 
 
-def _varints(values: NDArray[Any], width: int) -> NDArray[np.uint8]:
-    """Varints of one width as uint8 [values, width]."""
-    table = np.empty((len(values), width), np.uint8)
-    for column in range(width - 1):
-        table[:, column] = (values & 127) | 128
-        values = values >> 7
-    table[:, width - 1] = values
-    return table
+class _Head:
+    """The bytes before a payload, for many records: a template, and the columns in which they differ."""
 
+    def __init__(self) -> None:
+        self.template = bytearray()
+        self._tables: list[tuple[int, NDArray[np.uint8]]] = []
+        self._numbers: dict[int, list[tuple[int, NDArray[Any]]]] = {}  # by width
 
-def _rows(head: Sequence[bytes | NDArray[np.uint8]], count: int) -> Iterable[bytes]:
-    """Literals and byte columns side by side, one `bytes` for each record."""
-    literals = [item for item in head if isinstance(item, bytes)]
-    if len(literals) == len(head):
-        return repeat(b"".join(literals), count)
-    width = sum(len(item) if isinstance(item, bytes) else item.shape[1] for item in head)
-    table = np.empty((count, width), np.uint8)
-    at = 0
-    for item in head:
-        span = len(item) if isinstance(item, bytes) else item.shape[1]
-        table[:, at : at + span] = np.frombuffer(item, np.uint8) if isinstance(item, bytes) else item
-        at += span
-    rows: list[bytes] = table.view(f"V{width}").ravel().tolist()
-    return rows
+    def literal(self, data: bytes) -> None:
+        self.template += data
+
+    def number(self, numbers: _Numbers) -> None:
+        if numbers.low < numbers.high:
+            self._numbers.setdefault(_width(numbers.high), []).append((len(self.template), numbers.values))
+        self.template += varint(numbers.low)
+
+    def table(self, table: NDArray[np.uint8]) -> None:
+        self._tables.append((len(self.template), table))
+        self.template += bytes(table.shape[1])
+
+    def rows(self, count: int) -> Iterable[bytes]:
+        """The bytes of each record."""
+        if not self._tables and not self._numbers:
+            return repeat(bytes(self.template), count)
+        rows = np.frombuffer(self.template * count, np.uint8).reshape(count, -1)
+        for at, table in self._tables:
+            rows[:, at : at + table.shape[1]] = table
+        for width, numbers in self._numbers.items():
+            values = np.array([each for _, each in numbers], np.uint64)
+            for place in range(width):
+                digits = (values >> np.uint64(7 * place)).astype(np.uint8)
+                if place < width - 1:
+                    digits |= np.uint8(128)
+                for (at, _), column in zip(numbers, digits, strict=True):
+                    rows[:, at + place] = column
+        made: list[bytes] = rows.view(f"V{rows.shape[1]}").ravel().tolist()
+        return made
