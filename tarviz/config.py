@@ -6,7 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -149,7 +149,7 @@ def _from_files() -> list[tuple[str, Mapping[str, Any]]]:
 def sources(**given: Any) -> dict[str, tuple[Any, str]]:
     """Every option's value and where it comes from: `argument`, `TARVIZ_…`, a file's path, `default`."""
     for name in given:
-        _convert(name, given[name], "argument") if given[name] is not None else _convert_name(name)
+        _check_name(name)
     read = _from_files()
     default = Options()
     result: dict[str, tuple[Any, str]] = {}
@@ -165,9 +165,36 @@ def sources(**given: Any) -> dict[str, tuple[Any, str]]:
     return result
 
 
-def _convert_name(name: str) -> None:
+def _check_name(name: str) -> None:
     if name not in _READ:
         raise UsageError(f"{name!r} is no option.", hint=f"There are: {', '.join(sorted(_READ))}.")
+
+
+_WATCHED = [
+    os.fsencode(name)
+    for name in (*(f"TARVIZ_{name.upper()}" for name in _READ), "TARVIZ_CONFIG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME")
+]
+
+
+def _state() -> tuple[Any, ...]:
+    """What the options depend on, cheaply: readers ask for options with every shard and every record read by index."""
+    environment = os.environb if os.supports_bytes_environ else {os.fsencode(key): os.fsencode(value) for key, value in os.environ.items()}
+    variables = [environment.get(name) for name in _WATCHED]
+    chosen, home = variables[-4], variables[-3] or os.path.join(variables[-1] or b"", b".config")
+    places = (chosen,) if chosen else (b"tarviz.toml", os.path.join(home, b"tarviz", b"config.toml"))
+    stamps = []
+    for place in places:
+        try:
+            stat = os.stat(place)
+            stamps.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+        except OSError:
+            stamps.append((0, 0, 0))
+    return *variables, *stamps
+
+
+@lru_cache(maxsize=4)
+def _options(_: tuple[Any, ...]) -> Options:
+    return Options(**{name: value for name, (value, _) in sources().items()})
 
 
 def options(**given: Any) -> Options:
@@ -176,4 +203,8 @@ def options(**given: Any) -> Options:
     >>> options(workers=3, block_size=None).workers
     3
     """
-    return Options(**{name: value for name, (value, _) in sources(**given).items()})
+    chosen = _options(_state())
+    for name in given:
+        _check_name(name)
+    changes = {name: _convert(name, value, "argument") for name, value in given.items() if value is not None}
+    return replace(chosen, **changes) if changes else chosen

@@ -1,0 +1,122 @@
+"""Measure the figures, each file in a process of its own, and write `bench/results.json`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import pkgutil
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import bench
+from bench import Figure, _data, _figure
+
+FOLDER = Path(__file__).parent
+RESULTS = FOLDER / "results.json"
+PEERS = ("tensorflow-cpu", "tensorflow", "torch", "webdataset", "ratarmountcore", "numpy", "pillow")
+
+
+def names() -> list[str]:
+    """The files that hold figures."""
+    return sorted(module.name for module in pkgutil.iter_modules(bench.__path__) if not module.name.startswith("_"))
+
+
+def figures(name: str) -> list[Figure]:
+    """The figures of one file."""
+    found: list[Figure] = importlib.import_module(f"bench.{name}").FIGURES
+    return found
+
+
+def machine() -> str:
+    """The machine and the versions, in a sentence."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        model = lines[0].partition(": ")[2] if lines else model
+    packages = []
+    for name in PEERS:
+        try:
+            packages.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    software = ", ".join([f"Python {platform.python_version()}", *packages])
+    return f"{cores} cores of {model}; {software}; medians of the rounds' ratios, page cache warm."
+
+
+def run_one(name: str, data: Path, rounds: int, only: str | None) -> list[dict[str, object]]:
+    """The lines of one file's figures."""
+    lines = []
+    for figure in figures(name):
+        if only and figure.name != only:
+            continue
+        for each in figure.sets:
+            _data.make(data, each)
+        begin = time.perf_counter()
+        line = _figure.measure(figure, data, rounds)
+        took = time.perf_counter() - begin
+        mark = "reached" if line["reached"] else "MISSED"
+        print(
+            f"{figure.what:58} {line['against']:44} {line['reach']:>10} {line['shown']:>10}  {mark}  ({took:.0f} s)",
+            file=sys.stderr,
+            flush=True,
+        )
+        lines.append(line)
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"files to measure: {', '.join(names())}; NAME:FIGURE for one figure")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--data", type=Path, default=FOLDER / "data")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if options.one:
+        name, _, only = options.names[0].partition(":")
+        options.results.write_text(json.dumps(run_one(name, options.data, options.rounds, only or None)))
+        return 0
+    lines = []
+    for name in options.names or names():
+        with tempfile.NamedTemporaryFile(suffix=".json") as part:
+            argv = [
+                sys.executable,
+                "-m",
+                "bench",
+                "--one",
+                name,
+                "--rounds",
+                str(options.rounds),
+                "--data",
+                str(options.data),
+                "--results",
+                part.name,
+            ]
+            if subprocess.run(argv, cwd=FOLDER.parent, check=False).returncode:
+                return 1
+            lines += json.loads(Path(part.name).read_text())
+    merge(options.results, lines)
+    return 0
+
+
+def merge(path: Path, lines: list[dict[str, object]]) -> None:
+    """Put the lines into the results, in the order of the files; figures not measured now stay as they were."""
+    old = json.loads(path.read_text())["figures"] if path.is_file() else []
+    known = {line["name"]: line for line in [*old, *lines]}
+    order = [figure.name for name in names() for figure in figures(name)]
+    content = {"machine": machine(), "figures": [known[name] for name in order if name in known]}
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

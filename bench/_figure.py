@@ -1,0 +1,98 @@
+"""What a figure is, and how it is measured."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Prepare = Callable[[Path], Callable[[], float]]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison.
+
+    `prepare(data)` gets the folder of the data sets, does what is not to be timed, and returns the work: a function that
+    returns how many units (records, bytes) it handled. `label` is shown.
+    """
+
+    label: str
+    prepare: Prepare
+
+
+@dataclass(frozen=True)
+class Value:
+    """A measured amount instead of a comparison: `measure(data)` returns it, in `unit`."""
+
+    measure: Callable[[Path], float]
+    unit: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A line of the table: what is measured, against what, and what is to be reached.
+
+    For a comparison the figure is speed of `ours` ÷ speed of `peer`; `at_most` turns it to time ÷ time. `sets` names the
+    data sets of `_data.py` it needs.
+    """
+
+    name: str
+    what: str
+    ours: Side | Value
+    peer: Side | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    sets: tuple[str, ...] = ()
+    unit: str = "records"
+    note: str = ""
+    warm: bool = True
+    rounds: int | None = None
+    packages: tuple[str, ...] = field(default=())
+
+    @property
+    def reach(self) -> str:
+        """What is to be reached, as text."""
+        unit = self.ours.unit if isinstance(self.ours, Value) else "×"
+        space = " " if isinstance(self.ours, Value) else ""
+        return f"≥ {self.at_least:g}{space}{unit}" if self.at_least is not None else f"≤ {self.at_most:g}{space}{unit}"
+
+
+def _speed(work: Callable[[], float]) -> float:
+    gc.collect()
+    begin = time.perf_counter()
+    units = work()
+    return units / (time.perf_counter() - begin)
+
+
+def measure(figure: Figure, data: Path, rounds: int) -> dict[str, Any]:
+    """The figure's line for `results.json`."""
+    line: dict[str, Any] = {
+        "name": figure.name,
+        "what": figure.what,
+        "against": figure.peer.label if figure.peer else "–",
+        "reach": figure.reach,
+        "note": figure.note,
+    }
+    if isinstance(figure.ours, Value):
+        value = figure.ours.measure(data)
+        shown = f"{value:.3g} {figure.ours.unit}"
+    else:
+        assert figure.peer is not None, figure.name
+        ours, peer = figure.ours.prepare(data), figure.peer.prepare(data)
+        if figure.warm:
+            ours(), peer()
+        pairs = [(_speed(ours), _speed(peer)) for _ in range(figure.rounds or rounds)]
+        ratios = [a / b if figure.at_most is None else b / a for a, b in pairs]
+        value = statistics.median(ratios)
+        shown = f"{value:.1f}×" if value >= 10 else f"{value:.2f}×"
+        line["ours_per_second"] = statistics.median(a for a, _ in pairs)
+        line["peer_per_second"] = statistics.median(b for _, b in pairs)
+        line["unit"] = figure.unit
+        line["ratios"] = [round(ratio, 3) for ratio in ratios]
+    reached = value >= figure.at_least if figure.at_least is not None else value <= (figure.at_most or 0)
+    return {**line, "value": value, "shown": shown, "reached": reached}

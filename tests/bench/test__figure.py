@@ -1,0 +1,74 @@
+"""Figures: ratios the right way round, misses told, results merged."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from bench import Figure, Side, Value
+from bench.__main__ import figures, merge, names
+from bench._figure import measure
+
+
+def sleeping(seconds: float, units: int = 10):
+    def prepare(_: Path):
+        def work() -> int:
+            time.sleep(seconds)
+            return units
+
+        return work
+
+    return prepare
+
+
+class TestMeasure:
+    def test_speed_is_ours_over_the_peers(self, tmp_path: Path):
+        figure = Figure("x", "x", Side("ours", sleeping(0.01)), Side("peer", sleeping(0.04)), at_least=2)
+
+        line = measure(figure, tmp_path, 3)
+
+        assert 3 < line["value"] < 5
+        assert (True, "≥ 2×", "peer") == (line["reached"], line["reach"], line["against"])
+
+    def test_a_time_is_ours_over_the_peers_too(self, tmp_path: Path):
+        figure = Figure("x", "x", Side("ours", sleeping(0.01)), Side("peer", sleeping(0.04)), at_most=0.5)
+
+        line = measure(figure, tmp_path, 3)
+
+        assert 0.2 < line["value"] < 0.4
+        assert line["reached"]
+
+    def test_less_work_is_no_speed(self, tmp_path: Path):
+        figure = Figure("x", "x", Side("ours", sleeping(0.01, 10)), Side("peer", sleeping(0.01, 20)), at_least=1)
+
+        assert not measure(figure, tmp_path, 3)["reached"]
+
+    def test_a_value_is_held_against_its_limit(self, tmp_path: Path):
+        figure = Figure("x", "x", Value(lambda _: 70.0, "MB"), at_most=65.0)
+
+        line = measure(figure, tmp_path, 3)
+
+        assert ("70 MB", False, "≤ 65 MB") == (line["shown"], line["reached"], line["reach"])
+
+
+class TestResults:
+    @pytest.mark.parametrize("name", names())
+    def test_every_file_here_has_figures(self, name: str):
+        for figure in figures(name):
+            assert (figure.at_least is None) != (figure.at_most is None)
+
+    def test_names_are_used_once(self):
+        all_names = [figure.name for name in names() for figure in figures(name)]
+
+        assert len(set(all_names)) == len(all_names)
+
+    def test_figures_not_measured_now_stay(self, tmp_path: Path):
+        path = tmp_path / "results.json"
+        merge(path, [{"name": "iterate-tiny", "value": 1}, {"name": "index-build", "value": 2}])
+        merge(path, [{"name": "iterate-tiny", "value": 3}])
+
+        kept = {line["name"]: line["value"] for line in json.loads(path.read_text())["figures"]}
+        assert {"iterate-tiny": 3, "index-build": 2} == kept
