@@ -101,12 +101,12 @@ def origin(url: str) -> str:
     >>> origin("HTTPS://me:pw@Host/a?b")
     'https://host:443'
     """
-    parts = urlsplit(url)
-    scheme = parts.scheme.lower()
     try:
+        parts = urlsplit(url)
+        scheme = parts.scheme.lower()
         port = parts.port or {"http": 80, "https": 443}.get(scheme)
     except ValueError as error:
-        raise UsageError("the port of the URL is no number up to 65535.", shard=url) from error
+        raise UsageError(f"the URL cannot be read: {error}.", shard=url) from error
     return f"{scheme}://{parts.hostname or ''}:{port}"
 
 
@@ -124,6 +124,7 @@ class Wire:
 
         `RetryError` for what may pass, `NotFoundError`, `E_AUTH` and other `StoreError` at once for what will not.
         """
+        origin(url)  # a URL that cannot be fails here
         target: str = url
         for _ in range(REDIRECTS + 1):
             answer = self._send(method, url, target, headers, stall_timeout)
@@ -223,8 +224,11 @@ def _configured() -> dict[str, dict[str, str]]:
 
 def _redirect(url: str, target: str, place: str) -> str:
     """Where a redirect leads, if it may: to http(s), never away from TLS, never to the machine's own services."""
-    new = urljoin(target, place)
-    parts = urlsplit(new)
+    try:
+        new = urljoin(target, place)
+        parts = urlsplit(new)
+    except ValueError as error:
+        raise StoreError(f"the server redirects to {redact(place)}, which is no URL.", shard=url) from error
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
         raise StoreError(f"the server redirects to {redact(new)}, which is no http(s) URL.", shard=url)
     if parts.scheme.lower() == "http" and urlsplit(target).scheme.lower() == "https":

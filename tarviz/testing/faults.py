@@ -196,6 +196,9 @@ class FaultServer:
             if not (piece := connection.recv(_PIECE)) or len(head) > _PIECE:
                 return None
             head += piece
+            if not head[:1].isalpha():  # a TLS hello, for one
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                return None
         first, *lines = head.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
         method, path, _ = first.split(" ", 2)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}

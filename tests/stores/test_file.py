@@ -1,0 +1,312 @@
+"""Files: the contract of all stores, then what only files do."""
+
+import errno
+import os
+import resource
+import signal
+import stat as modes
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tarviz import stores
+from tarviz.errors import ChangedError, NotFoundError, StoreError
+from tarviz.stores import file
+from tarviz.testing.stores import StoreTests
+from tarviz.types import URL
+
+
+@pytest.fixture
+def store():
+    return file.store()
+
+
+def buffer(size):
+    return memoryview(bytearray(size))
+
+
+class TestFileStore(StoreTests):
+    @pytest.fixture
+    def store(self):
+        return file.store()
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        return URL(str(tmp_path))
+
+
+class TestFileStoreByURL(StoreTests):
+    """The same through `file://`; listed and joined names are plain paths."""
+
+    @pytest.fixture
+    def store(self):
+        return file.store()
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        return URL(f"file://{tmp_path}")
+
+
+class TestChanges:  # F51
+    def test_a_file_cut_while_it_is_read_is_noticed(self, store, tmp_path):
+        path = tmp_path / "a.tar"
+        path.write_bytes(bytes(100_000))
+        with store.open(URL(str(path))) as stream:
+            stream.readinto(buffer(1000))
+            os.truncate(path, 50_000)
+
+            with pytest.raises(ChangedError, match=r"E_CHANGED .*changed while it was in use: .*100000-.* 50000-"):
+                stores.fill(stream, buffer(100_000))
+
+    @pytest.mark.parametrize("mode", ["ab", "r+b"])
+    def test_a_file_written_while_it_is_read_is_noticed(self, store, tmp_path, mode):
+        path = tmp_path / "a.tar"
+        path.write_bytes(bytes(100_000))
+        time.sleep(0.02)  # longer than the grain of the file system's clock
+        with store.open(URL(str(path))) as stream, path.open(mode) as other:
+            stream.readinto(buffer(1000))
+            other.write(b"x")
+            other.flush()
+
+            with pytest.raises(ChangedError):
+                stores.fill(stream, buffer(200_000))
+
+    def test_a_file_replaced_while_it_is_read_stays_as_it_was(self, store, tmp_path):
+        path = tmp_path / "a.tar"
+        path.write_bytes(b"old")
+        with store.open(URL(str(path))) as stream:
+            (tmp_path / "b").write_bytes(b"new")
+            (tmp_path / "b").replace(path)
+            found = buffer(9)
+
+            assert 3 == stores.fill(stream, found)
+            assert b"old" == found[:3]
+        assert b"new" == store.read(URL(str(path)), 0, 9)
+
+
+class TestRefusals:
+    def test_a_folder_is_no_file(self, store, tmp_path):
+        for call in (store.stat, store.open, store.create, lambda url: store.read(url, 0, 1)):
+            with pytest.raises(StoreError, match="it is a folder"):
+                call(URL(str(tmp_path)))
+
+    def test_a_missing_file_names_what_is_near(self, store, tmp_path):
+        (tmp_path / "train-0001.tar").write_bytes(b"")
+
+        with pytest.raises(NotFoundError, match=r"there is no such file\. Hint: Nearest in .*: train-0001\.tar\."):
+            store.open(URL(str(tmp_path / "train-001.tar")))
+
+    def test_a_file_in_the_way_of_a_folder_is_said(self, store, tmp_path):
+        (tmp_path / "a").write_bytes(b"")
+
+        with pytest.raises(StoreError, match="cannot be written"):
+            store.create(URL(str(tmp_path / "a" / "b.tar")))
+
+    def test_a_name_that_is_too_long_is_said(self, store, tmp_path):
+        with pytest.raises(StoreError, match="name is too long"), store.create(URL(str(tmp_path / ("x" * 300)))) as sink:
+            sink.write(b"x")
+
+        assert [] == os.listdir(tmp_path)
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+    def test_a_lack_of_permission_is_said(self, store, tmp_path):
+        path = tmp_path / "a.tar"
+        path.write_bytes(b"x")
+        path.chmod(0)
+        tmp_path.chmod(0o500)
+        try:
+            with pytest.raises(StoreError, match="cannot be read: permission denied"):
+                store.open(URL(str(path)))
+            with pytest.raises(StoreError, match="cannot be written: permission denied"):
+                store.create(URL(str(tmp_path / "b.tar")))
+        finally:
+            tmp_path.chmod(0o700)
+
+    def test_a_lack_of_permission_is_said_in_words(self):
+        error = file._error(PermissionError(errno.EACCES, "Permission denied"), "/a", "E_WRITE")
+
+        assert "E_WRITE /a: cannot be written: permission denied." in str(error)
+
+    def test_a_full_disk_is_said(self, store):
+        with (
+            pytest.raises(StoreError, match="E_WRITE /dev/full: cannot be written: the disk is full"),
+            store.create(URL("/dev/full")) as sink,
+        ):
+            sink.write(b"x")
+
+    def test_a_full_disk_leaves_nothing_behind(self, store, tmp_path):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+        try:
+            with pytest.raises(StoreError, match="larger than the system allows"), store.create(URL(str(tmp_path / "a.tar"))) as sink:
+                sink.writev([bytes(1000)] * 200)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+        assert [] == os.listdir(tmp_path)
+
+
+class TestWriting:
+    def test_folders_are_made(self, store, tmp_path):
+        with store.create(URL(str(tmp_path / "a" / "b" / "c.tar"))) as sink:
+            sink.write(b"x")
+
+        assert b"x" == (tmp_path / "a" / "b" / "c.tar").read_bytes()
+
+    def test_the_mode_follows_the_umask(self, store, tmp_path):
+        before = os.umask(0o027)
+        try:
+            store.create(URL(str(tmp_path / "a"))).commit()
+        finally:
+            os.umask(before)
+
+        assert 0o640 == modes.S_IMODE((tmp_path / "a").stat().st_mode)
+
+    def test_a_link_is_replaced_not_followed(self, store, tmp_path):
+        (tmp_path / "target").write_bytes(b"keep")
+        (tmp_path / "link").symlink_to("target")
+        with store.create(URL(str(tmp_path / "link"))) as sink:
+            sink.write(b"new")
+
+        assert (b"keep", b"new") == ((tmp_path / "target").read_bytes(), (tmp_path / "link").read_bytes())
+
+    def test_a_relative_name_needs_no_folder(self, store, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        with store.create(URL("a.tar")) as sink:
+            sink.write(b"x")
+
+        assert b"x" == store.read(URL("a.tar"), 0, 5)
+
+    @pytest.mark.parametrize("name", [b"gr\xf6\xdfe.tar", "größe.tar".encode(), b"a\nb.tar", b"~x.tar", b"a?b#c%20.tar"])
+    def test_names_are_kept_byte_for_byte(self, store, tmp_path, name):
+        url = stores.join(str(tmp_path), os.fsdecode(name))
+        with store.create(url) as sink:
+            sink.write(name)
+
+        assert [name] == os.listdir(os.fsencode(tmp_path))
+        assert name == store.read(url, 0, 99)
+        assert [url] == stores.expand(url)
+
+    def test_a_sink_that_is_forgotten_leaves_nothing(self, store, tmp_path):
+        sink = store.create(URL(str(tmp_path / "a.tar")))
+        sink.write(b"x")
+        del sink
+
+        assert [] == os.listdir(tmp_path)
+
+    def test_a_forked_child_does_not_drop_its_parents_file(self, store, tmp_path):
+        code = f"""
+import os, sys
+from tarviz.stores import file
+sink = file.store().create({str(tmp_path / "a.tar")!r})
+sink.write(b"ab")
+child = os.fork()
+if child == 0:
+    sys.exit(0)
+os.waitpid(child, 0)
+sink.write(b"c")
+sink.commit()
+"""
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+        assert b"abc" == (tmp_path / "a.tar").read_bytes()
+
+    def test_leftovers_of_a_killed_process_go_with_the_next_write(self, store, tmp_path):
+        code = f"""
+import os
+from tarviz.stores import file
+sink = file.store().create({str(tmp_path / "a.tar")!r})
+sink.write(b"x")
+os.kill(os.getpid(), 9)
+"""
+        killed = subprocess.run([sys.executable, "-c", code], check=False)
+        alive = store.create(URL(str(tmp_path / "a.tar")))
+
+        assert -signal.SIGKILL == killed.returncode
+        assert 1 == len(os.listdir(tmp_path))
+        store.create(URL(str(tmp_path / "a.tar"))).commit()
+        alive.write(b"last")
+        alive.commit()
+        assert ["a.tar"] == os.listdir(tmp_path)
+        assert b"last" == (tmp_path / "a.tar").read_bytes()
+
+    def test_a_temporary_file_is_no_object(self, store, tmp_path):
+        with store.create(URL(str(tmp_path / "a.tar"))) as sink:
+            sink.write(b"x")
+
+            assert [] == list(store.list(URL(str(tmp_path))))
+
+    def test_more_pieces_than_the_system_takes_at_once(self, store, tmp_path):
+        url = URL(str(tmp_path / "a"))
+        with store.create(url) as sink:
+            sink.writev([b"%d," % number for number in range(100_000)])
+
+        assert b"".join(b"%d," % number for number in range(100_000)) == store.read(url, 0, 10**7)
+
+
+class TestPipes:
+    def test_a_pipe_is_written_and_read_straight_through(self, store, tmp_path):
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+        url = URL(str(path))
+        pieces = [bytes([number % 251]) * 1001 for number in range(3000)]
+
+        def write():
+            with store.create(url) as sink:
+                sink.writev(pieces)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        with store.open(url) as stream:
+            found = buffer(4_000_000)
+            count = stores.fill(stream, found)
+        thread.join()
+
+        assert stream.stat == stores.Stat(url, ranges=False)
+        assert b"".join(pieces) == found[:count]
+        assert ["pipe"] == os.listdir(tmp_path)
+
+    @pytest.mark.parametrize("target", ["/dev/stdout", "/dev/fd/1"])
+    def test_dev_stdout_goes_on_where_it_stands(self, tmp_path, target):
+        code = f"""
+import sys
+from tarviz.stores import file
+sys.stdout.write("before "); sys.stdout.flush()
+with file.store().create({target!r}) as sink:
+    sink.write(b"bytes")
+"""
+        with (tmp_path / "out").open("wb") as out:
+            subprocess.run([sys.executable, "-c", code], check=True, stdout=out)
+
+        assert b"before bytes" == (tmp_path / "out").read_bytes()
+
+    def test_a_reader_that_goes_is_no_error_of_ours(self, store):
+        code = "import sys; from tarviz.stores import file; file.store().create('/dev/stdout').write(bytes(10**6))"
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            child.stdout.close()
+
+            assert b"BrokenPipeError" in child.stderr.read()
+
+
+def test_a_stream_skips_in_a_pipe(store, tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    thread = threading.Thread(target=lambda: path.write_bytes(bytes(range(200))))
+    thread.start()
+    with store.open(URL(str(path)), offset=100) as stream:
+        found = buffer(200)
+
+        assert 100 == stores.fill(stream, found)
+        assert bytes(range(100, 200)) == found[:100]
+    thread.join()
+
+
+def test_a_large_read_is_not_cut_short(store, tmp_path):
+    path = tmp_path / "a"
+    with path.open("wb") as target:
+        target.truncate(3 << 30)
+    with store.open(URL(str(path)), offset=(3 << 30) - 10) as stream:
+        assert 10 == stores.fill(stream, buffer(100))

@@ -1,0 +1,833 @@
+"""The HTTP store against a server that fails on purpose. F… are the scenarios of the fault list in the design notes."""
+
+from __future__ import annotations
+
+import email.utils
+import gc
+import hashlib
+import http.server
+import json
+import logging
+import os
+import pickle
+import random
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import warnings
+
+import pytest
+
+from tarviz import stores
+from tarviz.errors import ChangedError, NotFoundError, StoreError, UsageError
+from tarviz.stores.http import HttpStore
+from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.types import URL
+
+DATA = random.Random(1).randbytes(2_040_000)
+XML = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>Reduce your request rate.</Message></Error>"
+
+
+@pytest.fixture
+def server():
+    with FaultServer() as server:
+        yield server
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def store(clock):
+    return HttpStore(clock=clock, stall_timeout=0.3)
+
+
+def drain(store, url, *, size=1 << 16, **options):
+    """All bytes of an object, read in pieces."""
+    with store.open(url, **options) as stream:
+        data = bytearray()
+        buffer = memoryview(bytearray(size))
+        while count := stream.readinto(buffer):
+            data += buffer[:count]
+    return bytes(data)
+
+
+def get(server):
+    return [request for request in server.requests if request.method == "GET"]
+
+
+class TestWhole:
+    def test_one_request_gives_the_object(self, server, store):  # F01
+        url = server.put("/a.tar", DATA)
+
+        assert DATA == drain(store, url)
+        assert [200] == [request.status for request in server.requests]
+        assert "identity" == server.requests[0].headers["accept-encoding"]
+
+    def test_an_empty_object_is_empty(self, server, store):
+        assert b"" == drain(store, server.put("/a.tar", b""))
+
+    @pytest.mark.parametrize("offset", [1, 5000, len(DATA) - 1, len(DATA), len(DATA) + 5])
+    @pytest.mark.parametrize("ignore", [False, True])
+    def test_an_offset_skips_what_lies_before(self, server, store, offset, ignore):
+        url = server.put("/a.tar", DATA, plan=[Fault(ignore_range=ignore)])
+
+        assert DATA[offset:] == drain(store, url, offset=offset)
+
+    def test_stat_tells_size_and_version(self, server, store):
+        url = server.put("/a.tar", DATA, etag='"v1"', modified="Sun, 06 Nov 1994 08:49:37 GMT")
+
+        assert stores.Stat(url, len(DATA), '"v1"', 784111777.0, True) == store.stat(url)
+
+    @pytest.mark.parametrize("status", [403, 405, 501])
+    def test_stat_asks_for_one_byte_where_head_is_refused(self, server, store, status):
+        url = server.put("/a.tar", DATA, etag='"v1"', plan=[Fault(method="HEAD", status=status)])
+
+        assert (len(DATA), '"v1"') == (store.stat(url).size, store.stat(url).etag)
+
+    def test_the_connection_is_used_again(self, server, store):
+        urls = [server.put(f"/{name}", DATA[:1000]) for name in "abc"]
+
+        assert [DATA[:1000]] * 3 == [drain(store, url) for url in urls]
+        assert 1 == server.connections
+
+    def test_the_stream_knows_its_object(self, server, store):
+        url = server.put("/a.tar", DATA, etag='"v1"')
+
+        with store.open(url) as stream:
+            assert (len(DATA), '"v1"', True) == (stream.stat.size, stream.stat.etag, stream.stat.ranges)
+
+
+class TestRead:
+    @pytest.mark.parametrize(
+        ("offset", "length"), [(0, 10), (7, 0), (1000, 300_000), (len(DATA) - 5, 50), (len(DATA), 5), (len(DATA) + 9, 5)]
+    )
+    @pytest.mark.parametrize("ignore", [False, True])
+    def test_a_range_is_exact(self, server, store, offset, length, ignore):
+        url = server.put("/a.tar", DATA, plan=[Fault(ignore_range=ignore)])
+
+        assert DATA[offset : offset + length] == store.read(url, offset, length)
+
+    def test_a_broken_range_is_resumed(self, server, store):  # F42
+        url = server.put("/a.tar", DATA, plan=[Fault(cut_after=1000, times=3)])
+
+        assert DATA[5000:10_000] == store.read(url, 5000, 5000)
+        assert ["bytes=5000-9999", "bytes=6000-9999", "bytes=7000-9999", "bytes=8000-9999"] == [
+            each.headers["range"] for each in get(server)
+        ]
+
+    def test_ranges_of_another_version_are_refused(self, server, store):
+        url = server.put("/a.tar", DATA, etag='"v1"')
+        etag = store.stat(url).etag
+        server.put("/a.tar", DATA[::-1], etag='"v2"')
+
+        with pytest.raises(ChangedError, match=r'"v1".*"v2"'):
+            store.read(url, 0, 10, etag=etag)
+
+
+class TestBroken:
+    @pytest.mark.parametrize("end", ["close", "reset", "stall"])  # F02, F03, F04, F13, F16
+    @pytest.mark.parametrize("cut", [0, 1, 512, 1_000_000, len(DATA) - 1])
+    def test_a_cut_is_resumed(self, server, store, cut, end):
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=cut, end=end)])
+
+        assert DATA == drain(store, url)
+        assert '"1"' == get(server)[1].headers.get("if-match", '"1"')
+        assert server.sent <= len(DATA) + (1 << 22 if end == "reset" else 0)
+
+    def test_a_resume_asks_for_the_rest_of_the_same_version(self, server, store):
+        url = server.put("/a.tar", DATA, etag='"v1"', plan=[Fault(cut=1000)])
+        drain(store, url)
+
+        assert ("bytes=1000-", '"v1"') == (get(server)[1].headers["range"], get(server)[1].headers["if-match"])
+
+    def test_no_progress_ends_with_the_attempts(self, server, store, clock):  # F05
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=1000, times=ALWAYS)])
+
+        with pytest.raises(StoreError, match=r"gave up after \d+ attempts .*at byte 1000 ") as caught:
+            drain(store, url)
+
+        assert "E_NETWORK" == caught.value.code
+        assert 150 <= sum(clock.waits) <= 180
+        assert all(attempt["offset"] == 1000 for attempt in caught.value.details["attempts"])
+
+    def test_many_cuts_with_progress_never_run_out(self, server, store, clock):  # F06
+        data = DATA * 4
+        url = server.put("/a.tar", data, plan=[Fault(cut_after=1 << 17, times=ALWAYS)])
+
+        assert data == drain(store, url)
+        assert 60 < len(get(server))
+        assert 0 == sum(clock.waits)
+
+    def test_without_a_length_the_end_is_where_it_ends(self, server, store):  # F07: the tar's end blocks tell
+        url = server.put("/a.tar", DATA, plan=[Fault(headers={"Content-Length": None}, cut=3000)])
+
+        with store.open(url) as stream:
+            buffer = memoryview(bytearray(5000))
+
+            assert stream.stat.size is None
+            assert 3000 == stores.fill(stream, buffer)
+
+    @pytest.mark.parametrize("cut", [0, 100, 65536, 100_000, len(DATA)])
+    def test_chunks_without_the_last_are_resumed(self, server, store, cut):  # F08
+        url = server.put("/a.tar", DATA, plan=[Fault(chunked=True, cut=cut)])
+
+        assert DATA == drain(store, url)
+
+    def test_chunks_are_read(self, server, store):
+        assert DATA == drain(store, server.put("/a.tar", DATA, plan=[Fault(chunked=True)]))
+
+    def test_a_promise_of_more_is_an_error_after_all_bytes(self, server, store):  # F09
+        url = server.put("/a.tar", DATA, plan=[Fault(lie=1000, times=ALWAYS)])
+        buffer = memoryview(bytearray(len(DATA) + 2000))
+
+        with store.open(url) as stream, pytest.raises(StoreError, match="promised 2041000 bytes and has 2040000") as caught:
+            stores.fill(stream, buffer)
+
+        assert "E_LENGTH" == caught.value.code
+        assert len(DATA) == stream.offset
+        assert DATA == buffer[: len(DATA)]
+
+    @pytest.mark.parametrize("size", [3000, len(DATA)])
+    @pytest.mark.parametrize("headers", [{}, {"Connection": "close"}])
+    def test_a_promise_of_less_is_an_error(self, server, store, size, headers):  # F10
+        url = server.put("/a.tar", DATA[:size], plan=[Fault(lie=-1000, headers=headers)])
+
+        with pytest.raises(StoreError, match="Content-Length") as caught:
+            drain(store, url)
+
+        assert "E_LENGTH" == caught.value.code
+
+    def test_a_stall_before_the_answer_is_retried(self, server, store):  # F12
+        url = server.put("/a.tar", DATA, plan=[Fault(before_headers=True, end="stall")])
+
+        assert DATA == drain(store, url)
+
+    def test_endless_stalls_are_named(self, server, store):
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=10, end="stall", times=ALWAYS)])
+        store = HttpStore(clock=FakeClock(), stall_timeout=0.05, retry_timeout=5)
+
+        with pytest.raises(StoreError, match="no byte came") as caught:
+            drain(store, url)
+
+        assert "E_STALL" == caught.value.code
+
+    def test_a_slow_steady_server_is_left_alone(self, server, store):  # F15
+        server.bandwidth = 3e6
+        url = server.put("/a.tar", DATA)
+
+        assert DATA == drain(store, url)
+        assert 1 == len(server.requests)
+
+    @pytest.mark.parametrize("end", ["close", "reset"])  # F17, F44
+    def test_a_connection_lost_before_the_answer_is_made_again(self, server, store, end):
+        url = server.put("/a.tar", DATA, plan=[Fault(before_headers=True, end=end, times=2)])
+
+        assert DATA == drain(store, url)
+
+    def test_a_reader_may_pause(self, server, store, clock):  # F46
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=100_000, end="reset")])
+        with store.open(url) as stream:
+            buffer = memoryview(bytearray(len(DATA)))
+            done = stream.readinto(buffer)
+            clock.wait(600, threading.Event())
+
+            assert len(DATA) == done + stores.fill(stream, buffer[done:])
+            assert DATA == buffer
+
+
+class TestStatus:
+    def test_retry_after_seconds_are_waited(self, server, store, clock):  # F21
+        url = server.put("/a.tar", DATA, plan=[Fault(status=503, headers={"Retry-After": "1"}, times=2)])
+
+        assert DATA == drain(store, url)
+        assert [1.0, 1.0] == clock.waits
+
+    def test_retry_after_date_is_held_against_the_servers_clock(self, server, store, clock):  # F22
+        dates = {"Date": email.utils.formatdate(1e9, usegmt=True), "Retry-After": email.utils.formatdate(1e9 + 7, usegmt=True)}
+        url = server.put("/a.tar", DATA, plan=[Fault(status=429, headers=dates)])
+
+        assert DATA == drain(store, url)
+        assert [7.0] == clock.waits
+
+    def test_retry_after_is_capped(self, server, store, clock):
+        url = server.put("/a.tar", DATA, plan=[Fault(status=429, headers={"Retry-After": "86400"})])
+
+        assert DATA == drain(store, url)
+        assert [60.0] == clock.waits
+
+    @pytest.mark.parametrize("value", ["soon", "-5", "", "Sun, 99 Nov 1994"])
+    def test_an_unreadable_retry_after_is_ignored(self, server, store, clock, value):
+        url = server.put("/a.tar", DATA, plan=[Fault(status=503, headers={"Retry-After": value})])
+
+        assert DATA == drain(store, url)
+        assert 0 < clock.waits[0] < 1
+
+    def test_a_mix_of_server_errors_passes(self, server, store, clock):  # F23
+        plan = [Fault(status=status) for status in (500, 502, 504, 503, 408, 425)]
+
+        assert DATA == drain(store, server.put("/a.tar", DATA, plan=plan))
+        assert sorted(clock.waits) == clock.waits
+
+    def test_a_refused_resume_is_tried_again(self, server, store):  # F24
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(status=503, resumed=True)])
+
+        assert DATA == drain(store, url)
+
+    @pytest.mark.parametrize("code", [b"SlowDown", b"InternalError"])  # F25
+    @pytest.mark.parametrize("chunked", [False, True])
+    def test_an_error_page_with_status_200_is_retried(self, server, store, code, chunked):
+        plan = [Fault(status=200, body=XML % code, chunked=chunked), Fault(cut=1000), Fault(status=200, body=XML % code, resumed=True)]
+
+        assert DATA == drain(store, server.put("/a.tar", DATA, plan=plan))
+
+    def test_a_missing_object_is_said_at_once(self, server, store, clock):  # F26
+        with pytest.raises(NotFoundError, match=r"E_NOT_FOUND http://127.0.0.1:\d+/none.tar: .*404 Not Found"):
+            store.open(URL(server.url + "/none.tar"))
+
+        assert [] == clock.waits
+        assert 1 == len(server.requests)
+
+    def test_a_deleted_object_is_missing(self, server, store):  # F35
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(status=404)])
+
+        with pytest.raises(NotFoundError):
+            drain(store, url)
+
+    @pytest.mark.parametrize("status", [401, 403])  # F27, F28
+    def test_a_refusal_is_final_and_keeps_secrets(self, server, store, clock, status):
+        body = XML % b"AccessDenied"
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(status=status, body=body)])
+
+        with pytest.raises(StoreError, match=r"refuses access: .*AccessDenied: Reduce") as caught:
+            drain(store, URL(url + "?X-Amz-Signature=abcdef0123&v=1"))
+
+        assert "E_AUTH" == caught.value.code
+        assert "abcdef0123" not in str(caught.value)
+        assert [] == clock.waits
+
+    @pytest.mark.parametrize("status", [400, 406, 411, 418, 501])
+    def test_other_errors_of_the_request_are_final(self, server, store, clock, status):
+        url = server.put("/a.tar", DATA, plan=[Fault(status=status, times=ALWAYS)])
+
+        with pytest.raises(StoreError, match=str(status)):
+            store.open(url)
+
+        assert [] == clock.waits
+
+    def test_a_login_page_is_given_on(self, server, store):  # F29: E_NOT_TAR is the tar reader's word
+        page = b"<html>Please log in</html>"
+
+        assert page == drain(store, server.put("/a.tar", DATA, plan=[Fault(status=200, body=page)]))
+
+
+class TestVersion:
+    @pytest.mark.parametrize("version", [{}, {"etag": 'W/"1"'}, {"etag": None}, {"etag": None, "modified": None}])
+    def test_an_ignored_range_repeats_no_byte(self, server, store, version):  # F30
+        url = server.put(
+            "/a.tar", DATA, plan=[Fault(cut=500_000), Fault(ignore_range=True, cut=900_000), Fault(ignore_range=True)], **version
+        )
+
+        assert DATA == drain(store, url)
+
+    def test_a_wrong_range_is_an_error(self, server, store):  # F11
+        wrong = {"Content-Range": f"bytes 999-{len(DATA) - 1}/{len(DATA)}"}
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(headers=wrong)])
+
+        with pytest.raises(StoreError, match="asked for bytes 1000-, the server sends bytes 999-") as caught:
+            drain(store, url)
+
+        assert "E_RANGE" == caught.value.code
+
+    def test_another_total_is_another_object(self, server, store):  # F11
+        other = {"Content-Range": f"bytes 1000-{len(DATA) - 1}/{len(DATA) + 1}"}
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(headers=other)])
+
+        with pytest.raises(ChangedError, match="2040000 bytes before, 2040001 now"):
+            drain(store, url)
+
+    def test_an_unknown_total_is_fine(self, server, store):  # F31
+        unknown = {"Content-Range": f"bytes 1000-{len(DATA) - 1}/*"}
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(headers=unknown)])
+
+        assert DATA == drain(store, url)
+
+    def test_many_parts_are_not_taken_for_one(self, server, store):  # F31
+        parts = {"Content-Range": None, "Content-Type": "multipart/byteranges; boundary=x"}
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(headers=parts)])
+
+        with pytest.raises(StoreError, match="no Content-Range"):
+            drain(store, url)
+
+    def test_a_server_may_give_less_than_asked(self, server, store):
+        less = {"Content-Range": f"bytes 1000-1999/{len(DATA)}", "Content-Length": "1000"}
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(headers=less, cut=2000)])
+
+        assert DATA == drain(store, url)
+
+    def test_416_at_the_end_is_the_end(self, server, store):  # F32
+        url = server.put("/a.tar", DATA, plan=[Fault(chunked=True, cut=len(DATA))])
+
+        assert DATA == drain(store, url)
+        assert 416 == get(server)[1].status
+
+    @pytest.mark.parametrize("lengths", ["same", "shorter", "longer"])
+    @pytest.mark.parametrize("obeys", [True, False])
+    def test_a_replaced_object_is_never_spliced(self, server, store, lengths, obeys):  # F33
+        new = {"same": DATA[::-1], "shorter": DATA[:5000], "longer": DATA + b"x"}[lengths]
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=1000, then=new), Fault(ignore_range=not obeys)])
+
+        with pytest.raises(ChangedError, match=r'ETag "1" before, ETag "2" now') as caught:
+            drain(store, url)
+
+        assert "E_CHANGED" == caught.value.code
+
+    @pytest.mark.parametrize("version", [{"etag": None}, {"etag": None, "modified": None}])
+    def test_a_replaced_object_without_etag_is_never_spliced(self, server, store, version):  # F34
+        new = b"x" + DATA[1:]
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=1_000_000, then=new)], **version)
+
+        with pytest.raises(ChangedError):
+            drain(store, url)
+
+    def test_weak_etags_are_compared(self, server, store):  # F34
+        url = server.put("/a.tar", DATA, etag='W/"1"', plan=[Fault(cut=1000), Fault(headers={"ETag": 'W/"2"'})])
+
+        with pytest.raises(ChangedError, match=r'ETag W/"1" before, ETag W/"2" now'):
+            drain(store, url)
+
+        assert "if-match" not in get(server)[1].headers
+
+    def test_without_any_version_the_beginning_is_compared(self, server, store):  # F34
+        url = server.put("/a.tar", DATA, etag=None, modified=None, plan=[Fault(cut=1_000_000), Fault(cut=1_500_000)])
+
+        assert DATA == drain(store, url)
+        assert [None] * 3 == [request.headers.get("range") for request in get(server)]
+
+    def test_the_asked_version_is_held(self, server, store):
+        url = server.put("/a.tar", DATA, etag='"v1"')
+
+        assert DATA == drain(store, url, etag='"v1"')
+        with pytest.raises(ChangedError, match=r'"v0" before, ETag "v1" now'):
+            store.open(url, etag='"v0"')
+
+    def test_a_coding_on_the_way_turns_ranges_off(self, server, store):  # F37
+        coded = {"Content-Encoding": "gzip"}
+        url = server.put("/a.tar", DATA, plan=[Fault(headers=coded, cut=1000), Fault(headers=coded)])
+
+        assert DATA == drain(store, url)
+        assert [None, None] == [request.headers.get("range") for request in get(server)]
+
+
+class TestRedirects:
+    def chain(self, server, count):
+        for step in range(count):
+            server.put(f"/{step}", b"", plan=[Fault(status=307, headers={"Location": f"/{step + 1}"}, times=ALWAYS)])
+        server.put(f"/{count}", DATA)
+        return URL(server.url + "/0")
+
+    @pytest.mark.parametrize("count", [1, 5])
+    def test_redirects_are_followed(self, server, store, count):  # F39
+        assert DATA == drain(store, self.chain(server, count))
+
+    def test_the_sixth_is_one_too_many(self, server, store):
+        with pytest.raises(StoreError, match="more than 5 times"):
+            store.open(self.chain(server, 6))
+
+    @pytest.mark.parametrize("place", ["file:///etc/passwd", "ftp://host/a", "http://169.254.169.254/latest", "gopher://x"])
+    def test_redirects_elsewhere_are_refused(self, server, store, place):
+        url = server.put("/a.tar", DATA, plan=[Fault(status=302, headers={"Location": place}, times=ALWAYS)])
+
+        with pytest.raises(StoreError, match="redirects to"):
+            store.open(url)
+
+    def test_credentials_stay_with_their_origin(self, server):
+        with FaultServer() as other:
+            place = {"Location": other.put("/b.tar", DATA)}
+            url = server.put("/a.tar", b"", plan=[Fault(status=302, headers=place)])
+            store = HttpStore(headers={"X-Token": "t0k3n"})
+
+            assert DATA == drain(store, URL(url.replace("http://", "http://me:p%40w@")))
+            assert ("t0k3n", "Basic bWU6cEB3") == (server.requests[0].headers["x-token"], server.requests[0].headers["authorization"])
+            assert {"x-token", "authorization"}.isdisjoint(other.requests[0].headers)
+
+    def test_headers_of_the_environment_go_to_their_origin_alone(self, server, store, monkeypatch):
+        url = server.put("/a.tar", DATA)
+        monkeypatch.setenv("TARVIZ_HTTP_HEADERS", json.dumps({server.url: {"Authorization": "Bearer abc"}}))
+        with FaultServer() as other:
+            drain(store, url)
+            drain(store, other.put("/a.tar", DATA))
+
+            assert "Bearer abc" == server.requests[0].headers["authorization"]
+            assert "authorization" not in other.requests[0].headers
+
+    def test_a_broken_table_of_headers_is_a_clear_error(self, server, store, monkeypatch):
+        monkeypatch.setenv("TARVIZ_HTTP_HEADERS", "Authorization: x")
+
+        with pytest.raises(UsageError, match="TARVIZ_HTTP_HEADERS"):
+            store.open(server.put("/a.tar", DATA))
+
+
+class TestUnreached:
+    def test_a_server_that_comes_up_late_is_waited_for(self):  # F18
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        late: list[http.server.HTTPServer] = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Length", "4")
+                self.end_headers()
+                self.wfile.write(b"late")
+
+            def log_message(self, *_):
+                pass
+
+        def serve():
+            time.sleep(0.3)
+            late.append(http.server.HTTPServer(("127.0.0.1", port), Handler))
+            late[0].handle_request()
+            late[0].server_close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+
+        assert b"late" == drain(HttpStore(), URL(f"http://127.0.0.1:{port}/a"))
+        thread.join()
+
+    def test_a_server_that_never_was_is_given_up_soon(self, store, clock):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            url = URL(f"http://127.0.0.1:{free.getsockname()[1]}/a.tar")
+
+        with pytest.raises(StoreError, match=r"no connection to 127\.0\.0\.1: Connection refused") as caught:
+            store.open(url)
+
+        assert "E_NETWORK" == caught.value.code
+        assert 8 < sum(clock.waits) <= 15
+
+    def test_plain_http_behind_https_is_said_at_once(self, server, store, clock):  # F20
+        url = server.put("/a.tar", DATA).replace("http://", "https://")
+
+        with pytest.raises(StoreError, match="TLS failed"):
+            store.open(URL(url))
+
+        assert [] == clock.waits
+
+    def test_an_untrusted_certificate_is_said_at_once(self, store, clock, tmp_path):  # F20
+        with FaultServer(tls=self.certificate(tmp_path)) as server, pytest.raises(StoreError, match="certificate verify failed"):
+            store.open(server.put("/a.tar", DATA))
+
+        assert [] == clock.waits
+
+    def test_a_trusted_certificate_is_enough(self, store, tmp_path, monkeypatch):
+        context = self.certificate(tmp_path)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+        with FaultServer(tls=context) as server:
+            plan = [Fault(cut=100_000), Fault(cut=300_000, end="reset"), Fault(lie=-5)]
+            url = URL(server.put("/a.tar", DATA, plan=plan).replace("127.0.0.1", "localhost"))
+            with pytest.raises(StoreError, match="Content-Length"):
+                drain(store, url)
+
+            assert DATA == drain(store, url)
+
+    @staticmethod
+    def certificate(folder):
+        key, cert = folder / "key.pem", folder / "cert.pem"
+        name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *name, "-keyout", str(key), "-out", str(cert)]
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip("openssl makes no certificate here")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        return context
+
+    def test_something_else_than_http_is_said_at_once(self, store):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+
+            def greet():
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(1000)
+                    connection.sendall(b"220 mail ready\r\n")
+
+            thread = threading.Thread(target=greet)
+            thread.start()
+            with pytest.raises(StoreError, match="does not speak HTTP"):
+                store.open(URL(f"http://127.0.0.1:{listener.getsockname()[1]}/a"))
+            thread.join()
+
+    @pytest.mark.parametrize("url", ["http://", "http:///a", "http://host:99999/a", "http://h:x/a", "http://[::1/a"])
+    def test_a_url_that_cannot_be_is_a_usage_error(self, store, url):
+        with pytest.raises(UsageError):
+            store.open(URL(url))
+
+    def test_a_proxy_is_used_and_left_out(self, server, store, monkeypatch):  # F53
+        monkeypatch.setenv("http_proxy", server.url)
+        server.put("http://data.invalid/a.tar", DATA)
+
+        assert DATA == drain(store, URL("http://data.invalid/a.tar"))
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        assert DATA == drain(store, server.put("/a.tar", DATA))
+        assert ["http://data.invalid/a.tar", "/a.tar"] == [request.path for request in server.requests]
+
+    def test_ipv6(self, store):  # F53
+        try:
+            server = FaultServer(host="::1")
+        except OSError:
+            pytest.skip("no IPv6 here")
+        with server:
+            assert DATA == drain(store, server.put("/a.tar", DATA))
+
+
+class TestClose:
+    def test_an_early_close_is_prompt_and_stops_the_server(self, server, store):
+        url = server.put("/huge", lambda at, count: bytes(count), size=1 << 34)
+        stream = store.open(url)
+        stream.readinto(memoryview(bytearray(1000)))
+        begin, sent = time.monotonic(), server.sent
+        stream.close()
+
+        assert 0.1 > time.monotonic() - begin
+        wait_until(lambda: server.connections == 0)
+        assert server.sent < sent + (4 << 20)
+
+    def test_close_twice_and_read_after_close(self, server, store):
+        stream = store.open(server.put("/a.tar", DATA))
+        stream.close()
+        stream.close()
+
+        with pytest.raises(StoreError, match="closed"):
+            stream.readinto(memoryview(bytearray(10)))
+
+    @pytest.mark.parametrize("fault", [Fault(cut=10, end="stall"), Fault(cut=10), Fault(status=503, headers={"Retry-After": "50"})])
+    def test_close_from_another_thread_ends_stall_and_backoff(self, server, fault):  # F47
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=10), fault, Fault(status=503, headers={"Retry-After": "50"}, times=ALWAYS)])
+        stream = HttpStore(stall_timeout=30).open(url)
+        stores.fill(stream, memoryview(bytearray(10)))
+        caught: list[StoreError] = []
+
+        def read():
+            try:
+                stream.readinto(memoryview(bytearray(10)))
+            except StoreError as error:
+                caught.append(error)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        time.sleep(0.2)
+        begin = time.monotonic()
+        stream.close()
+        thread.join(5)
+
+        assert 1 > time.monotonic() - begin
+        assert ["the stream is closed."] == [error.message for error in caught]
+        wait_until(lambda: server.connections <= (1 if fault.status else 0))
+
+    def test_many_streams_leave_nothing_behind(self, server, store):
+        url = server.put("/a.tar", DATA, plan=[Fault(cut_after=100_000, times=20)])
+
+        def some():
+            for count in range(60):
+                with store.open(url) as stream:
+                    for _ in range(count % 5):
+                        stream.readinto(memoryview(bytearray(1 << 16)))
+
+        some()
+        wait_until(lambda: server.connections <= 1)
+        files, threads = open_files(), threading.active_count()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ResourceWarning)
+            some()
+            wait_until(lambda: server.connections <= 1)
+
+        assert open_files() <= files
+        assert threading.active_count() <= threads
+
+    def test_a_stream_that_is_dropped_closes_its_socket(self, server, store):
+        stream = store.open(server.put("/huge", lambda at, count: bytes(count), size=1 << 30))
+        del stream
+        gc.collect()
+
+        wait_until(lambda: server.connections == 0)
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+def wait_until(true, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+class TestFork:
+    def test_a_child_goes_on_with_a_connection_of_its_own(self, server):  # F52
+        url = server.put("/a.tar", DATA)
+        code = f"""
+import hashlib, os, sys
+from tarviz import stores
+from tarviz.types import URL
+store, url = stores.of({str(url)!r}), URL({str(url)!r})
+stream = store.open(url)
+data = bytearray({len(DATA)})
+done = stream.readinto(memoryview(data))
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        stores.fill(stream, memoryview(data)[done:])
+        stream.close()
+        same = hashlib.sha256(data).hexdigest() == {hashlib.sha256(DATA).hexdigest()!r} and store.read(url, 5, 6) == data[5:11]
+        os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0
+stores.fill(stream, memoryview(data)[done:])
+assert hashlib.sha256(data).hexdigest() == {hashlib.sha256(DATA).hexdigest()!r}
+stream.close()
+"""
+        subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+
+    def test_the_store_pickles_with_its_settings(self, server):
+        store = pickle.loads(pickle.dumps(HttpStore(headers={"X-Token": "abc"}, retry_timeout=7)))
+
+        assert (7, 30) == store.timeouts()
+        drain(store, server.put("/a.tar", DATA))
+        assert "abc" == server.requests[0].headers["x-token"]
+
+
+class TestManyAtOnce:
+    def test_32_streams_share_a_server(self, server, store):  # F43
+        url = server.put("/a.tar", DATA, plan=[Fault(before_headers=True, end="reset", times=28), Fault(cut=50_000, times=20)])
+        found: list[bool] = []
+        threads = [threading.Thread(target=lambda: found.append(DATA == drain(store, url))) for _ in range(32)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+
+        assert [True] * 32 == found
+
+
+class TestSecrets:
+    def test_secrets_stay_out_of_what_is_printed(self, server, store, caplog):
+        caplog.set_level(logging.DEBUG)
+        url = server.put("/a.tar", DATA, plan=[Fault(cut=1000, times=2), Fault(status=503), Fault(status=403)])
+        url = URL(url.replace("http://", "http://user:hunter22@") + "?X-Amz-Signature=5ec4e7aa&sig=5ec4e7bb")
+        store = HttpStore(clock=FakeClock(), headers={"X-Token": "5ec4e7cc"})
+        try:
+            drain(store, url)
+        except StoreError as error:
+            text = "".join(traceback.format_exception(error)) + repr(error) + str(error.to_dict())
+        text += caplog.text + repr(store) + repr(store.wire) + repr(store.stat(url))
+
+        assert "GET /a.tar" in caplog.text
+        assert [] == [secret for secret in ("hunter22", "5ec4e7aa", "5ec4e7bb", "5ec4e7cc") if secret in text]
+
+
+class TestList:
+    def test_the_page_of_http_server_is_read(self, tmp_path, store):
+        for name in ("b 1.tar", "a.tar", "x#y.tar", "note.txt"):
+            (tmp_path / name).write_bytes(b"x")
+        (tmp_path / "folder").mkdir()
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def __init__(self, *args):
+                super().__init__(*args, directory=str(tmp_path))
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            base = f"http://127.0.0.1:{server.server_address[1]}/"
+            found = stores.expand(base)
+            data = [drain(store, url) for url in found]
+            server.shutdown()
+            thread.join()
+
+        assert [f"{base}a.tar", f"{base}b%201.tar", f"{base}x%23y.tar"] == found
+        assert [b"x"] * 3 == data
+
+    def test_the_page_of_nginx_is_read(self, server, store):
+        page = (
+            b'<html><body><h1>Index of /d/</h1><pre><a href="../">../</a>\n<a href="sub/">sub/</a>\n<a href="t-1.tar">t-1.tar</a>  5</pre>'
+        )
+        folder = server.put("/d/", page + b'<a href="?C=N;O=D">Name</a><a href="/other.tar">x</a><a href="http://else/d/z.tar">z</a>')
+
+        assert [f"{folder}t-1.tar"] == [stat.url for stat in store.list(folder)]
+
+    def test_a_json_page_has_sizes(self, server, store):
+        rows = [
+            {"name": "s", "type": "directory"},
+            {"name": "a b.tar", "type": "file", "mtime": "Sun, 06 Nov 1994 08:49:37 GMT", "size": 7},
+        ]
+        folder = server.put("/d/", json.dumps(rows).encode())
+
+        assert [stores.Stat(URL(f"{folder}a%20b.tar"), 7, None, 784111777.0)] == list(store.list(folder))
+
+    @pytest.mark.parametrize("page", [b"hello", b"[1]", b"[" * 5000, b""])
+    def test_anything_else_is_no_list(self, server, store, page):
+        with pytest.raises(StoreError, match="list"):
+            store.list(server.put("/d/", page))
+
+
+def test_writing_is_refused_with_a_way_out(store):
+    with pytest.raises(UsageError, match="local path"):
+        store.create(URL("http://host/a.tar"))
+    with pytest.raises(UsageError):
+        store.delete(URL("http://host/a.tar"))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_plans_give_the_same_bytes(server, seed):
+    """P14: cuts, resets, errors and ignored ranges at random places never change a byte."""
+    chance = random.Random(seed)
+    data = DATA * 2
+    expected = hashlib.sha256(data).hexdigest()
+    for round in range(25):
+        plan = [random_fault(chance, len(data)) for _ in range(chance.randrange(1, 9))]
+        version = chance.choice([{}, {}, {"etag": 'W/"x"'}, {"etag": None}, {"etag": None, "modified": None}])
+        url = server.put("/a.tar", data, plan=plan, **version)
+        store = HttpStore(clock=FakeClock(), stall_timeout=0.1)
+
+        assert expected == hashlib.sha256(drain(store, url, size=chance.choice([4096, 1 << 18, 1 << 21]))).hexdigest(), (seed, round, plan)
+
+
+def random_fault(chance, size):
+    kind = chance.randrange(8)
+    if kind == 0:
+        return Fault(status=chance.choice([500, 502, 503, 504, 429]), headers={"Retry-After": chance.choice(["0", "3", "x"])})
+    if kind == 1:
+        return Fault(before_headers=True, end=chance.choice(["close", "reset"]))
+    if kind == 2:
+        return Fault(status=200, body=XML % b"SlowDown")
+    end = chance.choice(["close", "close", "reset", "reset", "stall"]) if chance.random() < 0.3 else chance.choice(["close", "reset"])
+    return Fault(cut=chance.randrange(size + 1), end=end, ignore_range=chance.random() < 0.2, chunked=chance.random() < 0.2)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_replacements_are_never_spliced(server, seed):
+    """P15: what is read is one version whole, or `ChangedError`."""
+    chance = random.Random(seed)
+    for _ in range(50):
+        new = bytes(chance.randbytes(1)) + DATA[1:]
+        version = chance.choice([{}, {"etag": None}, {"etag": None, "modified": None}])
+        plan = [Fault(cut=chance.randrange(1, len(DATA)), then=new, ignore_range=chance.random() < 0.3)]
+        url = server.put("/a.tar", DATA, plan=plan, **version)
+        store = HttpStore(clock=FakeClock())
+        try:
+            found = drain(store, url)
+        except ChangedError:
+            continue
+
+        assert found in (DATA, new)

@@ -1,0 +1,90 @@
+"""`-` in a process of its own, where stdin and stdout are real."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from tarviz import stores
+from tarviz.errors import UsageError
+from tarviz.types import URL
+
+DASH = URL("-")
+
+
+def run(code, **options):
+    begin = "import sys\nfrom tarviz import stores\nstore = stores.of('-')\n"
+    return subprocess.run([sys.executable, "-W", "error", "-c", begin + code], capture_output=True, check=False, **options)
+
+
+ECHO = """
+buffer = memoryview(bytearray(70_000))
+with store.open('-', offset=OFFSET) as stream, store.create('-') as sink:
+    while count := stream.readinto(buffer):
+        sink.writev([buffer[:1], b'', buffer[1:count]])
+print(stream.stat.size, sink.commit().size, file=sys.stderr)
+"""
+
+
+class TestStdio:
+    @pytest.mark.parametrize("offset", [0, 1, 250_000, 300_000, 400_000])
+    def test_bytes_go_in_and_out(self, offset):
+        data = os.urandom(300_000)
+        done = run(ECHO.replace("OFFSET", str(offset)), input=data)
+
+        assert data[offset:] == done.stdout
+        assert f"None {len(data[offset:])}\n".encode() == done.stderr
+
+    def test_a_file_as_stdin_has_a_size(self, tmp_path):
+        (tmp_path / "a").write_bytes(bytes(1000))
+        with (tmp_path / "a").open("rb") as source:
+            begin = "import sys\nfrom tarviz import stores\n"
+            done = subprocess.run(
+                [sys.executable, "-c", f"{begin}print(stores.of('-').stat('-'))"], stdin=source, capture_output=True, check=True
+            )
+
+        assert b"Stat('-', size=1000, etag=None, mtime=None, ranges=False)\n" == done.stdout
+
+    def test_text_before_stays_in_order(self):
+        done = run("sys.stdout.write('a'); sys.stdout.flush(); store.create('-').write(b'b'); sys.stdout.write('c')")
+
+        assert b"abc" == done.stdout
+
+    def test_a_terminal_gets_no_tar(self):
+        main, side = pty.openpty()
+        try:
+            code = "from tarviz import stores\ntry: stores.of('-').create('-')\nexcept ValueError as error: print(error)"
+            subprocess.run([sys.executable, "-c", code], stdout=side, check=True)
+            output = os.read(main, 1000)
+            code = "from tarviz import stores\ntry: stores.of('-').open('-')\nexcept ValueError as error: print(error)"
+            done = subprocess.run([sys.executable, "-c", code], stdin=side, stdout=subprocess.PIPE, check=True)
+        finally:
+            os.close(main)
+            os.close(side)
+
+        assert b"standard output is a terminal" in output
+        assert b"standard input is a terminal" in done.stdout
+
+    def test_a_full_disk_is_said(self):
+        with open("/dev/full", "wb") as full:
+            code = "from tarviz import stores\nwith stores.of('-').create('-') as sink: sink.write(b'x')"
+            done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, check=False)
+
+        assert b"E_WRITE -: standard output cannot be written: No space left on device" in done.stderr
+
+    @pytest.mark.parametrize(
+        "call", [lambda store: store.read(DASH, 0, 1), lambda store: store.list(DASH), lambda store: store.delete(DASH)]
+    )
+    def test_what_a_pipe_cannot_do_is_refused(self, call):
+        with pytest.raises(UsageError, match="Save it to a file first"):
+            call(stores.of("-"))
+
+    def test_a_notebook_without_binary_output_is_told_to_name_a_file(self, monkeypatch):
+        import io
+
+        monkeypatch.setattr(sys, "stdout", io.StringIO())
+
+        with pytest.raises(UsageError, match="Name a file"):
+            stores.of("-").create(DASH)
