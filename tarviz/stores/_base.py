@@ -13,7 +13,6 @@ from typing import ClassVar, Protocol, Self, runtime_checkable
 from tarviz.errors import redact
 from tarviz.types import URL, Buffer
 
-
 _PIECE = 1 << 20
 _AT_ONCE = 16 << 20  # so that an interrupt is not kept waiting
 _REFUSED = (errno.EXDEV, errno.EINVAL, errno.EBADF, errno.ENOSYS, errno.EOPNOTSUPP, errno.ETXTBSY, errno.EPERM)

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import ClassVar
 
 from tarviz.errors import ChangedError, NotFoundError, StoreError, TarvizError
-from tarviz.stores._base import Sink, Stat, Store, Stream
+from tarviz.stores._base import Sink, Stat, Store, Stream, send_file
 from tarviz.stores._paths import local_path, nearest
 from tarviz.types import URL, Buffer
 
@@ -271,6 +271,18 @@ class _FileSink(Sink):
             raise
         except OSError as error:
             raise _error(error, self._url, "E_WRITE") from error
+
+    def send(self, fd: int, offset: int, count: int, /) -> int:
+        if not self._finish.alive:
+            raise StoreError("the file is already committed or aborted.", shard=self._url, code="E_WRITE")
+        try:
+            done = send_file(self._fd, fd, offset, count)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _error(error, self._url, "E_WRITE") from error
+        self._size += done
+        return done if done == count else done + super().send(fd, offset + done, count - done)
 
     def _write_all(self, pieces: list[Buffer]) -> None:
         total = sum(map(len, pieces))

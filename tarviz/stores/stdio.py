@@ -7,10 +7,11 @@ import stat as modes
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import UnsupportedOperation
 from typing import BinaryIO, ClassVar, NoReturn, cast
 
 from tarviz.errors import StoreError, UsageError
-from tarviz.stores._base import Sink, Stat, Store, Stream
+from tarviz.stores._base import Sink, Stat, Store, Stream, send_file
 from tarviz.types import URL, Buffer
 
 _DASH = URL("-")
@@ -115,6 +116,21 @@ class _StdoutSink(Sink):
 
     def writev(self, pieces: Sequence[Buffer], /) -> None:
         self.write(b"".join(pieces))
+
+    def send(self, fd: int, offset: int, count: int, /) -> int:
+        done = 0
+        if self._target is not None:
+            try:
+                self._target.flush()
+                done = send_file(self._target.fileno(), fd, offset, count)
+            except BrokenPipeError:
+                raise
+            except (UnsupportedOperation, ValueError):
+                pass  # no descriptor: a notebook or a test
+            except OSError as error:
+                raise StoreError(f"standard output cannot be written: {error.strerror}.", shard="-", code="E_WRITE") from error
+        self._size += done
+        return done if done == count else done + super().send(fd, offset + done, count - done)
 
     def commit(self) -> Stat:
         if self._target is not None:

@@ -310,3 +310,58 @@ def test_a_large_read_is_not_cut_short(store, tmp_path):
         target.truncate(3 << 30)
     with store.open(URL(str(path)), offset=(3 << 30) - 10) as stream:
         assert 10 == stores.fill(stream, buffer(100))
+
+
+class TestSend:
+    """A range of an open file goes into a sink, through the kernel where it can."""
+
+    @pytest.fixture
+    def source(self, tmp_path):
+        data = os.urandom(3_000_000)
+        (tmp_path / "source").write_bytes(data)
+        fd = os.open(tmp_path / "source", os.O_RDONLY)
+        yield data, fd
+        os.close(fd)
+
+    def test_into_a_file(self, store, source, tmp_path):
+        data, fd = source
+        with store.create(URL(str(tmp_path / "out"))) as sink:
+            sink.write(b"ab")
+
+            assert 2_000_001 == sink.send(fd, 7, 2_000_001)
+
+            sink.write(b"cd")
+
+        assert b"ab" + data[7:2_000_008] + b"cd" == (tmp_path / "out").read_bytes()
+        assert 2_000_005 == sink.commit().size
+
+    def test_into_a_pipe(self, store, source):
+        data, fd = source
+        read, write = os.pipe()
+        got = []
+
+        def drain():
+            with open(read, "rb") as end:
+                got.append(end.read())
+
+        reader = threading.Thread(target=drain)
+        reader.start()
+        with store.create(URL(f"/dev/fd/{write}")) as sink:
+            sink.send(fd, 0, len(data))
+            os.close(write)
+        reader.join()
+
+        assert [data] == got
+
+    def test_says_when_the_source_is_shorter(self, store, source, tmp_path):
+        data, fd = source
+        with store.create(URL(str(tmp_path / "out"))) as sink:
+            assert 10 == sink.send(fd, len(data) - 10, 500)
+            assert 0 == sink.send(fd, len(data) + 10, 500)
+
+    def test_into_memory(self, source):
+        data, fd = source
+        with stores.of("memory://sent").create(URL("memory://sent")) as sink:
+            sink.send(fd, 1, len(data))
+
+        assert data[1:] == stores.of("memory://sent").read(URL("memory://sent"), 0, len(data))

@@ -88,3 +88,17 @@ class TestStdio:
 
         with pytest.raises(UsageError, match="Name a file"):
             stores.of("-").create(DASH)
+
+    @pytest.mark.parametrize("mode", ["wb", "ab"])
+    def test_a_file_is_sent_behind_text(self, mode, tmp_path):
+        data = os.urandom(2_500_000)
+        (tmp_path / "source").write_bytes(data)
+        code = "import os; fd = os.open(sys.argv[1], os.O_RDONLY); sys.stdout.write('a'); sys.stdout.flush(); sink = store.create('-')\n"
+        code += "sink.write(b'b'); sent = sink.send(fd, 5, 9_000_000); sink.write(b'c'); sink.commit(); print(sent, file=sys.stderr)"
+        begin = "import sys\nfrom tarviz import stores\nstore = stores.of('-')\n"
+        with (tmp_path / "out").open(mode) as out:
+            argv = [sys.executable, "-W", "error", "-c", begin + code, str(tmp_path / "source")]
+            done = subprocess.run(argv, stdout=out, stderr=subprocess.PIPE, check=True)
+
+        assert b"2499995\n" == done.stderr
+        assert b"ab" + data[5:] + b"c" == (tmp_path / "out").read_bytes()
