@@ -1,0 +1,135 @@
+"""Tar to TFRecord in one process, against the usual loop and against what the machine can do at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import Figure, Side
+from bench._data import PHOTO, TINY
+
+PEER_RECORDS = 12_000  # the loop's records, held in memory
+BLOCK = 1 << 20
+
+
+def out() -> Path:
+    """A folder for outputs that is in memory where the system has one: the disk is not what is measured."""
+    shared = Path("/dev/shm")
+    return Path(tempfile.mkdtemp(prefix="tarviz-bench-", dir=shared if os.access(shared, os.W_OK) else None))
+
+
+def tarviz(template: str) -> Callable[[Path], Callable[[], int]]:
+    def prepare(data: Path) -> Callable[[], int]:
+        from tarviz import convert
+
+        def work() -> int:
+            folder = out()
+            try:
+                made = convert(str(data / template), str(folder / "x-{}.tfrecord"), types={"cls": "int64"}, num_workers=1)
+                return made.records
+            finally:
+                shutil.rmtree(folder)
+
+        return work
+
+    return prepare
+
+
+def loop(template: str, image: str) -> Callable[[Path], Callable[[], int]]:
+    def prepare(data: Path) -> Callable[[], int]:
+        import tensorflow as tf
+
+        from tarviz import records
+
+        feature, train = tf.train.Feature, tf.train
+        held = []
+        for record in records(str(data / template)):
+            held.append((record.key.encode(), bytes(record[image]), int(bytes(record["cls"]))))
+            if len(held) == PEER_RECORDS:
+                break
+
+        def work() -> int:
+            folder = out()
+            try:
+                with tf.io.TFRecordWriter(str(folder / "x.tfrecord")) as writer:
+                    for key, payload, cls in held:
+                        features = {
+                            "__key__": feature(bytes_list=train.BytesList(value=[key])),
+                            image: feature(bytes_list=train.BytesList(value=[payload])),
+                            "cls": feature(int64_list=train.Int64List(value=[cls])),
+                        }
+                        writer.write(train.Example(features=train.Features(feature=features)).SerializeToString())
+                return len(held)
+            finally:
+                shutil.rmtree(folder)
+
+        return work
+
+    return prepare
+
+
+def copy(template: str, count: int) -> Callable[[Path], Callable[[], int]]:
+    def prepare(data: Path) -> Callable[[], int]:
+        import google_crc32c
+        from braceexpand import braceexpand
+
+        paths = [data / name for name in braceexpand(template)]
+
+        def work() -> int:
+            folder = out()
+            try:
+                for path in paths:
+                    crc = 0
+                    with path.open("rb", buffering=0) as source, (folder / path.name).open("wb", buffering=0) as sink:
+                        while block := source.read(BLOCK):
+                            crc = google_crc32c.extend(crc, block)
+                            sink.write(block)
+                return count
+            finally:
+                shutil.rmtree(folder)
+
+        return work
+
+    return prepare
+
+
+LOOP = "loop of tf.train.Example + TFRecordWriter over records in memory"
+COPY = "copying the same bytes with CRC32C over them (the limit)"
+
+FIGURES = [
+    Figure(
+        "convert-tiny",
+        "tar → TFRecord, one process, tiny",
+        Side("tarviz", tarviz(TINY)),
+        Side(LOOP, loop(TINY, "png")),
+        at_least=3.5,
+        sets=("tiny",),
+    ),
+    Figure(
+        "convert-photo",
+        "tar → TFRecord, one process, photo",
+        Side("tarviz", tarviz(PHOTO)),
+        Side(LOOP, loop(PHOTO, "jpg")),
+        at_least=1.6,
+        sets=("photo",),
+    ),
+    Figure(
+        "convert-tiny-limit",
+        "tar → TFRecord, one process, tiny",
+        Side("tarviz", tarviz(TINY)),
+        Side(COPY, copy(TINY, 120_000)),
+        at_least=0.5,
+        sets=("tiny",),
+    ),
+    Figure(
+        "convert-photo-limit",
+        "tar → TFRecord, one process, photo",
+        Side("tarviz", tarviz(PHOTO)),
+        Side(COPY, copy(PHOTO, 6_000)),
+        at_least=0.7,
+        sets=("photo",),
+    ),
+]
