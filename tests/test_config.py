@@ -23,7 +23,7 @@ class TestOptions:
     def test_defaults(self):
         options = config.options()
 
-        assert 2 << 20 == options.block_size
+        assert 4 << 20 == options.block_size
         assert 1 << 30 == options.max_member_bytes
         assert 180.0 == options.retry_timeout
 

@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 512
-_OCTAL = (8 ** np.arange(10, -1, -1)).astype(np.int64)
+_DIGIT = np.uint32(0xF8F8F8F8)  # a byte is an octal digit when these bits of it are those of "0"
+_ZERO = np.uint32(0x30303030)
+_TWO, _THREE = np.uint32(0xFFFF), np.uint32(0xFFFFFF)
+_HIGH = np.uint64(0x8080808080808080)
+_ONES = np.uint64(0x0101010101010101)
 # Bytes 257..261 of a header, `ustar`, seen as the middle of the little-endian word at 256.
 _MAGIC_WORD = np.uint64(int.from_bytes(b"ustar", "little"))
 _MAGIC_MASK = np.uint64((1 << 40) - 1)
@@ -41,38 +45,62 @@ def headers(raw: NDArray[np.uint8]) -> Headers:
     """
     at = candidates(raw)
     table = raw.take(at, axis=0)
+    fours = table.view("<u4")  # a reduction over a short axis is slow in NumPy: fields are judged as words
     kind = table[:, 156]
     pax = kind == 120
-    digits = table[:, 124:135] - np.uint8(48)
     ends = table[:, 135]
-    plain = (digits < 8).all(1) & ((ends == 0) | (ends == 32))
+    low, mid, high = fours[:, 31], fours[:, 32], fours[:, 33] & _THREE
+    plain = ((low & _DIGIT) == _ZERO) & ((mid & _DIGIT) == _ZERO) & ((high & _DIGIT) == (_ZERO & _THREE))
+    plain &= (ends == 0) | (ends == 32)
     plain &= (kind == 48) | (kind == 0) | (kind == 55) | pax
     plain &= table[:, 136] < 128  # a base-256 time is read with care
     plain &= (table[:, 345] == 0) | (table[:, 262] == 32)  # no ustar prefix, or GNU, which keeps other things there
-    plain &= _checksum_right(table)
-    size = digits.astype(np.int64) @ _OCTAL
+    plain &= _checksum_right(table, fours)
+    size = (_octal(low) << 21) | (_octal(mid) << 9) | (_octal(high) >> 3)
 
     name = table[:, :100]
-    used = name != 0
-    width = max(int(used.any(0).nonzero()[0][-1]) + 1, 1) if len(at) and used.any() else 1
-    name, used = name[:, :width], used[:, :width]
-    length = used.sum(1)
-    rows = np.arange(len(at))
-    plain &= (length > 0) & ((used[:, 1:] <= used[:, :-1]).all(1))  # nothing behind the first NUL
-    plain &= name[rows, np.maximum(length - 1, 0)] != 47  # a trailing slash makes it a folder
+    used = np.flatnonzero(np.any(name, axis=0))
+    width = int(used[-1]) + 1 if len(used) else 1
+    padded = np.zeros((len(at), -(-width // 8) * 8), np.uint8)
+    padded[:, :width] = name[:, :width]
+    words = padded.view("<u8")
+    count = np.zeros(len(at), np.uint64)
+    for column in range(words.shape[1]):
+        count += _nonzero(words[:, column])
+    length = np.char.str_len(padded.view(f"S{padded.shape[1]}")[:, 0])
+    plain &= (length > 0) & (count == length)  # nothing behind the first NUL
+    plain &= padded[np.arange(len(at)), np.maximum(length - 1, 0)] != 47  # a trailing slash makes it a folder
+    high_bits = np.zeros(len(at), np.uint64)
+    for column in range(words.shape[1]):
+        high_bits |= words[:, column]
     follow = at + 1 + ((size + (BLOCK - 1)) >> 9)
     breaks = np.ones(len(at), np.bool_)
     if len(at):
         breaks[:-1] = ~plain[:-1] | (follow[:-1] != at[1:])
-    ascii_only = np.less(name, 128).all(axis=1)
-    return Headers(at, size, follow, plain, pax, name, np.asarray(ascii_only), np.flatnonzero(breaks))
+    return Headers(at, size, follow, plain, pax, padded[:, :width], (high_bits & _HIGH) == 0, np.flatnonzero(breaks))
 
 
-def _checksum_right(table: NDArray[np.uint8]) -> NDArray[np.bool_]:
+def _octal(word: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Four octal digits in the order of their bytes, as a number."""
+    value = word.astype(np.int64)
+    return ((value & 7) << 9) | ((value >> 2) & 0o700) | ((value >> 13) & 0o70) | ((value >> 24) & 7)
+
+
+def _nonzero(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """How many bytes of each word are not zero."""
+    bits = ((((word & ~_HIGH) + ~_HIGH) | word) & _HIGH) >> np.uint64(7)
+    return (bits * _ONES) >> np.uint64(56)
+
+
+def _checksum_right(table: NDArray[np.uint8], fours: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Whether the stored checksum, six octal digits then NUL or space, equals the unsigned sum (POSIX, pax(1))."""
-    total = table.sum(axis=1, dtype=np.int64) - table[:, 148:156].sum(axis=1, dtype=np.int64) + 8 * 32
-    digits = table[:, 148:154] - np.uint8(48)
-    right: NDArray[np.bool_] = (digits < 8).all(1) & (table[:, 154] <= 32) & (digits.astype(np.int64) @ _OCTAL[-6:] == total)
+    total = table.sum(axis=1, dtype=np.uint32)
+    first, second = fours[:, 37], fours[:, 38]  # the field itself counts as eight spaces
+    for word in (first, second):
+        pairs = (word & np.uint32(0x00FF00FF)) + ((word >> np.uint32(8)) & np.uint32(0x00FF00FF))
+        total -= (pairs & np.uint32(0xFFFF)) + (pairs >> np.uint32(16))
+    digits = ((first & _DIGIT) == _ZERO) & ((second & _DIGIT & _TWO) == (_ZERO & _TWO)) & (table[:, 154] <= 32)
+    right: NDArray[np.bool_] = digits & (((_octal(first) << 6) | (_octal(second & _TWO) >> 6)) == total.astype(np.int64) + 8 * 32)
     return right
 
 
@@ -93,54 +121,92 @@ class Keys(NamedTuple):
 def split(names: NDArray[np.uint8], *, last: bool) -> Keys:
     """Cut names (uint8 [names, width], NUL-padded, no NUL inside) at the first dot of the base name, or the last."""
     count, width = names.shape
-    columns = np.arange(width)
     slash = names == 47
-    base = np.where(slash.any(1), width - np.argmax(slash[:, ::-1], axis=1), 0)
-    length = (names != 0).sum(1)
-    dots = (names == 46) & (columns >= base[:, None])
-    dot = width - 1 - np.argmax(dots[:, ::-1], axis=1) if last else np.argmax(dots, axis=1)
-    valid = dots.any(1) & (dot > base) & (dot < length - 1)
-    dot = np.where(valid, dot, length)
-    key = np.where(columns < dot[:, None], names, np.uint8(0))
-    wide = int(max((length - dot).max(initial=1) - 1, 1))
-    place = dot[:, None] + 1 + np.arange(wide)
-    ext = np.where(place < width, names[np.arange(count)[:, None], np.minimum(place, width - 1)], np.uint8(0))
+    dots = names == 46
+    dot = _same_dot(slash, dots, last)
+    if dot is not None and names[:, dot + 1 :].shape[1] and names[:, dot + 1].all():
+        # All names have the same shape, `train/n00000017.png`: two slices do.
+        ext = names[:, dot + 1 :].copy()
+        key = names[:, :dot]
+        valid = np.ones(count, np.bool_)
+        length = np.full(count, dot)
+    else:
+        columns = np.arange(width)
+        begin = np.where(slash.any(1), width - np.argmax(slash[:, ::-1], axis=1), 0)
+        total = (names != 0).sum(1)
+        dots &= columns >= begin[:, None]
+        place = width - 1 - np.argmax(dots[:, ::-1], axis=1) if last else np.argmax(dots, axis=1)
+        valid = dots.any(1) & (place > begin) & (place < total - 1)
+        length = np.where(valid, place, total)
+        key = np.where(columns < length[:, None], names, np.uint8(0))
+        wide = int(max((total - length).max(initial=1) - 1, 1))
+        at = length[:, None] + 1 + np.arange(wide)
+        ext = np.where(at < width, names[np.arange(count)[:, None], np.minimum(at, width - 1)], np.uint8(0))
     ext[(ext >= 65) & (ext <= 90)] |= 32
-    return Keys(key, dot, ext, valid)
+    return Keys(key, length, ext, valid)
+
+
+def _same_dot(slash: NDArray[np.bool_], dots: NDArray[np.bool_], last: bool) -> int | None:
+    """The column of every name's dot between key and extension, when it is one for all and the base begins in one."""
+    if not len(slash):
+        return None
+    folders = np.flatnonzero(np.any(slash, axis=0))
+    base = 0
+    if len(folders):
+        base = int(folders[-1]) + 1
+        if not slash[:, base - 1].all():
+            return None
+    places = np.flatnonzero(np.any(dots[:, base:], axis=0))
+    if not len(places):
+        return None
+    dot = base + int(places[-1 if last else 0])
+    return dot if dot > base and dots[:, dot].all() else None
 
 
 def starts(key: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which rows begin a record: their key is not the key of the row before (row 0 always does)."""
     begins = np.ones(len(key), np.bool_)
     if len(key) > 1:
-        begins[1:] = (length[1:] != length[:-1]) | (key[1:] != key[:-1]).any(1)
+        words = wide(key)
+        np.not_equal(length[1:], length[:-1], out=begins[1:])
+        for column in range(words.shape[1] - 1, -1, -1):
+            begins[1:] |= words[1:, column] != words[:-1, column]
     return begins
+
+
+def wide(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Rows of bytes as rows of 64-bit words, padded with NULs."""
+    width = -(-rows.shape[1] // 8) * 8
+    if width == rows.shape[1] and rows.flags.c_contiguous:
+        return rows.view("<u8")
+    padded = np.zeros((len(rows), width), np.uint8)
+    padded[:, : rows.shape[1]] = rows
+    return padded.view("<u8")
 
 
 def distinct(rows: NDArray[np.uint8]) -> tuple[NDArray[np.int32], list[bytes]]:
     """Code per row and the distinct rows (uint8 [rows, width], NUL-padded) in order of first appearance."""
     if not len(rows):
         return np.zeros(0, np.int32), []
-    width = -(-rows.shape[1] // 8)
-    padded = np.zeros((len(rows), width * 8), np.uint8)
-    padded[:, : rows.shape[1]] = rows
-    words = padded.view("<u8")
+    words = wide(rows)
     codes = np.full(len(rows), -1, np.int32)
     found: list[bytes] = []
     first = 0
     while first < len(rows):
         if len(found) == 64:  # many kinds: a sort pays
-            return _distinct_sorted(padded)
-        match = (words == words[first]).all(1)
+            return _distinct_sorted(words)
+        match = words[:, 0] == words[first, 0]
+        for column in range(1, words.shape[1]):
+            match &= words[:, column] == words[first, column]
         codes[match] = len(found)
-        found.append(padded[first].tobytes().rstrip(b"\0"))
+        found.append(words[first].tobytes().rstrip(b"\0"))
         left = codes[first:] < 0
         first = first + int(left.argmax()) if left.any() else len(rows)
     return codes, found
 
 
-def _distinct_sorted(padded: NDArray[np.uint8]) -> tuple[NDArray[np.int32], list[bytes]]:
-    keys = padded.view(f"S{padded.shape[1]}")[:, 0]
+def _distinct_sorted(words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], list[bytes]]:
+    keys = words.view(f"S{words.shape[1] * 8}")[:, 0]
     values, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
     rank = np.empty(len(order), np.int32)
@@ -150,13 +216,10 @@ def _distinct_sorted(padded: NDArray[np.uint8]) -> tuple[NDArray[np.int32], list
 
 def hashes(key: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """A 64-bit hash per row (uint8 [rows, width], NUL-padded); the same key in a wider array hashes the same."""
-    width = -(-key.shape[1] // 8)
-    padded = np.zeros((len(key), width * 8), np.uint8)
-    padded[:, : key.shape[1]] = key
-    words = padded.view("<u8")
+    words = wide(key)
     total = np.zeros(len(key), np.uint64)
     weight = np.uint64(1)
-    for column in range(width):
+    for column in range(words.shape[1]):
         weight = np.uint64((int(weight) * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & (2**64 - 1))
         mixed = (words[:, column] ^ (words[:, column] >> np.uint64(29))) * weight
         total += mixed ^ (mixed >> np.uint64(32))

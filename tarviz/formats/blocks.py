@@ -7,6 +7,7 @@ when it is certain to be whole: a member of another key follows, or the end-of-a
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
@@ -21,7 +22,9 @@ from tarviz.formats.tar import Scanner
 from tarviz.types import Block, Members, to_bytes, to_text
 
 FIRST = 256 << 10  # bytes of the first buffer, small so that the first record comes soon
-_POOL = 3  # spare buffers
+_POOL = 4  # spare buffers of the process
+_LARGEST_SPARE = 8 << 20
+_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +33,32 @@ class Cut:
 
     strict: bool = True
     skip: bool = False
-    block_size: int = 2 << 20
+    block_size: int = 4 << 20
     max_member_bytes: int = 1 << 30
     returning: bool = False  # a key may come back later in the shard: whoever reads will gather the pieces
+
+
+_spare: list[bytearray] = []
+
+
+def _buffer(size: int) -> bytearray:
+    """Memory of `size` bytes; a spare buffer that nobody refers to any more is used again.
+
+    Fresh memory costs a page fault every 4 KiB, which is as much as reading into it.
+    """
+    with _lock:
+        for at in range(len(_spare)):
+            if len(_spare[at]) == size and sys.getrefcount(_spare[at]) == 2:  # the list's and the call's
+                return _spare.pop(at)
+    return bytearray(size)
+
+
+def _give_back(buffer: bytearray) -> None:
+    """Keep a buffer for the next `_buffer`, though records of it may still be held: then it waits until they go."""
+    if len(buffer) <= _LARGEST_SPARE:
+        with _lock:
+            _spare.append(buffer)
+            del _spare[:-_POOL]
 
 
 class Blocks(Iterator[Block]):
@@ -50,7 +76,6 @@ class Blocks(Iterator[Block]):
         self._source = source
         self._cut = cut
         self._first = first
-        self._free: list[bytearray] = []
         self._fields: frozenset[int] | None = None  # extension codes of the record before
         self._suspect = False  # the next record may lack a member that damage took
         self._run = self._blocks()
@@ -71,17 +96,10 @@ class Blocks(Iterator[Block]):
         """Warnings so far, in the order they were found."""
         return self.scanner.notes + self.grouper.notes
 
-    def _buffer(self, size: int) -> bytearray:
-        # A buffer nobody else refers to any more is used again: fresh memory costs a page fault every 4 KiB.
-        for at, spare in enumerate(self._free):
-            if len(spare) == size and sys.getrefcount(spare) <= 3:
-                return self._free.pop(at)
-        return bytearray(size)
-
     def _blocks(self) -> Generator[Block, None, None]:
         scanner, limit = self.scanner, self._cut.max_member_bytes
         base = scanner.at
-        buffer = self._buffer(min(FIRST, self._cut.block_size))
+        buffer = _buffer(min(FIRST, self._cut.block_size))
         filled = 0
         noted = 0
         carry: Members | None = None
@@ -151,14 +169,14 @@ class Blocks(Iterator[Block]):
             left = data[begin - base :]
             need = max(scanner.wants, int(members.end[-1]) if len(members) else 0) - begin
             size = max(self._cut.block_size, len(left) * 2 if need > len(left) * 2 else -(-need // 512) * 512)
-            fresh = self._buffer(-(-size // 512) * 512)
+            fresh = _buffer(-(-size // 512) * 512)
             fresh[: len(left)] = left
             base, filled = begin, len(left)
             data = left = None  # type: ignore[assignment]
             del view, grouped, members, new
-            if len(buffer) == self._cut.block_size:
-                self._free = [*self._free, buffer][-_POOL:]
+            _give_back(buffer)
             buffer = fresh
+        _give_back(buffer)
 
     def _after_end(self, data: memoryview, base: int, final: bool) -> bool:
         """Look at what stands behind the end mark, and read the source to its end, so that its own checks are made."""

@@ -167,6 +167,8 @@ class Grouper:
 
     def settle(self, grouped: Grouped, stop: int) -> tuple[Grouped, DataError | None]:
         """Records 0…`stop`, each field once: a field that is there twice is an error, or the first or last stays."""
+        if _uniform(grouped):
+            return _cut(grouped, 0, stop), None
         limit = int(grouped.rows[stop])
         ext = grouped.ext[:limit].astype(np.int64)
         record = np.repeat(np.arange(stop), np.diff(grouped.rows[: stop + 1]))
@@ -212,6 +214,15 @@ class Grouper:
         self.notes.append(Fault(code, text, self.shard, None, to_text(bytes(members.name[row])), int(members.start[row])))
 
 
+def _uniform(grouped: Grouped) -> bool:
+    """Whether every record has the fields of the first one, each once (the usual case, told cheaply)."""
+    width = int(grouped.rows[1]) if len(grouped) else 0
+    if not len(grouped) or width * len(grouped) != len(grouped.ext) or (np.diff(grouped.rows) != width).any():
+        return False
+    first = grouped.ext[:width]
+    return len(set(first.tolist())) == width and bool((grouped.ext.reshape(-1, width) == first).all())
+
+
 def _cut(grouped: Grouped, first: int, stop: int) -> Grouped:
     """Records `first`…`stop` of a group."""
     if first == 0 and stop == len(grouped):
@@ -233,6 +244,7 @@ class _Seen:
 
     def __init__(self) -> None:
         self._sorted: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = []  # runs of doubling length
+        self._unsorted: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = []  # nobody had to look yet
         self._last = b""
         self._ascending = True
 
@@ -242,25 +254,32 @@ class _Seen:
         keys, hashed = grouped.keys, grouped.key_hash
         places = grouped.members.start[grouped.rows[:-1]]
         again: list[tuple[int, int]] = []
-        ascending = bytes(keys[0]) > self._last and bool((keys[1:] > keys[:-1]).all())
-        order = np.argsort(hashed, kind="stable")
-        run, at = hashed[order], places[order]
-        if not (self._ascending and ascending):
-            for values, offsets in self._sorted:
-                near = np.minimum(np.searchsorted(values, hashed), len(values) - 1)
-                again += [(row, int(offsets[near[row]])) for row in np.flatnonzero(values[near] == hashed).tolist()]
-            twice = np.flatnonzero(run[1:] == run[:-1])
-            again += [(int(order[row + 1]), int(at[row])) for row in twice.tolist()]
         # Ascending so far and in this block: everything is greater than all before, so nothing returned.
-        self._ascending = self._ascending and ascending
-        self._last = max(self._last, bytes(keys[-1]))
-        self._sorted.append((run, at))
+        self._ascending = self._ascending and bytes(keys[0]) > self._last and bool((keys[1:] > keys[:-1]).all())
+        self._last = bytes(keys[-1])
+        if self._ascending:
+            self._unsorted.append((hashed, places))
+            return []
+        if self._unsorted:
+            self._keep(*(np.concatenate(columns) for columns in zip(*self._unsorted, strict=True)))
+            self._unsorted = []
+        for values, offsets in self._sorted:
+            near = np.minimum(np.searchsorted(values, hashed), len(values) - 1)
+            again += [(row, int(offsets[near[row]])) for row in np.flatnonzero(values[near] == hashed).tolist()]
+        order = np.argsort(hashed, kind="stable")
+        twice = np.flatnonzero(hashed[order][1:] == hashed[order][:-1])
+        again += [(int(order[row + 1]), int(places[order[row]])) for row in twice.tolist()]
+        self._keep(hashed, places)
+        first: dict[int, int] = {}
+        for row, place in again:
+            first[row] = min(place, first.get(row, place))
+        return sorted(first.items())
+
+    def _keep(self, hashed: NDArray[np.uint64], places: NDArray[np.int64]) -> None:
+        order = np.argsort(hashed, kind="stable")
+        self._sorted.append((hashed[order], places[order]))
         while len(self._sorted) > 1 and len(self._sorted[-2][0]) <= 2 * len(self._sorted[-1][0]):
             (a, b), (c, d) = self._sorted.pop(-2), self._sorted.pop()
             merged = np.concatenate((a, c))
             order = np.argsort(merged, kind="stable")
             self._sorted.append((merged[order], np.concatenate((b, d))[order]))
-        first: dict[int, int] = {}
-        for row, place in again:
-            first[row] = min(place, first.get(row, place))
-        return sorted(first.items())
