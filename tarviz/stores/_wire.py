@@ -29,6 +29,7 @@ REDIRECTS = 5
 CONNECT_TIMEOUT = 10.0
 _TEMPORARY = {408, 425, 429} | set(range(500, 600)) - {501, 505}
 _ERROR_BODY = 4096
+_PROXY_NAMES = [spelt for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for spelt in (name, name.upper())]
 _CODE = re.compile(rb"<Code>\s*([\w.]{1,60})\s*</Code>")
 _MESSAGE = re.compile(rb"<Message>([^<]{1,300})</Message>")
 
@@ -95,6 +96,7 @@ def _quiet_log() -> None:
     logging.getLogger("urllib3.connectionpool").addFilter(_Redact())
 
 
+@functools.lru_cache(maxsize=4096)
 def origin(url: str) -> str:
     """Scheme, host and port: what credentials belong to.
 
@@ -168,10 +170,7 @@ class Wire:
             managers = {}
             self._managers = os.getpid(), managers
             _quiet_log()
-        proxies = urllib.request.getproxies()
-        proxy = proxies.get(scheme) or proxies.get("all") or ""
-        if proxy and urllib.request.proxy_bypass(host):
-            proxy = ""
+        proxy = _proxy(scheme, host, tuple(map(os.environ.get, _PROXY_NAMES)))
         if proxy not in managers:
             managers[proxy] = _make_manager(proxy)
         return managers[proxy]
@@ -191,6 +190,14 @@ class Wire:
             hint = "Sign the URL again, or set credentials (https://user:password@host/… or TARVIZ_HTTP_HEADERS)."
             raise StoreError(f"the server refuses access: {text}{said}{where}.", code="E_AUTH", shard=url, hint=hint)
         raise StoreError(f"the server answers {text}{said}{where}.", shard=url, details={"status": answer.status})
+
+
+@functools.lru_cache(maxsize=256)
+def _proxy(scheme: str, host: str, _: tuple[str | None, ...]) -> str:
+    """The proxy for a host, or nothing; asked again when the environment changes."""
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(scheme) or proxies.get("all") or ""
+    return "" if proxy and urllib.request.proxy_bypass(host) else proxy
 
 
 def _make_manager(proxy: str) -> urllib3.PoolManager:

@@ -7,6 +7,9 @@ User and password in a URL are sent as basic authentication and never printed.
 
 from __future__ import annotations
 
+import functools
+import os
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NoReturn, TypeVar
 
@@ -22,6 +25,7 @@ from tarviz.stores._wire import Wire, origin
 from tarviz.types import URL
 
 _PAGE_LIMIT = 16 << 20
+_OPTION_NAMES = ("TARVIZ_RETRY_TIMEOUT", "TARVIZ_STALL_TIMEOUT", "TARVIZ_CONFIG", "XDG_CONFIG_HOME", "HOME")
 _T = TypeVar("_T")
 
 
@@ -64,8 +68,8 @@ class HttpStore(Store):
 
     def timeouts(self) -> tuple[float, float]:
         """Seconds of `retry_timeout` and `stall_timeout` in force now."""
-        found = config.options(retry_timeout=self._settings["retry_timeout"], stall_timeout=self._settings["stall_timeout"])
-        return found.retry_timeout, found.stall_timeout
+        retry, stall = self._settings["retry_timeout"], self._settings["stall_timeout"]
+        return _timeouts(retry, stall, tuple(map(os.environ.get, _OPTION_NAMES)), int(time.monotonic()))
 
     def stat(self, url: URL) -> Stat:
         return self._persist(url, lambda stall: self._stat(url, stall))
@@ -113,6 +117,13 @@ class HttpStore(Store):
             answer = self.wire.send("GET", url, {"Range": "bytes=0-0"}, stall_timeout)
         with answer:
             return _stat_of(url, answer)
+
+
+@functools.lru_cache(maxsize=16)
+def _timeouts(retry: float | None, stall: float | None, _: tuple[str | None, ...], second: int) -> tuple[float, float]:
+    """The options, looked up once a second: a small ranged read takes less time than looking into the files."""
+    found = config.options(retry_timeout=retry, stall_timeout=stall)
+    return found.retry_timeout, found.stall_timeout
 
 
 def _stat_of(url: URL, answer: urllib3.BaseHTTPResponse) -> Stat:

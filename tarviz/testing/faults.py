@@ -286,8 +286,8 @@ class FaultServer:
         for at in range(start, end, _PIECE):
             piece = read(at, min(_PIECE, end - at))
             self._pace(len(piece))
-            connection.sendall(b"%x\r\n%b\r\n" % (len(piece), piece) if fault.chunked else piece)
             request.sent += len(piece)
+            connection.sendall(b"%x\r\n%b\r\n" % (len(piece), piece) if fault.chunked else piece)
         if fault.cut is not None or fault.cut_after is not None:
             self._break(connection, fault)
         if fault.chunked:
