@@ -47,10 +47,27 @@ def decode_picture(data: Buffer, *, channels: int = 3, orient: bool = False) -> 
 
     Errors: `E_IMAGE_TOO_LARGE` above 64 Mpx or 256 MB, `E_DECODE` for anything that is no whole picture.
     """
+    if (pixels := _fast(data, channels, orient)) is not None:
+        return pixels
+    image = _loaded(data, channels, orient)
+    pixels = np.array(image, np.uint8)
+    return pixels[:, :, None] if pixels.ndim == 2 else pixels
+
+
+def decode_image(data: Buffer, *, channels: int = 3, orient: bool = False) -> Image.Image:
+    """The picture of `decode_picture` as a PIL image, in mode L, LA, RGB or RGBA."""
+    if (pixels := _fast(data, channels, orient)) is not None:
+        return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    return _loaded(data, channels, orient)
+
+
+def _fast(data: Buffer, channels: int, orient: bool) -> NDArray[np.uint8] | None:
     if bytes(data[:2]) == b"\xff\xd8" and channels != 4 and not orient and (fast := _fast_jpeg()) is not None:
-        picture = fast(data, channels)
-        if picture is not None:
-            return picture
+        return fast(data, channels)
+    return None
+
+
+def _loaded(data: Buffer, channels: int, orient: bool) -> Image.Image:
     image = open_picture(data)
     try:
         if channels == 1 and image.format == "JPEG":
@@ -58,7 +75,7 @@ def decode_picture(data: Buffer, *, channels: int = 3, orient: bool = False) -> 
         image.load()
         if orient:
             image = ImageOps.exif_transpose(image)
-        return _pixels(image, channels)
+        return _converted(image, channels)
     except MemoryError as error:
         raise LimitError(f"{_size(image)} did not fit in memory.", code="E_IMAGE_TOO_LARGE") from error
     except _DAMAGE as error:
@@ -92,7 +109,7 @@ def check_size(width: int, height: int, bytes_per_pixel: int) -> None:
         )
 
 
-def _pixels(image: Image.Image, channels: int) -> NDArray[np.uint8]:
+def _converted(image: Image.Image, channels: int) -> Image.Image:
     if image.mode.startswith("I;16"):
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     elif image.mode in ("I", "F"):
@@ -100,10 +117,7 @@ def _pixels(image: Image.Image, channels: int) -> NDArray[np.uint8]:
             raise ValueError(f"32-bit samples (mode {image.mode}) do not fit into uint8; read them with Func")
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     mode = CHANNELS[channels] or _own_mode(image)
-    if image.mode != mode:
-        image = image.convert(mode)
-    pixels = np.array(image, np.uint8)
-    return pixels[:, :, None] if pixels.ndim == 2 else pixels
+    return image.convert(mode) if image.mode != mode else image
 
 
 def _own_mode(image: Image.Image) -> str:
