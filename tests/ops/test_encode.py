@@ -1,0 +1,109 @@
+"""Encode: values back to bytes that decode to the same."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tarviz.errors import ChainError, SchemaError
+from tarviz.ops import Decode, Encode
+from tarviz.testing.ops import OpTests, noise
+from tarviz.types import Feature
+
+RGB = Feature("uint8", (None, None, 3))
+
+
+class TestEncodeJpeg(OpTests):
+    op = Encode("jpg", quality=80)
+
+    def test_quality_is_that_of_pil(self) -> None:
+        image = noise(RGB)[2]
+        stream = io.BytesIO()
+        Image.fromarray(image).save(stream, "JPEG", quality=80)
+
+        assert stream.getvalue() == self.op.apply(image)
+
+    def test_alpha_is_dropped(self) -> None:
+        image = noise(Feature("uint8", (None, None, 4)))[1]
+
+        assert "RGB" == Image.open(io.BytesIO(Encode("jpg").apply(image))).mode
+
+    def test_floats_are_refused_with_the_cure(self) -> None:
+        with pytest.raises(SchemaError, match=r"Put convert\(jpg, uint8\) before it"):
+            self.op.infer(Feature("float32", (None, None, 3)))
+
+    def test_bytes_are_refused(self) -> None:
+        with pytest.raises(SchemaError, match="encoded already"):
+            self.op.infer(Feature("bytes"))
+
+    @pytest.mark.parametrize("quality", [0, 101, 90.5, "high", True])
+    def test_a_quality_that_is_none_is_refused(self, quality: Any) -> None:
+        with pytest.raises(ChainError, match="quality"):
+            Encode("jpg", quality=quality)
+
+    def test_a_field_without_a_format_needs_one(self) -> None:
+        with pytest.raises(ChainError, match=r"encode\(image, png\)"):
+            Encode("image")
+        assert Encode("image", "png").apply(noise(RGB)[0]).startswith(b"\x89PNG")
+
+
+class TestEncodePng(OpTests):
+    op = Encode("png")
+
+    @pytest.mark.parametrize("channels", [1, 2, 3, 4])
+    def test_it_comes_back(self, channels: int) -> None:
+        image = noise(Feature("uint8", (None, None, channels)))[1]
+
+        np.testing.assert_array_equal(image, Decode("png", channels=0).apply(self.op.apply(image)))
+
+
+@pytest.mark.parametrize("form", ["webp", "bmp", "jpeg"])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_every_channel_count_is_written(form: str, channels: int) -> None:
+    image = noise(Feature("uint8", (None, None, channels)))[1]
+
+    assert image.shape[:2] == Decode(form).apply(Encode(form).apply(image)).shape[:2]
+
+
+class TestEncodeClass(OpTests):
+    op = Encode("cls")
+    accepts = Feature("int64")
+    fails_on = {"cls": 1.5}
+
+    def test_it_is_ascii(self) -> None:
+        assert b"-7" == self.op.apply(np.int32(-7))
+
+
+class TestEncodeText(OpTests):
+    op = Encode("txt")
+    accepts = Feature("str")
+    fails_on = {"txt": 3}
+
+    def values(self) -> list[Any]:
+        return ["hi", "grün", ""]
+
+
+class TestEncodeJson(OpTests):
+    op = Encode("json")
+    accepts = Feature("object")
+    fails_on = {"json": object()}
+
+    def values(self) -> list[Any]:
+        return [{"a": [1, np.float32(0.5), np.arange(2)]}, "x", None]
+
+    def test_numpy_becomes_plain(self) -> None:
+        assert b'{"a": [1, 0.5, [0, 1]]}' == self.op.apply(self.values()[0])
+
+
+class TestEncodeArray(OpTests):
+    op = Encode("npy")
+    accepts = Feature("float32", (None, None, 3))
+
+    def test_it_comes_back(self) -> None:
+        array = np.arange(6, dtype=np.int16).reshape(2, 3)
+
+        np.testing.assert_array_equal(array, Decode("npy").apply(self.op.apply(array)))
