@@ -16,7 +16,7 @@ DIFFERENT_PHOTOS = 300
 
 
 def _tiny(shard: int) -> Iterator[samples.Sample]:
-    digits = [fields for _, fields in (*samples._digits(28, train=True), *samples._digits(28, train=False))]
+    digits = [fields for _, fields in (*samples._digits(28, 0, train=True), *samples._digits(28, 0, train=False))]
     order = np.random.default_rng(shard).integers(0, len(digits), 60_000).tolist()
     for number, which in enumerate(order):
         yield f"tiny/{shard * 60_000 + number:08d}", digits[which]

@@ -35,14 +35,13 @@ def _bundled(name: str) -> bytes:
     raise MissingPackageError.of("scikit-learn", "Making sample shards", "demo")
 
 
-def _digits(size: int, train: bool) -> Iterator[Sample]:
+def _digits(size: int, margin: int, train: bool) -> Iterator[Sample]:
     from PIL import Image
 
     rows = np.loadtxt(io.BytesIO(gzip.decompress(_bundled("data/digits.csv.gz"))), delimiter=",", dtype=np.uint8)
     order = np.random.default_rng(0).permutation(len(rows))
     part = order[:-TEST_DIGITS] if train else order[-TEST_DIGITS:]
     split = "train" if train else "test"
-    margin = size // 14  # the source is cut at the stroke's edge
     for count, row in enumerate(part):
         grey = np.minimum(rows[row, :64].astype(np.uint16) * 16, 255).astype(np.uint8).reshape(8, 8)  # 0…16 in the source
         picture = Image.new("L", (size, size))
@@ -58,8 +57,9 @@ def digits(folder: str | os.PathLike[str], *, shards: int = 4, size: int = 28) -
 
     A record has `png` (grey, `size` × `size` pixels) and `cls` (`0` … `9`); keys are `train/n00000017`, counted through the shards.
     """
-    written = _write(Path(folder), "train", shards, list(_digits(size, train=True)))
-    return written + _write(Path(folder), "test", 1, list(_digits(size, train=False)))
+    margin = size // 14  # the source is cut at the stroke's edge
+    written = _write(Path(folder), "train", shards, list(_digits(size, margin, train=True)))
+    return written + _write(Path(folder), "test", 1, list(_digits(size, margin, train=False)))
 
 
 def _photos(count: int, seed: int) -> Iterator[Sample]:
@@ -70,7 +70,7 @@ def _photos(count: int, seed: int) -> Iterator[Sample]:
     for number in range(count):
         cls = int(random.integers(len(sources)))
         source = sources[cls]
-        share, left, top = random.uniform(0.35, 0.95), random.random(), random.random()
+        share, left, top = random.uniform(0.5, 0.95), random.random(), random.random()
         width, height = round(source.width * share), round(source.height * share * random.uniform(0.8, 1.0))
         x, y = round((source.width - width) * left), round((source.height - height) * top)
         flip = bool(random.integers(2))

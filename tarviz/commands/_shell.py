@@ -65,9 +65,13 @@ def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
         return result
     pieces = result.lines(json) if hasattr(result, "lines") else iter([_json.dumps(result.to_dict()) if json else str(result)])
     stream = sys.stderr if err else sys.stdout
+    flushed = time.monotonic()
     for piece in pieces:
-        if piece and not (err and _quiet.get()):
+        if not (err and _quiet.get()):
             stream.write(f"{piece}\n")
+        if (now := time.monotonic()) > flushed + 0.2:  # what takes long is seen as it comes
+            stream.flush()
+            flushed = now
     stream.flush()
     if code := int(getattr(result, "exit_code", 0)):
         raise click.exceptions.Exit(code)
