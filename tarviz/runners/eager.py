@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tarviz import reading
-from tarviz.errors import TarvizError, UsageError
+from tarviz.errors import DataError, TarvizError, UsageError
 from tarviz.ops._base import unpack
 from tarviz.ops._draws import draws
 from tarviz.pipeline import Pipeline
@@ -115,11 +115,16 @@ class Eager(Iterable[Any]):
                 return  # nothing to repeat
 
     def _items(self, report: ReadReport) -> Generator[Item, None, None]:
-        needs = self.pipeline.needs
-        with reading.records(self.pipeline.urls, options=self.pipeline.options) as records:
-            records.report = report
-            for record in records:
-                yield unpack(record, needs), None if self.shuffle else record
+        needs, options = self.pipeline.needs, self.pipeline.options
+        for url in reading.shards(self.pipeline.urls):
+            try:
+                with closing(reading.blocks(url, options, report=report)) as blocks:
+                    for record in itertools.chain.from_iterable(blocks):
+                        yield unpack(record, needs), None if self.shuffle else record
+            except DataError as error:
+                if options.on_error == "raise":
+                    raise
+                report.add(error.at(shard=url).fault, skipped=True)
 
     def _values(self, chunks: Iterator[list[Item]], epoch: int, report: ReadReport) -> Iterator[Any]:
         if not self.num_workers:

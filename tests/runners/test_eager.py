@@ -1,0 +1,256 @@
+"""The eager runner: order, threads, batches, shuffling, epochs, skips, and errors with their place."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import tarfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tarviz.errors import DataError, SchemaError, TarvizError, UsageError
+from tarviz.ops import Chain, Decode, Func, Rotate
+from tarviz.pipeline import Pipeline
+from tarviz.runners.eager import collate
+
+
+def shard(path: Path, records: dict[str, dict[str, bytes]]) -> str:
+    """A tar of records: key → field → payload."""
+    with tarfile.open(path, "w") as tar:
+        for key, fields in records.items():
+            for ext, data in fields.items():
+                info = tarfile.TarInfo(f"{key}.{ext}")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    return str(path)
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> str:
+    """Two shards of 50 records: `n` counts from 0."""
+    for at in range(2):
+        shard(tmp_path / f"n-{at}.tar", {f"r{n:03d}": {"cls": b"%d" % n} for n in range(50 * at, 50 * at + 50)})
+    return str(tmp_path / "n-{0..1}.tar")
+
+
+def test_records_come_in_shard_and_record_order(numbers: str) -> None:
+    assert list(range(100)) == list(Pipeline(numbers, "decode(cls)", select="cls"))
+
+
+@pytest.mark.parametrize("num_workers", [1, 3])
+def test_threads_keep_the_order_and_the_random_numbers(numbers: str, num_workers: int) -> None:
+    def turn(record: dict[str, Any]) -> None:
+        record["image"] = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+
+    pipeline = Pipeline(numbers, [Func(turn), Rotate("image")], select=("cls", "image"), seed=4)
+    expected, actual = list(pipeline), list(pipeline.eager(num_workers=num_workers))
+
+    assert 100 == len(actual)
+    for (cls, image), (other_cls, other_image) in zip(expected, actual, strict=True):
+        assert cls == other_cls
+        np.testing.assert_array_equal(image, other_image)
+
+
+def test_without_a_selection_the_whole_record_comes(numbers: str) -> None:
+    assert {"__key__": "r000", "cls": b"0"} == next(iter(Pipeline(numbers)))
+
+
+def test_fields_nobody_needs_are_not_copied(tmp_path: Path) -> None:
+    seen: list[set[str]] = []
+
+    class Spy(Chain):
+        def run(self, record: Any, drawn: Any = None) -> dict[str, Any]:
+            seen.append({name for name in record if not name.startswith("__")})
+            return Chain.run(self, record, drawn)
+
+    pipeline = Pipeline(shard(tmp_path / "a.tar", {"k": {"cls": b"1", "jpg": b"2"}}), select="cls")
+    object.__setattr__(pipeline, "chain", Spy())
+
+    assert [b"1"] == list(pipeline)
+    assert [{"cls"}] == seen
+
+
+class TestBatches:
+    def test_numbers_are_stacked_and_bytes_listed(self, numbers: str) -> None:
+        batches = list(Pipeline(numbers, "rename(n=cls, keep=True)|decode(cls)", select={"x": "cls", "y": ("n",)}).eager(batch=40))
+
+        assert [40, 40, 20] == [len(batch["x"]) for batch in batches]
+        np.testing.assert_array_equal(np.arange(40), batches[0]["x"])
+        assert [b"80", b"81"] == batches[2]["y"][0][:2]
+
+    def test_the_last_one_may_be_left_out(self, numbers: str) -> None:
+        assert 2 == len(list(Pipeline(numbers).eager(batch=40, drop_remainder=True)))
+
+    def test_arrays_of_different_shapes_are_a_list(self) -> None:
+        assert isinstance(collate([np.zeros(2), np.zeros(3)]), list)
+        assert (2, 2) == collate([np.zeros(2), np.zeros(2)]).shape
+        assert isinstance(collate([np.zeros(2, np.uint8), np.zeros(2, np.int8)]), list)
+
+    def test_structures_are_kept(self) -> None:
+        batch = collate([{"a": [1, ("x",)], "b": True}, {"a": [2, ("y",)], "b": False}])
+
+        np.testing.assert_array_equal([1, 2], batch["a"][0])
+        assert (["x", "y"],) == batch["a"][1]
+        np.testing.assert_array_equal([True, False], batch["b"])
+
+    def test_records_that_differ_stay_as_they_are(self) -> None:
+        assert [{"a": 1}, {"b": 2}] == collate([{"a": 1}, {"b": 2}])
+        assert [[1], [1, 2]] == collate([[1], [1, 2]])
+        assert [1 << 80, 1] == list(collate([1 << 80, 1]))
+
+
+class TestShuffle:
+    def test_every_record_comes_once_in_another_order(self, numbers: str) -> None:
+        order = list(Pipeline(numbers, "decode(cls)", select="cls").eager(shuffle=30))
+
+        assert list(range(100)) != order
+        assert list(range(100)) == sorted(order)
+
+    def test_seed_and_epoch_decide_the_order(self, numbers: str) -> None:
+        pipeline = Pipeline(numbers, "decode(cls)", select="cls")
+
+        first = list(pipeline.eager(shuffle=30))
+        assert first == list(pipeline.eager(shuffle=30, num_workers=2))
+        assert first != list(pipeline.with_seed(1).eager(shuffle=30))
+        assert first != list(pipeline.eager(shuffle=30, epoch=1))
+
+    def test_each_pass_has_its_own(self, numbers: str) -> None:
+        run = Pipeline(numbers, "decode(cls)", select="cls").eager(shuffle=200)
+        first, second = list(run), list(run)
+
+        assert first != second
+        assert sorted(first) == sorted(second)
+        assert first + second == list(Pipeline(numbers, "decode(cls)", select="cls").eager(shuffle=200, repeat=2))
+
+
+class TestRepeat:
+    def test_so_many_passes_are_made(self, numbers: str) -> None:
+        assert list(range(100)) * 3 == list(Pipeline(numbers, "decode(cls)", select="cls").eager(repeat=3))
+        assert [] == list(Pipeline(numbers).eager(repeat=0))
+
+    def test_none_goes_on_for_ever(self, numbers: str) -> None:
+        run = Pipeline(numbers, "decode(cls)", select="cls").eager(repeat=None, num_workers=2)
+
+        assert [*range(100), *range(100), 0] == list(itertools.islice(run, 201))
+        with pytest.raises(TypeError, match="for ever"):
+            len(run)
+
+    def test_an_empty_shard_ends_even_that(self, tmp_path: Path) -> None:
+        (tmp_path / "empty.tar").write_bytes(bytes(10240))
+        with pytest.warns(match="W_EMPTY"):
+            assert [] == list(Pipeline(str(tmp_path / "empty.tar")).eager(repeat=None))
+
+    def test_random_ops_draw_anew_in_every_pass(self, numbers: str) -> None:
+        run = Pipeline(
+            numbers, [Func(lambda record: record.update(i=np.eye(9, dtype=np.float32)[:, :, None])), Rotate("i")], select="i"
+        ).eager()
+        drawn = [[float(image.sum()) for image in run] for _ in range(2)]
+
+        assert drawn[0] != drawn[1]
+
+
+class TestErrors:
+    RECORDS = {"a": {"cls": b"1"}, "b": {"cls": b"cat"}, "c": {"cls": b"3"}}
+
+    @pytest.mark.parametrize("num_workers", [0, 2])
+    def test_an_error_names_op_shard_key_member_and_byte(self, tmp_path: Path, num_workers: int) -> None:
+        url = shard(tmp_path / "a.tar", self.RECORDS)
+        values: list[int] = []
+        with pytest.raises(DataError) as caught:
+            values.extend(Pipeline(url, "decode(cls)", select="cls").eager(num_workers=num_workers))
+
+        error = caught.value
+        assert [1] == values
+        assert ("E_DECODE", url, "b", "b.cls", 1024) == (error.code, error.shard, error.key, error.member, error.offset)
+        assert "decode(cls)" in str(error)
+
+    @pytest.mark.parametrize("num_workers", [0, 2])
+    def test_skipped_records_are_counted(self, tmp_path: Path, num_workers: int) -> None:
+        url = shard(tmp_path / "a.tar", self.RECORDS)
+        run = Pipeline(url, "decode(cls)", select="cls", on_error="skip").eager(num_workers=num_workers)
+
+        assert [1, 3] == list(run)
+        assert ["E_DECODE"] == [fault.code for fault in run.report.skipped]
+        assert "b" == run.report.skipped[0].key
+        assert 3 == run.report.records
+
+    def test_a_missing_field_is_an_error_with_its_record(self, tmp_path: Path) -> None:
+        url = shard(tmp_path / "a.tar", {"a": {"cls": b"1", "txt": b""}, "b": {"txt": b""}})
+        with pytest.raises(SchemaError, match="expects a field 'cls'; the record has the fields txt") as caught:
+            list(Pipeline(url, "decode(cls)"))
+
+        assert "b" == caught.value.key
+
+    def test_damage_of_the_tar_is_raised_or_skipped(self, tmp_path: Path) -> None:
+        path = Path(shard(tmp_path / "a.tar", {f"k{n}": {"cls": b"%d" % n} for n in range(4)}))
+        data = bytearray(path.read_bytes())
+        data[2 * 1024 + 3] ^= 0xFF
+        path.write_bytes(data)
+
+        with pytest.raises(DataError):
+            list(Pipeline(str(path), select="cls"))
+        run = Pipeline(str(path), select="cls", on_error="skip").eager()
+        with pytest.warns(match="E_CHECKSUM"):
+            assert b"0" in list(run)
+        assert run.report.skipped
+
+    def test_what_a_func_raises_is_a_tarviz_error(self, numbers: str) -> None:
+        def fail(record: dict[str, Any]) -> None:
+            if record["cls"] == b"60":
+                raise KeyError("oh")
+
+        with pytest.raises(TarvizError, match="KeyError") as caught:
+            list(Pipeline(numbers, [Func(fail)]).eager(num_workers=2))
+
+        assert "r060" == caught.value.key
+        assert str(caught.value.shard).endswith("n-1.tar")
+
+    @pytest.mark.parametrize("options", [{"batch": 0}, {"shuffle": -1}, {"num_workers": 1.5}, {"repeat": "x"}])
+    def test_wrong_options_are_refused(self, options: dict[str, Any]) -> None:
+        with pytest.raises(UsageError, match="whole number"):
+            Pipeline("a.tar").eager(**options)
+
+
+class TestThreads:
+    def test_none_is_left_when_the_loop_is_left(self, numbers: str) -> None:
+        before = threading.active_count()
+        for _ in Pipeline(numbers).eager(num_workers=3):
+            break
+
+        assert before >= threading.active_count() - 0
+
+    def test_ops_run_beside_each_other(self, numbers: str) -> None:
+        both = threading.Barrier(2, timeout=20)
+        met = []
+
+        def meet(record: dict[str, Any]) -> None:
+            if record["cls"] in (b"0", b"16"):  # the first of two chunks
+                both.wait()
+                met.append(record["cls"])
+
+        list(Pipeline(numbers, [Func(meet)]).eager(num_workers=2))
+
+        assert 2 == len(met)
+
+
+class TestLength:
+    def test_it_counts_steps(self, numbers: str) -> None:
+        import tarviz.reading
+
+        tarviz.reading.index(numbers)
+        pipeline = Pipeline(numbers)
+
+        assert 100 == len(pipeline.eager())
+        assert 15 == len(pipeline.eager(batch=7))
+        assert 14 == len(pipeline.eager(batch=7, drop_remainder=True))
+        assert 300 == len(pipeline.eager(repeat=3))
+
+
+def test_it_says_what_it_is(numbers: str) -> None:
+    assert f'<Eager Pipeline("{numbers}")>' == repr(Pipeline(numbers).eager())
+    assert Pipeline(numbers).eager()
+    assert Decode("jpg").chain == Chain(Decode("jpg"))
