@@ -32,6 +32,7 @@ _WHY = {
     errno.EPERM: "permission denied",
     errno.EISDIR: "it is a folder",
     errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.EEXIST: "a part of the path is a file, not a folder",  # of makedirs
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
     errno.EFBIG: "the file would be larger than the system allows",
