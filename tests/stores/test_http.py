@@ -8,7 +8,6 @@ import hashlib
 import http.server
 import json
 import logging
-import os
 import pickle
 import random
 import signal
@@ -27,6 +26,7 @@ from tarviz import stores
 from tarviz.errors import ChangedError, NotFoundError, StoreError, UsageError
 from tarviz.stores.http import HttpStore
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.stores import StoreTests, open_files
 from tarviz.types import URL
 
 DATA = random.Random(1).randbytes(2_040_000)
@@ -61,6 +61,26 @@ def drain(store, url, *, size=1 << 16, **options):
 
 def get(server):
     return [request for request in server.requests if request.method == "GET"]
+
+
+class TestHttpStore(StoreTests):
+    """The contract of all stores; the server shows an index page for the folder."""
+
+    @pytest.fixture
+    def store(self):
+        return HttpStore(clock=FakeClock())
+
+    @pytest.fixture
+    def folder(self, server):
+        self.server = server
+        self.names = []
+        return URL(f"{server.url}/folder")
+
+    def put(self, store, url, data):
+        path = url.removeprefix(self.server.url)
+        self.names.append(path.removeprefix("/folder/"))
+        self.server.put(path, data)
+        self.server.put("/folder/", "".join(f'<a href="{name}">x</a>' for name in self.names).encode())
 
 
 class TestWhole:
@@ -676,10 +696,6 @@ class TestClose:
         gc.collect()
 
         wait_until(lambda: server.connections == 0)
-
-
-def open_files():
-    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
 def wait_until(true, seconds=5.0):
