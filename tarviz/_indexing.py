@@ -11,9 +11,11 @@ import json
 import logging
 import mmap
 import secrets
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, overload
 
@@ -22,18 +24,18 @@ import numpy as np
 from tarviz import stores
 from tarviz.config import options as configured
 from tarviz.errors import ChangedError, DataError, Fault, TarvizError, redact
-from tarviz.formats._columns import joined, picked
+from tarviz.formats._columns import joined
 from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.records import Grouper, _cut
 from tarviz.formats.tar import Scanner
 from tarviz.reading import ReadOptions, ReadReport, Shard, adjacent_blocks
 from tarviz.stores import Stat
-from tarviz.types import URL, Block, Members, Record, to_bytes, to_text
+from tarviz.types import URL, Block, Key, Member, Members, Record, to_bytes, to_text
 
 _LOG = logging.getLogger(__name__)
 _WINDOW = 64 << 10
-_LARGEST = 1 << 20
+_LARGEST = 4 << 20
 _SMALLEST = 4 << 10
 
 
@@ -233,23 +235,23 @@ class Index(Sequence[Record]):
             self.shards.append(built)
             if progress is not None:
                 progress(number + 1, len(self.urls))
-        self._first = np.cumsum([0, *(len(shard) for shard in self.shards)], dtype=np.int64)
-        self._blocks: dict[int, Block] = {}
+        self._starts = list(accumulate((len(shard) for shard in self.shards), initial=0))
+        self._limit = self.options.cut().max_member_bytes
 
     def __len__(self) -> int:
-        return int(self._first[-1])
+        return self._starts[-1]
 
     def locate(self, number: int) -> tuple[int, int]:
         """(shard, record in that shard) of record `number`."""
-        shard = int(np.searchsorted(self._first, number, side="right")) - 1
-        return shard, number - int(self._first[shard])
+        shard = bisect_right(self._starts, number) - 1
+        return shard, number - self._starts[shard]
 
     def find(self, key: str) -> int | None:
         """The number of the first record of this key."""
-        for shard, first in zip(self.shards, self._first.tolist(), strict=False):
+        for shard, first in zip(self.shards, self._starts, strict=False):
             record = shard.find(to_bytes(key))
             if record is not None:
-                return int(first) + record
+                return first + record
         return None
 
     @overload
@@ -268,7 +270,7 @@ class Index(Sequence[Record]):
         if not -len(self) <= number < len(self):
             raise IndexError(f"record {number} of {len(self)}")
         shard, record = self.locate(number % len(self))
-        return read_record(self.urls[shard], self.shards[shard], record, self.options)
+        return read_record(self.urls[shard], self.shards[shard], record, self.options, self._limit)
 
     def keys(self) -> Iterator[str]:
         """Every key, in record order."""
@@ -298,39 +300,89 @@ class Index(Sequence[Record]):
         return f"<Index of {len(self)} records in {len(self.urls)} shard(s): {fields}>"
 
 
-def read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions) -> Record:
-    """Record `record` of a shard, read through its index."""
-    store = stores.of(url)
-    begin, end = index.span(record)
+class IndexedRecord(Record):
+    """A record read through an index: its bytes, and columns only where they are asked for."""
+
+    __slots__ = ("_begin", "_data", "_index", "_url")
+
+    def __init__(self, url: URL, index: ShardIndex, record: int, data: bytes, begin: int) -> None:
+        self._row = record
+        self._url = url
+        self._index = index
+        self._data = memoryview(data)
+        self._begin = begin
+
+    def __getitem__(self, ext: str) -> memoryview:
+        index = self._index
+        for row in range(int(index.rows[self._row]), int(index.rows[self._row + 1])):
+            if index.exts[index.ext[row]] == ext:
+                start = int(index.members.data[row]) - self._begin
+                return self._data[start : start + int(index.members.size[row])]
+        raise KeyError(ext)
+
+    @property
+    def key(self) -> Key:
+        return Key(to_text(self._index.key(self._row)))
+
+    @property
+    def shard(self) -> str:
+        return self._url
+
+    @property
+    def index(self) -> int:
+        return self._row
+
+    @property
+    def pending(self) -> bool:
+        return self._index.pending == self._row
+
+    def __iter__(self) -> Iterator[str]:
+        low, high = self._index.rows[self._row], self._index.rows[self._row + 1]
+        return (self._index.exts[code] for code in self._index.ext[low:high].tolist())
+
+    def __len__(self) -> int:
+        return int(self._index.rows[self._row + 1] - self._index.rows[self._row])
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return tuple(self._index.members.part(int(self._index.rows[self._row]), int(self._index.rows[self._row + 1])))
+
+    def block(self) -> Block:
+        """A block holding just this record."""
+        index, low, high = self._index, int(self._index.rows[self._row]), int(self._index.rows[self._row + 1])
+        members = index.members.part(low, high)
+        return Block(
+            shard=self._url,
+            data=self._data,
+            base=self._begin,
+            first=self._row,
+            keys=[index.key(self._row)],
+            rows=np.array([0, high - low]),
+            offset=members.data - self._begin,
+            size=members.size,
+            ext=index.ext[low:high],
+            exts=index.exts,
+            members=members,
+            pending=0 if self.pending else -1,
+        )
+
+
+def read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions, limit: int | None = None) -> Record:
+    """Record `record` of a shard, read through its index. `limit`: the most bytes a member may have."""
     low, high = int(index.rows[record]), int(index.rows[record + 1])
-    size = int(index.members.size[low:high].max(initial=0))
-    limit = options.cut().max_member_bytes
-    if index.packed or index.members.sparse or end - begin > limit or size > limit:
+    begin, end = int(index.members.start[low]), int(index.members.end[high - 1])
+    limit = options.cut().max_member_bytes if limit is None else limit
+    if index.packed or index.members.sparse or end - begin > limit:
         for block in adjacent_blocks(url, options, ReadReport(), record, record + 1):
             return block[0]
         raise ChangedError("the shard has fewer records than when it was indexed.", shard=url, hint="index it again.")
     try:
-        data = store.read(url, begin, end - begin, etag=index.identity.get("etag"))
+        data = stores.of(url).read(url, begin, end - begin, etag=index.identity.get("etag"))
     except ChangedError as error:
         raise error.at(hint="the shard changed since it was indexed; index it again.") from None
-    members = picked(index.members, np.arange(low, high))
-    if len(data) < int((members.data + members.size).max()) - begin:
+    if begin + len(data) < int(index.members.data[high - 1] + index.members.size[high - 1]):
         raise ChangedError("the shard is shorter than when it was indexed.", shard=url, offset=begin, hint="index it again.")
-    block = Block(
-        shard=url,
-        data=memoryview(data),
-        base=begin,
-        first=record,
-        keys=index.keys(record, record + 1),
-        rows=np.array([0, high - low]),
-        offset=members.data - begin,
-        size=members.size,
-        ext=index.ext[low:high],
-        exts=index.exts,
-        members=members,
-        pending=0 if index.pending == record else -1,
-    )
-    return block[0]
+    return IndexedRecord(url, index, record, data, begin)
 
 
 def _as_error(found: dict[str, Any], url: URL) -> TarvizError:

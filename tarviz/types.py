@@ -119,8 +119,9 @@ class Members:
 
     def part(self, low: int, high: int) -> Members:
         """Rows `low`…`high`, as views on the same columns."""
-        columns = (getattr(self, column)[low:high] for column in ("name", "type", "start", "data", "size", "end"))
-        return Members(*columns, sparse={row - low: pieces for row, pieces in self.sparse.items() if low <= row < high})
+        at = slice(low, high)
+        sparse = {row - low: pieces for row, pieces in self.sparse.items() if low <= row < high} if self.sparse else {}
+        return Members(self.name[at], self.type[at], self.start[at], self.data[at], self.size[at], self.end[at], sparse)
 
     def __iter__(self) -> Iterator[Member]:
         return (self[row] for row in range(len(self)))
@@ -279,6 +280,10 @@ class Record(Mapping[str, memoryview]):
         """The tar entries behind the fields, in file order."""
         block = self._block
         return tuple(block.members[at] for at in range(int(block.rows[self._row]), int(block.rows[self._row + 1])))
+
+    def block(self) -> Block:
+        """A block holding just this record, on the same bytes."""
+        return self._block.part(self._row, self._row + 1)
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{ext}: {len(self[ext])} bytes" for ext in self)

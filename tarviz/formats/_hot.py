@@ -214,6 +214,17 @@ def _distinct_sorted(words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], list
     return rank[inverse.reshape(-1)], values[order].tolist()
 
 
+def hash_one(key: bytes) -> int:
+    """`hashes` of one key."""
+    total, weight, mask = 0, 1, 2**64 - 1
+    for at in range(0, len(key), 8):
+        word = int.from_bytes(key[at : at + 8], "little")
+        weight = (weight * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & mask
+        mixed = ((word ^ (word >> 29)) * weight) & mask
+        total += mixed ^ (mixed >> 32)
+    return (total * 0xBF58476D1CE4E5B9) & mask
+
+
 def hashes(key: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """A 64-bit hash per row (uint8 [rows, width], NUL-padded); the same key in a wider array hashes the same."""
     words = wide(key)

@@ -53,10 +53,11 @@ class ShardIndex:
 
     def key(self, record: int) -> bytes:
         """The key of record `record`, byte-exact."""
-        return self._key_of(bytes(self.members.name[int(self.rows[record])]), self.exts[int(self.ext[int(self.rows[record])])])
+        return self.key_of(bytes(self.members.name[int(self.rows[record])]), self.exts[int(self.ext[int(self.rows[record])])])
 
     @staticmethod
-    def _key_of(name: bytes, ext: str) -> bytes:
+    def key_of(name: bytes, ext: str) -> bytes:
+        """The key in a member's name, given its extension."""
         while name.startswith(b"./"):
             name = name[2:]
         return name[: len(name) - len(to_bytes(ext)) - 1]
@@ -66,16 +67,13 @@ class ShardIndex:
         stop = len(self) if stop is None else min(stop, len(self))
         rows = self.rows[first:stop]
         names = self.members.name[rows].tolist()
-        return [self._key_of(name, self.exts[code]) for name, code in zip(names, self.ext[rows].tolist(), strict=True)]
+        return [self.key_of(name, self.exts[code]) for name, code in zip(names, self.ext[rows].tolist(), strict=True)]
 
     def find(self, key: bytes) -> int | None:
         """The record of this key, the first when there are several."""
-        if not len(self) or not key:
-            return None
-        wanted = _hot.hashes(np.frombuffer(key, np.uint8)[None])[0]
-        hashed = self.hash[self.order]
-        at = int(np.searchsorted(hashed, wanted))
-        while at < len(hashed) and hashed[at] == wanted:
+        wanted = np.uint64(_hot.hash_one(key))
+        at = int(np.searchsorted(self.hash, wanted, sorter=self.order))
+        while at < len(self.order) and self.hash[self.order[at]] == wanted:
             record = int(self.order[at])
             if self.key(record) == key:
                 return record

@@ -152,7 +152,7 @@ class Grouper:
         keys[:] = [cut[row][0] for row in first]
         rows = np.array([*first, len(cut)], np.int64)
         ext = np.array([self._code(ext.encode("utf-8", "surrogateescape")) for _, ext in cut], np.int32)
-        hashed = [int(_hot.hashes(np.frombuffer(key, np.uint8)[None])[0]) if key else 0 for key in keys]
+        hashed = [_hot.hash_one(key) for key in keys]
         return Grouped(members, keys, rows, ext, self.exts, np.array(hashed, np.uint64))
 
     def _code(self, ext: bytes) -> int:

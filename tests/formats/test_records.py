@@ -106,3 +106,13 @@ class TestGrouper:
             last = part[-1]
 
             assert expected == [row for row, _ in grouper.returns(records)]
+
+
+class TestHashes:
+    @given(st.lists(st.binary(max_size=40).filter(lambda key: b"\0" not in key), min_size=1, max_size=10))
+    def test_one_key_hashes_as_a_column_of_keys_does(self, keys):
+        import numpy as np
+
+        from tarviz.formats import _hot
+
+        assert [_hot.hash_one(key) for key in keys] == _hot.hashes(_hot.matrix(np.array(keys, "S"))).tolist()
