@@ -277,8 +277,7 @@ class TestCorpus:
             else:
                 assert int(where[1]) == caught.value.offset
 
-    def test_skip_reads_on_where_it_can(self, entry):
-        path = Path(entry["path"])
+    def test_skip_reads_on_where_it_can(self, path: Path, entry):
         expected = entry["tarviz_expected"]
         if "resumable_at" not in expected:
             pytest.skip("nothing to read on")
