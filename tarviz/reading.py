@@ -85,6 +85,14 @@ class ReadReport:
         if seen <= _KEPT:
             (self.skipped if skipped else self.warnings).append(fault)
 
+    def merge(self, other: ReadReport) -> None:
+        """Count in what another report met."""
+        self.records, self.bytes, self.shards = self.records + other.records, self.bytes + other.bytes, self.shards + other.shards
+        for code, count in other._counts.items():
+            self._counts[code] = self._counts.get(code, 0) + count
+        for mine, others in ((self.warnings, other.warnings), (self.skipped, other.skipped)):
+            mine += others[: max(_KEPT - len(mine), 0)]
+
     def counts(self) -> dict[str, int]:
         """Code → how often."""
         return dict(self._counts)

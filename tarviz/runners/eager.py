@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tarviz.types import Record, to_bytes
 _CHUNK = 16
 
 Item: TypeAlias = tuple[dict[str, Any], Record | None]
+T = TypeVar("T")
 
 
 def run(
@@ -107,8 +108,8 @@ class Eager(Iterable[Any]):
         for epoch in epochs:
             found = False
             with closing(self._items(report)) as items:
-                shuffled = _shuffled(items, self.shuffle, [self.pipeline.seed & 0xFFFFFFFFFFFFFFFF, epoch]) if self.shuffle > 1 else items
-                for value in self._values(_chunks(shuffled, _CHUNK if self.num_workers else 1), epoch, report):
+                order = shuffled(items, self.shuffle, [self.pipeline.seed & 0xFFFFFFFFFFFFFFFF, epoch]) if self.shuffle > 1 else items
+                for value in self._values(_chunks(order, _CHUNK if self.num_workers else 1), epoch, report):
                     found = True
                     yield value
             if not found:
@@ -204,7 +205,7 @@ def _chunks(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _shuffled(items: Iterator[Item], size: int, seed: list[int]) -> Iterator[Item]:
+def shuffled(items: Iterator[T], size: int, seed: list[int]) -> Iterator[T]:
     """Items in the order a buffer of `size` gives them, as `tf.data.Dataset.shuffle` describes it."""
     random = np.random.default_rng(seed)
     buffer = list(itertools.islice(items, size))
