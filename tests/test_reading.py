@@ -460,3 +460,32 @@ class TestMembers:
                 pass
             found, _, _ = read(case["path"], strict=False, max_ratio=2000)
             assert {member.name for record in found for member in record.members} <= names
+
+
+class TestStoresThatFail:
+    """What arrived before a store failed is read; the store's own error follows."""
+
+    def test_a_length_that_lies_is_a_warning_when_the_tar_is_whole(self):
+        from tarviz.testing.faults import ALWAYS, FaultServer
+        from tarviz.testing.faults import Fault as Plan
+
+        with FaultServer() as server:
+            url = server.put("/a.tar", shard(numbered(50)), plan=[Plan(lie=1000, times=ALWAYS)])
+            found, error, report = read(url)
+
+        assert error is None
+        assert numbered(50) == plain(found)
+        assert "W_LENGTH" in report.counts()
+
+    def test_records_before_a_change_are_read(self):
+        from tarviz.testing.faults import FaultServer
+        from tarviz.testing.faults import Fault as Plan
+
+        data = shard(numbered(500))
+        with FaultServer() as server:
+            url = server.put("/a.tar", data, plan=[Plan(cut=len(data) // 2, then=data[::-1])])
+            found, error, _ = read(url)
+
+        assert "E_CHANGED" == error.code
+        assert 200 < len(found) < 260
+        assert numbered(500)[: len(found)] == plain(found)

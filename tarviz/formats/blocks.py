@@ -6,25 +6,21 @@ when it is certain to be whole: a member of another key follows, or the end-of-a
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.errors import DataError, Fault, LimitError
+from tarviz.errors import DataError, Fault, LimitError, TarvizError
 from tarviz.formats._columns import joined, picked
+from tarviz.formats._feed import Feed
 from tarviz.formats.compression import Source
 from tarviz.formats.records import Grouped, Grouper, _cut, split_name
 from tarviz.formats.tar import Scanner
 from tarviz.types import Block, Members, to_bytes, to_text
 
-FIRST = 256 << 10  # bytes of the first buffer, small so that the first record comes soon
-_POOL = 4  # spare buffers of the process
-_LARGEST_SPARE = 8 << 20
-_lock = threading.Lock()
+_NOTHING = memoryview(b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +34,6 @@ class Cut:
     returning: bool = False  # a key may come back later in the shard: whoever reads will gather the pieces
 
 
-_spare: list[bytearray] = []
-
-
-def _buffer(size: int) -> bytearray:
-    """Memory of `size` bytes; a spare buffer that nobody refers to any more is used again.
-
-    Fresh memory costs a page fault every 4 KiB, which is as much as reading into it.
-    """
-    with _lock:
-        for at in range(len(_spare)):
-            if len(_spare[at]) == size and sys.getrefcount(_spare[at]) == 2:  # the list's and the call's
-                return _spare.pop(at)
-    return bytearray(size)
-
-
-def _give_back(buffer: bytearray) -> None:
-    """Keep a buffer for the next `_buffer`, though records of it may still be held: then it waits until they go."""
-    if len(buffer) <= _LARGEST_SPARE:
-        with _lock:
-            _spare.append(buffer)
-            del _spare[:-_POOL]
-
-
 class Blocks(Iterator[Block]):
     """The blocks of one shard out of a source of tar bytes; `notes` and `skipped` fill while it runs.
 
@@ -68,12 +41,20 @@ class Blocks(Iterator[Block]):
     goes on at the next valid header, and records that may have lost a member are left out and listed).
     """
 
-    def __init__(self, source: Source, scanner: Scanner, grouper: Grouper, cut: Cut, *, first: int = 0) -> None:
+    def __init__(
+        self,
+        source: Source,
+        scanner: Scanner,
+        grouper: Grouper,
+        cut: Cut,
+        *,
+        first: int = 0,
+        interrupt: Callable[[], None] | None = None,
+    ) -> None:
         self.scanner = scanner
         self.grouper = grouper
         self.skipped: list[Fault] = []
-        self.bytes = 0
-        self._source = source
+        self._feed = Feed(source, cut.block_size, interrupt)
         self._cut = cut
         self._first = first
         self._fields: frozenset[int] | None = None  # extension codes of the record before
@@ -85,6 +66,7 @@ class Blocks(Iterator[Block]):
 
     def close(self) -> None:
         self._run.close()
+        self._feed.close()
 
     @property
     def count(self) -> int:
@@ -92,124 +74,98 @@ class Blocks(Iterator[Block]):
         return self._first
 
     @property
-    def notes(self) -> list[Fault]:
-        """Warnings so far, in the order they were found."""
-        return self.scanner.notes + self.grouper.notes
+    def bytes(self) -> int:
+        """Bytes of the tar taken from the source so far."""
+        return self._feed.bytes
 
     def _blocks(self) -> Generator[Block, None, None]:
-        scanner, limit = self.scanner, self._cut.max_member_bytes
-        base = scanner.at
-        buffer = _buffer(min(FIRST, self._cut.block_size))
-        filled = 0
-        noted = 0
+        scanner, feed = self.scanner, self._feed
+        base = noted = scanner.at
         carry: Members | None = None
-        final = False
-        broken: DataError | None = None
+        data = feed.more(_NOTHING)
         while True:
-            view = memoryview(buffer)
-            while filled < len(buffer) and not final:
-                try:
-                    count = self._source.readinto(view[filled:])
-                except DataError as damage:
-                    count, broken = 0, damage
-                final = count == 0
-                filled += count
-                self.bytes += count
-            data = view[:filled].toreadonly()
-            new = scanner.scan(data, base, final=final and broken is None)
+            broken = feed.broken
+            new = scanner.scan(data, base, final=feed.final and broken is None)
             members = new if carry is None else joined([carry, new])
             error = broken if broken is not None and not scanner.ended else scanner.error
             behind = None
-            if (row := self._too_large(members, base + filled, limit)) is not None:
-                error, behind = self._oversize(members, row, limit), int(members.end[row])
+            if (row := self._too_large(members, base + len(data))) is not None:
+                error, behind = self._oversize(members, row), int(members.end[row])
                 members = picked(members, np.arange(row))
-            done = final or scanner.ended or error is not None
-            whole = self._whole(members, base + filled)
+            whole = self._whole(members, base + len(data))
             grouped = self.grouper.group(members, quiet_before=noted)
             noted = scanner.at
-            stop, keep = self._closed(grouped, members, whole, done, error)
-            block, problem = self._block(grouped, stop, data, base, keep)
+            stop, pending = self._closed(grouped, members, whole, feed.final or scanner.ended or error is not None, error)
+            block, problem = self._block(grouped, stop, data, base, pending)
             if block is not None:
                 yield block
                 del block
             if problem is not None:
                 raise problem
+            carry = None
             if error is not None:
+                if not isinstance(error, DataError):
+                    raise error
                 if not self._cut.skip or error is broken:
-                    raise self._placed(error, grouped, stop, data, base, members, whole)
+                    raise self._placed(error, grouped, stop, data, base, whole)
                 go_on = scanner.resync(data, base) if behind is None else behind
-                while go_on is None and not final:  # look further, in buffers of which nothing is kept
-                    base, filled = base + filled, 0
-                    buffer, data, view = bytearray(len(buffer)), None, memoryview(b"")  # type: ignore[assignment]
-                    view = memoryview(buffer)
-                    while filled < len(buffer) and not final:
-                        count = self._source.readinto(view[filled:])
-                        final, filled, self.bytes = count == 0, filled + count, self.bytes + count
-                    data = view[:filled].toreadonly()
+                while go_on is None and not feed.final:
+                    base += len(data)
+                    data = feed.more(_NOTHING)
                     go_on = scanner.resync(data, base)
                 self._skip(error, go_on)
                 if go_on is None:
-                    break
+                    return
                 scanner.skip_to(go_on)
-                noted, carry, begin = go_on, None, go_on
+                noted = begin = go_on
             elif scanner.ended:
-                if broken is not None:
-                    raise broken.at(shard=scanner.shard, records_before=self._first)
-                if self._after_end(data, base, final):
-                    noted, carry, begin = scanner.at, None, scanner.at
-                else:
-                    break
+                found = self._behind_end(data, base)
+                if found is None:
+                    return
+                data, base = found
+                noted = scanner.at
+                continue
             elif stop < len(grouped):
-                first = int(grouped.rows[stop])
-                begin = int(grouped.members.start[first])
+                begin = int(grouped.members.start[int(grouped.rows[stop])])
                 carry = picked(members, members.start >= begin)
             else:
-                carry, begin = None, scanner.at
-            begin = min(begin, base + filled)
-            left = data[begin - base :]
+                begin = scanner.at
+            begin = min(begin, base + len(data))
             need = max(scanner.wants, int(members.end[-1]) if len(members) else 0) - begin
-            size = max(self._cut.block_size, len(left) * 2 if need > len(left) * 2 else -(-need // 512) * 512)
-            fresh = _buffer(-(-size // 512) * 512)
-            fresh[: len(left)] = left
-            base, filled = begin, len(left)
-            data = left = None  # type: ignore[assignment]
-            del view, grouped, members, new
-            _give_back(buffer)
-            buffer = fresh
-        _give_back(buffer)
+            left = data[begin - base :]
+            del new, members, grouped
+            data = feed.more(left, min(need, 2 * len(left) + self._cut.block_size))
+            del left
+            base = begin
 
-    def _after_end(self, data: memoryview, base: int, final: bool) -> bool:
-        """Look at what stands behind the end mark, and read the source to its end, so that its own checks are made."""
-        scanner = self.scanner
+    def _behind_end(self, data: memoryview, base: int) -> tuple[memoryview, int] | None:
+        """Read what stands behind the end mark to the end, so that the source's own checks are made.
+
+        The buffer in which another archive begins, when `concatenated` archives are wanted; else None.
+        """
+        scanner, feed = self.scanner, self._feed
         noted = len(scanner.notes)
-        scratch = memoryview(bytearray(64 << 10))
-        if scanner.trailing(data, base):
-            return True
-        silent = len(scanner.notes) > noted
-        place = base + len(data)
-        while not final:
-            filled = 0
-            while filled < len(scratch) and not final:
-                count = self._source.readinto(scratch[filled:])
-                final, filled = count == 0, filled + count
-            if not silent and scanner.concatenated and scratch[:filled].tobytes().strip(b"\0"):
-                # The next archive begins in bytes that are not in the buffer: hand them back.
-                self._source = _Again(bytes(scratch[:filled]), self._source)
-                return True
-            if not silent:
-                scanner.trailing(scratch[:filled], place)
-                silent = len(scanner.notes) > noted
-            place += filled
-        return False
+        while True:
+            if len(scanner.notes) == noted and scanner.trailing(data, base):
+                return data, base
+            broken = feed.broken
+            if isinstance(broken, TarvizError) and broken.code == "E_LENGTH":
+                scanner.notes.append(Fault("W_LENGTH", f"{broken.message} The tar itself is whole.", scanner.shard))
+            elif broken is not None:
+                raise broken.at(shard=scanner.shard, records_before=self._first) if isinstance(broken, DataError) else broken
+            if feed.final:
+                return None
+            base += len(data)
+            data = feed.more(_NOTHING)
 
     @staticmethod
     def _whole(members: Members, until: int) -> bool:
         """Whether the last member's payload is in the buffer."""
         return not len(members) or int(members.data[-1]) + _stored(members, len(members) - 1) <= until
 
-    @staticmethod
-    def _too_large(members: Members, until: int, limit: int) -> int | None:
+    def _too_large(self, members: Members, until: int) -> int | None:
         """The first member over the limit that is really there (a promise alone may be a truncation)."""
+        limit = self._cut.max_member_bytes
         if not len(members) or int(members.size.max()) <= limit:
             return None
         for row in np.flatnonzero(members.size > limit).tolist():
@@ -218,16 +174,16 @@ class Blocks(Iterator[Block]):
                 return int(row)
         return None
 
-    def _oversize(self, members: Members, row: int, limit: int) -> LimitError:
+    def _oversize(self, members: Members, row: int) -> LimitError:
         return LimitError(
-            f"the member has {int(members.size[row])} bytes, {limit} are allowed.",
+            f"the member has {int(members.size[row])} bytes, {self._cut.max_member_bytes} are allowed.",
             member=to_text(bytes(members.name[row])),
             offset=int(members.start[row]),
             hint="raise max_member_bytes if you want it in memory.",
             details={"need": int(members.size[row])},
         )
 
-    def _closed(self, grouped: Grouped, members: Members, whole: bool, done: bool, error: DataError | None) -> tuple[int, int]:
+    def _closed(self, grouped: Grouped, members: Members, whole: bool, done: bool, error: Exception | None) -> tuple[int, int]:
         """How many records may be given, and which of them is pending (-1: none)."""
         count = len(grouped)
         if not count:
@@ -237,6 +193,8 @@ class Blocks(Iterator[Block]):
             return count - 1, -1
         if not done:
             return count - 1, -1
+        if error is not None and not isinstance(error, DataError):
+            return count - 1, -1  # the store failed: nobody knows what would have come
         if error is None:
             doubtful = any(note.code in ("W_NO_EOF", "W_TRUNCATED_PADDING", "W_ORPHAN_EXT") for note in self.scanner.notes[-1:])
             if doubtful and self.scanner.notes[-1].message.startswith("one zero block"):
@@ -329,9 +287,7 @@ class Blocks(Iterator[Block]):
             out += payload
         return memoryview(out).toreadonly(), offset
 
-    def _placed(
-        self, error: DataError, grouped: Grouped, stop: int, data: memoryview, base: int, members: Members, whole: bool
-    ) -> DataError:
+    def _placed(self, error: DataError, grouped: Grouped, stop: int, data: memoryview, base: int, whole: bool) -> DataError:
         """The error with record, member and how many records stand before it."""
         key = self._key(error.member)
         if error.code == "E_CHECKSUM" and error.member is not None:
@@ -366,22 +322,6 @@ class Blocks(Iterator[Block]):
         key = to_text(bytes(grouped.keys[row]))
         at = int(grouped.members.start[int(grouped.rows[row])])
         self.grouper.notes.append(Fault("W_DROPPED", text, self.scanner.shard, key, None, at))
-
-
-class _Again:
-    """A source that gives `head` first."""
-
-    def __init__(self, head: bytes, source: Source) -> None:
-        self._head = memoryview(head)
-        self._source = source
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        if not self._head:
-            return self._source.readinto(buffer)
-        count = min(len(buffer), len(self._head))
-        buffer[:count] = self._head[:count]
-        self._head = self._head[count:]
-        return count
 
 
 def _fields(grouped: Grouped, record: int) -> frozenset[int]:

@@ -1,0 +1,148 @@
+"""Buffers of a source's bytes, one read ahead by a thread while the one before is worked on.
+
+What the reader did not use up of a buffer (the record that is open at its end) is copied in front of the next one,
+into room kept free there; nothing else is copied.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from tarviz.formats.compression import Source
+
+FIRST = 256 << 10  # bytes of the first buffer, small so that the first record comes soon
+HEADROOM = 512 << 10  # room in front of a buffer that is read ahead
+_SPARE = 6  # buffers the process keeps
+_LARGEST_SPARE = 9 << 20
+
+_spare: list[bytearray] = []
+_lock = threading.Lock()
+
+
+def _take(size: int) -> bytearray:
+    """Memory of `size` bytes; a spare buffer that nobody refers to any more is used again.
+
+    Fresh memory costs a page fault every 4 KiB, which is as much as reading into it.
+    """
+    with _lock:
+        for at in range(len(_spare)):
+            if len(_spare[at]) == size and sys.getrefcount(_spare[at]) == 2:  # the list's and the call's
+                return _spare.pop(at)
+    return bytearray(size)
+
+
+def _give(buffer: bytearray) -> None:
+    """Keep a buffer for a later `_take`; while records of it are held it only waits."""
+    if len(buffer) <= _LARGEST_SPARE:
+        with _lock:
+            _spare.append(buffer)
+            del _spare[:-_SPARE]
+
+
+class Feed:
+    """Hands out the bytes of `source`, front to back, in pieces of about `size` bytes.
+
+    `final` is set when nothing more will come, `broken` to the error the source ended with. `interrupt` is called
+    by `close` to end a read that another thread waits in.
+    """
+
+    def __init__(self, source: Source, size: int, interrupt: Callable[[], None] | None = None) -> None:
+        self.final = False
+        self.broken: Exception | None = None
+        self.bytes = 0
+        self._source = source
+        self._size = size
+        self._interrupt = interrupt
+        self._pieces = 0
+        self._ahead: _Ahead | None = None
+
+    def more(self, carry: memoryview, need: int = 0) -> memoryview:
+        """`carry` and what comes behind it, `need` bytes together at least unless the source ends. Read-only."""
+        self._pieces += 1
+        keep = len(carry)
+        if self._ahead is None:
+            size = max(min(FIRST, self._size) if self._pieces == 1 else self._size, keep * 2, need)
+            buffer = _take(-(-size // 512) * 512)
+            buffer[:keep] = carry
+            begin, end = 0, keep
+        else:
+            buffer, count = self._ahead.wait()
+            self._ended(count < len(buffer) - HEADROOM, self._ahead.error)
+            self._ahead = None
+            begin, end = HEADROOM - keep, HEADROOM + count
+            self.bytes += count
+            if begin >= 0 and (end - begin >= need or self.final):
+                buffer[begin:HEADROOM] = carry
+            else:  # an open record larger than the room: a buffer of its own, twice as large each time
+                size = max(need, 2 * (keep + count))
+                larger = _take(-(-size // 512) * 512)
+                larger[:keep] = carry
+                larger[keep : keep + count] = memoryview(buffer)[HEADROOM:end]
+                _give(buffer)
+                buffer, begin, end = larger, 0, keep + count
+        if begin == 0 and not self.final:
+            end += self._fill(buffer, end)
+        view = memoryview(buffer)[begin:end].toreadonly()
+        _give(buffer)
+        if self._pieces > 1 and not self.final:
+            self._ahead = _Ahead(self._source, _take(HEADROOM + self._size))
+        return view
+
+    def _fill(self, buffer: bytearray, at: int) -> int:
+        count, error = _read(self._source, memoryview(buffer)[at:])
+        self._ended(count < len(buffer) - at, error)
+        self.bytes += count
+        return count
+
+    def _ended(self, short: bool, error: Exception | None) -> None:
+        if error is not None:
+            self.broken = error
+        self.final = self.final or short or error is not None
+
+    def close(self) -> None:
+        """End a read that is under way and let go of the source."""
+        if self._ahead is not None and not self._ahead.done():
+            if self._interrupt is not None:
+                with suppress(OSError):
+                    self._interrupt()
+            self._ahead.leave()
+        self._ahead = None
+
+
+def _read(source: Source, view: memoryview) -> tuple[int, Exception | None]:
+    """Fill `view`: the number of bytes, fewer only at the end, and the error that cut it short."""
+    done = 0
+    try:
+        while done < len(view) and (count := source.readinto(view[done:])):
+            done += count
+    except Exception as error:  # noqa: BLE001  (handed to the reader, who raises it in its own thread)
+        return done, error
+    return done, None
+
+
+class _Ahead:
+    """One buffer being filled by a thread of its own, behind its headroom."""
+
+    def __init__(self, source: Source, buffer: bytearray) -> None:
+        self.error: Exception | None = None
+        self._count = 0
+        self._buffer = buffer
+        # A daemon: a read from a pipe that never ends must not keep the process alive.
+        self._thread = threading.Thread(target=self._run, args=(source,), name="tarviz-read", daemon=True)
+        self._thread.start()
+
+    def _run(self, source: Source) -> None:
+        self._count, self.error = _read(source, memoryview(self._buffer)[HEADROOM:])
+
+    def wait(self) -> tuple[bytearray, int]:
+        self._thread.join()
+        return self._buffer, self._count
+
+    def done(self) -> bool:
+        return not self._thread.is_alive()
+
+    def leave(self) -> None:
+        self._thread.join(1.0)
