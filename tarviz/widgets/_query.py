@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tarviz import expressions
 from tarviz.errors import TarvizError, UsageError
 from tarviz.expressions import Expression
-from tarviz.widgets._rows import Row, Rows, Want, payloads, row_id
+from tarviz.widgets._rows import Row, Rows, Want, payloads, row_id, split_id
 
 SORTS = ("order", "key", "size", "label", "random")
 _CHUNK = 256
@@ -29,6 +29,7 @@ class Wish:
     seed: int = 0
     shard: int | None = None
     label: str = ""
+    only: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.sort not in SORTS:
@@ -37,10 +38,10 @@ class Wish:
     @property
     def plain(self) -> bool:
         """Whether all rows show in the order they lie."""
-        return not self.where.strip() and self.sort == "order" and self.shard is None
+        return not self.where.strip() and self.sort == "order" and self.shard is None and self.only is None
 
 
-class _Fields(Mapping[str, Any]):
+class Fields(Mapping[str, Any]):
     """A row as an expression sees it: sizes and presence from the columns, payloads where they were read."""
 
     __slots__ = ("_payloads", "_row", "index", "key", "shard", "sizes")
@@ -68,14 +69,14 @@ class _Fields(Mapping[str, Any]):
         return len(self.sizes)
 
 
-def values(rows: list[Row], expression: Expression) -> list[_Fields]:
+def values(rows: list[Row], expression: Expression) -> list[Fields]:
     """The rows as an expression sees them, the payloads it needs read in few ranges."""
     wants = [Want(row, ext) for row in rows for ext in row.sizes if ext in expression.needs]
     read: dict[int, dict[str, bytes]] = {}
     for want, blob in zip(wants, payloads(wants, limit=16 << 20), strict=True):
         if not isinstance(blob, TarvizError):
             read.setdefault(want.row.id, {})[want.ext] = blob
-    return [_Fields(row, read.get(row.id, {})) for row in rows]
+    return [Fields(row, read.get(row.id, {})) for row in rows]
 
 
 @dataclass(eq=False)
@@ -132,7 +133,7 @@ class Query:
     def _work(self) -> None:
         begin = time.monotonic()
         try:
-            for chunk in self._arriving():
+            for chunk in self._arriving() if self.wish.only is None else self._chosen():
                 self._take(chunk)
                 self.seconds = time.monotonic() - begin
                 if self._stop.is_set():
@@ -153,9 +154,9 @@ class Query:
             self.rows.changed.notify_all()
 
     def _arriving(self) -> Iterator[range]:
-        """Row numbers of one shard at a time, as scanning finds them, until all shards are scanned or the search is stopped."""
+        """Row numbers of one shard at a time, as scanning finds them, until all are scanned or the search is stopped."""
         chosen = self.rows.shards if self.wish.shard is None else self.rows.shards[self.wish.shard : self.wish.shard + 1]
-        large = 65_536 if not self._where.needs else _CHUNK
+        large = _CHUNK if self._where.needs else 65_536
         for number in [shard.number for shard in chosen]:
             at = 0
             while not self._stop.is_set():
@@ -171,6 +172,13 @@ class Query:
                     with self.rows.changed:
                         if self.rows.shards[number].count == seen:
                             self.rows.changed.wait(0.5)
+
+    def _chosen(self) -> Iterator[range]:
+        """The rows of `wish.only` that there are, in the order they lie."""
+        for row in sorted(set(self.wish.only or ())):
+            shard, record = split_id(row)
+            if 0 <= shard < len(self.rows.shards) and record < self.rows.shards[shard].count:
+                yield range(row, row + 1)
 
     def _take(self, ids: range) -> None:
         if not self.wish.where.strip():

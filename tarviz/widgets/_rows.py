@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.errors import ChangedError, DataError, Fault, LimitError, TarvizError
+from tarviz.formats import _hot
+from tarviz.formats._columns import picked
 from tarviz.formats.index import ShardIndex
 from tarviz.stores import Stat
-from tarviz.types import URL, Block, Members, to_text
+from tarviz.types import URL, Block, Members, Record, to_text
 
 RECORD_BITS = 32
 _RECORD = (1 << RECORD_BITS) - 1
@@ -64,7 +66,7 @@ class Segment:
         """Keys of the records `low`…`high`, counted from the segment's first."""
         rows = self.rows[low:high]
         names = self.members.name[rows].tolist()
-        return [ShardIndex._key_of(name, self.exts[code]) for name, code in zip(names, self.ext[rows].tolist(), strict=True)]
+        return [ShardIndex.key_of(name, self.exts[code]) for name, code in zip(names, self.ext[rows].tolist(), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,40 @@ class Row:
     def pending(self) -> bool:
         return self.shard.pending == self.record
 
+    def load(self) -> Record:
+        """The record itself, its members read in one range."""
+        members = picked(self.segment.members, np.arange(self.low, self.high))
+        begin, end = int(members.start[0]), int((members.data + members.size).max())
+        if members.sparse:
+            return self._expanded(members)
+        data = memoryview(self.shard.read(begin, end - begin))
+        return self._block(data, begin, members.data - begin, members)[0]
+
+    def _expanded(self, members: Members) -> Record:
+        blobs = payloads([Want(self, ext) for ext in self.fields], limit=1 << 30)
+        for blob in blobs:
+            if isinstance(blob, TarvizError):
+                raise blob
+        data = b"".join(blob for blob in blobs if isinstance(blob, bytes))
+        return self._block(memoryview(data), 0, np.cumsum([0, *members.size[:-1]]), members)[0]
+
+    def _block(self, data: memoryview, base: int, offset: NDArray[np.int64], members: Members) -> Block:
+        at = self.record - self.segment.first
+        return Block(
+            shard=self.shard.url,
+            data=data,
+            base=base,
+            first=self.record,
+            keys=self.segment.keys(at, at + 1),
+            rows=np.array([0, self.high - self.low]),
+            offset=offset,
+            size=members.size,
+            ext=self.segment.ext[self.low : self.high],
+            exts=tuple(self.segment.exts),
+            members=members,
+            pending=0 if self.pending else -1,
+        )
+
     def member(self, ext: str) -> int:
         """The member's place in the segment's columns. `KeyError` where the record has no such field."""
         for at in range(self.low, self.high):
@@ -130,6 +166,7 @@ class Shard:
     faults: list[Fault] = field(default_factory=list)
     scanned: int = 0
     changed: int = 0
+    stale: bool = False
     blocks: OrderedDict[int, Block] = field(default_factory=OrderedDict)
     spill: Spill | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -383,12 +420,7 @@ class Rows:
 
 
 def _find(segment: Segment, key: bytes) -> int | None:
-    from tarviz.formats import _hot
-
-    if not key:
-        return None
-    wanted = _hot.hashes(np.frombuffer(key, np.uint8)[None])[0]
-    for at in np.flatnonzero(segment.hash == wanted).tolist():
+    for at in np.flatnonzero(segment.hash == np.uint64(_hot.hash_one(key))).tolist():
         if segment.keys(at, at + 1)[0] == key:
             return int(at)
     return None

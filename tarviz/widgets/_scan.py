@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -55,6 +55,8 @@ class Scan:
         self._all = False
         self._closed = False
         self._wake = threading.Condition()
+        self._calm = threading.Condition()
+        self._busy = 0
         self._runs: dict[int, Iterator[None]] = {}
         self._thread = threading.Thread(target=self._work, daemon=True, name="tarviz-scan")
         self._thread.start()
@@ -89,6 +91,18 @@ class Scan:
             shard.state = "done"
         shard.close()
         self.rows.touch(fresh)
+
+    @contextmanager
+    def calm(self) -> Iterator[None]:
+        """Hold the scan back while pictures are being made: they need the same processor, and somebody waits for them."""
+        with self._calm:
+            self._busy += 1
+        try:
+            yield
+        finally:
+            with self._calm:
+                self._busy -= 1
+                self._calm.notify_all()
 
     def close(self) -> None:
         with self._wake:
@@ -135,6 +149,8 @@ class Scan:
                 log.exception("scanning %s", shard.url)
                 self._fail(shard, DataError(f"{type(error).__name__}: {error}", code="E_INTERNAL"))
             self.rows.touch(shard)
+            with self._calm:
+                self._calm.wait_for(lambda: self._busy == 0, timeout=0.3)
         for run in self._runs.values():
             run.close()  # type: ignore[attr-defined]
         self._runs.clear()
@@ -308,16 +324,20 @@ def _stream(shard: Shard, options: ReadOptions, cache: bool) -> Iterator[None]:
                     shard.add(Segment(block.first, block.members, block.rows, block.ext, block.exts, _hashes(block.keys)))
                     shard.pending = block.first + block.pending if block.pending >= 0 else -1
                     shard.scanned = block.base + len(block.data)
-                    shard.faults = cutter.notes[:_FAULTS]
+                    shard.faults = _notes(cutter)[:_FAULTS]
                     yield
                     shard.state = "scanning"
             except DataError as found:
                 error = found
-        shard.faults = [*cutter.notes[:_FAULTS], *([error.at(shard=shard.url, records_before=shard.count).fault] if error else [])]
+        shard.faults = [*_notes(cutter)[:_FAULTS], *([error.at(shard=shard.url, records_before=shard.count).fault] if error else [])]
         shard.state = "damaged" if error is not None else "done"
         index = _whole(shard, grouper.exts, error)
         if cache and shard.url != "-" and not any(note.code == "W_DUP_FIELD" for note in shard.faults):
             keep_index(shard.stat, options, index)
+
+
+def _notes(cutter: Blocks) -> list[Fault]:
+    return cutter.scanner.notes + cutter.grouper.notes
 
 
 def _hashes(keys: list[bytes]) -> NDArray[np.uint64]:

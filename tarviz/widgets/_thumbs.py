@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tarviz import viewers
 from tarviz.errors import TarvizError, redact, safe
@@ -28,6 +29,7 @@ class Tile:
 
 
 _PICTURES = ("image", "npy")
+Payloads: TypeAlias = dict[str, bytes]
 
 
 def shown_field(row: Row, wanted: str = "") -> str:
@@ -54,26 +56,30 @@ class Tiles:
         self._pool = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="tarviz-tile")
         self.made = 0
 
-    def get(self, rows: Sequence[Row], wanted: str, size: int) -> list[Tile]:
-        """A tile a row, in order; those not kept are read in few ranges and made side by side."""
+    def get(self, rows: Sequence[Row], wanted: str, size: int, needs: frozenset[str] = frozenset()) -> tuple[list[Tile], list[Payloads]]:
+        """A tile a row, in order, and the payloads of the fields that a label `needs`; all read in as few ranges as can be.
+
+        Tiles that are not kept are made side by side on worker threads.
+        """
         keys = [(row.id, id(row.shard), wanted, size) for row in rows]
-        found: list[Tile | None] = []
         with self._lock:
-            for key in keys:
-                tile = self._kept.get(key)
+            found = [self._kept.get(key) for key in keys]
+            for key, tile in zip(keys, found, strict=True):
                 if tile is not None:
                     self._kept.move_to_end(key)
-                found.append(tile)
         missing = [at for at, tile in enumerate(found) if tile is None]
         wants = [Want(rows[at], shown_field(rows[at], wanted)) for at in missing]
-        for at, tile in zip(missing, self._make(wants, size), strict=True):
+        extra = [Want(row, ext) for row in rows for ext in row.fields if ext in needs]
+        blobs = payloads([*wants, *extra])
+        made = list(self._pool.map(lambda pair: self._tile(pair[0], pair[1], size), zip(wants, blobs[: len(wants)], strict=True)))
+        for at, tile in zip(missing, made, strict=True):
             found[at] = tile
             self._keep(keys[at], tile)
-        return [tile or Tile() for tile in found]
-
-    def _make(self, wants: list[Want], size: int) -> list[Tile]:
-        blobs = payloads(wants)
-        return list(self._pool.map(lambda pair: self._tile(pair[0], pair[1], size), zip(wants, blobs, strict=True)))
+        read: dict[int, Payloads] = {row.id: {} for row in rows}
+        for want, blob in zip(extra, blobs[len(wants) :], strict=True):
+            if isinstance(blob, bytes):
+                read[want.row.id][want.ext] = blob
+        return [tile or Tile() for tile in found], [read[row.id] for row in rows]
 
     def _tile(self, want: Want, blob: bytes | TarvizError, size: int) -> Tile:
         self.made += 1
@@ -95,6 +101,11 @@ class Tiles:
             while self._used > self._limit and len(self._kept) > 1:
                 _, old = self._kept.popitem(last=False)
                 self._used -= len(old.picture) + len(old.text) + 200
+
+    @staticmethod
+    def shown(row: Row, wanted: str) -> str:
+        """The field that stands for a record."""
+        return shown_field(row, wanted)
 
     def forget(self) -> None:
         """Drop all tiles: their shards have changed."""

@@ -1,0 +1,159 @@
+"""`tarviz browse`: shards on a page in the browser, or as a widget in a notebook."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tarviz.commands import _shell
+from tarviz.reading import ReadOptions, URLs
+
+if TYPE_CHECKING:
+    from tarviz.widgets._browse_view import BrowseView
+
+
+def browse(
+    urls: URLs,
+    *,
+    where: str = "",
+    sort: str = "order",
+    shuffle: int | None = None,
+    seed: int = 0,
+    label: str | None = None,
+    image: str = "",
+    px: int = 160,
+    start: str = "",
+    classes: Sequence[str] | Mapping[int, str] = (),
+    cache: bool = True,
+    **reading: Any,
+) -> BrowseView:
+    """A widget to look through shards: `.selected`, `.marked`, `.records()`, `.spec`.
+
+    `where` filters (`cls == 3 and json.w > 300`, `has:json`, or part of a key), `sort` is order, key, size, label or random (`shuffle=SEED`
+    is short for it), `image` the field shown, `label` the field or JSON path below it, `px` 96, 160 or 256, `start` a key or `#number`,
+    `classes` names for class numbers. Other keywords are those of `tarviz.records`. Needs the extra `lab`; without it `tarviz browse` in a
+    shell shows the same.
+    """
+    from tarviz.reading import with_changes
+    from tarviz.widgets.browse import Browser
+
+    from tarviz.widgets._browse_view import BrowseView  # isort: skip (first what may not be installed would hide the other errors)
+
+    return BrowseView(
+        Browser(
+            urls,
+            where=where,
+            sort=sort if shuffle is None else "random",
+            seed=seed if shuffle is None else shuffle,
+            label=label,
+            image=image,
+            px=px,
+            start=start,
+            classes=classes,
+            cache=cache,
+            options=with_changes(ReadOptions(strict=False), reading),
+        )
+    )
+
+
+@_shell.verb("browse", example=["tarviz browse 'data/train-{0000..0003}.tar'", "tarviz browse data/ --where 'cls == 3' --no-open"])
+@_shell.urls_argument
+@click.option("--where", default="", metavar="EXPR", help="Show only these: cls == 3 and json.w > 300, has:json, or part of a key.")
+@click.option("--sort", default="order", type=click.Choice(["order", "key", "size", "label", "random"]), show_default=True)
+@click.option("--shuffle", type=int, metavar="SEED", help="In random order, the same for the same seed.")
+@click.option("--label", metavar="EXT[:PATH]", help="Field or JSON path shown below each tile. [default: cls]")
+@click.option("--image", default="", metavar="EXT", help="Field shown in the grid. [default: the first picture]")
+@click.option("--px", default="160", type=click.Choice(["96", "160", "256"]), show_default=True, help="Side of a tile.")
+@click.option("--from", "start", default="", metavar="KEY|#N", help="Record to begin at.")
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="Port of the page. [default: a free one]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; any other opens the page to the network.")
+@click.option("--open/--no-open", "opening", default=True, help="Open the page in the browser.")
+@click.option("--idle-exit", default="", metavar="TIME", help="End when nothing was asked for so long: 90s, 30m, 2h.")
+@_shell.quiet_option
+def command(
+    urls: tuple[str, ...], port: int, host: str, opening: bool, idle_exit: str, shuffle: int | None, sort: str, px: str, **wish: Any
+) -> Any:
+    """Look through shards: pictures, texts, arrays, sound; filter, sort, mark, inspect.
+
+    Prints the address of a page for this machine alone and serves it until Ctrl-C. In a notebook the magic shows the same as a widget.
+    """
+    chosen = {**wish, "sort": sort if shuffle is None else "random", "seed": shuffle or 0, "px": int(px)}
+    door = click.get_current_context().find_root().obj
+    if isinstance(door, _shell.Door) and door.capture and "ipykernel" in sys.modules:
+        return _shell.emit(browse(list(urls), **chosen))
+    from tarviz.widgets._page import Page
+    from tarviz.widgets.browse import Browser
+
+    browser = Browser(list(urls), **chosen)
+    page = Page(browser, title=f"{browser.title} · tarviz", host=host, port=port, idle_exit=seconds(idle_exit))
+    if isinstance(door, _shell.Door) and door.capture:
+        page.start()
+        return _shell.emit(Served(page))
+    return serve(page, opening=opening)
+
+
+def serve(page: Any, *, opening: bool) -> None:
+    """Print the page's address and serve it until Ctrl-C or until it has been idle."""
+    write = click.echo
+    write(page.url)
+    if page.host not in ("127.0.0.1", "localhost", "::1"):
+        write(f"Anyone who can reach {page.host} and has this address can look at these shards.", err=True)
+    sys.stdout.flush()
+    if opening and can_open(os.environ, sys.platform):
+        webbrowser.open(page.url)
+    try:
+        page.serve()
+    except KeyboardInterrupt:
+        write("", err=True)
+    finally:
+        page.close()
+
+
+def can_open(environment: Mapping[str, str], platform: str) -> bool:
+    """Whether a browser with a window can be expected here; one in the terminal would hide the address."""
+    return platform in ("darwin", "win32") or bool(
+        environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY") or environment.get("BROWSER")
+    )
+
+
+def seconds(text: str) -> float | None:
+    """Seconds of `90s`, `30m`, `2h` or a plain number; None for an empty text.
+
+    >>> seconds("30m"), seconds("")
+    (1800.0, None)
+    """
+    if not text:
+        return None
+    factor = {"s": 1, "m": 60, "h": 3600}.get(text[-1].lower())
+    try:
+        value = float(text[:-1] if factor else text) * (factor or 1)
+    except ValueError:
+        value = -1
+    if not 0 < value < 1e9:
+        from tarviz.errors import UsageError
+
+        raise UsageError(f"--idle-exit {text!r} is no time.", hint="Write 90s, 30m or 2h.")
+    return value
+
+
+class Served(_shell.Result):
+    """A page that is being served from this process: `url`, `close()`."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.url: str = page.url
+
+    def close(self) -> None:
+        """End it."""
+        self.page.close()
+
+    def __str__(self) -> str:
+        return f"{self.url}\nserved from this process; .close() ends it"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"url": self.url}
