@@ -154,7 +154,7 @@ class Eager(Iterable[Any]):
             try:
                 results.append(select.pick(chain.run(record, None if drawn is None else drawn[number])))
             except TarvizError as error:
-                results.append(_placed(error, origin))
+                results.append(placed(error, origin))
                 if self.pipeline.options.on_error == "raise":
                     break
         return results
@@ -217,7 +217,7 @@ def shuffled(items: Iterator[T], size: int, seed: list[int]) -> Iterator[T]:
         yield buffer[place]
 
 
-def _placed(error: TarvizError, origin: Record | None) -> TarvizError:
+def placed(error: TarvizError, origin: Record | None) -> TarvizError:
     """The error with member and byte of the field it is about, where these are known."""
     field = str(error.details.get("field"))
     if origin is not None and field in origin:

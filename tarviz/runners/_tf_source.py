@@ -1,0 +1,214 @@
+"""The Python side of a dataset: what the graph calls to begin, to pull a block, to run Python ops and to report lost records."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections import deque
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.errors import DataError, TarvizError
+from tarviz.pipeline import Pipeline
+from tarviz.reading import ReadReport
+from tarviz.runners._tf_feed import Chunk, chunks
+from tarviz.runners._tf_steps import Step
+from tarviz.runners.eager import placed
+
+_KEPT = 4  # chunks remembered at least, so that a lost record can be named
+_ALIGNED = 64  # bytes; TensorFlow takes over a NumPy buffer, without a copy, only when it is aligned like this
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Run:
+    """One iteration of the dataset: where it is, what the graph may still lose, and what went wrong."""
+
+    chunks: Generator[Chunk, None, None]
+    report: ReadReport
+    kept: deque[Chunk]
+    issued: int = 0
+    pulled: bool = False
+    error: BaseException | None = None
+    failed: dict[int, BaseException] | None = None
+
+
+class Source:
+    """A pipeline as callbacks. One serves all iterations of a dataset, in any threads; `report` and `error` are the latest's."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        fields: tuple[str, ...],
+        columns: tuple[str, ...],
+        steps: list[Step],
+        *,
+        epoch: int,
+        repeat: int | None,
+        shuffle: int,
+        workers: int,
+        ordered: bool,
+        extra: bool,
+        reach: int,
+    ) -> None:
+        self.pipeline = pipeline
+        self.fields = fields
+        self.columns = columns
+        self.steps = steps
+        self.epoch = epoch
+        self.repeat = repeat
+        self.shuffle = shuffle
+        self.workers = workers
+        self.ordered = ordered
+        self.extra = extra
+        self.reach = reach
+        self.report = ReadReport()
+        self.error: BaseException | None = None
+        self._runs: dict[int, Run] = {}
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    def start(self) -> NDArray[np.int64]:
+        """Begin an iteration; returns its handle, which TensorFlow holds as long as its iterator lives.
+
+        There is no other sign of an iterator that is dropped half-way (short of `from_generator`, see `tf.py`): the handle's
+        memory stays NumPy's, and when the iterator lets go of it, the run is closed.
+        """
+        with self._lock:
+            first = self.epoch
+            self.epoch += self.repeat or 1
+            number = next(self._numbers)
+        epochs: Iterator[int] = itertools.count(first) if self.repeat is None else iter(range(first, first + self.repeat))
+        report = ReadReport()
+        pulled = chunks(
+            self.pipeline,
+            self.fields,
+            epochs,
+            report,
+            shuffle=self.shuffle,
+            workers=self.workers,
+            ordered=self.ordered,
+            extra=self.extra,
+        )
+        run = self._runs[number] = Run(pulled, report, deque(), failed={})
+        self.report, self.error = report, None
+        memory = np.zeros(2 * _ALIGNED, np.uint8)
+        handle = memory[-memory.ctypes.data % _ALIGNED :][:_ALIGNED].view(np.int64)
+        handle[:] = number
+        weakref.finalize(memory, _dropped, weakref.ref(self), number, weakref.ref(run)).atexit = False
+        return handle
+
+    def pull(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
+        """The next block of records: whether there is one, their numbers, random numbers and columns."""
+        run = self._runs.get(int(handle[0]))  # none: it ended with an error, and somebody asks again
+        chunk: Chunk | None = None
+        if run is not None:
+            run.pulled = True
+            try:
+                chunk = next(run.chunks, None)
+            except BaseException as error:
+                self._fail(run, error)
+                if not self.steps:  # else it is raised behind the records that are under way
+                    self._runs.pop(int(handle[0]), None)
+                    raise
+        if run is None or chunk is None:
+            if not self.steps:
+                self._runs.pop(int(handle[0]), None)
+            return False, np.empty(0, np.int64), np.empty((0, self.pipeline.chain.draws)), *self._nothing()
+        run.issued = chunk.first + len(chunk)
+        if self.steps:
+            self._keep(run, chunk)
+        return True, chunk.numbers, chunk.draws, *(chunk.column(name) for name in self.columns)
+
+    def _nothing(self) -> list[NDArray[Any]]:
+        return [np.empty(0, np.int64 if name == "__index__" else object) for name in self.columns]
+
+    def _keep(self, run: Run, chunk: Chunk) -> None:
+        with self._lock:
+            run.kept.append(chunk)
+            while len(run.kept) > _KEPT and run.kept[1].first + self.reach < run.kept[-3].first:
+                run.kept.popleft()
+
+    def call(self, step: int, handle: NDArray[np.int64], number: Any, draw: NDArray[np.float64], *values: Any) -> list[Any]:
+        """What a Python step makes of a record."""
+        run = self._runs[int(handle[0])]
+        chunk, row = self._find(run, int(number))
+        try:
+            return self.steps[step].call(chunk.places(row), list(values), draw)
+        except BaseException as error:
+            assert run.failed is not None
+            run.failed[int(number)] = error
+            raise
+
+    def settle(self, handle: NDArray[np.int64], expected: Any, numbers: NDArray[np.int64]) -> bool:
+        """Account for the records from `expected` on that are not among `numbers`, those that came through; -1: the end.
+
+        By `on_error` a lost record is raised, with shard, key and byte, or counted in the report.
+        """
+        run = self._runs[int(handle[0])]
+        ended = int(numbers[0]) < 0
+        through = run.issued if ended else int(numbers[-1]) + 1
+        lost = set(range(int(expected), through)) - ({*numbers.tolist()} if not ended else set())
+        for number in sorted(lost):
+            error = self._why(run, number)
+            if not isinstance(error, TarvizError) or self.pipeline.options.on_error == "raise":
+                self._fail(run, error)
+                raise error
+            run.report.add(error.fault, skipped=True)
+        if ended:
+            self._runs.pop(int(handle[0]), None)
+            if run.error is not None:
+                raise run.error
+        return True
+
+    def _why(self, run: Run, number: int) -> BaseException:
+        """The error of a record that did not come through: what Python raised, or raises now for the same record."""
+        assert run.failed is not None
+        found = run.failed.pop(number, None)
+        chunk, row = self._find(run, number)
+        origin = chunk.origin(row)
+        if found is None:
+            try:
+                drawn = chunk.draws[row]
+                self.pipeline.select.pick(self.pipeline.chain.run(chunk.record(row), drawn))
+            except TarvizError as error:
+                found = error
+        if found is None:
+            places = chunk.places(row)
+            found = DataError(
+                f"TensorFlow refuses what {self.pipeline.chain} is to do with the record, though Python does not.",
+                code="E_DECODE",
+                shard=places["__shard__"],
+                key=places["__key__"],
+            )
+        if isinstance(found, TarvizError):
+            found = placed(found, origin)
+            if origin is not None:
+                found.at(offset=origin.members[0].header_offset)
+        return found
+
+    def _find(self, run: Run, number: int) -> tuple[Chunk, int]:
+        with self._lock:
+            for chunk in reversed(run.kept):
+                if chunk.first <= number:
+                    return chunk, number - chunk.first
+        raise AssertionError(f"record {number} was let go too early")
+
+    def _fail(self, run: Run, error: BaseException) -> None:
+        run.error = self.error = error
+
+    def drop(self, handle: int) -> None:
+        """End an iteration that nobody goes on with: its shard is closed."""
+        run = self._runs.pop(handle, None)
+        if run is not None:
+            run.chunks.close()
+
+
+def _dropped(source: weakref.ref[Source], handle: int, run: weakref.ref[Run]) -> None:
+    found, alive = source(), run()
+    if found is not None and alive is not None and alive.pulled:  # else TensorFlow made a copy of the handle: it says nothing
+        found.drop(handle)
