@@ -6,6 +6,7 @@ import os
 import stat as modes
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import UnsupportedOperation
 from typing import BinaryIO, ClassVar, NoReturn, cast
@@ -13,6 +14,11 @@ from typing import BinaryIO, ClassVar, NoReturn, cast
 from tarviz.errors import StoreError, UsageError
 from tarviz.stores._base import Sink, Stat, Store, Stream, send_file
 from tarviz.types import URL, Buffer
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 _DASH = URL("-")
 
@@ -47,6 +53,7 @@ class StdioStore(Store):
         target = _binary("stdout")
         if target.isatty():
             raise UsageError("standard output is a terminal, and a tar is no text.", hint="Redirect it (> out.tar) or use -o.")
+        _widen(target)
         return _StdoutSink(target)
 
     def delete(self, url: URL) -> None:
@@ -68,6 +75,13 @@ def _binary(name: str) -> BinaryIO:
     if stream is None:
         raise UsageError(f"{name} takes no bytes here (a notebook?).", hint="Name a file.")
     return cast("BinaryIO", stream)
+
+
+def _widen(target: BinaryIO) -> None:
+    """A pipe takes 1 MiB at a time where the system lets it: twice as fast as its usual 64 KiB."""
+    if fcntl is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
+        with suppress(OSError, ValueError):  # no pipe, no descriptor, or more than the system allows
+            fcntl.fcntl(target.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
 
 
 def _stat(source: BinaryIO) -> Stat:
