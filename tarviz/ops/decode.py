@@ -23,7 +23,8 @@ class Decode(FieldOp):
     number of `dtype`, `txt` a str, `json` its tree, `npy` an array, `npz` a dict of them; `….gz` is unpacked first.
     Pickles are refused unless `unsafe` names them.
 
-    In the graph JPEG decodes with `INTEGER_ACCURATE`, bit-equal to PIL.
+    In the graph JPEG decodes with `INTEGER_ACCURATE`, bit-equal to PIL; where a JPEG is slightly damaged, PIL may forgive what
+    TensorFlow refuses.
     """
 
     channels: int = field(default=3, kw_only=True)
@@ -92,14 +93,18 @@ class Decode(FieldOp):
         if self.kind == "class":
             return tf.strings.to_number(tf.strings.strip(value), self.dtype or "int64")
         return tf.cond(
-            _graph_decodes(value, png=self.channels == 3),
+            _graph_decodes(value, colour=self.channels == 3),
             lambda: tf.io.decode_jpeg(value, self.channels, dct_method="INTEGER_ACCURATE"),  # PNG as well, in spite of its name
-            lambda: tf.ensure_shape(tf.numpy_function(self.apply, [value], tf.uint8), [None, None, self.channels]),
+            lambda: tf.ensure_shape(tf.numpy_function(self._apply_bytes, [value], tf.uint8), [None, None, self.channels]),
         )
 
+    def _apply_bytes(self, value: Any) -> Any:
+        return self.apply(value if isinstance(value, bytes) else value.item())  # outside of a graph it is an array
 
-def _graph_decodes(value: Any, *, png: bool) -> Any:
-    """Whether TensorFlow is to decode the bytes: JPEG, or PNG if that is wanted, of a size that is allowed.
+
+def _graph_decodes(value: Any, *, colour: bool) -> Any:
+    """Whether TensorFlow is to decode the bytes: JPEG or PNG of a size that is allowed. To one channel it converts only JPEG as PIL does,
+    and no CMYK.
 
     The header is looked at only where the bytes suffice for a picture above the limit: a JPEG of 64 Mpx takes a bit for each of
     its million blocks, a PNG a thousandth of its pixels' bytes.
@@ -110,7 +115,7 @@ def _graph_decodes(value: Any, *, png: bool) -> Any:
 
     def jpeg_fits() -> Any:
         shape = tf.cast(tf.io.extract_jpeg_shape(value), tf.int64)
-        return shape[0] * shape[1] <= MAX_PIXELS
+        return tf.logical_and(shape[0] * shape[1] <= MAX_PIXELS, tf.logical_or(colour, shape[2] < 4))
 
     def png_fits() -> Any:
         sides = tf.cast(tf.reshape(tf.io.decode_raw(tf.strings.substr(value, 16, 8), tf.uint8), [2, 4]), tf.int64)
@@ -122,4 +127,6 @@ def _graph_decodes(value: Any, *, png: bool) -> Any:
         return tf.logical_and(is_png, tf.cond(tf.logical_and(is_png, size > 8_000), png_fits, lambda: True))
 
     is_jpeg = tf.strings.substr(value, 0, 3) == b"\xff\xd8\xff"
-    return tf.cond(is_jpeg, lambda: tf.cond(size > 100_000, jpeg_fits, lambda: True), if_png if png else lambda: False)
+    if not colour:
+        return tf.cond(is_jpeg, jpeg_fits, lambda: False)
+    return tf.cond(is_jpeg, lambda: tf.cond(size > 100_000, jpeg_fits, lambda: True), if_png)

@@ -17,13 +17,16 @@ from tarviz.ops._images import image_of
 from tarviz.ops._payloads import CLASSES
 from tarviz.types import Feature
 
-_PICTURES = {"jpg": "JPEG", "jpeg": "JPEG", "png": "PNG", "webp": "WEBP", "bmp": "BMP"}
+_PICTURES = {
+    **{"jpg": "JPEG", "jpeg": "JPEG", "png": "PNG", "webp": "WEBP", "bmp": "BMP"},
+    **{"ppm": "PPM", "pgm": "PPM", "tif": "TIFF", "tiff": "TIFF"},
+}
 _FORMATS = (*_PICTURES, "json", "cls", "txt", "npy")
 
 
 @dataclass(frozen=True, slots=True)
 class Encode(FieldOp):
-    """Encodes a field's value as its extension says, or as `format`: `jpg png webp bmp` for uint8 images, `json cls txt npy`.
+    """Encodes a field's value as its extension says, or as `format`: `jpg png webp bmp ppm tif` for uint8 images, `json cls txt npy`.
 
     `quality`, 1 to 100, is for JPEG and WebP. JPEG drops alpha; one channel becomes a grey picture.
     """
@@ -69,7 +72,7 @@ class Encode(FieldOp):
         self._check_picture(Feature(str(image.dtype), image.shape))
         form = _PICTURES[self.format_name]
         if form != "PNG" and image.shape[2] in (2, 4):
-            image = image[:, :, :3] if image.shape[2] == 4 and form != "WEBP" else image
+            image = image[:, :, :3] if image.shape[2] == 4 and form not in ("WEBP", "TIFF") else image
             image = image[:, :, :1] if image.shape[2] == 2 else image
         picture = Image.fromarray(np.ascontiguousarray(image[:, :, 0] if image.shape[2] == 1 else image))
         stream = io.BytesIO()

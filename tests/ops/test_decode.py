@@ -119,7 +119,7 @@ class TestDecodeGrey(OpTests):
     fails_on = {"jpg": b"?"}
 
     def values(self) -> Iterable[Any]:
-        return [encoded(picture(), "JPEG"), encoded(picture("L"), "JPEG"), encoded(picture(), "PNG")]
+        return [encoded(picture(), "JPEG"), encoded(picture("CMYK"), "JPEG"), encoded(picture(), "PNG")]
 
 
 class TestDecodeAlpha(OpTests):
