@@ -251,7 +251,7 @@ class Outputs:
     `max_size` (bytes, or text such as `"100MB"`) is the most a file may have, framing and `ending` counted in; only a
     record that is larger by itself gets a file that exceeds it. With `compression` it counts the bytes before that.
     `max_records` limits the records of a file. `ending` closes each file (tar's zero blocks). `manifest`, if not None, is
-    what the manifest of every output holds beside its own figures.
+    what the manifest of every output holds beside its own figures (`full`: the next record did not fit).
 
     Use as a context manager: an exception drops the output that is open; those before it are complete and stay.
     `done` lists what is written; `start` is the number of the first output.
@@ -291,7 +291,7 @@ class Outputs:
             base = int(ends[first - 1]) if first else 0
             last = self._fit(ends, first, base)
             if last == first:
-                self._close()
+                self._close(full=True)
                 continue
             output = self._open()
             output.write(run.buffers(first, last), last - first)
@@ -326,7 +326,7 @@ class Outputs:
         else:
             self._parts.append(Part(self._source, first, stop))
 
-    def _close(self) -> None:
+    def _close(self, *, full: bool = False) -> None:
         output = self._output
         if output is None:
             return
@@ -334,7 +334,8 @@ class Outputs:
             output.write([self.ending])
         manifest = None
         if self.manifest is not None and output.url != "-":
-            manifest = {**self.manifest, "sources": [part.to_dict() for part in self._parts]}
+            parts = self._parts or ([Part(self._source, 0, 0)] if self._source is not None else [])
+            manifest = {**self.manifest, "full": full, "sources": [part.to_dict() for part in parts]}
         self.done.append(output.commit(manifest))
         self._output = None
 

@@ -57,8 +57,9 @@ def encode_block(
 ) -> Examples:
     """All records of a block as `encode` would write them, many times faster.
 
-    `fields` names the extensions to write (None: all). A field that is no number where `types` (or `kind_of`) wants one
-    is a `DataError` with record and shard; `on_error="skip"` leaves the record out and keeps the error in `faults`.
+    `fields` names the extensions to write (None: all); a record that lacks one is a `SchemaError`. A field that is no
+    number where `types` (or `kind_of`) wants one is a `DataError`. Errors name record and shard; `on_error="skip"` leaves
+    the record out and keeps the error in `faults`.
     """
     checked(types or {})
     used = sorted((ext for ext in block.exts if fields is None or ext in fields), key=order)
@@ -68,7 +69,10 @@ def encode_block(
     whole = int(block.size.sum()) < JOIN_BELOW * count
     work = _Work(block, types or {}, key, whole, np.zeros(count, np.int64), [b""] * count)
     for names, at, records in _sets(block, used):
-        work.add(names, at, records)
+        if missing := sorted(set(fields or ()).difference(names)):
+            work.lack(missing[0], records)
+        else:
+            work.add(names, at, records)
     rows, parts = np.arange(count), work.parts
     faults = [work.faults[row] for row in sorted(work.faults)]
     if faults and on_error == "raise":
@@ -173,6 +177,11 @@ class _Work:
     def fail(self, record: int, error: TarvizError) -> None:
         key = self.block.keys[record].decode("utf-8", "surrogateescape")
         self.faults.setdefault(record, error.at(key=key, shard=self.block.shard, records_before=self.block.first + record))
+
+    def lack(self, name: str, records: Ints) -> None:
+        for record in records.tolist():
+            there = ", ".join(self.block[record])
+            self.fail(record, SchemaError(f"the record lacks the field {name!r}; it has {there}.", details={"field": name}))
 
     def add(self, names: list[str], at: Ints, records: Ints) -> None:
         """Encode the records that have one set of fields."""

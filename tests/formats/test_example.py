@@ -375,6 +375,16 @@ class TestEncodeBlock:
 
         assert {"__key__": [b"k3"], "cls": [1], "txt": [b"t"]} == example.decode(list(made)[3])
 
+    def test_a_record_that_lacks_a_field_asked_for_is_an_error(self):
+        block = block_of([(b"k%d" % at, {"jpg": b"x", **({"cls": b"1"} if at != 2 else {})}) for at in range(9)])
+
+        with pytest.raises(SchemaError, match="lacks the field 'cls'; it has jpg") as caught:
+            example.encode_block(block, fields=["cls", "jpg"])
+        made = example.encode_block(block, fields=["cls", "jpg"], on_error="skip")
+
+        assert "k2" == caught.value.key
+        assert [0, 1, *range(3, 9)] == made.rows.tolist()
+
     @pytest.mark.parametrize("count", [3, 20])
     def test_the_first_bad_integer_is_an_error_with_its_place(self, count):
         records = [(b"k%d" % at, {"txt": b"x", "cls": b"cat" if at in (1, 2) else b"1"}) for at in range(count)]
