@@ -11,6 +11,7 @@ from tarviz.formats._pax import MAX_PIECES, MAX_SPECIAL, checksum_right, gnu_pie
 from tarviz.types import MEMBER_TYPES, to_text
 
 MAX_EXTENSIONS = 8  # extension headers before one member
+LARGEST = 1 << 62  # bytes of a member: places behind it must fit 64 bits
 
 _TYPES = {b"\0": "file", b"0": "file", b"7": "file", b"S": "file", b"1": "hardlink", b"2": "symlink", b"3": "char"}
 _TYPES |= {b"4": "block", b"5": "dir", b"6": "fifo", b"D": "dir"}
@@ -165,7 +166,7 @@ def _cut(walk: Walk, data: memoryview, base: int, at: int, header: bytes, name: 
     stored = size
     if kind == b"S":
         real = number(header[483:495])
-        if real is None or real < 0:
+        if real is None or not 0 <= real <= LARGEST:
             raise DataError(f"the sparse file's size is {header[483:495]!r}.", code="E_SPARSE")
         pieces, more = gnu_pieces(header, 386, 4), header[482]
         while more:
@@ -188,13 +189,13 @@ def _cut(walk: Walk, data: memoryview, base: int, at: int, header: bytes, name: 
 def _size(walk: Walk, header: bytes) -> int:
     own = number(header[124:136])
     if walk.size is not None:
-        if not walk.size.isdigit() or len(walk.size) > 19 or int(walk.size) >= 1 << 63:
+        if not walk.size.isdigit() or len(walk.size) > 19 or int(walk.size) > LARGEST:
             raise DataError(f"the PAX size is {to_text(walk.size[:40])!r}.", code="E_SIZE")
         size = int(walk.size)
         if own and own > 0 and own != size:
             walk.notes.append(("W_SIZE_MISMATCH", f"the header says {own} bytes, PAX says {size}; readers disagree which holds, PAX wins."))
         return size
-    if own is None or own < 0 or own >= 1 << 63:
+    if own is None or own < 0 or own > LARGEST:
         raise DataError(f"the header's size field is {header[124:136]!r}, no size.", code="E_SIZE")
     return own
 
@@ -209,8 +210,8 @@ def _pax_pieces(walk: Walk, data: memoryview, base: int, place: int, stored: int
     """Pieces, real size and bytes of the map itself: GNU sparse formats 0.0, 0.1 and 1.0."""
     said = walk.sparse
     real = (said.get(b"realsize") or said.get(b"size") or [b""])[-1]
-    if not real.isdigit() or len(real) > 19:
-        raise DataError("the PAX sparse file has no real size.", code="E_SPARSE")
+    if not real.isdigit() or len(real) > 19 or int(real) > LARGEST:
+        raise DataError("the PAX sparse file has no size that can be.", code="E_SPARSE")
     if said.get(b"major") == [b"1"]:
         text = b""
         while True:  # the map stands before the data: a count, then the numbers, one a line, padded to a block
