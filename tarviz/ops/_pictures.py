@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from tarviz.errors import DataError, LimitError
 from tarviz.formats import _sniff
@@ -58,7 +58,8 @@ def decode_image(data: Buffer, *, channels: int = 3, orient: bool = False) -> Im
     """The picture of `decode_picture` as a PIL image, in mode L, LA, RGB or RGBA."""
     if (pixels := _fast(data, channels, orient)) is not None:
         return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-    return _loaded(data, channels, orient)
+    image = _loaded(data, channels, orient)
+    return image.copy() if isinstance(image, ImageFile.ImageFile) else image  # without the file behind it
 
 
 def _fast(data: Buffer, channels: int, orient: bool) -> NDArray[np.uint8] | None:

@@ -1,0 +1,483 @@
+"""`WebDataset`: what it yields, held against webdataset itself; shuffling, workers, state, and clear errors."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tarviz.dialects.webdataset as wds
+from tarviz.dialects.webdataset._source import shares
+from tarviz.errors import DataError, SchemaError, TarvizError, TarvizWarning, UsageError
+from tarviz.reading import ReadOptions
+from tarviz.samples import write_shard
+
+Shards = Callable[..., str]
+peer = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # webdataset leaves its files open
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Shards:
+    """Makes `count` records of `cls` (0, 1, …) and `txt` in so many shards; returns their template."""
+
+    def make(count: int, number: int = 2, suffix: str = "tar") -> str:
+        bounds = np.linspace(0, count, number + 1).astype(int).tolist()
+        for shard, (first, last) in enumerate(itertools.pairwise(bounds)):
+            write_shard(
+                tmp_path / f"s-{shard}.{suffix}", ((f"k{n:05d}", {"cls": b"%d" % n, "txt": b"no %d" % n}) for n in range(first, last))
+            )
+        return str(tmp_path / (f"s-{{0..{number - 1}}}.{suffix}" if number > 1 else f"s-0.{suffix}"))
+
+    return make
+
+
+def numbers(dataset: Any) -> list[int]:
+    return [int(sample["cls"]) for sample in dataset]
+
+
+class TestSamples:
+    @peer
+    def test_a_sample_is_what_webdataset_yields(self, photos: Path) -> None:
+        theirs = pytest.importorskip("webdataset")
+        url = str(photos / "photos-{0000..0001}.tar")
+
+        assert list(theirs.WebDataset(url, shardshuffle=False)) == list(wds.WebDataset(url))
+
+    @peer
+    @pytest.mark.parametrize("name", ["sample.tgz", "compressed.tar", "testgz.tar", "mpdata.tar", "tendata.tar", "tarproc-sample.tar"])
+    def test_shards_of_webdatasets_own_tests_read_the_same(self, name: str) -> None:
+        theirs = pytest.importorskip("webdataset")
+        path = Path(__file__).parents[4] / "shared/corpora/webdataset" / name
+        if not path.exists():
+            pytest.skip("the corpus is not here")
+
+        expected = list(theirs.WebDataset(str(path), shardshuffle=False, empty_check=False))
+        actual = list(wds.WebDataset(str(path), empty_check=False))
+
+        assert [dict(sample) for sample in expected] == actual
+
+    def test_records_whose_fields_differ_keep_their_own(self, tmp_path: Path) -> None:
+        write_shard(tmp_path / "a.tar", [("a", {"cls": b"1"}), ("b", {"txt": b"x", "cls": b"2"})])
+
+        first, second = wds.WebDataset(str(tmp_path / "a.tar"))
+
+        assert ["__key__", "__url__", "cls", "__local_path__"] == list(first)
+        assert (b"x", b"2") == (second["txt"], second["cls"])
+
+    def test_lists_joined_by_colons_and_file_urls_are_understood(self, shards: Shards) -> None:
+        url = shards(10)
+        one, two = url.replace("{0..1}", "0"), url.replace("{0..1}", "1")
+
+        assert list(range(10)) == numbers(wds.WebDataset(f"{one}::file:{two}"))
+        assert list(range(10)) == numbers(wds.WebDataset([one, Path(two)]))
+
+    def test_select_files_leaves_members_out(self, shards: Shards) -> None:
+        dataset = wds.WebDataset(shards(4), select_files=lambda name: name.endswith(".cls"))
+
+        assert {"__key__", "__url__", "cls", "__local_path__"} == set(next(iter(dataset)))
+
+    def test_two_iterations_yield_the_same_records(self, shards: Shards) -> None:
+        dataset = wds.WebDataset(shards(50))
+
+        assert list(dataset) == list(dataset)
+
+
+class TestTheApiOf2019:
+    def test_extensions_make_tuples_decoded_to_floats(self, photos: Path) -> None:
+        image, cls = next(iter(wds.WebDataset(str(photos / "photos-0000.tar"), extensions="jpg cls")))
+
+        assert (np.float32, 3) == (image.dtype, image.ndim)
+        assert 0 <= image.min() < image.max() <= 1
+        assert isinstance(cls, int)
+
+    def test_decoder_none_gives_bytes(self, shards: Shards) -> None:
+        assert (b"0", b"no 0") == next(iter(wds.WebDataset(shards(3), extensions="cls txt", decoder=None)))
+
+    def test_alternatives_take_the_first_that_is_there(self, tmp_path: Path) -> None:
+        write_shard(tmp_path / "a.tar", [("a", {"b": b"B", "c": b"C"}), ("d", {"c": b"D"})])
+
+        assert [(b"B",), (b"D",)] == list(wds.WebDataset(str(tmp_path / "a.tar"), extensions="b;c", decoder=None))
+
+    def test_a_dict_or_a_function_decodes(self, shards: Shards) -> None:
+        url = shards(3)
+
+        assert [(-0,), (-1,), (-2,)] == list(wds.WebDataset(url, extensions="cls", decoder={"cls": lambda data: -int(data)}))
+        assert [(0,), (1,), (2,)] == list(wds.WebDataset(url, extensions="n", decoder=lambda sample: {"n": int(sample["cls"])}))
+
+    def test_transforms_belong_to_their_places(self, shards: Shards) -> None:
+        dataset = wds.WebDataset(shards(3), extensions="txt cls", transforms=[str.upper, lambda cls: cls - 1])
+
+        assert ("NO 0", -1) == next(iter(dataset))
+
+    @pytest.mark.parametrize("size", [2, 50, 99, 100, 1000])
+    def test_shuffle_of_any_size_yields_every_record_once(self, shards: Shards, size: int) -> None:
+        found = numbers(wds.WebDataset(shards(501, 3), shuffle=size, decoder=None))
+
+        assert list(range(501)) == sorted(found) != found
+
+    def test_size_epochs_pipeline_and_associate(self, shards: Shards) -> None:
+        url = shards(4)
+
+        assert 7 == len(wds.WebDataset(url, size=7))
+        assert 8 == len(list(wds.WebDataset(url, epochs=2)))
+        assert [1, 3] == list(wds.WebDataset(url, pipeline=lambda source: (int(s["cls"]) for s in source if int(s["cls"]) % 2)))
+        assert ["x", None, None, None] == [s.get("extra") for s in wds.WebDataset(url, associate={"k00000": {"extra": "x"}})]
+
+
+class TestTheApiOfToday:
+    @peer
+    def test_it_yields_what_webdataset_yields(self, photos: Path) -> None:
+        theirs = pytest.importorskip("webdataset")
+        url = str(photos / "photos-{0000..0001}.tar")
+
+        def chained(dataset: Any) -> Any:
+            return dataset.decode("rgb8").rename(image="jpg").to_tuple("image", "cls", "__key__").map_tuple(lambda image: image[:64, :64])
+
+        expected, actual = list(chained(theirs.WebDataset(url, shardshuffle=False))), list(chained(wds.WebDataset(url)))
+
+        assert len(expected) == len(actual) == 24
+        for (image, *rest), (other, *others) in zip(expected, actual, strict=True):
+            assert rest == others
+            assert image.dtype == other.dtype
+            assert np.abs(image.astype(int) - other).max() <= 1
+
+    @peer
+    @pytest.mark.parametrize(
+        "chain",
+        [
+            lambda d: d.map(lambda s: None if b"1" in s["cls"] else s),
+            lambda d: d.select(lambda s: int(s["cls"]) % 3 == 0),
+            lambda d: d.map_dict(cls=int, txt=len),
+            lambda d: d.rename(label="cls", keep=True),
+            lambda d: d.rename(label="none;cls", keep=False),
+            lambda d: d.rename_keys(("label", "*cls")),
+            lambda d: d.rename_keys(label="*cls", keep_unselected=True),
+            lambda d: d.extract_keys("*.cls", "txt"),
+            lambda d: d.to_tuple("cls txt"),
+            lambda d: d.to_tuple("none;cls", "txt"),
+            lambda d: d.to_tuple("cls", "txt").map_tuple(int),
+            lambda d: d.slice(3, 9, 2),
+            lambda d: d.listed(4),
+            lambda d: d.listed(4).unlisted(),
+            lambda d: d.decode().to_tuple("cls", "txt").batched(4).map(lambda b: (b[0].tolist(), b[1])),
+            lambda d: d.decode().to_tuple("cls", "txt").batched(4, partial=False).unbatched(),
+            lambda d: d.decode(only="cls").map(lambda s: (s["cls"], s["txt"])),
+        ],
+    )
+    def test_each_stage_does_what_webdatasets_does(self, shards: Shards, chain: Callable[[Any], Any]) -> None:
+        theirs = pytest.importorskip("webdataset")
+        url = shards(22)
+
+        assert list(chain(theirs.WebDataset(url, shardshuffle=False))) == list(chain(wds.WebDataset(url)))
+
+    def test_shuffle_depends_on_seed_and_pass_alone(self, shards: Shards) -> None:
+        url = shards(300, 4)
+        one, two = (wds.WebDataset(url, shardshuffle=True, seed=3).shuffle(50) for _ in range(2))
+        first, second = numbers(one), numbers(one)
+
+        assert sorted(first) == sorted(second) == list(range(300))
+        assert first != second
+        assert first == numbers(two)
+
+    def test_rsample_keeps_a_share(self, shards: Shards) -> None:
+        assert 380 < len(list(wds.WebDataset(shards(1000)).rsample(0.45))) < 520
+
+    def test_epochs_have_the_length_that_is_asked_for(self, shards: Shards) -> None:
+        url = shards(10)
+
+        assert [*range(10), *range(10), 0, 1, 2] == numbers(wds.WebDataset(url).with_epoch(23))
+        assert [*range(10), *range(10)] == numbers(wds.WebDataset(url).repeat(2))
+        assert 5 == len(wds.WebDataset(url).with_length(5))
+
+    def test_resampled_goes_on_over_random_shards(self, shards: Shards) -> None:
+        found = numbers(wds.WebDataset(shards(40, 4), resampled=True).with_epoch(100))
+
+        assert 100 == len(found)
+        assert len(set(found)) > 15
+
+    def test_compose_takes_functions_on_iterators(self, shards: Shards) -> None:
+        assert [0, 2] == list(wds.WebDataset(shards(4)).compose(lambda source: (int(s["cls"]) for s in source if int(s["cls"]) % 2 == 0)))
+
+    def test_log_keys_writes_the_keys(self, shards: Shards, tmp_path: Path) -> None:
+        list(wds.WebDataset(shards(2)).log_keys(str(tmp_path / "log")))
+
+        assert "0\tk00000\n1\tk00001\n" == (tmp_path / "log").read_text()
+
+    def test_only_what_to_tuple_asks_for_is_decoded(self, tmp_path: Path) -> None:
+        write_shard(tmp_path / "a.tar", [("a", {"cls": b"1", "json": b"{broken", "pkl": b"\x80"})])
+
+        assert [(1,)] == list(wds.WebDataset(str(tmp_path / "a.tar")).decode().to_tuple("cls"))
+
+    def test_a_stage_leaves_the_data_set_before_it_alone(self, shards: Shards) -> None:
+        dataset = wds.WebDataset(shards(4))
+        dataset.slice(1)
+
+        assert 4 == len(list(dataset))
+
+
+class TestHandlers:
+    def bad(self, sample: dict[str, Any]) -> dict[str, Any]:
+        if sample["cls"] == b"2":
+            raise RuntimeError("two")
+        return sample
+
+    def test_errors_of_a_function_are_raised_ignored_or_end_the_data(self, shards: Shards) -> None:
+        dataset = wds.WebDataset(shards(5))
+
+        with pytest.raises(RuntimeError, match="two"):
+            list(dataset.map(self.bad))
+        assert [0, 1, 3, 4] == numbers(dataset.map(self.bad, handler=wds.ignore_and_continue))
+        assert [0, 1] == numbers(dataset.map(self.bad, handler=wds.ignore_and_stop))
+        with pytest.warns(TarvizWarning, match="two"):
+            assert [0, 1, 3, 4] == numbers(dataset.map(self.bad, handler=wds.warn_and_continue))
+
+    def test_damage_is_raised_or_skipped_and_counted(self, shards: Shards) -> None:
+        url = shards(20, 1)
+        data = bytearray(Path(url).read_bytes())
+        at = data.index(b"k00007.cls")
+        data[at : at + 4] = b"XXXX"
+        Path(url).write_bytes(data)
+
+        with pytest.raises(DataError, match="E_CHECKSUM"):
+            list(wds.WebDataset(url))
+        dataset = wds.WebDataset(url, handler=wds.ignore_and_continue)
+        with pytest.warns(TarvizWarning):
+            found = numbers(dataset)
+        assert {*range(20)} - {7} <= {*found, 6, 8}
+        assert dataset.report.skipped
+
+    def test_errors_false_is_the_old_word_for_it(self, shards: Shards, tmp_path: Path) -> None:
+        url = shards(4, 1)
+        Path(url).write_bytes(Path(url).read_bytes()[:3000])
+
+        with pytest.warns(TarvizWarning):
+            assert numbers(wds.WebDataset(url, errors=False))[:1] == [0]
+
+
+class TestWorkers:
+    @pytest.mark.parametrize(
+        ("count", "number", "workers"), [(100, 4, 2), (100, 5, 2), (101, 1, 2), (101, 2, 5), (3, 1, 4), (1, 1, 3), (97, 3, 4)]
+    )
+    def test_every_record_comes_once(self, shards: Shards, count: int, number: int, workers: int) -> None:
+        urls = sorted(str(path) for path in Path(shards(count, number)).parent.glob("s-*.tar"))
+        found = [share for worker in range(workers) for share in shares(urls, worker, workers, ReadOptions())]
+
+        total = [int(sample["cls"]) for url, first, last in found for sample in list(wds.WebDataset(url))[first:last]]
+        assert list(range(count)) == sorted(total)
+
+    @pytest.mark.torch
+    @pytest.mark.filterwarnings("ignore:This DataLoader will create")
+    @pytest.mark.parametrize(("number", "workers", "suffix"), [(4, 2, "tar"), (1, 2, "tar"), (2, 3, "tar")])
+    def test_a_dataloader_yields_every_record_once(self, shards: Shards, number: int, workers: int, suffix: str) -> None:
+        data = pytest.importorskip("torch.utils.data")
+        dataset = wds.WebDataset(shards(203, number, suffix)).decode().to_tuple("cls", "txt")
+        loader = data.DataLoader(dataset, batch_size=10, num_workers=workers)
+
+        assert list(range(203)) == sorted(int(cls) for batch, _ in loader for cls in batch)
+
+    @pytest.mark.torch
+    def test_workers_of_a_dataloader_read_distinct_shards(self, shards: Shards) -> None:
+        data = pytest.importorskip("torch.utils.data")
+        dataset = wds.WebDataset(shards(40, 4)).map(shard_and_worker)
+
+        found = list(data.DataLoader(dataset, batch_size=None, num_workers=2))
+
+        assert {"0": {"0", "2"}, "1": {"1", "3"}} == {w: {s for s, worker in found if worker == w} for w in "01"}
+
+    @pytest.mark.torch
+    def test_shuffled_passes_of_a_dataloader_differ_and_are_complete(self, shards: Shards) -> None:
+        torch = pytest.importorskip("torch")
+        dataset = wds.WebDataset(shards(200, 4), shardshuffle=True).shuffle(40).map(lambda sample: int(sample["cls"]))
+        loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)
+        torch.manual_seed(5)
+        first, second = list(loader), list(loader)
+        torch.manual_seed(5)
+
+        assert sorted(first) == sorted(second) == list(range(200))
+        assert first != second
+        assert first == list(loader)
+
+    def test_a_distributed_run_has_to_say_how_it_splits(self, shards: Shards, monkeypatch: pytest.MonkeyPatch) -> None:
+        url = shards(40, 4)
+        monkeypatch.setenv("RANK", "1")
+        monkeypatch.setenv("WORLD_SIZE", "2")
+
+        with pytest.raises(UsageError, match="split_by_node"):
+            list(wds.WebDataset(url))
+        assert [*range(10, 20), *range(30, 40)] == numbers(wds.WebDataset(url, nodesplitter=wds.split_by_node))
+
+
+def shard_and_worker(sample: dict[str, Any]) -> tuple[str, str]:
+    from torch.utils.data import get_worker_info
+
+    return sample["__url__"][-5], str(get_worker_info().id)
+
+
+class TestState:
+    CHAINS = (
+        lambda d: d.map(lambda s: int(s["cls"])),
+        lambda d: d.select(lambda s: int(s["cls"]) % 3).map(lambda s: int(s["cls"])).listed(4),
+        lambda d: d.shuffle(20).map(lambda s: int(s["cls"])),
+        lambda d: d.map(lambda s: int(s["cls"])).listed(4).unlisted().shuffle(7).listed(3),
+    )
+
+    @pytest.mark.parametrize("chain", CHAINS)
+    @pytest.mark.parametrize("settings", [{}, {"shardshuffle": True}])
+    def test_the_rest_comes_after_any_item(self, shards: Shards, chain: Callable[[Any], Any], settings: dict[str, Any]) -> None:
+        url = shards(61, 3)
+        whole = list(chain(wds.WebDataset(url, **settings)))
+        for stop in {0, 1, 2, len(whole) // 2, len(whole) - 1, len(whole), *random.Random(0).sample(range(len(whole)), 3)}:
+            dataset = chain(wds.WebDataset(url, **settings))
+            run = iter(dataset)
+            for _ in range(stop):
+                next(run)
+            state = json.dumps(dataset.state_dict())
+            resumed = chain(wds.WebDataset(url, **settings))
+            resumed.load_state_dict(json.loads(state))
+
+            assert len(state) < 4096
+            assert whole[stop:] == list(resumed)
+
+    def test_the_pass_behind_a_resumed_one_is_the_next(self, shards: Shards) -> None:
+        one, two = (wds.WebDataset(shards(30, 3), shardshuffle=True).shuffle(9) for _ in range(2))
+        first, second = numbers(one), numbers(one)
+        run = iter(two)
+        assert first[:11] == [int(next(run)["cls"]) for _ in range(11)]
+        two.load_state_dict(two.state_dict())
+
+        assert first[11:] == numbers(two)
+        assert second == numbers(two)
+
+    def test_a_limit_over_several_passes_is_kept(self, shards: Shards) -> None:
+        make = lambda: wds.WebDataset(shards(10), shardshuffle=True).with_epoch(35)  # noqa: E731
+        whole, dataset, resumed = numbers(make()), make(), make()
+        run = iter(dataset)
+        for _ in range(27):
+            next(run)
+        resumed.load_state_dict(dataset.state_dict())
+
+        assert whole[27:] == numbers(resumed)
+
+    def test_a_state_of_something_else_is_refused(self, shards: Shards) -> None:
+        with pytest.raises(UsageError, match="no state of a WebDataset"):
+            wds.WebDataset(shards(2)).load_state_dict({"epoch": 1})
+
+
+class TestMisuse:
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda url: wds.WebDataset(url, extension="jpg"), "Did you mean 'extensions'"),
+            (lambda url: wds.WebDataset(url, opener=open), "opener is not offered"),
+            (lambda url: wds.WebDataset(url, rename_files=str), "rename_files is not offered"),
+            (lambda url: wds.WebDataset(url, extensions="cls", decoder="rgb16"), "no image spec 'rgb16'"),
+            (lambda url: wds.WebDataset(url, extensions="cls", decoder=3), "decoder=3"),
+            (lambda url: wds.WebDataset(url, extensions="cls txt", transforms=[len]), "1 transforms for 2 extensions"),
+            (lambda url: wds.WebDataset(url, extensions="cls txt", transforms=len), "1 transforms for 2 extensions"),
+            (lambda url: wds.WebDataset(url, extensions="cls", transforms=["x"]), "a transform is a function"),
+            (lambda url: wds.WebDataset(url, transforms=[len]), "transforms work on tuples"),
+            (lambda url: wds.WebDataset(url, extensions=" "), "names of fields"),
+            (lambda url: wds.WebDataset(url, shuffle=True), "shuffle=True"),
+            (lambda url: wds.WebDataset([]), "the list of urls is empty"),
+            (lambda url: wds.WebDataset(3), "urls are text"),
+            (lambda url: wds.WebDataset(url, key_split="any"), "key_split='any'"),
+            (lambda url: wds.WebDataset(url).batched(0), "batched expects"),
+            (lambda url: wds.WebDataset(url).shuffle(None), "shuffle expects"),
+            (lambda url: wds.WebDataset(url).map(3), "map expects a function"),
+            (lambda url: wds.WebDataset(url).map_dict(), "map_dict expects"),
+            (lambda url: wds.WebDataset(url).to_tuple(), "names of fields"),
+            (lambda url: wds.WebDataset(url).rsample(2), "from 0 to 1"),
+            (lambda url: wds.WebDataset(url).decode("rbg"), "no image spec 'rbg'"),
+            (lambda url: wds.WebDataset(url).decode(3), "no decoder"),
+        ],
+    )
+    def test_a_wrong_call_is_refused_at_once(self, make: Callable[[str], Any], message: str) -> None:
+        with pytest.raises(UsageError, match=message):
+            make("a.tar")
+
+    def test_a_missing_field_names_shard_record_and_field(self, shards: Shards) -> None:
+        with pytest.raises(SchemaError) as caught:
+            list(wds.WebDataset(shards(2), extensions="jpg;png cls"))
+
+        assert ("k00000", True) == (caught.value.key, str(caught.value.shard).endswith("s-0.tar"))
+        assert "no field 'jpg' or 'png'; there are cls, txt" in str(caught.value)
+
+    def test_a_value_that_does_not_decode_names_shard_record_and_field(self, tmp_path: Path) -> None:
+        write_shard(tmp_path / "a.tar", [("a", {"cls": b"seven"})])
+
+        with pytest.raises(DataError, match="'seven' is no whole number") as caught:
+            list(wds.WebDataset(str(tmp_path / "a.tar")).decode())
+        assert ("a", "a.cls", str(tmp_path / "a.tar")) == (caught.value.key, caught.value.member, caught.value.shard)
+
+    @pytest.mark.filterwarnings("ignore:W_EMPTY")
+    def test_shards_without_samples_are_an_error_unless_expected(self, tmp_path: Path) -> None:
+        write_shard(tmp_path / "a.tar", [])
+
+        with pytest.raises(UsageError, match="no samples"):
+            list(wds.WebDataset(str(tmp_path / "a.tar")))
+        assert [] == list(wds.WebDataset(str(tmp_path / "a.tar"), empty_check=False))
+        with pytest.raises(UsageError, match="no samples"):
+            list(wds.WebDataset(str(tmp_path / "a.tar"), resampled=True))
+
+    def test_pipes_are_never_run(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="would run a shell command"):
+            list(wds.WebDataset(f"pipe:touch {tmp_path}/canary"))
+        assert not (tmp_path / "canary").exists()
+
+    def test_it_has_no_index_and_no_length(self, shards: Shards) -> None:
+        dataset = wds.WebDataset(shards(2))
+
+        with pytest.raises(TypeError, match="only be iterated"):
+            dataset[0]
+        with pytest.raises(TypeError, match="no length"):
+            len(dataset)
+
+    def test_values_of_different_shapes_do_not_make_a_batch(self, shards: Shards) -> None:
+        dataset = wds.WebDataset(shards(4)).map(lambda s: (np.zeros(int(s["cls"])),)).batched(4)
+
+        with pytest.raises(SchemaError, match=r"shapes \[0\], \[1\], \[2\]"):
+            list(dataset)
+
+
+class TestTorch:
+    @pytest.mark.torch
+    def test_the_base_is_iterable_dataset(self) -> None:
+        data = pytest.importorskip("torch.utils.data")
+
+        assert data.IterableDataset is wds.WebDataset.__base__
+
+    def test_without_torch_it_is_a_plain_iterable(self, shards: Shards) -> None:
+        code = (
+            "import sys; sys.modules['torch'] = None\n"
+            "from tarviz.dialects.webdataset import WebDataset\n"
+            f"print(sum(cls for cls, in WebDataset({shards(10)!r}, extensions='cls').shuffle(5)), WebDataset.__base__)"
+        )
+
+        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
+        assert "45 <class 'tarviz.dialects.webdataset._dataset.Base'>" == out.stdout.strip()
+
+    def test_the_writers_do_not_bring_torch(self) -> None:
+        code = "import sys\nfrom tarviz.dialects.webdataset import ShardWriter, TarWriter\nprint('torch' in sys.modules)"
+
+        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
+        assert "False" == out.stdout.strip()
+
+
+def test_every_exported_name_is_there() -> None:
+    with warnings.catch_warnings():
+        for name in wds.__all__:
+            if name == "WebLoader" and "torch" not in sys.modules:
+                continue
+            assert getattr(wds, name) is not None
+    with pytest.raises(AttributeError, match="nothing named 'WebDataSet'"):
+        wds.WebDataSet  # noqa: B018
+    assert issubclass(UsageError, TarvizError)

@@ -1,0 +1,176 @@
+"""Decoding by WebDataset's names: image specs against webdataset, fields by extension, and nothing from the data is run."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import tarviz.dialects.webdataset as wds
+from tarviz.dialects.webdataset._decode import ByExtension, image_specs
+from tarviz.errors import DataError, TarvizError, UsageError
+
+NUMPY = [spec for spec, (container, _, _) in image_specs().items() if container == "numpy"]
+TORCH = [spec for spec, (container, _, _) in image_specs().items() if container == "torch"]
+PILS = [spec for spec, (container, _, _) in image_specs().items() if container == "pil"]
+
+
+def pictures() -> dict[str, bytes]:
+    """One picture of each kind that has a way of its own through decoding."""
+    grid = np.mgrid[0:24, 0:31]
+    base = np.stack([grid[0] * 10, grid[1] * 8, (grid[0] + grid[1]) * 4], axis=2).astype(np.uint8)
+    image, found = Image.fromarray(base), {}
+    for name, picture, form in (
+        ("rgb.png", image, "PNG"),
+        ("grey.png", image.convert("L"), "PNG"),
+        ("alpha.png", image.convert("RGBA"), "PNG"),
+        ("palette.png", image.quantize(32), "PNG"),
+        ("colour.jpg", image, "JPEG"),
+        ("grey.jpg", image.convert("L"), "JPEG"),
+        ("plain.bmp", image, "BMP"),
+        ("plain.ppm", image, "PPM"),
+    ):
+        stream = io.BytesIO()
+        picture.save(stream, form)
+        found[name] = stream.getvalue()
+    return found
+
+
+def one(ext: str, data: bytes, *handlers: Any, **options: Any) -> Any:
+    return wds.Decoder(handlers, **options)({"__key__": "k", "__url__": "a.tar", ext: data})[ext]
+
+
+class TestImages:
+    @pytest.mark.parametrize("spec", [spec for spec in image_specs() if spec != "torch8"])
+    def test_every_spec_gives_what_webdataset_gives(self, spec: str) -> None:
+        theirs = pytest.importorskip("webdataset").imagehandler(spec)
+        if spec.startswith("torch"):
+            pytest.importorskip("torch")
+        for name, data in pictures().items():
+            ext = name.rpartition(".")[2]
+            expected, actual = theirs(ext, data), one(ext, data, spec)
+
+            assert type(expected).__name__ == type(actual).__name__, name
+            if isinstance(actual, Image.Image):
+                assert (expected.mode, expected.size) == (actual.mode, actual.size)
+            else:
+                assert (expected.dtype, expected.shape) == (actual.dtype, actual.shape)
+            off = np.abs(np.asarray(expected, np.float64) - np.asarray(actual, np.float64)).max()
+            # The luminance of a JPEG is taken as it is stored; PIL computes it back from RGB.
+            assert off <= (3 if ext == "jpg" else 0) / (1 if np.asarray(actual).dtype == np.uint8 else 255) + 1e-6, name
+
+    @pytest.mark.parametrize("spec", NUMPY)
+    def test_floats_lie_between_0_and_1(self, spec: str) -> None:
+        value = one("png", pictures()["rgb.png"], spec)
+
+        assert (np.uint8 if spec.endswith("8") else np.float32) == value.dtype
+        assert value.max() <= (255 if spec.endswith("8") else 1)
+
+    @pytest.mark.torch
+    @pytest.mark.parametrize("spec", TORCH)
+    def test_torch_has_the_channels_first(self, spec: str) -> None:
+        pytest.importorskip("torch")
+
+        assert (24, 31) == tuple(one("png", pictures()["rgb.png"], spec).shape)[-2:]
+
+    def test_without_a_spec_pictures_stay_bytes(self) -> None:
+        data = pictures()["rgb.png"]
+
+        assert data == one("png", data)
+
+    def test_a_bomb_is_refused_by_its_header(self) -> None:
+        stream = io.BytesIO()
+        Image.new("1", (30_000, 30_000)).save(stream, "PNG")
+        for spec in ("rgb8", "pil"):
+            with pytest.raises(DataError) as caught:
+                one("png", stream.getvalue(), spec)
+            assert ("E_IMAGE_TOO_LARGE", "k") == (caught.value.code, caught.value.key)
+
+    def test_no_picture_is_named_with_its_place(self) -> None:
+        with pytest.raises(DataError, match=r'a\.tar.*record "k".*k\.jpg.*no picture'):
+            one("jpg", b"<html>", "pil")
+
+
+class TestFields:
+    def test_fields_decode_by_the_last_part_of_their_extension(self) -> None:
+        array = np.arange(6.0).reshape(2, 3)
+        npy, npz = io.BytesIO(), io.BytesIO()
+        np.save(npy, array)
+        np.savez(npz, a=array)
+
+        assert 7 == one("cls", b" 7\n") == one("x.index", b"7") == one("inx", b"7")
+        assert "grün" == one("txt", "grün".encode()) == one("a.transcript", "grün".encode())
+        assert {"a": [1]} == one("json", b'{"a": [1]}')
+        assert array.tolist() == one("npy", npy.getvalue()).tolist() == one("npz", npz.getvalue())["a"].tolist()
+        assert {"a": 1} == one("json.gz", gzip.compress(b'{"a": 1}'))
+        assert b"<p>" == one("html", b"<p>")
+        assert b"\0" == one("mp4", b"\0")
+
+    def test_own_decoders_get_the_extension_and_the_bytes(self) -> None:
+        assert ".mp4 3" == one("mp4", b"abc", lambda key, data: f"{key} {len(data)}" if key == ".mp4" else None)
+        assert 3 == one("a.mp4", b"abc", wds.handle_extension("wav mp4", len))
+        assert b"abc" == one("flac", b"abc", wds.handle_extension("wav mp4", len))
+        assert "longest" == one("a.mp4", b"", ByExtension({"mp4": len, "a.mp4": lambda data: "longest"}))
+
+    def test_only_and_partial_leave_values_alone(self) -> None:
+        sample = {"__key__": "k", "cls": b"1", "txt": b"x", "n": 5}
+
+        assert {"__key__": "k", "cls": 1, "txt": b"x", "n": 5} == wds.Decoder([], only="cls")(sample)
+        assert {"__key__": "k", "cls": 1, "txt": "x", "n": 5} == wds.Decoder([], partial=True)(sample)
+        with pytest.raises(UsageError, match="decoded twice"):
+            wds.Decoder([])(sample)
+
+    def test_an_error_in_an_own_decoder_says_where(self) -> None:
+        with pytest.raises(ZeroDivisionError) as caught:
+            one("x", b"", lambda key, data: 1 / 0)
+        assert ["decoding the field 'x' of the record 'k' in a.tar"] == caught.value.__notes__
+
+
+class TestSafety:
+    @pytest.mark.parametrize("ext", ["pyd", "pkl", "pickle", "pth"])
+    def test_pickles_are_not_loaded_unless_named(self, ext: str, tmp_path: Path) -> None:
+        class Canary:
+            def __reduce__(self) -> Any:
+                return os.mkdir, (str(tmp_path / "canary"),)
+
+        with pytest.raises(DataError, match="unsafe=") as caught:
+            one(ext, pickle.dumps(Canary()))
+
+        assert "E_UNSAFE_DECODER" == caught.value.code
+        assert not (tmp_path / "canary").exists()
+        if ext != "pth":
+            assert {"a": 1} == one(ext, pickle.dumps({"a": 1}), unsafe=[ext])
+
+    @pytest.mark.filterwarnings("ignore::UserWarning")
+    def test_the_hostile_shard_runs_nothing(self) -> None:
+        path = Path(__file__).parents[2] / "data/corpora/generated/D00-hostile-payloads.tar"
+        if not path.exists():
+            path = Path(__file__).parents[4] / "shared/corpora/generated/D00-hostile-payloads.tar"
+        if not path.exists():
+            pytest.skip("the corpus is not here")
+        failed: list[Exception] = []
+
+        def note(error: Exception) -> bool:
+            failed.append(error)
+            return True
+
+        before = dict(os.environ)
+        good = list(wds.WebDataset(str(path)).decode("pil", handler=note))
+
+        assert before == dict(os.environ)
+        assert all(isinstance(error, TarvizError) for error in failed)
+        assert failed
+        assert all(isinstance(sample, dict) for sample in good)
+
+    def test_json_that_is_too_deep_is_an_error(self) -> None:
+        with pytest.raises(DataError):
+            one("json", b"[" * 100_000)
+        assert [json.loads("1")] == one("json", b"[1]")

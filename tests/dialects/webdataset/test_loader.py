@@ -1,0 +1,107 @@
+"""`WebLoader`: batches from workers, and the exact rest after any step."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+import tarviz.dialects.webdataset as wds
+from tarviz.errors import UsageError
+from tarviz.samples import write_shard
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:This DataLoader will create")]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder: Path = tmp_path_factory.mktemp("loader")
+    for shard in range(3):
+        write_shard(folder / f"s-{shard}.tar", ((f"k{n:05d}", {"cls": b"%d" % n}) for n in range(shard * 20, shard * 20 + 20)))
+    return str(folder / "s-{0..2}.tar")
+
+
+def plain(dataset: wds.WebDataset) -> wds.WebDataset:
+    return dataset.map(number)
+
+
+def shuffled(dataset: wds.WebDataset) -> wds.WebDataset:
+    return dataset.shuffle(8).map(number)
+
+
+def number(sample: dict[str, Any]) -> int:
+    return int(sample["cls"])
+
+
+def loader(url: str, chain: Any, workers: int, batch: int | None, **options: Any) -> wds.WebLoader:
+    return wds.WebLoader(chain(wds.WebDataset(url, **options)), batch_size=batch, num_workers=workers)
+
+
+def values(steps: Any) -> list[Any]:
+    return [step.tolist() if hasattr(step, "tolist") else step for step in steps]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_it_yields_every_record_once(url: str, workers: int) -> None:
+    assert list(range(60)) == sorted(value for batch in values(loader(url, plain, workers, 7)) for value in batch)
+
+
+@pytest.mark.parametrize(
+    ("chain", "workers", "batch", "options"),
+    [
+        (plain, 0, None, {}),
+        (plain, 1, 4, {}),
+        (plain, 2, None, {}),
+        (shuffled, 2, 5, {"shardshuffle": True, "seed": 3}),
+        (plain, 4, 3, {"shardshuffle": True, "seed": 1}),
+    ],
+)
+def test_the_rest_comes_after_any_step(url: str, chain: Any, workers: int, batch: int | None, options: dict[str, Any]) -> None:
+    whole = values(loader(url, chain, workers, batch, **options))
+    for stop in (0, 1, len(whole) // 2 + 1, len(whole) - 1):
+        first, second = loader(url, chain, workers, batch, **options), loader(url, chain, workers, batch, **options)
+        run = iter(first)
+        for _ in range(stop):
+            next(run)
+        state = json.dumps(first.state_dict())
+        second.load_state_dict(json.loads(state))
+
+        assert len(state) < 4096
+        assert whole[stop:] == values(second)
+
+
+def test_the_pass_behind_a_resumed_one_is_whole(url: str) -> None:
+    one = loader(url, plain, 2, None)
+    run = iter(one)
+    for _ in range(10):
+        next(run)
+    state = one.state_dict()
+    one.load_state_dict(state)
+
+    assert 50 == len(values(one))
+    assert 60 == len(values(one))
+
+
+def test_stages_follow_a_loader(url: str) -> None:
+    assert [2] * 30 == [len(pair) for pair in loader(url, plain, 0, None).listed(2)]
+    with pytest.raises(UsageError, match="holds items back"):
+        loader(url, plain, 0, None).shuffle(5).state_dict()
+
+
+def test_misuse_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="loads a WebDataset"):
+        wds.WebLoader([1, 2])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="cannot be shuffled"):
+        wds.WebLoader(wds.WebDataset(url), shuffle=True)
+    with pytest.raises(UsageError, match="no state of a WebLoader"):
+        loader(url, plain, 0, None).load_state_dict({})
+    two = loader(url, plain, 2, None)
+    next(iter(two))
+    three = loader(url, plain, 0, None)
+    three.load_state_dict(two.state_dict())
+    with pytest.raises(UsageError, match="as many workers"):
+        list(three)

@@ -1,0 +1,284 @@
+"""`TarWriter` and `ShardWriter`: what others read, what is in the files, when they appear, and clear errors."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import tarviz.dialects.webdataset as wds
+from tarviz import reading
+from tarviz.errors import SchemaError, TarvizWarning, UsageError
+
+LONG = "x" * 90 + "/" + "y" * 120
+SAMPLES: list[dict[str, Any]] = [
+    {"__key__": "d/0001", "png": bytes(range(256)) * 5, "cls": b"7", "txt": "grün"},
+    {"__key__": LONG, "bin": b"", "json": b"{}"},
+    {"__key__": "d/" + "z" * 98, "bin": b"\0" * 512, "seg.png": b"1" * 513},
+]
+
+
+def raw(sample: dict[str, Any]) -> dict[str, bytes]:
+    return {name: value.encode() if isinstance(value, str) else value for name, value in sample.items() if not name.startswith("__")}
+
+
+def listing(path: Path) -> list[tuple[str, bytes]]:
+    with tarfile.open(path) as tar:
+        return [(member.name, tar.extractfile(member).read()) for member in tar]  # type: ignore[union-attr]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    with wds.TarWriter(tmp_path / "a.tar") as sink:
+        for sample in SAMPLES:
+            sink.write(sample)
+    return tmp_path / "a.tar"
+
+
+class TestOthersReadIt:
+    @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+    def test_webdataset_reads_the_same_records(self, written: Path) -> None:
+        theirs = pytest.importorskip("webdataset")
+
+        found = list(theirs.WebDataset(str(written), shardshuffle=False))
+
+        assert [(sample["__key__"], raw(sample)) for sample in SAMPLES] == [(sample["__key__"], raw(sample)) for sample in found]
+
+    @pytest.mark.parametrize("tool", ["tar", "bsdtar"])
+    def test_tar_tools_read_the_same_members(self, written: Path, tool: str, tmp_path: Path) -> None:
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+        names = [f"{sample['__key__']}.{ext}" for sample in SAMPLES for ext in sorted(raw(sample))]
+
+        out = subprocess.run([tool, "-tf", written], capture_output=True, text=True, check=True)
+        assert ("", names) == (out.stderr, out.stdout.splitlines())
+        (tmp_path / "x").mkdir()
+        subprocess.run([tool, "-xf", written, "-C", tmp_path / "x"], check=True)
+        for sample in SAMPLES:
+            for ext, data in raw(sample).items():
+                assert data == (tmp_path / "x" / f"{sample['__key__']}.{ext}").read_bytes()
+
+    def test_hugging_face_datasets_reads_the_same_records(self, written: Path, tmp_path: Path) -> None:
+        datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+
+        found = datasets.load_dataset("webdataset", data_files=str(written), split="train", streaming=True)
+
+        assert [sample["__key__"] for sample in SAMPLES] == [row["__key__"] for row in found]
+
+    def test_tarviz_reads_the_same_records(self, written: Path) -> None:
+        found = [(record.key, {ext: bytes(record[ext]) for ext in record}) for record in reading.records(written)]
+
+        assert [(sample["__key__"], raw(sample)) for sample in SAMPLES] == found
+
+
+class TestReadsOthers:
+    @pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tgz"])
+    @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+    def test_shards_of_webdataset_give_the_same_records(self, tmp_path: Path, suffix: str) -> None:
+        theirs = pytest.importorskip("webdataset")
+        with theirs.TarWriter(str(tmp_path / f"a.{suffix}")) as sink:
+            for sample in SAMPLES[:1] + SAMPLES[2:]:
+                sink.write(sample)
+
+        found = list(wds.WebDataset(str(tmp_path / f"a.{suffix}")))
+
+        assert [(s["__key__"], raw(s)) for s in SAMPLES[:1] + SAMPLES[2:]] == [(s["__key__"], raw(s)) for s in found]
+
+    @pytest.mark.parametrize("command", [["tar", "--sort=name", "-cf"], ["tar", "--format=pax", "-cf"], ["bsdtar", "-cf"]])
+    def test_shards_of_tar_tools_give_the_same_records(self, tmp_path: Path, command: list[str]) -> None:
+        if shutil.which(command[0]) is None:
+            pytest.skip(f"{command[0]} is not installed")
+        names = []
+        for sample in SAMPLES:
+            for ext, data in sorted(raw(sample).items()):
+                name = f"{sample['__key__']}.{ext}"
+                (tmp_path / name).parent.mkdir(exist_ok=True)
+                (tmp_path / name).write_bytes(data)
+                names.append(name)
+        subprocess.run([*command, tmp_path / "a.tar", "-C", tmp_path, *names], check=True)
+
+        found = {sample["__key__"]: raw(sample) for sample in wds.WebDataset(str(tmp_path / "a.tar"))}
+
+        assert {sample["__key__"]: raw(sample) for sample in SAMPLES} == found
+
+
+class TestEncoding:
+    def test_values_are_encoded_by_extension(self, tmp_path: Path) -> None:
+        image = np.arange(24 * 20 * 3, dtype=np.uint8).reshape(24, 20, 3)
+        sample = {
+            "__key__": "a",
+            "png": Image.fromarray(image),
+            "x.png": image[:, :, 0],
+            "f.png": image.astype(np.float32) / 255,
+            "jpg": image,
+            "ppm": image,
+            "img": image,
+            "cls": np.int64(7),
+            "id": 3,
+            "json": {"a": [1, 2]},
+            "npy": image,
+            "txt": "grün",
+            "bin": bytearray(b"abc"),
+            "note.gz": "hello",
+            "_hidden": "x",
+        }
+        with wds.TarWriter(tmp_path / "a.tar") as sink:
+            sink.write(sample)
+        found = next(iter(wds.WebDataset(str(tmp_path / "a.tar"))))
+
+        for ext in ("png", "ppm", "img", "f.png"):
+            np.testing.assert_array_equal(image, np.asarray(Image.open(io.BytesIO(found[ext])).convert("RGB")))
+        np.testing.assert_array_equal(image[:, :, 0], np.asarray(Image.open(io.BytesIO(found["x.png"]))))
+        assert (20, 24) == Image.open(io.BytesIO(found["jpg"])).size
+        assert (b"7", b"3", {"a": [1, 2]}) == (found["cls"], found["id"], json.loads(found["json"]))
+        np.testing.assert_array_equal(image, np.load(io.BytesIO(found["npy"])))
+        assert ("grün".encode(), b"abc", b"hello") == (found["txt"], found["bin"], gzip.decompress(found["note.gz"]))
+        assert "_hidden" not in found
+
+    def test_what_is_written_decodes_to_what_went_in(self, tmp_path: Path) -> None:
+        sample = {"__key__": "a", "cls": 7, "json": {"b": 1}, "txt": "x", "png": np.eye(9, dtype=np.uint8)}
+        with wds.TarWriter(tmp_path / "a.tar") as sink:
+            sink.write(sample)
+
+        found = next(iter(wds.WebDataset(str(tmp_path / "a.tar")).decode("l8")))
+
+        assert (7, {"b": 1}, "x") == (found["cls"], found["json"], found["txt"])
+        np.testing.assert_array_equal(np.eye(9), found["png"])
+
+    def test_own_encoders_go_first(self, tmp_path: Path) -> None:
+        with wds.TarWriter(tmp_path / "a.tar", encoder={"wav": lambda value: bytes(value)}) as sink:
+            sink.write({"__key__": "a", "wav": [1, 2], "cls": 3})
+        with wds.TarWriter(tmp_path / "b.tar", encoder=lambda sample: {"n": str(len(sample))}) as sink:
+            sink.write({"__key__": "a", "cls": 3})
+
+        assert [("a.cls", b"3"), ("a.wav", b"\1\2")] == listing(tmp_path / "a.tar")
+        assert [("a.n", b"2")] == listing(tmp_path / "b.tar")
+
+    def test_dwrite_takes_underscores_for_dots(self, tmp_path: Path) -> None:
+        with wds.TarWriter(tmp_path / "a.tar", keep_meta=True, mtime=17) as sink:
+            sink.dwrite("a", seg_txt="x")
+
+        assert [("a.seg.txt", b"x")] == listing(tmp_path / "a.tar")
+
+    @pytest.mark.parametrize(
+        ("sample", "message"),
+        [
+            ({"png": b""}, "needs a __key__"),
+            ({"__key__": 3}, "needs a __key__"),
+            ({"__key__": "a", "cls": "x", "png": "text", "mp4": 3}, "no encoder for 'mp4'"),
+            ({"__key__": "a", "png": np.zeros((4, 4, 3)) + 2}, r"floats in 0…1, got 2…2"),
+            ({"__key__": "a", "png": [1]}, "expects an image"),
+            ({"__key__": "a", "png": np.zeros((4, 4, 3), np.int64)}, "expects a uint8 image"),
+            ({"__key__": "a", "cls": 1.5}, "expects a whole number"),
+            ({"__key__": "a", "json": {1, 2}}, "cannot write this"),
+            ("text", "a sample is a dict"),
+        ],
+    )
+    def test_a_sample_that_cannot_be_written_is_refused(self, tmp_path: Path, sample: Any, message: str) -> None:
+        with wds.TarWriter(tmp_path / "a.tar") as sink, pytest.raises((UsageError, SchemaError), match=message):
+            sink.write(sample)
+
+    def test_keys_that_readers_would_take_apart_are_told(self, tmp_path: Path) -> None:
+        with wds.TarWriter(tmp_path / "a.tar") as sink:
+            with pytest.warns(TarvizWarning, match="W_DOTTED_KEY"):
+                sink.write({"__key__": "a.b", "cls": 1})
+            with pytest.raises(UsageError, match="twice in a row"):
+                sink.write({"__key__": "a.b", "txt": "x"})
+
+    def test_bytes_only_when_encoding_is_off(self, tmp_path: Path) -> None:
+        with wds.TarWriter(tmp_path / "a.tar", encoder=False) as sink, pytest.raises(SchemaError, match="is int, not bytes"):
+            sink.write({"__key__": "a", "cls": 1})
+
+
+class TestFiles:
+    def test_a_tar_appears_when_it_is_complete(self, tmp_path: Path) -> None:
+        sink = wds.TarWriter(tmp_path / "a.tar")
+        sink.write({"__key__": "a", "cls": 1})
+        before = (tmp_path / "a.tar").exists()
+        sink.close()
+        sink.close()
+
+        assert (False, True) == (before, (tmp_path / "a.tar").exists())
+
+    def test_an_exception_leaves_nothing(self, tmp_path: Path) -> None:
+        def work() -> None:
+            with wds.TarWriter(tmp_path / "a.tar") as sink:
+                sink.write({"__key__": "a", "cls": 1})
+                raise KeyError
+
+        with pytest.raises(KeyError):
+            work()
+
+        assert [] == list(tmp_path.iterdir())
+
+    @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+    def test_a_writer_that_is_forgotten_says_so(self, tmp_path: Path) -> None:
+        sink = wds.TarWriter(tmp_path / "a.tar")
+
+        with pytest.warns(ResourceWarning, match="not closed"):
+            del sink
+
+    @pytest.mark.parametrize("compress", [None, "gz"])
+    def test_an_open_file_gets_the_bytes(self, compress: str | None) -> None:
+        stream = io.BytesIO()
+        with wds.TarWriter(stream, compress=compress) as sink:
+            sink.write({"__key__": "a", "cls": 1})
+        data = gzip.decompress(stream.getvalue()) if compress else stream.getvalue()
+
+        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+            assert ["a.cls"] == tar.getnames()
+
+    @pytest.mark.parametrize("name", ["a.tgz", "a.tar.gz"])
+    def test_the_name_says_that_it_is_packed(self, tmp_path: Path, name: str) -> None:
+        with wds.TarWriter(str(tmp_path / name)) as sink:
+            sink.write({"__key__": "a", "cls": 1})
+
+        assert b"\x1f\x8b" == (tmp_path / name).read_bytes()[:2]
+        assert [("a.cls", b"1")] == listing(tmp_path / name)
+
+    def test_other_packing_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="plain or with gzip"):
+            wds.TarWriter(str(tmp_path / "a.tar.xz"))
+        with pytest.raises(UsageError, match="compress='lz4'"):
+            wds.TarWriter(str(tmp_path / "a.tar"), compress="lz4")
+
+
+class TestShardWriter:
+    def fill(self, pattern: Path, count: int, **options: Any) -> list[str]:
+        done: list[str] = []
+        with wds.ShardWriter(str(pattern), post=done.append, **options) as sink:
+            for number in range(count):
+                sink.write({"__key__": f"{number:04d}", "bin": bytes(1000)})
+        return [Path(name).name for name in done]
+
+    def test_shards_hold_so_many_samples(self, tmp_path: Path) -> None:
+        assert ["s-000000.tar", "s-000001.tar", "s-000002.tar"] == self.fill(tmp_path / "s-%06d.tar", 25, maxcount=10)
+        assert [10, 10, 5] == [len(listing(tmp_path / f"s-{shard:06d}.tar")) for shard in range(3)]
+
+    def test_size_counts_tar_bytes_and_is_never_exceeded(self, tmp_path: Path) -> None:
+        names = self.fill(tmp_path / "s-{shard:02d}.tar", 25, maxsize=8192)
+
+        sizes = [(tmp_path / name).stat().st_size for name in names]
+        assert max(sizes) <= 8192
+        assert [4, 4, 4, 4, 4, 4, 1] == [len(listing(tmp_path / name)) for name in names]
+
+    def test_one_sample_that_is_larger_gets_a_shard_of_its_own(self, tmp_path: Path) -> None:
+        assert 3 == len(self.fill(tmp_path / "s-{}.tar", 3, maxsize=1000))
+
+    def test_there_is_no_empty_shard(self, tmp_path: Path) -> None:
+        assert [] == self.fill(tmp_path / "s-%d.tar", 0)
+        assert ["s-7.tar"] == self.fill(tmp_path / "s-%d.tar", 10, maxcount=10, start_shard=7)
+        assert ["s-7.tar"] == [path.name for path in tmp_path.iterdir()]
+
+    def test_a_pattern_has_to_count(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="counts nothing"):
+            wds.ShardWriter(str(tmp_path / "s.tar"))
