@@ -9,6 +9,7 @@ import numpy as np
 
 from tarviz.errors import DataError
 from tarviz.viewers._panel import Audio, Meta, Note, Panel, Plot
+from tarviz.viewers._spark import sparkline
 
 EXTENSIONS = ("wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac")
 MAGIC = (b"fLaC", b"ID3", b"OggS")
@@ -61,5 +62,10 @@ def _wav(blob: memoryview) -> Panel:
     return panel
 
 
-def tile(blob: memoryview, meta: Meta, size: int) -> str:
-    return f"♪ {view(blob, meta).summary}"
+def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
+    panel = view(blob, meta)
+    for block in panel.blocks:
+        if isinstance(block, Plot):
+            lowest, highest = (np.array(values) for _, values in block.series)
+            return sparkline(np.stack([lowest, highest], axis=1).reshape(-1), size)
+    return f"♪ {panel.summary}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from typing import TYPE_CHECKING
 
@@ -58,18 +59,20 @@ def open_picture(blob: memoryview, ext: str) -> Picture:
         try:
             picture = _identify(blob)
         except Pil.DecompressionBombError as error:
-            raise LimitError(f"{error}", code="E_IMAGE_TOO_LARGE") from error
+            found = re.search(r"\d+", str(error))
+            raise _too_large(int(found[0]) if found else 0, "") from error
         except (OSError, SyntaxError, ValueError, EOFError) as error:
             head = bytes(blob[:64]).lstrip().lower()
             what = "it is HTML" if head.startswith((b"<html", b"<!doctype", b"<script")) else "no picture format PIL knows, or cut short"
             raise DataError(f".{ext} is no picture: {what}.", code="E_DECODE") from error
     if picture.width * picture.height > MAX_PIXELS:
-        raise LimitError(
-            f"{picture.width}×{picture.height} is {picture.width * picture.height / 1e6:,.0f} million pixels;"
-            f" the limit is {MAX_PIXELS / 1e6:.0f}.",
-            code="E_IMAGE_TOO_LARGE",
-        )
+        raise _too_large(picture.width * picture.height, f"{picture.width}×{picture.height}, ")
     return picture
+
+
+def _too_large(pixels: int, size: str) -> LimitError:
+    text = f"{size}{pixels / 1e6:,.0f} million pixels are more than is decoded ({MAX_PIXELS // 1_000_000} million)."
+    return LimitError(text, code="E_IMAGE_TOO_LARGE")
 
 
 def _identify(blob: memoryview) -> Picture:

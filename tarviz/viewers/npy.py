@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tarviz.errors import DataError, LimitError
 from tarviz.viewers._panel import Block, Control, Image, Meta, Note, Panel, Plot, Table, Text
+from tarviz.viewers._spark import sparkline
 
 EXTENSIONS = ("npy", "npz", "ten", "tenbin", "tb")
 MAGIC = (b"\x93NUMPY", b"~TenBin~")
@@ -222,8 +223,10 @@ def _picture(array: NDArray[Any], colour: bool) -> Block:
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     array = next(iter(load(blob, meta).values()), None)
-    if array is None or array.size == 0 or array.dtype.kind not in "biufc" or array.ndim < 2:
-        return "empty" if array is None else _title(array)
+    if array is None or array.size == 0 or array.dtype.kind not in "biufc" or array.ndim < 1 or array.size < 4:
+        return "empty" if array is None else f"{_title(array)}\n{array.reshape(-1)[:8].tolist()}"
+    if array.ndim == 1:
+        return sparkline(array.real.astype(np.float64), size)
     from PIL import Image as Pil
 
     from tarviz.viewers.image import encode

@@ -163,8 +163,13 @@ class Scan:
 
     def _fail(self, shard: Shard, error: TarvizError) -> None:
         self._runs.pop(shard.number, None)
-        shard.faults.append(error.at(shard=shard.url).fault)
+        shard.faults.append(fault_of(error.at(shard=shard.url)))
         shard.state = "missing" if error.code == "E_NOT_FOUND" else "damaged"
+
+
+def fault_of(error: TarvizError) -> Fault:
+    """The error as a fault, its hint said too."""
+    return replace(error.fault, message=f"{error.message} {error.hint or ''}".strip())
 
 
 def _streamed(shard: Shard) -> bool:
@@ -277,7 +282,7 @@ class _Growing:
         if doubtful or (error is not None and "need" not in error.details):
             shard.pending = shard.count - 1
         if error is not None:
-            shard.faults.append(error.at(shard=shard.url, records_before=shard.count).fault)
+            shard.faults.append(fault_of(error.at(shard=shard.url)))
         shard.scanned = scanner.at
         shard.state = "damaged" if error is not None else "done"
         index = _whole(shard, self.grouper.exts, error)
@@ -329,7 +334,7 @@ def _stream(shard: Shard, options: ReadOptions, cache: bool) -> Iterator[None]:
                     shard.state = "scanning"
             except DataError as found:
                 error = found
-        shard.faults = [*_notes(cutter)[:_FAULTS], *([error.at(shard=shard.url, records_before=shard.count).fault] if error else [])]
+        shard.faults = [*_notes(cutter)[:_FAULTS], *([fault_of(error.at(shard=shard.url))] if error else [])]
         shard.state = "damaged" if error is not None else "done"
         index = _whole(shard, grouper.exts, error)
         if cache and shard.url != "-" and not any(note.code == "W_DUP_FIELD" for note in shard.faults):

@@ -11,7 +11,7 @@ import { drawPanel, drawHex, factTable, readAll } from "./panels.mjs";
 export const KEYS = [
   ["← ↑ → ↓ or h j k l", "move"], ["Home End PgUp PgDn", "move far"], ["Enter", "enlarge the record"], ["Esc", "back; again: leave the browser"],
   ["[ ]", "shard before, shard after"], ["g", "go to a key or #number"], ["/", "filter"], ["1 … 9", "field of the record"],
-  ["Shift (held)", "hide the labels"], ["+ −", "size of the tiles"], ["r", "shuffle anew"], ["Space", "mark"], ["m", "marked records only"],
+  ["Shift (held)", "hide the labels"], ["+ −", "size of the tiles, or of the enlarged picture"], ["r", "shuffle anew"], ["Space", "mark"], ["m", "marked records only"],
   ["y", "copy the key"], ["Y", "copy as Python"], ["c", "copy a comparison of the marked"], ["i", "record pane on or off"], ["?", "this list"],
 ];
 
@@ -125,8 +125,9 @@ class BrowserView {
     this.facts = h("span", { class: "tvz-faint tvz-head-facts tvz-cut" });
     const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) => h("button", { title, onclick: act }, text);
     this.paneButton = button("pane", "record pane on or off (i)", () => this.togglePane());
+    this.railButton = h("button", { class: "tvz-rail-button", title: "fields, classes, findings", "aria-expanded": "false", onclick: () => this.showRail(!this.root.classList.contains("tvz-railed")) }, "fields");
     this.head = h("header", { class: "tvz-head" }, this.title, this.facts, button("copy as Python", "copy the call that shows what is shown now", () => this.copySpec()), button("?", "keys", () => this.help()));
-    this.tools = h("div", { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" }, this.filterInput, this.goInput, this.shardSelect, this.sortSelect, this.imageSelect, this.labelInput, this.sizeSelect, this.paneButton);
+    this.tools = h("div", { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" }, this.filterInput, this.goInput, this.railButton, this.shardSelect, this.sortSelect, this.imageSelect, this.labelInput, this.sizeSelect, this.paneButton);
     this.railList = h("div", { class: "tvz-rail-list", role: "listbox", tabIndex: 0, "aria-label": "shards" });
     this.railShards = h("div", { class: "tvz-rail-area" });
     this.railList.append(this.railShards);
@@ -385,7 +386,8 @@ class BrowserView {
   grids() {
     if (!this.layout) {
       const width = Math.max(60, this.grid.clientWidth - 2 * GAP);
-      const tile = this.narrow() ? Math.min(this.px, Math.max(72, Math.floor((width - GAP) / 2))) : this.px;
+      // at least two columns where a column of 96 pixels is left for each
+      const tile = Math.min(this.px, Math.max(96, Math.floor((width - GAP) / 2)), width);
       this.tile = tile;
       this.layout = layOut({ width, count: this.count, tile, caption: TILE_CAPTION, gap: GAP });
       this.area.style.height = `${this.layout.scrollHeight}px`;
@@ -456,8 +458,10 @@ class BrowserView {
       }
     }
     const shift = this.grid.scrollTop - this.top;
-    const full = (this.grid.clientWidth - layout.columns * (this.tile + GAP) + GAP) / 2;
-    const left = layout.columns > 1 ? Math.max(GAP, Math.min(full, 3 * GAP)) : Math.max(GAP, full);
+    // what a row leaves over is shared out between the columns, and the rest on both sides
+    const leftOver = this.grid.clientWidth - 2 * GAP - layout.columns * (this.tile + GAP) + GAP;
+    const spread = layout.columns > 1 && layout.rows > 1 ? Math.min(24, leftOver / (layout.columns - 1)) : 0;
+    const left = GAP + (layout.rows > 1 ? (leftOver - spread * (layout.columns - 1)) / 2 : 0);
     for (let position = first; position < stop; position += 1) {
       const item = this.items.get(position);
       let tile = this.drawn.get(position);
@@ -471,7 +475,7 @@ class BrowserView {
         this.drawn.set(position, fresh);
         tile = fresh;
       }
-      const x = left + (position % layout.columns) * (/** @type {number} */ (this.tile) + GAP);
+      const x = left + (position % layout.columns) * (/** @type {number} */ (this.tile) + GAP + spread);
       const y = GAP + Math.floor(position / layout.columns) * layout.rowHeight + shift;
       tile.style.transform = `translate(${x}px, ${y}px)`;
       tile.setAttribute("aria-selected", String(position === this.at && this.selected >= 0));
@@ -507,9 +511,9 @@ class BrowserView {
       picture.onload = () => {
         const side = Math.max(picture.naturalWidth, picture.naturalHeight);
         const room = /** @type {number} */ (this.tile);
-        if (side * 2 <= room) {
-          picture.classList.add("tvz-pixels");
-          const factor = Math.floor(room / side);
+        if (side < room) {
+          const factor = side * 2 <= room ? Math.floor(room / side) : room / side;
+          picture.classList.add(factor >= 2 ? "tvz-pixels" : "tvz-grown");
           picture.style.width = `${picture.naturalWidth * factor}px`;
           picture.style.height = `${picture.naturalHeight * factor}px`;
         }
@@ -519,14 +523,14 @@ class BrowserView {
       box.classList.add("tvz-refused");
       box.append(h("strong", {}, item.tile.reason.split(":")[0]), h("span", {}, item.tile.reason.split(":").slice(1).join(":").trim()));
     } else box.append(h("span", { class: "tvz-snippet tvz-mono", dir: "auto" }, item.tile.text || (item.fields.length ? "" : "no fields")));
-    const differs = this.common && item.fields.join(" ") !== this.common;
+    const differs = this.common ? missing(this.common, item.fields) : "";
     const name = shortKey(item.key);
     tile.append(
       h("div", { class: "tvz-caption" },
-        h("span", { class: "tvz-label tvz-cut", dir: "auto" }, item.label || "\u00a0"),
+        item.label ? h("span", { class: "tvz-label tvz-cut", dir: "auto" }, item.label) : null,
         h("span", { class: "tvz-key tvz-cut tvz-faint", dir: "auto", title: item.key }, name)),
     );
-    if (differs || item.pending) tile.append(h("span", { class: "tvz-badge", title: `fields: ${item.fields.join(", ")}` }, item.pending ? "may be cut" : missing(this.common, item.fields)));
+    if (differs || item.pending) box.append(h("span", { class: "tvz-badge", title: `fields: ${item.fields.join(", ")}` }, item.pending ? "may be cut" : differs));
     tile.setAttribute("aria-label", `${name}${item.label ? `, ${item.label}` : ""}${item.tile.reason ? `, cannot be shown: ${item.tile.reason}` : ""}`);
     return tile;
   }
@@ -661,6 +665,7 @@ class BrowserView {
   escape(typing) {
     if (this.sheet) this.closeHelp();
     else if (typing) this.grid.focus();
+    else if (this.root.classList.contains("tvz-railed")) this.showRail(false);
     else if (this.root.classList.contains("tvz-zoomed")) this.zoom(false);
     else {
       /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
@@ -676,11 +681,14 @@ class BrowserView {
     this.search({ shard: at < 0 || at >= this.shards.length ? null : at });
   }
 
-  /** @param {number} by */
+  /** Larger or smaller: the tiles, or the picture when the record is enlarged. @param {number} by */
   step(by) {
+    const view = /** @type {any} */ (this.root.classList.contains("tvz-zoomed") && this.paneBox.querySelector(".tvz-frame"))?.view;
+    if (view) return view.zoom(by > 0 ? 1.5 : 1 / 1.5);
     const sizes = this.config.sizes;
     const at = sizes.indexOf(this.px) + by;
     if (sizes[at]) this.resize(sizes[at]);
+    return undefined;
   }
 
   /** @param {number} px */
@@ -811,25 +819,33 @@ class BrowserView {
   drawMore() {
     if (!this.summary) return;
     const { fields, sets, faults } = this.summary;
-    this.common = sets[0]?.[0].join(" ");
+    const counted = sets.reduce((/** @type {number} */ sum, /** @type {any} */ [, n]) => sum + n, 0);
+    this.common = sets.length > 1 && sets[0][1] * 2 >= counted ? sets[0][0].join(" ") : "";
     const all = fields.map((/** @type {any} */ [ext]) => ext);
     const most = Math.max(1, ...fields.map((/** @type {any} */ [, n]) => n));
     const parts = [];
-    if (fields.length) {
-      parts.push(h("h3", {}, "fields"), ...fields.slice(0, 40).map((/** @type {[string, number]} */ [ext, n]) => this.bar(ext, n, most, `has(${quoted(ext)})`)));
-    }
-    if (sets.length > 1) {
-      parts.push(h("h3", {}, "records that have …"), matrix(sets, all.slice(0, 12), (fields) => this.toggleFilter(filterOfSet(fields, all)), (fields) => this.wish.where === filterOfSet(fields, all)));
-    }
-    this.classes ??= h("div", {});
-    parts.push(this.classes);
     if (faults.length) {
-      parts.push(h("h3", {}, "findings"), ...faults.map((/** @type {any} */ fault) => h("div", { class: "tvz-finding" },
+      parts.push(h("h3", {}, "findings"), ...faults.slice(0, this.allFaults ? 60 : 3).map((/** @type {any} */ fault) => h("div", { class: "tvz-finding" },
         h("strong", { class: fault.code.startsWith("E_") ? "tvz-bad" : "tvz-warn" }, fault.code), ` ${this.shards[fault.shard]?.name ?? ""}`,
         fault.offset === null || fault.offset === undefined ? "" : h("span", { class: "tvz-mono" }, ` byte ${formatCount(fault.offset)}`), h("div", { class: "tvz-faint" }, fault.message),
         fault.key ? h("button", { class: "tvz-link tvz-cut", title: `go to ${fault.key}`, onclick: () => this.goTo(fault.key) }, shortKey(fault.key)) : null)));
+      if (faults.length > 3 && !this.allFaults) parts.push(this.more(faults.length - 3, () => { this.allFaults = true; }));
     }
+    if (fields.length) {
+      parts.push(h("h3", {}, "fields"), ...fields.slice(0, this.allFields ? 60 : 7).map((/** @type {[string, number]} */ [ext, n]) => this.bar(ext, n, most, `has(${quoted(ext)})`)));
+      if (fields.length > 7 && !this.allFields) parts.push(this.more(fields.length - 7, () => { this.allFields = true; }));
+    }
+    if (sets.length > 1) {
+      parts.push(h("h3", {}, "records that have …"), matrix(sets, all.slice(0, 9), (fields) => this.toggleFilter(filterOfSet(fields, all)), (fields) => this.wish.where === filterOfSet(fields, all)));
+    }
+    this.classes ??= h("div", {});
+    parts.push(this.classes);
     fill(this.railMore, ...parts);
+  }
+
+  /** @param {number} count @param {() => void} act */
+  more(count, act) {
+    return h("button", { class: "tvz-link", onclick: () => { act(); this.drawMore(); } }, `${count} more`);
   }
 
   /** @param {string} text @param {number} n @param {number} most @param {string} filter @param {string} [title] */
@@ -867,6 +883,13 @@ class BrowserView {
     this.fieldNames = names.join();
     fill(this.imageSelect, h("option", { value: "" }, "first picture"), ...names.slice(0, 60).map((/** @type {string} */ ext) => h("option", { value: ext }, ext)));
     this.imageSelect.value = this.image;
+  }
+
+  /** @param {boolean} on */
+  showRail(on) {
+    this.root.classList.toggle("tvz-railed", on);
+    this.railButton.setAttribute("aria-expanded", String(on));
+    this.drawRail();
   }
 
   // ---- record pane
@@ -1038,13 +1061,14 @@ const finished = (shard) => ["done", "damaged", "missing"].includes(shard.state)
 /** @param {any} shard */
 const shardTitle = (shard) => [shard.url, shard.size === null ? "" : formatBytes(shard.size), `${formatCount(shard.count)} records`, shard.state, shard.compression, shard.stale ? "changed since the scan" : ""].filter(Boolean).join("\n");
 
-/** Fields a record lacks or has beyond the usual, short. @param {string} common @param {string[]} fields */
+/** Fields a record lacks or has beyond the usual, short; "" where it is usual, or of another kind altogether. @param {string} common @param {string[]} fields */
 export function missing(common, fields) {
   const usual = common.split(" ");
   const lacks = usual.filter((ext) => !fields.includes(ext)).map((ext) => `−${ext}`);
   const more = fields.filter((ext) => !usual.includes(ext)).map((ext) => `+${ext}`);
+  if (lacks.length === usual.length) return "";
   const text = [...lacks, ...more].join(" ");
-  return text ? (text.length > 18 ? `${text.slice(0, 17)}…` : text) : "other order";
+  return text.length > 18 ? `${text.slice(0, 17)}…` : text;
 }
 
 /**

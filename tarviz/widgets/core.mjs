@@ -317,9 +317,9 @@ export function drawPlot(canvas, plot) {
   pen.scale(scale, scale);
   const colours = plotColours(plot.series.map(([name]) => name), style.color, style.getPropertyValue("--tvz-accent").trim() || "#1565c0");
   const all = plot.series.flatMap(([, values]) => values.filter((v) => v !== null));
-  const low = plot.kind === "bars" ? 0 : Math.min(...bounds(all));
-  const high = Math.max(...bounds(all));
-  const y = (/** @type {number} */ v) => height - 2 - ((v - low) / (high - low || 1)) * (height - 4);
+  const low = plot.kind === "bars" ? 0 : bounds(all)[0];
+  const high = plot.kind === "bars" ? barTop(all) : bounds(all)[1];
+  const y = (/** @type {number} */ v) => height - 2 - ((Math.min(v, high) - low) / (high - low || 1)) * (height - 4);
   if (plot.kind === "envelope") {
     const [[, lows], [, highs]] = plot.series;
     pen.fillStyle = colours[0];
@@ -342,6 +342,14 @@ export function drawPlot(canvas, plot) {
       pen.stroke();
     }
   });
+}
+
+/** Where bars are cut: the highest, unless a few stand far above all others. @param {any[]} values */
+export function barTop(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const highest = sorted.at(-1) ?? 1;
+  if (sorted.length < 64) return highest;
+  return Math.min(highest, Math.max(1, sorted[Math.floor(sorted.length * 0.985)] * 1.6));
 }
 
 /** Lowest and highest of many numbers (a spread of thousands into Math.min overflows). @param {any[]} values */

@@ -95,6 +95,7 @@ function drawImage(block, buffers, { signal }) {
   picture.onerror = () => view.fail("The browser cannot draw this picture.");
   picture.src = url;
   signal.addEventListener("abort", () => URL.revokeObjectURL(url));
+  view.frame.view = view;
   return h("figure", { class: "tvz-figure" }, view.frame, view.foot, block.label ? h("figcaption", { class: "tvz-faint" }, block.label) : null);
 }
 
@@ -319,34 +320,46 @@ export async function readAll(around, tell = () => {}) {
 const HEX_ROW = 18;
 const HEX_PART = 16384;
 
-/** One row of a hex view: address, 16 bytes, their ASCII. @param {DataView} view @param {number} at @param {number} start of the row in the file */
-export function hexRow(view, at, start) {
-  const bytes = Array.from({ length: Math.max(0, Math.min(16, view.byteLength - at)) }, (_, i) => view.getUint8(at + i));
+/**
+ * One row of a hex view: address, 16 (or 8) bytes, their ASCII.
+ * @param {DataView} view @param {number} at @param {number} start of the row in the file @param {number} [width] bytes a row
+ */
+export function hexRow(view, at, start, width = 16) {
+  const bytes = Array.from({ length: Math.max(0, Math.min(width, view.byteLength - at)) }, (_, i) => view.getUint8(at + i));
   const cells = bytes.map((b) => b.toString(16).padStart(2, "0"));
-  const hex = `${cells.slice(0, 8).join(" ").padEnd(23)}  ${cells.slice(8).join(" ").padEnd(23)}`;
+  const hex = cells.slice(0, 8).join(" ").padEnd(23) + (width > 8 ? `  ${cells.slice(8).join(" ").padEnd(23)}` : "");
   return `${start.toString(16).padStart(8, "0")}  ${hex}  ${bytes.map((b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : "·")).join("")}`;
 }
 
 /** The bytes of a field, rows fetched as they are scrolled to. @param {Around} around */
 export function drawHex(around) {
-  const rows = Math.ceil(around.size / 16);
-  const layout = { columns: 1, rowHeight: HEX_ROW, height: rows * HEX_ROW, scrollHeight: Math.min(rows * HEX_ROW, MAX_SCROLL) };
+  let width = 0;
+  let rows = 0;
+  let layout = { columns: 1, rowHeight: HEX_ROW, height: 0, scrollHeight: 0 };
   const area = h("div", { class: "tvz-hex-area" });
-  area.style.height = `${layout.scrollHeight}px`;
+  const measure = () => {
+    const fits = box.clientWidth >= 560 ? 16 : 8;
+    if (fits === width) return;
+    width = fits;
+    rows = Math.ceil(around.size / width);
+    layout = { ...layout, height: rows * HEX_ROW, scrollHeight: Math.min(rows * HEX_ROW, MAX_SCROLL) };
+    area.style.height = `${layout.scrollHeight}px`;
+  };
   const lines = h("pre", { class: "tvz-hex-lines tvz-mono" });
   const box = h("div", { class: "tvz-hex", tabIndex: 0, role: "region", "aria-label": `bytes, ${around.size} in all` }, area, lines);
   /** @type {Map<number, DataView | "asked">} */
   const parts = new Map();
   const draw = () => {
     if (around.signal.aborted) return;
+    measure();
     const height = box.clientHeight || 180;
     const { first, stop } = visible(layout, { top: topOf(box.scrollTop, layout, height), height, count: rows });
     const text = [];
     for (let row = first; row < stop; row += 1) {
-      const part = Math.floor((row * 16) / HEX_PART);
+      const part = Math.floor((row * width) / HEX_PART);
       const view = parts.get(part);
       if (view === undefined) ask(part);
-      text.push(view instanceof DataView ? hexRow(view, row * 16 - part * HEX_PART, row * 16) : `${(row * 16).toString(16).padStart(8, "0")}  …`);
+      text.push(view instanceof DataView ? hexRow(view, row * width - part * HEX_PART, row * width, width) : `${(row * width).toString(16).padStart(8, "0")}  …`);
     }
     lines.textContent = text.join("\n");
     lines.style.transform = `translateY(${Math.min(box.scrollTop, Math.max(0, layout.scrollHeight - text.length * HEX_ROW))}px)`;
