@@ -1,0 +1,80 @@
+"""What the tests of the tar tools find: shards to make, records and members as others read them, a shell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tarviz import reading
+from tarviz.errors import TarvizWarning
+from tarviz.testing.strategies import Records, shard
+
+ROOT = Path(__file__).parents[2]
+
+
+def plain(path: object, **options: Any) -> Records:
+    """The records of a shard as (key, {extension: bytes})."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TarvizWarning)
+        return [(record.key, {ext: bytes(value) for ext, value in record.items()}) for record in reading.records(path, **options)]  # type: ignore[arg-type]
+
+
+def names(path: object) -> list[bytes]:
+    """Member names as Python's `tarfile` sees them, byte for byte."""
+    with tarfile.open(str(path), encoding="utf-8", errors="surrogateescape") as tar:
+        return [member.name.encode("utf-8", "surrogateescape") for member in tar]
+
+
+def listed(path: object) -> list[bytes]:
+    """Member names as GNU tar lists them; bsdtar must list as many, and both without a word."""
+    gnu = subprocess.run(["tar", "--quoting-style=literal", "-tf", str(path)], capture_output=True, check=True)
+    bsd = subprocess.run(["bsdtar", "-tf", str(path)], capture_output=True, check=True)
+    assert (b"", b"") == (gnu.stderr, bsd.stderr)
+    assert len(gnu.stdout.splitlines()) == len(bsd.stdout.splitlines())
+    return gnu.stdout.splitlines()
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Path]:
+    """`make(records, "a.tar")` writes a shard into the test's folder."""
+
+    def write(content: Any, name: str = "a.tar", **options: Any) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else shard(content, **options))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def bash(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[bytes]]:
+    """`bash("tarviz cat a.tar | tarviz split …")` in the test's folder; every verb and old name is a command there."""
+    tools = tmp_path / ".bin"
+    tools.mkdir()
+    for name in ("tarviz", *OLD_NAMES):
+        script = tools / name
+        target = "tarviz.cli:main" if name == "tarviz" else f"tarviz.commands._oldnames:{name}"
+        module, _, function = target.partition(":")
+        script.write_text(
+            f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom {module} import {function}\nsys.exit({function}())\n"
+        )
+        script.chmod(0o755)
+
+    def run(line: str, *, env: dict[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, **(env or {})}
+        options = {"capture_output": True, "timeout": 100, "cwd": tmp_path, "check": False} | options
+        return subprocess.run(["bash", "-o", "pipefail", "-c", line], env=environment, **options)  # type: ignore[no-any-return]
+
+    return run
+
+
+OLD_NAMES = ("tar2tsv", "tarcat", "tarscat", "tarcreate", "tarfirst", "tarpcat", "tarproc", "tarshow", "tarsort", "tarsplit")
