@@ -285,7 +285,7 @@ class Records(Iterator[Record]):
     def __next__(self) -> Record:
         return next(self._run)
 
-    def __iter__(self) -> Iterator[Record]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Record]:
         return self._run
 
     def close(self) -> None:
