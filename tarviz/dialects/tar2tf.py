@@ -75,10 +75,11 @@ class Dataset:
         `output_types` and `output_shapes`, in that structure, win over what the conversions make. `num_workers` shards are
         read at a time. A shard that is missing or damaged, or conversions that do not fit, raise `TarvizError`.
         """
-        dataset = with_class_numbers(self.pipeline(template)).tf(num_workers=num_workers) if self.chain else self.pipeline(template).tf()
+        pipeline = self.pipeline(template)
+        dataset = (with_class_numbers(pipeline) if self.chain else pipeline).tf(num_workers=num_workers)
         if output_types is None and output_shapes is None:
             return dataset
-        return dataset.map(lambda *values: _cast(values if len(values) > 1 else values[0], output_types, output_shapes))
+        return _as_asked(dataset, output_types, output_shapes)
 
     def __repr__(self) -> str:
         return f"Dataset({self.bucket_name!r}, {str(self.chain)!r}, {self.selection!r})"
@@ -91,6 +92,15 @@ def with_class_numbers(pipeline: Pipeline, dtype: str = "int32") -> Pipeline:
     selected = [leaf.ext for leaf in pipeline.select.leaves() if isinstance(leaf, Select)]
     raw = [ext for ext in dict.fromkeys(selected) if ext in CLASS_FIELDS and ext not in touched and plan.record[ext].dtype == "bytes"]
     return pipeline.with_chain([*pipeline.chain, *(Decode(ext, dtype=dtype) for ext in raw)]) if raw else pipeline
+
+
+def _as_asked(dataset: Any, types: Any, shapes: Any) -> Any:
+    """The dataset with the dtypes and shapes asked for."""
+    import tensorflow as tf
+
+    several = isinstance(dataset.element_spec, tuple)
+    cast = tf.autograph.experimental.do_not_convert(lambda *values: _cast(values if several else values[0], types, shapes))
+    return dataset.map(cast)
 
 
 def _cast(values: Any, types: Any, shapes: Any) -> Any:

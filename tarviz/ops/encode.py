@@ -18,8 +18,15 @@ from tarviz.ops._payloads import CLASSES
 from tarviz.types import Feature
 
 _PICTURES = {
-    **{"jpg": "JPEG", "jpeg": "JPEG", "png": "PNG", "webp": "WEBP", "bmp": "BMP"},
-    **{"ppm": "PPM", "pgm": "PPM", "tif": "TIFF", "tiff": "TIFF"},
+    "jpg": "JPEG",
+    "jpeg": "JPEG",
+    "png": "PNG",
+    "webp": "WEBP",
+    "bmp": "BMP",
+    "ppm": "PPM",
+    "pgm": "PPM",
+    "tif": "TIFF",
+    "tiff": "TIFF",
 }
 _FORMATS = (*_PICTURES, "json", "cls", "txt", "npy")
 
