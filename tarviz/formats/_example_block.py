@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, pairwise, repeat
+from itertools import compress, groupby, pairwise, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +21,7 @@ from tarviz.types import Block, Buffer, OnError
 Ints: TypeAlias = NDArray[np.int64]
 
 JOIN_BELOW = 16384  # bytes of an Example; above, copying it costs more than handling its pieces
+COPY_BELOW = 4096  # bytes of a payload among longer ones, on average
 INLINE = 32  # bytes of a payload; up to here a column of the table is cheaper than a piece of its own
 FEW = 6  # records of one layout; below, one after the other is quicker than a table
 
@@ -141,6 +142,13 @@ class _Payloads(NamedTuple):
 
     begin: Ints
     size: Ints
+
+
+class _Column(NamedTuple):
+    """A buffer for each record; `long`: not to be copied."""
+
+    buffers: Iterable[Buffer]
+    long: bool = False
 
 
 # What an Example is made of, in order, for many records at once: literal bytes, numbers, payloads, or ready bytes of each.
@@ -295,21 +303,27 @@ class _Work:
             chosen = np.flatnonzero(code == one)
             self.put(self.columns([_choose(item, chosen) for item in items], len(chosen)), records[chosen])
 
-    def put(self, columns: Sequence[Iterable[Buffer]], records: Ints) -> None:
-        rows = zip(*columns, strict=False)
-        parts = list(map(b"".join, rows)) if self.whole else list(rows)
+    def put(self, columns: Sequence[_Column], records: Ints) -> None:
+        """Make Examples of columns: joined, or with nothing joined to the long payloads."""
+        parts: list[Any]
+        if self.whole:
+            parts = list(map(b"".join, zip(*(column.buffers for column in columns), strict=False)))
+        else:
+            runs = [[column.buffers for column in run] for _, run in groupby(columns, lambda column: id(column) if column.long else 0)]
+            joined = [run[0] if len(run) == 1 else map(b"".join, zip(*run, strict=False)) for run in runs]
+            parts = list(zip(*joined, strict=False))
         if len(records) == len(self.parts):
             self.parts = parts
         else:
             for record, part in zip(records.tolist(), parts, strict=True):
                 self.parts[record] = part
 
-    def columns(self, items: Sequence[_Item], count: int) -> list[Iterable[Buffer]]:
+    def columns(self, items: Sequence[_Item], count: int) -> list[_Column]:
         """The items of `count` records of one layout as columns of buffers: header bytes and payloads in turn."""
-        columns: list[Iterable[Buffer]] = []
+        columns: list[_Column] = []
         head = _Head()
         for item in items:
-            payloads: list[Any] | None = None
+            column: _Column | None = None
             if isinstance(item, bytes):
                 head.literal(item)
             elif isinstance(item, _Numbers):
@@ -320,13 +334,14 @@ class _Work:
                     head.table(self.block.array[item.begin[:, None] + np.arange(width)])
                 else:
                     data, ends = self.block.data, (item.begin + item.size).tolist()
-                    payloads = [data[first:last] for first, last in zip(item.begin.tolist(), ends, strict=True)]
+                    views = [data[first:last] for first, last in zip(item.begin.tolist(), ends, strict=True)]
+                    column = _Column(views, not self.whole and int(item.size.sum()) >= COPY_BELOW * count)
             else:
-                payloads = item
-            if payloads is not None:
-                columns += [head.rows(count), payloads]
+                column = _Column(item)
+            if column is not None:
+                columns += [_Column(head.rows(count)), column]
                 head = _Head()
-        return [*columns, head.rows(count)] if head.template else columns
+        return [*columns, _Column(head.rows(count))] if head.template else columns
 
 
 def _lengths(values: Sequence[bytes]) -> _Numbers:

@@ -94,17 +94,28 @@ class Frames:
     """Framed records ready to be written: `size` in bytes of each, frame included, and the buffers they are made of."""
 
     size: NDArray[np.int64]
-    _flat: list[Buffer]  # header, payload, footer in turn, of records that are short
-    _pieces: list[tuple[Buffer, ...]]  # or all buffers of each record
+    _headers: list[bytes]
+    _records: Sequence[bytes] | Sequence[tuple[Buffer, ...]]
+    _footers: list[bytes]
+    _whole: bool
 
     def __len__(self) -> int:
         return len(self.size)
 
     def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]:
         """What to write for the records `first:last`, in order: one buffer where they are short."""
-        if self._pieces:
-            return list(chain.from_iterable(self._pieces[first:last]))
-        return [b"".join(self._flat[3 * first : None if last is None else 3 * last])]
+        headers, records, footers = self._headers[first:last], self._records[first:last], self._footers[first:last]
+        if self._whole:
+            flat: list[Any] = [b""] * (3 * len(headers))
+            flat[0::3], flat[1::3], flat[2::3] = headers, records, footers
+            return [b"".join(flat)]
+        buffers: list[Buffer] = []
+        between = b""
+        for header, pieces, footer in zip(headers, records, footers, strict=True):
+            # An Example begins with bytes of its own, which are few: three buffers in one.
+            buffers += [b"".join((between, header, pieces[0])), *pieces[1:]]  # type: ignore[arg-type, list-item]
+            between = footer
+        return [*buffers, between]
 
 
 def frame(records: Examples | Sequence[bytes]) -> Frames:
@@ -117,14 +128,10 @@ def frame(records: Examples | Sequence[bytes]) -> Frames:
     size = records.size if isinstance(records, Examples) else np.fromiter(map(len, records), np.int64, len(records))
     headers = _cut(_headers(size), HEADER)
     if whole is not None:
-        footers = _footers(np.fromiter(map(_crc, whole), np.uint32, len(whole)))
-        flat: list[Buffer] = [b""] * (3 * len(whole))
-        flat[0::3], flat[1::3], flat[2::3] = headers, whole, footers
-        return Frames(size + FRAME, flat, [])
+        return Frames(size + FRAME, headers, whole, _footers(np.fromiter(map(_crc, whole), np.uint32, len(whole))), True)
     assert isinstance(records, Examples)
     crcs = np.fromiter(map(_crc_of_pieces, records.pieces), np.uint32, len(records))
-    rows = zip(headers, records.pieces, _footers(crcs), strict=True)
-    return Frames(size + FRAME, [], [(header, *pieces, footer) for header, pieces, footer in rows])
+    return Frames(size + FRAME, headers, records.pieces, _footers(crcs), False)
 
 
 def _crc_of_pieces(pieces: Iterable[Buffer]) -> int:
