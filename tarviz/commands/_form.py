@@ -166,6 +166,10 @@ class Form:
             outlet.write(self._held)
             self._held = []
 
+    def forget(self) -> None:
+        """Another output begins: its first record has no neighbour."""
+        self._last = None
+
     def beside(self, batch: Batch, record: int, key: bytes | None = None) -> None:
         """Take note of the key written next: neighbours of one key are read as one record, which is warned of."""
         key = batch.block.keys[record] if key is None else key

@@ -1,0 +1,207 @@
+"""Split records over shards of so many records or bytes, and run a command on each that is finished."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from contextlib import closing
+from os import PathLike, fspath
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.commands import _form, _shell
+from tarviz.commands._intake import Batch, intake
+from tarviz.commands._outlet import Outlet
+from tarviz.commands._process import run
+from tarviz.commands._tool import Made, Tar, inputs_argument, opened, tool_options
+from tarviz.config import parse_size
+from tarviz.errors import Fault, StoreError, UsageError, redact
+from tarviz.formats._tar_header import TAR_END
+from tarviz.reading import ReadOptions, ReadReport, with_changes
+from tarviz.stores import SHARD_SUFFIXES, URLs
+from tarviz.writer import Names
+
+DEFAULT_COUNT, DEFAULT_SIZE = 100_000, 10**9
+_PERCENT = re.compile(r"%(0?\d*)d")
+_NEW_HEADER = 2048  # bytes more that a member under a new header may take
+
+
+def split(
+    urls: URLs = "-",
+    output: str | PathLike[str] = "split-{shard:06d}.tar",
+    *,
+    count: int | None = None,
+    size: int | float | str | None = None,
+    maxshards: int | None = None,
+    start: int = 0,
+    command: str | None = None,
+    files: str | None = None,
+    **reading: Any,
+) -> Made:
+    """Writes records into shards of at most `count` records and `size` bytes; with neither, 100 000 and 10⁹.
+
+    `size` counts the bytes of the tar file (before packing), end mark included; only a record that is larger by itself makes a larger
+    shard, and a record is never cut. `output` holds a counter: `{shard:06d}` or `%06d` from `start`, `{}` from `start` + 1; a bare name
+    gets `-000000.tar`. After `maxshards` no more is read. `command` is run on each finished shard, see `arguments`; no shell reads it.
+    """
+    options = with_changes(ReadOptions(), reading)
+    if count is None and size is None:
+        count, size = DEFAULT_COUNT, DEFAULT_SIZE
+    limit = None if size is None else parse_size(size)
+    if (count is not None and count < 1) or (limit is not None and limit < 1) or (maxshards is not None and maxshards < 1):
+        raise UsageError("a shard holds at least one record, and there is at least one.")
+    shards = _Shards(Names(pattern(fspath(output))), count, limit, start, maxshards, command, options.on_error == "skip")
+    targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    with _shell.silent_warnings(), _shell.progress(None, "records") as bar, closing(intake(targets, options, shards.report)) as batches:
+        try:
+            for batch in batches:
+                more = shards.put(batch)
+                bar.add(len(batch))
+                del batch
+                if not more:
+                    break
+            shards.close()
+        except BaseException:
+            shards.abort()
+            raise
+    return Made(shards.done, shards.report)
+
+
+def pattern(text: str) -> str:
+    """The names of outputs as `writer.Names` reads them.
+
+    >>> pattern("imagenet_train"), pattern("s-%04d.tar"), pattern("a.tar.gz")
+    ('imagenet_train-{shard:06d}.tar', 's-{shard:04d}.tar', 'a-{shard:06d}.tar.gz')
+    """
+    text = _PERCENT.sub(lambda match: f"{{shard:{match[1]}d}}", text)
+    if "{" in text or text == "-":
+        return text
+    suffix = next((suffix for suffix in sorted(SHARD_SUFFIXES, key=len, reverse=True) if text.endswith(suffix)), "")
+    return f"{text.removesuffix(suffix)}-{{shard:06d}}{suffix or '.tar'}"
+
+
+def arguments(command: str, shard: str) -> list[str]:
+    """The words of a command for a finished shard: placeholders filled in, or the shard's name as the last argument.
+
+    >>> arguments("cp -v {shard} /backup/{base}.done", "out/a b.tar")
+    ['cp', '-v', 'out/a b.tar', '/backup/a b.done']
+    >>> arguments("upload --fast", "a.tar")
+    ['upload', '--fast', 'a.tar']
+    """
+    folder, name = os.path.split(shard)
+    base, _, ext = name.partition(".")
+    local = "://" not in shard
+    words = {"shard": shard, "abspath": os.path.abspath(shard) if local else shard, "basename": name, "dirname": folder or "."}
+    words |= {"base": base, "ext": ext}
+    try:
+        parts = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"the command {command!r} cannot be read: {error}.") from None
+    if not parts:
+        raise UsageError("the command is empty.")
+    filled = [re.sub(r"\{(\w+)\}", lambda match: words.get(match[1], match[0]), part) for part in parts]
+    return filled if filled != parts else [*parts, shard]
+
+
+class _Shards:
+    """Outputs one after the other; `put` says whether there may be more."""
+
+    def __init__(
+        self, names: Names, count: int | None, limit: int | None, start: int, most: int | None, command: str | None, skip: bool
+    ) -> None:
+        if not names.counts and names.text != "-":
+            raise UsageError(f"{redact(names.text)!r} has no counter.", hint="Write {shard:06d} or %06d.")
+        self.names, self.count, self.limit, self.start, self.most = names, count, limit, start, most
+        self.command, self.skip = command, skip
+        if command is not None:
+            arguments(command, "")
+        self.report = ReadReport()
+        self.form = _form.Form(report=self.report)
+        self.done: list[Tar] = []
+        self.outlet: Outlet | None = None
+
+    def put(self, batch: Batch) -> bool:
+        ends = np.cumsum(_sizes(batch))
+        first = 0
+        while first < len(batch):
+            if self.outlet is None:
+                if self.most is not None and len(self.done) >= self.most:
+                    return False
+                self.outlet = Outlet(self.names.at(self.start + len(self.done)))
+                self.form.forget()
+            last = self._fit(ends, first)
+            if last > first:
+                self.form.put(self.outlet, batch.part(first, last))
+                first = last
+            if last < len(batch) or self.outlet.records == self.count:
+                self.close()
+        return self.most is None or len(self.done) < self.most
+
+    def _fit(self, ends: NDArray[np.int64], first: int) -> int:
+        """Up to which record the open shard takes; an empty one takes one of any size."""
+        assert self.outlet is not None
+        last = len(ends)
+        if self.limit is not None:
+            room = self.limit - len(TAR_END) - self.outlet.bytes
+            last = int(np.searchsorted(ends, (int(ends[first - 1]) if first else 0) + room, side="right"))
+        if self.count is not None:
+            last = min(last, first + self.count - self.outlet.records)
+        return max(last, first + (self.outlet.records == 0))
+
+    def close(self) -> None:
+        """Finish the open shard, then run the command on it."""
+        if self.outlet is None:
+            return
+        self.outlet.close()
+        tar = Tar(self.outlet.url, self.outlet.records, self.outlet.bytes)
+        self.done.append(tar)
+        self.outlet = None
+        if self.command is not None:
+            code = run(arguments(self.command, tar.url))
+            if code:
+                text = f"the command ended with {code} on this shard, which is written."
+                if not self.skip:
+                    raise StoreError(text, code="E_COMMAND", shard=tar.url)
+                self.report.add(Fault("E_COMMAND", text, tar.url), skipped=True)
+
+    def abort(self) -> None:
+        """Drop the open shard; those before it stay."""
+        if self.outlet is not None:
+            self.outlet.abort()
+
+
+def _sizes(batch: Batch) -> NDArray[np.int64]:
+    """Bytes of tar that each record takes."""
+    members = batch.block.members
+    sizes = members.end - members.start
+    if _form.spoiled(batch, np.arange(len(members))):
+        sizes = sizes + _NEW_HEADER
+    own = np.concatenate(([0], np.cumsum(sizes)))
+    taken: NDArray[np.int64] = own[batch.block.rows[1:]] - own[batch.block.rows[:-1]]
+    return taken
+
+
+@_shell.verb(
+    "split", example=["tarviz split -n 25000 -o 's-{shard:04d}.tar' all.tar", "tar -cf - --sort=name train | tarviz split -s 1GB -o train"]
+)
+@inputs_argument
+@click.option("-o", "--output", default="split-{shard:06d}.tar", show_default=True, metavar="PATTERN", help="Names: {shard:06d}, %06d, {}.")
+@click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of a shard at most.")
+@click.option("-s", "--size", type=_shell.SIZE, metavar="BYTES", help="Bytes of a shard at most: 1e9, 1GB, 500MiB.")
+@click.option("--maxshards", type=click.IntRange(min=1), metavar="N", help="Stop when so many shards are written.")
+@click.option("--start", type=click.IntRange(min=0), default=0, metavar="N", help="The first shard's number.")
+@click.option("-C", "--command", "ready", metavar="COMMAND", help="Run on each finished shard, its name the last argument.")
+@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@tool_options
+def command(urls: tuple[str, ...], ready: str | None, as_json: bool, **options: Any) -> Any:
+    """Split records over shards: so many records or bytes each, by default 100 000 and 1 GB.
+
+    Bytes are those of the tar file; only a record that is larger by itself makes a larger one. Records are never cut. Each shard gets its
+    name when it is complete. The command of -C is split into words, no shell reads it; {shard}, {abspath}, {basename}, {dirname}, {base}
+    and {ext} stand for parts of the name.
+    """
+    return _shell.emit(split(urls, command=ready, **options), as_json)

@@ -1,0 +1,232 @@
+"""Splitting: limits that hold, records that stay whole, names, commands on finished shards."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tarviz.commands import split as module
+from tarviz.commands.cat import cat
+from tarviz.commands.split import arguments, pattern, split
+from tarviz.errors import DataError, StoreError, UsageError
+from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import records as record_lists
+from tests.commands.conftest import listed, plain
+
+Make = Callable[..., Path]
+LARGE = b"\xff" * 70_000
+
+
+class TestLimits:
+    @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
+    @pytest.mark.parametrize(("count", "expected"), [(7, [7, 7, 6]), (10, [10, 10]), (20, [20]), (99, [20]), (1, [1] * 20)])
+    def test_so_many_records_each(self, make: Make, tmp_path: Path, count: int, expected: list[int], payload: bytes):
+        content = numbered(20, payload=payload)
+
+        result = split(make(content), tmp_path / "s-{shard:02d}.tar", count=count)
+
+        assert expected == [tar.records for tar in result.outputs]
+        assert [str(tmp_path / f"s-{number:02d}.tar") for number in range(len(expected))] == [tar.url for tar in result.outputs]
+        assert content == [record for tar in result.outputs for record in plain(tar.url)]
+
+    @settings(max_examples=80, deadline=None)
+    @given(
+        record_lists(max_size=12), st.integers(1, 12_000), st.sampled_from([tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+    )
+    def test_no_shard_is_larger_unless_one_record_is(self, tmp_path_factory: Any, content: Any, limit: int, format: int):
+        folder = tmp_path_factory.mktemp("split")
+        content = [(f"n{number}", fields) for number, (_, fields) in enumerate(content)]
+        (folder / "a.tar").write_bytes(shard(content, format=format, mtime=0.5 if format == tarfile.PAX_FORMAT else 0))
+
+        result = split(folder / "a.tar", folder / "s.tar", size=limit)
+
+        assert content == [record for tar in result.outputs for record in plain(tar.url)]
+        for number, tar in enumerate(result.outputs):
+            assert Path(tar.url).stat().st_size == tar.bytes
+            assert tar.bytes <= limit or tar.records == 1
+            if number:  # the first record would not have fitted into the shard before it
+                one = split(tar.url, folder / f"one-{number}-%d.tar", count=1).outputs[0]
+                assert result.outputs[number - 1].bytes + one.bytes - 1024 > limit
+
+    @settings(max_examples=60, deadline=None)
+    @given(record_lists(), st.integers(1, 5))
+    def test_cat_puts_together_what_split_took_apart(self, tmp_path_factory: Any, content: Any, count: int):
+        folder = tmp_path_factory.mktemp("split")
+        data = shard(content, format=tarfile.GNU_FORMAT)
+        (folder / "a.tar").write_bytes(data)
+
+        result = split(folder / "a.tar", folder / "s.tar", count=count)
+        if result.outputs:
+            cat([tar.url for tar in result.outputs], folder / "out.tar")
+            assert data.rstrip(b"\0") == (folder / "out.tar").read_bytes().rstrip(b"\0")
+        else:
+            assert [] == content
+
+    def test_the_end_mark_counts(self, make: Make, tmp_path: Path):
+        content = numbered(4, payload=b"x" * 512)  # 2048 bytes a record
+
+        exact = split(make(content), tmp_path / "a.tar", size=2 * 2048 + 1024)
+        less = split(make(content), tmp_path / "b.tar", size=2 * 2048 + 1023)
+
+        assert ([2, 2], [1, 1, 1, 1]) == ([tar.records for tar in exact.outputs], [tar.records for tar in less.outputs])
+
+    @pytest.mark.parametrize("size", ["1e4", "10kB", 10_000, 1e4])
+    def test_sizes_are_written_as_people_write_them(self, make: Make, tmp_path: Path, size: Any):
+        assert 3 == len(split(make(numbered(10, payload=b"x" * 512)), tmp_path / "a.tar", size=size).outputs)
+
+    def test_both_limits_hold(self, make: Make, tmp_path: Path):
+        content = [*numbered(4), *numbered(4, payload=LARGE, prefix="b")]
+
+        result = split(make(content), tmp_path / "a.tar", size=80_000, count=3)
+
+        assert [3, 2, 1, 1, 1] == [tar.records for tar in result.outputs]
+
+    def test_no_more_shards_than_asked_for(self, make: Make, tmp_path: Path):
+        a = make(numbered(10))
+        (tmp_path / "broken.tar").write_bytes(a.read_bytes()[:2000])
+
+        result = split([a, tmp_path / "broken.tar"], tmp_path / "s.tar", count=4, maxshards=2)
+
+        assert ([4, 4], 0) == ([tar.records for tar in result.outputs], result.exit_code)
+
+    def test_no_records_make_no_shard(self, make: Make, tmp_path: Path):
+        assert [] == split(make([]), tmp_path / "s.tar").outputs
+
+    @pytest.mark.parametrize("wrong", [{"count": 0}, {"size": 0}, {"maxshards": 0}, {"size": "many"}])
+    def test_limits_that_hold_nothing_are_refused(self, make: Make, tmp_path: Path, wrong: Any):
+        with pytest.raises(UsageError):
+            split(make(numbered(1)), tmp_path / "s.tar", **wrong)
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("imagenet_train", "imagenet_train-{shard:06d}.tar"),
+            ("out/train.tar", "out/train-{shard:06d}.tar"),
+            ("train.tar.gz", "train-{shard:06d}.tar.gz"),
+            ("train.tgz", "train-{shard:06d}.tgz"),
+            ("s-%06d.tar", "s-{shard:06d}.tar"),
+            ("s-%d", "s-{shard:d}"),
+            ("s-{shard:04d}.tar", "s-{shard:04d}.tar"),
+            ("s-{}.tar", "s-{}.tar"),
+        ],
+    )
+    def test_a_pattern_is_understood(self, text: str, expected: str):
+        assert expected == pattern(text)
+
+    def test_start_is_the_first_number(self, make: Make, tmp_path: Path):
+        result = split(make(numbered(4)), tmp_path / "s-%03d.tar", count=2, start=7)
+
+        assert ["s-007.tar", "s-008.tar"] == [Path(tar.url).name for tar in result.outputs]
+
+    def test_packed_shards(self, make: Make, tmp_path: Path):
+        result = split(make(numbered(4)), tmp_path / "s-%d.tar.gz", count=2)
+
+        assert numbered(4) == [record for tar in result.outputs for record in plain(tar.url)]
+
+    def test_into_another_store(self, make: Make):
+        split(make(numbered(4)), "memory://split/s-%d.tar", count=2)
+
+        assert numbered(4)[2:] == plain("memory://split/s-1.tar")
+
+    def test_a_folder_is_no_pattern(self, make: Make, tmp_path: Path):
+        with pytest.raises(UsageError):
+            split(make(numbered(1)), f"{tmp_path}/{{what}}.tar")
+
+
+class TestDamage:
+    @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
+    def test_finished_shards_stay_and_no_half_one(self, make: Make, tmp_path: Path, payload: bytes):
+        data = shard(numbered(20, payload=payload))
+
+        with pytest.raises(DataError):
+            split(make(data[: data.index(b"train/n00000017.cls") + 100]), tmp_path / "out" / "s-%d.tar", count=5)
+
+        assert ["s-0.tar", "s-1.tar", "s-2.tar"] == sorted(path.name for path in (tmp_path / "out").iterdir())
+        assert [5, 5, 5] == [len(plain(tmp_path / "out" / f"s-{number}.tar")) for number in range(3)]
+
+
+class TestCommand:
+    def test_words(self):
+        assert ["rm", "--", "s-0.tar"] == arguments("rm --", "s-0.tar")
+        assert ["cp", "out/s-0.tar", "/x/s-0.tar.gz of out"] == arguments("cp {shard} '/x/{base}.{ext}.gz of {dirname}'", "out/s-0.tar")
+        assert ["echo", "{other}", "s3://b/s.tar"] == arguments("echo {other}", "s3://b/s.tar")
+        assert ["put", "s3://b/s.tar"] == arguments("put {abspath}", "s3://b/s.tar")
+
+    @pytest.mark.parametrize("wrong", ["", "  ", "echo 'a"])
+    def test_words_that_are_none(self, make: Make, tmp_path: Path, wrong: str):
+        with pytest.raises(UsageError):
+            split(make(numbered(1)), tmp_path / "s.tar", command=wrong)
+
+    def test_sees_each_shard_whole_and_no_shell_reads_its_name(self, make: Make, tmp_path: Path):
+        code = f"import sys, os; open({str(tmp_path / 'log')!r}, 'a').write(f'{{sys.argv[1:]}} {{os.path.getsize(sys.argv[1])}}\\n')"
+        (tmp_path / "log.py").write_text(code)
+
+        result = split(make(numbered(4)), tmp_path / "s $(touch x);{shard}.tar", count=2, command=f"{sys.executable} {tmp_path / 'log.py'}")
+
+        lines = (tmp_path / "log").read_text().splitlines()
+        assert [f"{[tar.url]} {tar.bytes}" for tar in result.outputs] == lines
+
+    def test_one_that_fails_ends_the_work(self, make: Make, tmp_path: Path):
+        with pytest.raises(StoreError, match=r"E_COMMAND.*ended with 1"):
+            split(make(numbered(4)), tmp_path / "s.tar", count=2, command="false")
+        assert (tmp_path / "s-000000.tar").exists()
+        assert not (tmp_path / "s-000001.tar").exists()
+
+    def test_or_is_counted(self, make: Make, tmp_path: Path):
+        result = split(make(numbered(4)), tmp_path / "s.tar", count=2, command="false", on_error="skip")
+
+        assert (2, 1, {"E_COMMAND": 2}) == (len(result.outputs), result.exit_code, result.report.counts())
+
+    def test_a_command_there_is_not(self, make: Make, tmp_path: Path):
+        with pytest.raises(UsageError, match="no-such-thing"):
+            split(make(numbered(4)), tmp_path / "s.tar", count=2, command="no-such-thing")
+
+
+class TestShell:
+    def test_a_pipe_of_tools(self, make: Make, bash: Any, tmp_path: Path):
+        make(numbered(50))
+
+        done = bash("tarviz cat a.tar | tarviz split -n 20 -o 's-{shard:04d}.tar' - && tarviz cat 's-{0000..0002}.tar' | cmp - a.tar")
+
+        assert (0, b"") == (done.returncode, done.stderr) or b"EOF on -" in done.stderr
+        assert b"s-0002.tar: 10 records" in done.stdout
+        assert 40 == len(listed(tmp_path / "s-0001.tar"))
+
+    def test_json(self, make: Make, bash: Any):
+        make(numbered(5))
+
+        content = json.loads(bash("tarviz split -n 2 -o s --json < a.tar").stdout)
+
+        assert [2, 2, 1] == [tar["records"] for tar in content["outputs"]]
+
+    def test_what_commands_print_goes_to_stderr(self, make: Make, bash: Any):
+        make(numbered(5))
+
+        done = bash("tarviz split -n 3 -o s -q -C 'echo done' a.tar --json")
+
+        assert b"done s-000000.tar\ndone s-000001.tar\n" == done.stderr
+        assert 5 == json.loads(done.stdout)["records"]
+
+    def test_the_sum_of_a_folder(self, bash: Any, tmp_path: Path):
+        for number in range(30):
+            folder = tmp_path / "raw" / "train" / f"n{number % 3}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{number:03d}.jpg").write_bytes(LARGE)
+
+        done = bash("tar -cf - --sort=name -C raw train | tarviz split -s 1e6 -o t --maxshards 2")
+
+        assert (0, b"") == (done.returncode, done.stderr)
+        assert [14, 14] == [len(plain(tmp_path / f"t-00000{number}.tar")) for number in (0, 1)]
+
+    def test_default_limits(self):
+        assert (100_000, 10**9) == (module.DEFAULT_COUNT, module.DEFAULT_SIZE)
