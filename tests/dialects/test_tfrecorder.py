@@ -1,0 +1,547 @@
+"""TFRecorder: declared attributes, the factory's files and lists, datasets, memory, and clear errors."""
+
+from __future__ import annotations
+
+import configparser
+import csv
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tarviz.dialects import tfrecorder
+from tarviz.dialects.tfrecorder import Example, IgnoreExampleException, factory, tfrecordable
+from tarviz.dialects.tfrecorder._dataset import schema_of
+from tarviz.errors import DataError, NotFoundError, SchemaError, UsageError
+from tarviz.formats import example as examples
+
+ROOT = Path(__file__).parents[2]
+
+
+class Toy(Example):
+    """A label and an array that is made in `load`."""
+
+    def __init__(self, name: str, label: int, data: Any = None) -> None:
+        super().__init__()
+        self.name = name
+        self._label = label
+        self._data = data
+
+    @tfrecordable(dtype=Example.Field.TYPE_INT32)
+    def label(self) -> int:
+        return self._label
+
+    @label.setter
+    def label(self, value: int) -> None:
+        self._label = value
+
+    @tfrecordable(dtype=Example.Field.TYPE_ARRAY_FLOAT32)
+    def data(self) -> Any:
+        return self._data
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self._data = value
+
+    def load(self, scale: float = 1.0, **kwargs: Any) -> None:
+        if self._label == 13:
+            raise IgnoreExampleException("unlucky")
+        self.data = np.full((2 + self._label % 3, 4), self._label * scale, np.float32)
+
+    def to_csv_row(self) -> list[Any]:
+        return [self.name, self._label]
+
+    @staticmethod
+    def from_csv_row(row: list[str], **kwargs: Any) -> Toy:
+        return Toy(row[0], int(row[1]))
+
+
+class Everything(Example):
+    """An attribute of every type."""
+
+    def __init__(self, **values: Any) -> None:
+        self.values = values
+
+    @tfrecordable(Example.Field.TYPE_STRING)
+    def text(self) -> Any:
+        return self.values["text"]
+
+    @tfrecordable(Example.Field.TYPE_BOOL)
+    def flag(self) -> Any:
+        return self.values["flag"]
+
+    @tfrecordable(Example.Field.TYPE_INT32)
+    def small(self) -> Any:
+        return self.values["small"]
+
+    @tfrecordable(Example.Field.TYPE_INT64)
+    def large(self) -> Any:
+        return self.values["large"]
+
+    @tfrecordable(Example.Field.TYPE_FLOAT)
+    def single(self) -> Any:
+        return self.values["single"]
+
+    @tfrecordable(Example.Field.TYPE_DOUBLE)
+    def double(self) -> Any:
+        return self.values["double"]
+
+    @tfrecordable(Example.Field.TYPE_ARRAY_INT32)
+    def whole(self) -> Any:
+        return self.values["whole"]
+
+    @tfrecordable(Example.Field.TYPE_ARRAY_FLOAT32)
+    def real(self) -> Any:
+        return self.values["real"]
+
+    def to_csv_row(self) -> list[Any]:
+        return [self.values["text"]]
+
+
+VALUES: dict[str, Any] = {
+    "text": "grün\n",
+    "flag": True,
+    "small": -(2**31),
+    "large": 2**63 - 1,
+    "single": 0.5,
+    "double": 0.1 + 1e-12,
+    "whole": np.arange(-12, 12, dtype=np.int32).reshape(2, 3, 4),
+    "real": np.linspace(0, 1, 7, dtype=np.float32),
+}
+
+
+def toys(count: int) -> list[Example]:
+    return [Toy(f"t{n}", n) for n in range(count)]
+
+
+def labels(folder: Path) -> list[int]:
+    return [int(label) for label, _ in factory.generate_dataset(factory.get_tfrecord_filepaths(folder))]
+
+
+class TestAttributes:
+    def test_they_stand_in_the_order_of_their_declaration(self) -> None:
+        assert ["text", "flag", "small", "large", "single", "double", "whole", "real"] == Everything.get_tfrecordable_attribute_names()
+        assert list(VALUES.values())[:6] == list(Everything(**VALUES).get_tfrecordable_ordered_dict().values())[:6]
+
+    def test_a_subclass_adds_its_own_behind_its_parents(self) -> None:
+        class More(Toy):
+            @tfrecordable(dtype=Example.Field.TYPE_STRING)
+            def title(self) -> str:
+                return self.name
+
+        assert ["label", "data", "title"] == More.get_tfrecordable_attribute_names()
+        assert ["label", "data"] == Toy.get_tfrecordable_attribute_names()
+
+    def test_they_are_properties_with_setter_and_deleter(self) -> None:
+        class Box(Example):
+            @tfrecordable(dtype=Example.Field.TYPE_STRING)
+            def title(self) -> str:
+                """A title."""
+                return self._title
+
+            @title.setter
+            def title(self, value: str) -> None:
+                self._title = value
+
+            @title.deleter
+            def title(self) -> None:
+                del self._title
+
+        box = Box()
+        box.title = "x"
+        assert "x" == box.title
+        del box.title
+        assert not hasattr(box, "title")
+        assert ["title"] == Box.get_tfrecordable_attribute_names()
+
+    def test_every_type_comes_back_as_it_was(self) -> None:
+        assert 1 == tfrecorder.checker.assert_example_serialize_deserialize_is_ok(Everything(**VALUES))
+
+    def test_release_lets_go_through_the_setters(self) -> None:
+        toy = Toy("a", 1)
+        toy.load()
+        toy.release()
+        Everything(**VALUES).release()
+
+        assert (None, None) == (toy.label, toy.data)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "message"),
+        [
+            ("real", np.zeros(3), "holds a NumPy float64 array of shape \\[3\\].*astype\\(np.float32\\)"),
+            ("whole", np.zeros(3, np.int64), "astype\\(np.int32\\)"),
+            ("whole", [1, 2], "holds a list"),
+            ("text", b"bytes", "holds a bytes"),
+            ("flag", 1, "holds a int"),
+            ("small", 2**31, "outside of the range of int32"),
+            ("small", 1.5, "holds a float"),
+            ("small", True, "holds a bool"),
+            ("double", "1", "holds a str"),
+            ("single", None, "holds None.*Load\\(\\) has to assign it"),
+        ],
+    )
+    def test_a_value_of_another_type_is_named(self, name: str, value: Any, message: str) -> None:
+        with pytest.raises(SchemaError, match=rf"Everything\.{name}\b.*{message}"):
+            Everything(**{**VALUES, name: value}).serialize_to_string()
+
+    def test_a_wrong_declaration_is_refused(self) -> None:
+        with pytest.raises(UsageError, match=r"Write @tfrecordable\(dtype"):
+            tfrecordable(lambda self: 1)  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="knows no type 'int32'"):
+            tfrecordable(dtype="int32")  # type: ignore[arg-type]
+
+    def test_a_class_without_any_is_refused(self, tmp_path: Path) -> None:
+        class Bare(Example):
+            pass
+
+        with pytest.raises(UsageError, match="Bare has no @tfrecordable attribute"):
+            factory.generate_and_save_train_eval_test_tfrecords_files_for_examples(tmp_path, [Bare()])
+
+    def test_zero_dimensions_and_empty_arrays_keep_their_shapes(self) -> None:
+        for shape in ((), (0,), (0, 3)):
+            assert 1 == tfrecorder.checker.assert_example_serialize_deserialize_is_ok(
+                Everything(**{**VALUES, "real": np.zeros(shape, np.float32)})
+            )
+
+
+class TestFactory:
+    def test_train_eval_and_test_are_written_with_lists_and_counts(self, tmp_path: Path) -> None:
+        given = toys(13)
+        before = list(given)
+        counts = factory.generate_and_save_train_eval_test_tfrecords_files_for_examples(tmp_path / "new/set", given, [0.5, 0.3, 0.2])
+
+        assert {"train": 6, "eval": 3, "test": 4} == counts == counts.written
+        assert before == given
+        folder = tmp_path / "new/set"
+        assert {"train", "eval", "test", "tfrecord_files_config.txt"} == {path.name for path in folder.iterdir()}
+        assert {"0.tfr", "examples.csv", "schema.json"} == {path.name for path in (folder / "train").iterdir()}
+        rows = [
+            row for subset in ("train", "eval", "test") for row in csv.reader((folder / subset / "examples.csv").read_text().splitlines())
+        ]
+        assert sorted([f"t{n}", str(n)] for n in range(13)) == sorted(rows)
+
+    @pytest.mark.parametrize(
+        ("ratio", "expected"),
+        [
+            (0.8, (8, 2, None)),
+            ([0.7, 0.3], (7, 3, None)),
+            ([0.7, 0.2, 0.1], (7, 2, 1)),
+            ((0.6, 0.3, 0.1), (6, 3, 1)),
+            ([0.9, 0.1, 0.0], (9, 1, None)),
+            (1, (10, 0, None)),
+        ],
+    )
+    def test_ratios_are_taken_with_tolerance(self, ratio: Any, expected: tuple[int, int, int | None]) -> None:
+        parts = factory.split_examples_list(toys(10), ratio)
+
+        assert expected == tuple(None if part is None else len(part) for part in parts)
+
+    @pytest.mark.parametrize("ratio", [1.5, -0.1, [0.5], [0.5, 0.6], [0.25] * 4, "0.8", None, True, [1.5, -0.5]])
+    def test_a_bad_ratio_is_refused_before_anything_is_written(self, tmp_path: Path, ratio: Any) -> None:
+        with pytest.raises(UsageError, match="the ratio"):
+            factory.generate_and_save_train_eval_test_tfrecords_files_for_examples(tmp_path / "out", toys(4), ratio)
+        assert not (tmp_path / "out").exists()
+
+    def test_the_order_depends_on_the_seed(self, tmp_path: Path) -> None:
+        for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+            factory.generate_and_save_train_eval_test_tfrecords_files_for_examples(tmp_path / name, toys(12), examples_shuffle_seed=seed)
+        factory.generate_and_save_train_eval_test_tfrecords_files_for_examples(tmp_path / "d", toys(12), examples_shuffle=False)
+        lists = {name: (tmp_path / name / "train/examples.csv").read_text() for name in "abcd"}
+
+        assert lists["a"] == lists["b"] != lists["c"]
+        assert [[f"t{n}", str(n)] for n in range(9)] == list(csv.reader(lists["d"].splitlines()))
+
+    def test_folds_go_into_folders_of_their_names(self, tmp_path: Path) -> None:
+        counts = factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"fold-0": toys(4), "fold-1": toys(3)})
+
+        assert {"fold-0": 4, "fold-1": 3} == counts
+        assert [0, 1, 2, 3] == labels(tmp_path / "fold-0")
+
+    def test_a_split_is_made_again_from_its_lists(self, tmp_path: Path) -> None:
+        factory.generate_and_save_train_eval_test_tfrecords_files_for_examples(tmp_path / "a", toys(12), [0.5, 0.25, 0.25])
+        files = [factory.get_examples_list_filepaths(tmp_path / "a" / subset) for subset in ("train", "eval", "test")]
+        counts = factory.generate_and_save_tfrecords_files_for_train_eval_test_examples_files(tmp_path / "b", Toy, *files)
+
+        assert {"train": 6, "eval": 3, "test": 3} == counts
+        for subset in counts:
+            assert (tmp_path / "a" / subset / "0.tfr").read_bytes() == (tmp_path / "b" / subset / "0.tfr").read_bytes()
+
+    def test_a_list_is_written_without_a_split_too(self, tmp_path: Path) -> None:
+        Toy.to_csv_file(tmp_path / "list.csv", toys(5))
+        assert [toy.name for toy in Toy.from_csv_file(tmp_path / "list.csv")] == [f"t{n}" for n in range(5)]
+        factory.generate_and_save_tfrecords_files_for_examples_file(tmp_path / "out", Toy, tmp_path / "list.csv")
+        factory.generate_and_save_tfrecords_files_for_examples_files_dict(tmp_path / "folds", Toy, {"x": tmp_path / "list.csv"})
+
+        assert list(range(5)) == labels(tmp_path / "out") == labels(tmp_path / "folds/x")
+
+    def test_both_sets_of_names_mean_the_same(self, tmp_path: Path) -> None:
+        Toy.to_csv_file(tmp_path / "list.csv", toys(5))
+        generate = factory.generate_and_save_train_eval_test_tfrecords_files
+        generate(save_directory_path=tmp_path / "a", example_class=Toy, examples_list_filepath=tmp_path / "list.csv", scale=2.0)
+        generate(tmp_path / "b", Toy, tmp_path / "list.csv", 0.8, scale=2.0)
+
+        assert (tmp_path / "a/train/0.tfr").read_bytes() == (tmp_path / "b/train/0.tfr").read_bytes()
+        with pytest.raises(UsageError, match="are needed"):
+            generate(tmp_path / "c", Toy)
+
+    def test_the_config_file_says_how_it_was_made(self, tmp_path: Path) -> None:
+        Toy.to_csv_file(tmp_path / "list.csv", toys(10))
+        factory.generate_and_save_train_eval_test_tfrecords_files(
+            tmp_path / "a", Toy, tmp_path / "list.csv", [0.7, 0.3], src_path="x", sizes=[1, 2]
+        )
+        config = configparser.ConfigParser()
+        config.read(tmp_path / "a/tfrecord_files_config.txt")
+        found = config["examples"]
+
+        assert ("Toy", "7", "3", "[0.7, 0.3]") == tuple(
+            found[name] for name in ("class_name", "train_count", "eval_count", "train_eval_test_ratio")
+        )
+        assert (str(Path("x").absolute()), "[1, 2]", "1.00e+00") == (
+            found["src_path"],
+            found["sizes"],
+            found["tfrecord_file_max_size_in_mb"],
+        )
+
+    def test_files_never_exceed_their_limit(self, tmp_path: Path) -> None:
+        options: dict[str, Any] = {"examples_tfrecord_file_max_size_in_bytes": 500}
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(13)}, **options)
+        paths = factory.get_tfrecord_filepaths(tmp_path / "a")
+
+        assert len(paths) > 2
+        assert [f"{n}.tfr" for n in range(len(paths))] == [Path(path).name for path in paths]
+        assert all(0 < Path(path).stat().st_size <= 500 for path in paths)
+        assert list(range(13)) == labels(tmp_path / "a")
+
+    def test_a_smaller_run_leaves_no_file_of_a_larger_one(self, tmp_path: Path) -> None:
+        for count in (13, 2):
+            factory.generate_and_save_tfrecords_files_for_examples_dict(
+                tmp_path, {"a": toys(count)}, examples_tfrecords_files_max_size_in_bytes=500
+            )
+
+        assert [0, 1] == labels(tmp_path / "a")
+        assert 2 == len((tmp_path / "a/examples.csv").read_text().splitlines())
+
+    def test_split_writes_its_chunks(self, tmp_path: Path) -> None:
+        class Chunked(Toy):
+            def split(self, chunk: int = 1, **kwargs: Any) -> Any:
+                return [Chunked(self.name, self.label, self.data[at : at + chunk]) for at in range(0, len(self.data), chunk)]
+
+        counts = factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": [Chunked("x", 4)]}, chunk=2)
+
+        assert ({"a": 1}, {"a": 2}) == (counts, counts.written)
+        dataset = factory.generate_dataset(factory.get_tfrecord_filepaths(tmp_path / "a"))
+        assert [(2, 4), (1, 4)] == [tuple(data.shape) for _, data in dataset]
+
+    def test_an_example_that_asks_for_it_is_left_out_and_counted(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        counts = factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(15)})
+
+        assert ({"a": 15}, {"a": 14}, {"a": 1}) == (counts, counts.written, counts.ignored)
+        assert "example 13 (Toy) is left out: unlucky" in caplog.text
+
+    def test_errors_of_user_code_say_which_example(self, tmp_path: Path) -> None:
+        class Broken(Toy):
+            def load(self, **kwargs: Any) -> None:
+                raise FileNotFoundError("x.npy")
+
+        with pytest.raises(FileNotFoundError) as caught:
+            factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": [Broken("x", 1)]})
+        assert ["Broken.load of example 0 failed"] == caught.value.__notes__
+        assert not list(tmp_path.glob("**/*.tfr"))
+
+        (tmp_path / "bad.csv").write_text("a,1\nb,one\n")
+        with pytest.raises(ValueError, match="invalid literal") as other:
+            factory.generate_and_save_train_eval_test_tfrecords_files(tmp_path, Toy, tmp_path / "bad.csv")
+        assert "row 2 of" in other.value.__notes__[0]
+
+    def test_a_wrong_attribute_says_which_example(self, tmp_path: Path) -> None:
+        class Wrong(Toy):
+            def load(self, **kwargs: Any) -> None:
+                self.data = np.zeros(3)
+
+        with pytest.raises(SchemaError, match=r'record "example 0".*Wrong\.data'):
+            factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": [Wrong("x", 1)]})
+
+    @pytest.mark.parametrize(
+        ("call", "message"),
+        [
+            (lambda f, to: f.generate_and_save_tfrecords_files_for_examples_dict(to, []), "a dict of subset and list"),
+            (lambda f, to: f.generate_and_save_tfrecords_files_for_examples_dict(to, {"../a": toys(1)}), "named by a folder name"),
+            (lambda f, to: f.generate_and_save_tfrecords_files_for_examples_dict(to, {"a": []}), "there are no examples"),
+            (lambda f, to: f.generate_and_save_train_eval_test_tfrecords_files_for_examples(to, []), "there are no examples"),
+            (lambda f, to: f.generate_and_save_train_eval_test_tfrecords_files_for_examples(to, [3]), "no subclass of Example"),
+            (lambda f, to: f.generate_and_save_train_eval_test_tfrecords_files(to, int, "x.csv"), "no subclass of Example"),
+            (
+                lambda f, to: f.generate_and_save_tfrecords_files_for_examples_dict(to, {"a": [Strict()]}, colour=1),
+                "unexpected keyword argument 'colour'",
+            ),
+            (
+                lambda f, to: f.generate_and_save_tfrecords_files_for_examples_dict(to, {"a": [Toy("", 1), Strict()]}),
+                "declare different attributes",
+            ),
+            (lambda f, to: f.generate_and_save_tfrecords_files_for_examples_dict(to, {"a": [Strict()]}), "has no to_csv_row"),
+        ],
+    )
+    def test_a_wrong_call_is_refused_before_work(self, tmp_path: Path, call: Any, message: str) -> None:
+        with pytest.raises(UsageError, match=message):
+            call(factory, tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+
+class Strict(Example):
+    """A class that takes no keywords."""
+
+    @tfrecordable(dtype=Example.Field.TYPE_INT64)
+    def label(self) -> int:
+        return 1
+
+    def load(self) -> None:  # type: ignore[override]
+        pass
+
+
+class TestDatasets:
+    def test_no_class_is_needed(self, tmp_path: Path) -> None:
+        tf = pytest.importorskip("tensorflow")
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": [Everything(**VALUES)] * 3})
+        dataset = factory.generate_dataset(factory.get_tfrecord_filepaths(tmp_path / "a"))
+
+        assert (tf.string, tf.bool, tf.int32, tf.int64, tf.float32, tf.float64, tf.int32, tf.float32) == tuple(
+            spec.dtype for spec in dataset.element_spec
+        )
+        assert ((2, 3, 4), (7,)) == tuple(tuple(spec.shape) for spec in dataset.element_spec[-2:])
+        for step in dataset.batch(3):
+            for expected, actual in zip(VALUES.values(), step, strict=True):
+                wanted = expected.encode() if isinstance(expected, str) else expected
+                np.testing.assert_array_equal(wanted, actual[1].numpy())
+
+    def test_a_class_reads_what_has_no_schema(self, tmp_path: Path) -> None:
+        pytest.importorskip("tensorflow")
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(3)})
+        (tmp_path / "a/schema.json").unlink()
+        paths = factory.get_tfrecord_filepaths(tmp_path / "a")
+
+        assert [(2, 4), (3, 4), (4, 4)] == [tuple(data.shape) for _, data in factory.generate_dataset(paths, Toy)]
+        with pytest.raises(UsageError, match=r"no schema\.json beside the file.*YourExample"):
+            factory.generate_dataset(paths)
+
+    def test_files_of_the_original_give_flat_arrays(self, tmp_path: Path) -> None:
+        pytest.importorskip("tensorflow")
+        from tarviz.formats import tfrecord
+
+        data = examples.encode({"label": 3, "data": np.arange(6, dtype="<f4").tobytes()}, {"label": "int64"})
+        with (tmp_path / "0.tfr").open("wb") as file:
+            tfrecord.write(file, [data])
+
+        label, values = next(iter(factory.generate_dataset([tmp_path / "0.tfr"], Toy)))
+        assert (3, [0, 1, 2, 3, 4, 5]) == (int(label), values.numpy().tolist())
+
+    def test_shapes_are_known_as_far_as_they_agree(self, tmp_path: Path) -> None:
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(3), "b": [Toy("x", 3)]})
+
+        a, b = (schema_of(factory.get_tfrecord_filepaths(tmp_path / name)) for name in "ab")
+        assert ((None, 4), (2, 4)) == (a.attributes[1].shape, b.attributes[1].shape)
+
+    def test_shuffled_files_give_every_example(self, tmp_path: Path) -> None:
+        pytest.importorskip("tensorflow")
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(13)}, examples_tfrecord_file_max_size_in_bytes=200)
+        dataset = factory.generate_dataset(factory.get_tfrecord_filepaths(tmp_path / "a"), None, 3, 2)
+
+        assert list(range(13)) == sorted(int(label) for label, _ in dataset)
+
+    def test_a_missing_feature_is_an_error(self, tmp_path: Path) -> None:
+        tf = pytest.importorskip("tensorflow")
+
+        with pytest.raises(tf.errors.InvalidArgumentError, match="label"):
+            Toy.parse_from_string(examples.encode({"data": b""}))
+
+    def test_files_that_were_cut_are_an_error_at_once(self, tmp_path: Path) -> None:
+        pytest.importorskip("tensorflow")
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(9)})
+        path = tmp_path / "a/0.tfr"
+        path.write_bytes(path.read_bytes()[:-100])
+
+        with pytest.raises(DataError, match=r"E_TRUNCATED.*were written"):
+            factory.generate_dataset([path])
+
+    def test_wrong_paths_are_errors_at_once(self, tmp_path: Path) -> None:
+        pytest.importorskip("tensorflow")
+        with pytest.raises(NotFoundError):
+            factory.get_tfrecord_filepaths(tmp_path / "none")
+        with pytest.raises(NotFoundError, match=r"holds no \.tfr file"):
+            factory.get_tfrecord_filepaths(tmp_path)
+        (tmp_path / "x.tfr").touch()
+        with pytest.raises(UsageError, match="not named by a number"):
+            factory.get_tfrecord_filepaths(tmp_path)
+        with pytest.raises(UsageError, match="no TFRecord files"):
+            factory.generate_dataset([])
+        with pytest.raises(NotFoundError):
+            factory.generate_dataset([tmp_path / "9.tfr"])
+
+    def test_another_class_than_the_files_is_refused(self, tmp_path: Path) -> None:
+        pytest.importorskip("tensorflow")
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(2)})
+
+        with pytest.raises(UsageError, match="the file holds label: TYPE_INT32, data: TYPE_ARRAY_FLOAT32; expected text"):
+            factory.generate_dataset(factory.get_tfrecord_filepaths(tmp_path / "a"), Everything)
+
+    def test_ten_files_sort_by_number(self, tmp_path: Path) -> None:
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(12)}, examples_tfrecord_file_max_size_in_bytes=1)
+
+        assert [f"{n}.tfr" for n in range(12)] == [Path(path).name for path in factory.get_tfrecord_filepaths(tmp_path / "a")]
+
+
+def test_memory_stays_flat_over_a_thousand_examples_of_a_megabyte(tmp_path: Path) -> None:
+    code = f"""
+import resource
+import numpy as np
+from tarviz.dialects.tfrecorder import Example, factory, tfrecordable
+
+class Large(Example):
+    def __init__(self, seed):
+        self.seed, self._data = seed, None
+    @tfrecordable(dtype=Example.Field.TYPE_ARRAY_FLOAT32)
+    def data(self):
+        return self._data
+    @data.setter
+    def data(self, value):
+        self._data = value
+    def load(self, **kwargs):
+        self.data = np.full((512, 512), self.seed, np.float32)
+    def to_csv_row(self):
+        return [self.seed]
+
+options = dict(examples_tfrecord_file_max_size_in_bytes=1e8)
+
+def grown(count):
+    examples = [Large(n) for n in range(count)]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    factory.generate_and_save_tfrecords_files_for_examples_dict({str(tmp_path)!r}, {{"a": examples}}, **options)
+    assert all(example.data is None for example in examples)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+print(grown(20), grown(1000))
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    first, rest = map(float, out.stdout.split())
+
+    assert first < 64  # MiB
+    assert rest < 16
+    assert 1000 * 2**20 < sum(path.stat().st_size for path in (tmp_path / "a").glob("*.tfr"))
+
+
+def test_tensorflow_is_not_needed_to_write(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['tensorflow'] = None\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from tarviz.dialects.tfrecorder import Example, factory, tfrecordable\n"
+        "class One(Example):\n"
+        "    @tfrecordable(dtype=Example.Field.TYPE_INT64)\n"
+        "    def label(self): return 1\n"
+        "    def to_csv_row(self): return [1]\n"
+        f"print(factory.generate_and_save_tfrecords_files_for_examples_dict({str(tmp_path)!r}, {{'a': [One()]}}))"
+    )
+
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "{'a': 1}" == out.stdout.strip()
