@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tarviz import viewers
 from tarviz.errors import TarvizError, safe
 from tarviz.ops._chain import feature_of
+from tarviz.ops._pictures import decode_picture
 
 Pixels = NDArray[np.uint8]
 
@@ -169,6 +170,16 @@ def encoded(pixels: Pixels, side: int = 0) -> bytes:
     else:
         image.save(out, "JPEG", quality=84)
     return out.getvalue()
+
+
+def pixels_of(value: Any) -> Pixels | None:
+    """A value as the pixels it is shown by, in full; an encoded picture is decoded. None where it is no picture."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        try:
+            return decode_picture(value)
+        except TarvizError:
+            return None
+    return None if value is None else shown(value).pixels
 
 
 def thumbnail(value: Any, look: Shown, place: Mapping[str, Any], ext: str, side: int) -> tuple[bytes, str]:

@@ -18,7 +18,6 @@ from tarviz.formats._tar_header import TAR_END, tar_member
 from tarviz.ops._base import FieldOp, names_of
 from tarviz.ops._chain import Chain, Step
 from tarviz.pipeline import Pipeline
-from tarviz.reading import ReadOptions
 from tarviz.types import URL, to_bytes
 from tarviz.viewers import choose
 from tarviz.widgets._shown import Shown, shown, thumbnail
@@ -183,13 +182,13 @@ def elsewhere(
         begin = 0
         while begin < len(urls):
             number = begin
-            started = time.perf_counter()
+            started: float | None = None  # the first record waits for the engine to start: its time says nothing
             try:
                 pipeline = Pipeline(urls[begin:], column.chain, seed=column.seed, strict=False)
                 for values in _plugins.load("runners", column.runner).run(pipeline, epoch=epoch):
-                    now = time.perf_counter()
+                    spent = 0.0 if started is None else time.perf_counter() - started
                     result = {**{name: records[number][name] for name in ("__key__", "__shard__")}, **_plain(values)}
-                    yield number, _whole(column, result, exts[number], eager[number], now - started, room, side)
+                    yield number, _whole(column, result, exts[number], eager[number], spent, room, side)
                     number += 1
                     started = time.perf_counter()
             except Exception as error:  # noqa: BLE001 - a runner raises what its engine raises; it belongs into the tile
@@ -269,8 +268,3 @@ def apart(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
     if np.isnan(result).any():
         result = np.where(np.isnan(result), np.where(np.isnan(a) & np.isnan(b), 0.0, np.inf), result)
     return result
-
-
-def reading(options: ReadOptions | None) -> ReadOptions:
-    """The options to read with: lenient unless they say otherwise."""
-    return ReadOptions(strict=False) if options is None else options
