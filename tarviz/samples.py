@@ -15,7 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tarviz import writer
 from tarviz.errors import MissingPackageError, UsageError
+from tarviz.types import URL
 
 TEST_DIGITS = 297
 MTIME = 1_767_225_600  # 2026-01-01, so that the bytes are the same at every call
@@ -107,25 +109,13 @@ def _write(folder: Path, name: str, shards: int, samples: list[Sample]) -> list[
 
 def write_shard(path: str | os.PathLike[str], samples: Iterable[Sample]) -> None:
     """One tar of (key, {extension: payload}) pairs; the file has its name only when it is complete."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    output = writer.Output(URL(os.fspath(path)))
     try:
-        with part.open("wb") as file:
-            for key, fields in samples:
-                for ext, payload in fields.items():
-                    file.write(_header(f"{key}.{ext}", len(payload)) + payload + bytes(-len(payload) % 512))
-            file.write(bytes(1024))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _header(name: str, size: int) -> bytes:
-    head = bytearray(512)
-    head[: len(name)] = name.encode()
-    head[100:156] = b"0000644\0" + b"0000000\0" * 2 + b"%011o\0" % size + b"%011o\0" % MTIME + b" " * 8
-    head[156:157] = b"0"
-    head[257:265] = b"ustar\00000"
-    head[148:156] = b"%06o\0 " % sum(head)
-    return bytes(head)
+        for key, fields in samples:
+            for ext, payload in fields.items():
+                output.write(writer.tar_member(f"{key}.{ext}", payload, MTIME))
+        output.write([writer.TAR_END])
+    except BaseException:
+        output.abort()
+        raise
+    output.commit()

@@ -77,7 +77,7 @@ def _steps(demo: Demo) -> str:
         tiles.append(_page.tile(_png(step.value), title=str(step.op), lines=lines))
     return (
         "<h2>A chain, step by step</h2><p>One photo through an op chain. Random ops draw from seed, epoch and key, so a preview, "
-        f"tf.data and PyTorch see the same picture.</p><pre>{_page.text(STEPS.replace('|', ' | '))}</pre>{_page.sheet(tiles, width=158)}"
+        f"tf.data and PyTorch see the same picture.</p>{_page.code(STEPS.replace('|', ' | '))}{_page.sheet(tiles, width=158)}"
     )
 
 
@@ -104,7 +104,7 @@ def _training(demo: Demo) -> str:
     test = [epoch["val_accuracy"] for epoch in demo.training.epochs]
     return (
         "<h2>Training from the tars</h2><p>A small convolutional network in Keras, fed straight from the shards: a block of a tar goes "
-        f"into the graph and its records are cut there.</p><pre>{_page.text(code)}</pre>"
+        f"into the graph and its records are cut there.</p>{_page.code(code)}"
         f'<div class="columns"><div>{_curve(train, test)}</div><div>{_matrix(demo)}</div></div>'
     )
 
@@ -194,7 +194,7 @@ def _paths(demo: Demo) -> str:
         f"<h2>The same records as TFRecord</h2><p><code>tarviz.convert</code> wrote {len(demo.written)} files. Read back with plain "
         f"TensorFlow, <b>{found.equal:,} of {found.records:,}</b> records are equal in key, class and every pixel.</p>"
         f"{_svg('records per second', _WIDTH + 40, 80, bars)}"
-        '<p class="soft">Decoded pictures, one run on this machine; <code>make bench</code> measures with care.</p>'
+        '<p class="soft">Decoded pictures in batches of 64, once through on this machine; <code>make bench</code> measures with care.</p>'
     )
 
 

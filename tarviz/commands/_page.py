@@ -27,6 +27,11 @@ def text(value: object) -> str:
     return html.escape(safe(str(value)), quote=True)
 
 
+def code(lines: str) -> str:
+    """Lines of code or output as they are."""
+    return f"<pre>{chr(10).join(map(text, lines.splitlines()))}</pre>"
+
+
 def picture(data: bytes | memoryview, *, alt: str = "", small: bool = False) -> str:
     """An encoded picture (PNG, JPEG, GIF, WebP, BMP) as an image that carries its bytes."""
     head = bytes(data[:4])
