@@ -31,7 +31,7 @@ from tarviz.formats.records import Grouper, _cut
 from tarviz.formats.tar import Scanner
 from tarviz.reading import ReadOptions, ReadReport, Shard, adjacent_blocks
 from tarviz.stores import Stat
-from tarviz.types import URL, Block, Key, Member, Members, Record, to_bytes, to_text
+from tarviz.types import URL, Block, Key, Member, Members, Record, to_bytes, to_text, rich_form
 
 _LOG = logging.getLogger(__name__)
 _WINDOW = 64 << 10
@@ -298,6 +298,9 @@ class Index(Sequence[Record]):
     def __repr__(self) -> str:
         fields = ", ".join(f"{ext} ×{count}" for ext, count in self.fields().items())
         return f"<Index of {len(self)} records in {len(self.urls)} shard(s): {fields}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return rich_form(self)
 
 
 class IndexedRecord(Record):

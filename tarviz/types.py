@@ -5,6 +5,7 @@ Nothing here reads or decodes; `formats` fills these shapes and everything above
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -288,3 +289,12 @@ class Record(Mapping[str, memoryview]):
     def __repr__(self) -> str:
         fields = ", ".join(f"{ext}: {len(self[ext])} bytes" for ext in self)
         return f"<Record {self.key!r} of {self.shard} ({fields})>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return rich_form(self)
+
+
+def rich_form(found: Any) -> dict[str, str]:
+    """What a notebook shows for a record or an index: the viewers make it, looked up when it is asked for."""
+    bundle: dict[str, str] = importlib.import_module("tarviz.viewers._html").bundle(found)
+    return bundle
