@@ -296,7 +296,7 @@ class BrowserView {
     const fault = error instanceof RpcError ? error.fault : { code: "", msg: String(error), hint: "" };
     if (fault.code === "no-kernel") {
       this.lost = true;
-      this.say(`${fault.msg} The pictures that were there stay.`, "bad");
+      this.say(`${fault.msg} ${fault.hint} The pictures that were there stay.`, "bad");
     } else this.say(`${fault.msg}${fault.hint ? ` ${fault.hint}` : ""}`, "bad");
   }
 
@@ -805,6 +805,7 @@ class BrowserView {
     fill(this.railShards, ...rows);
     if (this.shardSelect.options.length !== Math.min(count, 501) || this.shardCount !== this.shards.length) {
       this.shardCount = this.shards.length;
+      this.shardSelect.hidden = this.shards.length < 2;
       fill(this.shardSelect, h("option", { value: "" }, "all shards"), ...this.shards.slice(0, 500).map((s) => h("option", { value: String(s.number) }, s.name)));
       this.shardSelect.value = this.wish.shard === null ? "" : String(this.wish.shard);
     }

@@ -57,7 +57,7 @@ export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () 
         model.send({ k: "tvz:req", id: job.id, name: job.name, msg: job.msg });
       } catch (error) {
         drop(job);
-        job.fail(new RpcError({ type: "NoKernel", msg: String(error), hint: "", code: "no-kernel" }));
+        job.fail(new RpcError({ type: "NoKernel", msg: `The kernel behind this was restarted or is gone (${/** @type {any} */ (error).message}).`, hint: "Run the cell again.", code: "no-kernel" }));
       }
     }
   };
