@@ -31,7 +31,7 @@ from tarviz.formats.records import Grouper, _cut
 from tarviz.formats.tar import Scanner
 from tarviz.reading import ReadOptions, ReadReport, Shard, adjacent_blocks
 from tarviz.stores import Stat
-from tarviz.types import URL, Block, Key, Member, Members, Record, to_bytes, to_text, rich_form
+from tarviz.types import URL, Block, Key, Member, Members, Record, rich_form, to_bytes, to_text
 
 _LOG = logging.getLogger(__name__)
 _WINDOW = 64 << 10
