@@ -1,0 +1,89 @@
+"""What every viewer keeps: subclass `ViewerTests` and name what it shows.
+
+::
+
+    class TestImage(ViewerTests):
+        viewer = "image"
+        good = {"png": png_bytes}
+        bad = {"png": b"\\x89PNG cut"}
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import ClassVar
+
+import pytest
+
+from tarviz import viewers
+from tarviz.errors import TarvizError
+from tarviz.viewers import Meta, Panel
+
+
+class ViewerTests:
+    """The contract of a viewer. `good` and `bad`: extension → payload it shows, and payload it refuses with a reason."""
+
+    viewer: ClassVar[str]
+    good: ClassVar[dict[str, bytes]]
+    bad: ClassVar[dict[str, bytes]] = {}
+
+    def panel(self, ext: str, blob: bytes) -> Panel:
+        """The panel of a payload, as this viewer shows it."""
+        return viewers.view(blob, Meta(ext, key="key", shard="memory://shard.tar"), as_=self.viewer)
+
+    def test_it_is_chosen_for_its_extensions(self) -> None:
+        for ext in viewers.kinds()[self.viewer]:
+            assert self.viewer == viewers.choose(ext)
+
+    def test_good_payloads_have_a_summary_and_blocks(self) -> None:
+        for ext, blob in self.good.items():
+            panel = self.panel(ext, blob)
+
+            assert self.viewer == panel.viewer
+            assert panel.summary
+            assert "\n" not in panel.summary
+            assert not any(getattr(block, "tone", "") == "bad" and str(block.text).startswith("E_") for block in panel.blocks)  # type: ignore[union-attr]
+
+    def test_the_message_is_plain_json_and_refers_to_its_buffers(self) -> None:
+        for ext, blob in {**self.good, **self.bad}.items():
+            message, buffers = self.panel(ext, blob).to_message()
+
+            text = json.dumps(message, allow_nan=False)
+            assert all(f'"buffer": {number}' in text for number in range(len(buffers)))
+            assert text.encode("utf-8")
+
+    def test_text_of_a_panel_prints_safely(self) -> None:
+        for ext, blob in {**self.good, **self.bad}.items():
+            assert all(letter.isprintable() or letter == "\n" for letter in str(self.panel(ext, blob)))
+
+    def test_bad_payloads_are_refused_with_a_code(self) -> None:
+        for ext, blob in self.bad.items():
+            panel = self.panel(ext, blob)
+
+            assert panel.summary.startswith("E_"), (ext, panel.summary)
+            with pytest.raises(TarvizError):
+                viewers.tile(blob, Meta(ext), as_=self.viewer)
+
+    def test_a_tile_is_a_picture_or_a_short_text(self) -> None:
+        for ext, blob in self.good.items():
+            tile = viewers.tile(blob, Meta(ext), 96, as_=self.viewer)
+
+            if isinstance(tile, bytes):
+                assert tile.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF"))
+            else:
+                assert len(tile) <= 4096
+
+    def test_cut_and_flipped_payloads_never_raise(self) -> None:
+        share = random.Random(0)
+        for ext, blob in self.good.items():
+            for _ in range(24):
+                cut = bytearray(blob[: share.randrange(len(blob) + 1)])
+                for _ in range(share.randrange(4)):
+                    if cut:
+                        cut[share.randrange(len(cut))] = share.randrange(256)
+                assert isinstance(self.panel(ext, bytes(cut)), Panel)
+
+    def test_empty_payloads_never_raise(self) -> None:
+        for ext in self.good:
+            assert isinstance(self.panel(ext, b""), Panel)
