@@ -1,0 +1,91 @@
+"""Transforms: functions from sample to sample, or from example to example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tarviz.dialects.tfdata.core import Sample, TFExample
+from tarviz.dialects.tfdata.selection import Selection
+from tarviz.errors import UsageError
+from tarviz.ops import Rename
+
+Transform: TypeAlias = Callable[[Any], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Selections:
+    selections: tuple[Selection, ...]
+
+    def __post_init__(self) -> None:
+        for one in self.selections:
+            if not callable(one):
+                raise UsageError(f"a selection is made by by_key(…), by_prefix(…) and the like, got {one!r}.")
+        if not self.selections:
+            raise UsageError("there are no selections.", hint='For example selection.by_key("image").')
+
+    def __call__(self, entries: Mapping[str, Any]) -> Mapping[str, Any]:
+        names = {name for one in self.selections for name in one(entries)}
+        return like(entries, {name: value for name, value in entries.items() if name in names})
+
+
+@dataclass(frozen=True)
+class _Rename:
+    op: Rename
+
+    def __call__(self, entries: Mapping[str, Any]) -> Mapping[str, Any]:
+        return like(entries, self.op.run(entries))
+
+
+@dataclass(frozen=True)
+class _Function:
+    f: Callable[[Any], Any]
+
+    def __post_init__(self) -> None:
+        if not callable(self.f):
+            raise UsageError(f"a transform is a function, got {self.f!r}.")
+
+    def __call__(self, entries: Mapping[str, Any]) -> Any:
+        return self.f(entries)
+
+
+def like(entries: Mapping[str, Any], found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`found` as the kind of thing that `entries` is, from the same place."""
+    if isinstance(entries, TFExample):
+        return TFExample(found, shard=entries.shard, kinds=entries.kinds)
+    return Sample(found, shard=getattr(entries, "shard", None))
+
+
+def sample_selections(*selections: Selection) -> Transform:
+    """Keeps the entries that one of the selections selects; `__key__` too is kept only where one does."""
+    return _Selections(selections)
+
+
+def example_selections(*selections: Selection) -> Transform:
+    """Keeps the features that one of the selections selects."""
+    return _Selections(selections)
+
+
+def rename(dest: str, srcs: str | Iterable[str]) -> Transform:
+    """A copy of an entry under another name; of several that are there the last one counts. The source stays."""
+    return _Rename(Rename({dest: srcs}, keep=True))
+
+
+def sample_f(f: Callable[[Sample], Mapping[str, Any]]) -> Transform:
+    """A function of your own from sample to sample."""
+    return _Function(f)
+
+
+def example_f(f: Callable[[TFExample], Mapping[str, Any]]) -> Transform:
+    """A function of your own from example to example."""
+    return _Function(f)
+
+
+def id_(entries: Any) -> Any:
+    """What it was given."""
+    return entries
+
+
+rename_transformation = rename
+tf_example_f = example_f
