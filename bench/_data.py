@@ -28,7 +28,7 @@ def _photo(shard: int) -> Iterator[samples.Sample]:
     pictures = []
     for _, fields in samples._photos(DIFFERENT_PHOTOS, 0):
         out = io.BytesIO()
-        Image.open(io.BytesIO(fields["jpg"])).resize((500, 375)).save(out, "JPEG", quality=95)
+        Image.open(io.BytesIO(fields["jpg"])).resize((500, 375)).save(out, "JPEG", quality=96)
         pictures.append({"jpg": out.getvalue(), "cls": fields["cls"]})
     order = np.random.default_rng(shard).integers(0, len(pictures), 1_500).tolist()
     for number, which in enumerate(order):
