@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tarviz import reading
 from tarviz.errors import DataError, Fault, SchemaError
 from tarviz.ops._base import missing
-from tarviz.ops._chain import Chain
 from tarviz.ops._draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.reading import ReadReport
@@ -319,8 +318,3 @@ def _mixed(pieces: Iterator[Chunk], fields: Sequence[str], size: int, seed: list
         keys, shards, index, values = zip(*batch, strict=True)
         columns = {ext: _objects([value[column] for value in values]) for column, ext in enumerate(fields)}
         yield Chunk(0, list(keys), list(shards), np.array(index, np.int64), columns, np.empty((len(keys), 0)))
-
-
-def needs_draws(chain: Chain) -> bool:
-    """Whether chunks carry random numbers."""
-    return chain.draws > 0

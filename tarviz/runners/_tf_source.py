@@ -68,6 +68,7 @@ class Source:
         self.reach = reach
         self.report = ReadReport()
         self.error: BaseException | None = None
+        self.draws = max(pipeline.chain.draws, 1)  # TensorFlow 2.21 dies when it unbatches a tensor that has no elements
         self._runs: dict[int, Run] = {}
         self._numbers = itertools.count()
         self._lock = threading.Lock()
@@ -118,11 +119,12 @@ class Source:
         if run is None or chunk is None:
             if not self.steps:
                 self._runs.pop(int(handle[0]), None)
-            return False, np.empty(0, np.int64), np.empty((0, self.pipeline.chain.draws)), *self._nothing()
+            return False, np.empty(0, np.int64), np.empty((0, self.draws)), *self._nothing()
         run.issued = chunk.first + len(chunk)
         if self.steps:
             self._keep(run, chunk)
-        return True, chunk.numbers, chunk.draws, *(chunk.column(name) for name in self.columns)
+        drawn = chunk.draws if chunk.draws.size else np.zeros((len(chunk), 1))
+        return True, chunk.numbers, drawn, *(chunk.column(name) for name in self.columns)
 
     def _nothing(self) -> list[NDArray[Any]]:
         return [np.empty(0, np.int64 if name == "__index__" else object) for name in self.columns]

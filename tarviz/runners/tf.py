@@ -114,7 +114,6 @@ def _quiet(function: Callable[..., Any]) -> Any:
 
 def _blocks(source: Source, then: Callable[[Any, Any], Any]) -> Any:
     """Dataset of what `then(handle, blocks)` makes of the blocks of one iteration: (numbers, draws, *columns)."""
-    draws = source.pipeline.chain.draws
     kinds = [tf.int64 if name == "__index__" else tf.string for name in source.columns]
 
     def begin(_: Any) -> Any:
@@ -123,7 +122,7 @@ def _blocks(source: Source, then: Callable[[Any, Any], Any]) -> Any:
         def pull(_: Any) -> Any:
             more, numbers, drawn, *columns = tf.numpy_function(source.pull, [handle], (tf.bool, tf.int64, tf.float64, *kinds))
             more.set_shape(())
-            drawn.set_shape((None, draws))
+            drawn.set_shape((None, source.draws))
             for column in (numbers, *columns):
                 column.set_shape((None,))
             return more, numbers, drawn, *columns
@@ -159,12 +158,17 @@ def _worked(source: Source, schema: Any, workers: int, batch: int | None, drop_r
                 return tf.identity(numbers[-1] + 1), (tf.identity(numbers), values)
 
         checked = records.concatenate(ended).scan(tf.constant(0, tf.int64), _quiet(lambda state, item: check(state, *item)))
-        if drop_remainder and batch is not None:
-            whole = _quiet(lambda numbers, values: tf.logical_or(numbers[0] < 0, tf.size(numbers) == batch))
-            checked = checked.filter(whole)
-        return checked.take_while(_quiet(lambda numbers, values: numbers[0] >= 0)).map(_quiet(lambda numbers, values: values))
+        through = checked.take_while(_quiet(lambda numbers, values: numbers[0] >= 0))
+        if not drop_remainder or batch is None:
+            return through.map(_quiet(lambda numbers, values: values))
+        whole = through.filter(_quiet(lambda numbers, values: tf.size(numbers) == batch))
+        return whole.map(_quiet(lambda numbers, values: tf.nest.map_structure(lambda value: _first(value, batch), values)))
 
     return _blocks(source, then)
+
+
+def _first(value: Any, size: int) -> Any:
+    return tf.ensure_shape(value, [size, *value.shape[1:]])
 
 
 def _zeros(spec: Any) -> Any:
