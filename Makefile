@@ -72,8 +72,11 @@ test-browser: $(STAMPS)/test  ## the tests in a real browser (installs chromium 
 	@.ci/need chromium chromium
 	$(PYTEST) -q -m browser
 
-soak fuzz: $(STAMPS)/test  ## the slow tests: long runs and random damage
+soak: $(STAMPS)/test  ## every slow test: long runs, leaks, random damage
 	$(PYTEST) -q -m slow --timeout 3600
+
+fuzz: $(STAMPS)/test  ## random damage to tars and TFRecords for a while
+	$(PYTEST) -q -m slow --timeout 3600 tests/soak/test_fuzz.py
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
 

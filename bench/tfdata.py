@@ -72,9 +72,7 @@ def tfrecord(template: str, image: str) -> Callable[[Path], Callable[[], int]]:
 def pair(name: str, template: str, image: str, peer: Side, reach: float) -> Figure:
     data = template.partition("-")[0]
     ours = Side("tarviz", tarviz(template, image))
-    return Figure(
-        f"tfdata-{data}-{name}", f"tar → tf.data, two bytes fields, {data}", ours, peer, at_least=reach, sets=(data,), rounds=rounds
-    )
+    return Figure(f"tfdata-{data}-{name}", f"tar → tf.data, two bytes fields, {data}", ours, peer, at_least=reach, sets=(data,))
 
 
 GENERATOR, FILES = "from_generator over records", "TFRecordDataset + parse_example on the converted files"

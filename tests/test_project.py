@@ -69,7 +69,7 @@ class TestProjectFile:
     def test_every_test_folder_mirrors_the_package(self):
         for path in sorted((ROOT / "tests").rglob("test_*.py")):
             relative = path.relative_to(ROOT / "tests")
-            if relative.parts[0] in ("data", "browser") or path.stem in ("test_project", "test_corpora"):
+            if relative.parts[0] in ("data", "browser", "soak") or path.stem in ("test_project", "test_corpora"):
                 continue
             folder = ROOT / "tarviz" / relative.parent
             bench = ROOT / relative.parent
