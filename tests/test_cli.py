@@ -46,7 +46,7 @@ class TestHelp:
         text = capsys.readouterr().out
         assert f"Usage: tarviz {name}" in text
         assert "Example" in text
-        assert "--json" in text
+        assert "--json" in text or name == "browse"  # which serves a page until it is stopped
 
     def test_importing_no_verb(self):
         code = (
@@ -66,7 +66,7 @@ class TestHelp:
 class TestErrors:
     def test_an_unknown_verb_suggests_a_near_one(self, capsys: pytest.CaptureFixture[str]):
         assert 2 == cli.main(["confg"])
-        assert "Did you mean config?" in capsys.readouterr().err
+        assert "Did you mean config" in capsys.readouterr().err
 
     def test_an_unknown_option_says_where_help_is(self, capsys: pytest.CaptureFixture[str]):
         assert 2 == cli.main(["config", "--jsn"])
