@@ -241,7 +241,7 @@ class Compare(Controller):
         if one.ndim == other.ndim == 3 and one.shape[:2] == other.shape[:2] and 1 in (one.shape[2], other.shape[2]):
             one, other = np.broadcast_arrays(one, other)
         if one.shape != other.shape:
-            return {"text": f"shapes differ: {_compare_text.shape(one)} and {_compare_text.shape(other)}"}
+            return {"text": f"shapes differ: {_compare_text.shape(one)} and {_compare_text.shape(other)}; B is drawn as large as A"}
         delta = apart(one, other)
         largest = float(delta.max(initial=0.0))
         finite = math.isfinite(largest)
