@@ -107,16 +107,13 @@ def example(row: Row) -> tuple[dict[str, Any], list[Buffer]]:
             raise blob
         record[ext] = blob
     types: dict[str, str] = {}
-    while True:
+    for ext in row.sizes:
         try:
-            data = examples.encode(record, types)
-            break
-        except TarvizError as error:
-            ext = error.member or ""
-            if ext not in record or types.get(ext) == "bytes":
-                raise
-            types[ext] = "bytes"  # a field that is not what its name promises travels as bytes
+            examples.encode({ext: record[ext]}, key=False)
+        except TarvizError as error:  # not what its name promises: it travels as bytes
+            types[ext] = "bytes"
             broken.append(f".{ext} as bytes: {error.message}")
+    data = examples.encode(record, types)
     features = [_feature(name, kind, found) for name, (kind, found) in examples.features(data).items()]
     length = struct.pack("<Q", len(data))
     frame = [

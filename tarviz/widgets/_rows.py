@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import weakref
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -64,7 +65,7 @@ class Segment:
 
     def keys(self, low: int, high: int) -> list[bytes]:
         """Keys of the records `low`…`high`, counted from the segment's first."""
-        rows = self.rows[low:high]
+        rows = self.rows[low : min(high, len(self))]
         names = self.members.name[rows].tolist()
         return [ShardIndex.key_of(name, self.exts[code]) for name, code in zip(names, self.ext[rows].tolist(), strict=True)]
 
@@ -241,6 +242,7 @@ class Spill:
         self._file = tempfile.TemporaryFile(prefix="tarviz-")  # noqa: SIM115 (closed by close)
         self._limit = limit
         self._end = 0
+        self._finish = weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
 
     def put(self, base: int, data: memoryview) -> bool:
@@ -263,7 +265,7 @@ class Spill:
 
     def close(self) -> None:
         with self._lock:
-            self._file.close()
+            self._finish()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from tarviz.widgets._thumbs import SIZES, Tiles
 FIRST = 24
 _LABELS = ("cls", "label", "class", "json.label", "json.class", "json.category", "json.name")
 _PART = 4 << 20
+_STILL = 12  # records that can be opened where there is no kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,8 @@ class Browser(Controller):
         self, where: str = "", sort: str = "order", seed: int = 0, shard: int | None = None, label: str = "", only: list[int] | None = None
     ) -> Message:
         """Show other rows (of the rows `only`, if given), or another order. `UsageError` where `where` cannot be read."""
+        if sort == "label" and not label:
+            label = self.label_of([self.rows.row(row) for row in self.rows.ids(0, 1)])
         wish = Wish(where, sort, seed, shard, label or self.label or "", None if only is None else tuple(only))
         with self._lock:
             self._queries += 1
@@ -321,7 +324,7 @@ class Browser(Controller):
     @rpc
     def histogram(self, label: str = "") -> Message:
         """How often each label comes, over a sample of the records known."""
-        label = label or self.label or ""
+        label = label or self.label_of([self.rows.row(row) for row in self.query.ids(0, 1)])
         if not label:
             return {"label": "", "counts": [], "distinct": 0, "sampled": 0, "total": 0}
         self._histogram = _counts.histogram(self.rows, label)
@@ -377,6 +380,19 @@ class Browser(Controller):
         pairs = zip(tiles, captions, strict=True)
         cells = [_sheet.Cell(tile.picture, tile.reason or tile.text, caption, bool(tile.reason)) for tile, caption in pairs]
         return _sheet.sheet(self.title, _status.sentence(self.rows), cells)
+
+    def likely(self) -> Iterator[tuple[str, Message | None]]:
+        self.wait(FIRST, 5.0)
+        rows = self.query.ids(0, _STILL)
+        yield "poll", None
+        yield "histogram", {"label": self.label or ""}
+        for row in rows:
+            yield "record", {"row": row, "ext": "", "options": {}}
+        for row in rows:
+            yield "example", {"row": row}
+            for ext in self.rows.row(row).fields:
+                yield "header", {"row": row, "ext": ext}
+                yield "record", {"row": row, "ext": ext, "options": {}}
 
     def remember(self, state: Message) -> None:
         self.state = state
