@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.commands._intake import Batch
+from tarviz.commands._intake import pieces as raw_pieces
 from tarviz.commands._outlet import Outlet, Piece, Range
 from tarviz.errors import DataError, Fault, UsageError
 from tarviz.formats._pax import number
@@ -132,17 +133,17 @@ class Form:
 
     def put(self, outlet: Outlet, batch: Batch, records: NDArray[np.int64] | None = None) -> None:
         """Write the records of a batch, those numbered `records` of it or all."""
-        members = batch.block.members
         if records is None and self.trivial:
-            rows, kept = np.arange(len(members)), np.arange(len(batch))
+            rows, kept = np.arange(len(batch.block.members)), np.arange(len(batch))
         else:
             rows, kept = self._rows(batch, records)
         if not len(kept):
             return
-        if self.key is not None or self._names or spoiled(batch, rows):
+        if self.key is not None or self._names:
             outlet.write(self._rewritten(batch, rows, kept, outlet.records))
         else:
-            outlet.copy(batch, members.start[rows], members.end[rows])
+            begin, end, _ = raw_pieces(batch, rows)
+            outlet.copy(batch, begin, end)
             self.beside(batch, int(kept[0]))
             self._last = batch.block.keys[int(kept[-1])]
         outlet.records += len(kept)
@@ -251,19 +252,6 @@ class Form:
             for row in rows[bounds[record] : bounds[record + 1]].tolist():
                 pieces += member(batch, row, key, self._names.get(batch.ext(row)) or extension(batch, record, row))
         return pieces
-
-
-def spoiled(batch: Batch, rows: NDArray[np.int64]) -> bool:
-    """Whether a global PAX header stands before one of the members: copied it would rename what follows."""
-    members = batch.block.members
-    start, data = members.start[rows], members.data[rows]
-    for row in rows[data - start > 512].tolist():
-        head = bytes(batch.raw(int(members.start[row]), int(members.data[row])))
-        while len(head) > 512:
-            if head[156:157] == b"g":
-                return True
-            head = head[512 + -(-(number(head[124:136]) or 0) // 512) * 512 :]
-    return False
 
 
 def checked(key: bytes, old: bytes) -> bytes:

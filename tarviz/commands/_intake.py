@@ -19,6 +19,8 @@ from tarviz import stores
 from tarviz._indexing import header_runs
 from tarviz.errors import ChangedError, DataError, Fault
 from tarviz.formats._columns import joined
+from tarviz.formats._pax import number
+from tarviz.formats._walk import payload_blocks
 from tarviz.formats.blocks import Blocks
 from tarviz.formats.compression import kind
 from tarviz.formats.records import Grouped, Grouper
@@ -132,14 +134,14 @@ def intake(
                 report.add(error.at(shard=url).fault, skipped=True)
 
 
-def shard_batches(url: URL, options: ReadOptions, report: ReadReport) -> Generator[Batch, None, None]:
-    """The records of one shard."""
-    source = _plain(url) if options.on_error == "raise" else None
+def shard_batches(url: URL, options: ReadOptions, report: ReadReport, *, returning: bool = False) -> Generator[Batch, None, None]:
+    """The records of one shard. With `returning` a key may come again, nobody is told."""
+    source = plain(url) if options.on_error == "raise" else None
     if source is not None and _roomy(source):
-        yield from _Around(source, options, report).batches()
+        yield from _Around(source, options, report, returning).batches()
         return
     del source
-    with closing(adjacent_blocks(url, options, report)) as run:
+    with closing(adjacent_blocks(url, options, report, returning=returning)) as run:
         for block in run:
             yield Batch(block)
             del block
@@ -147,10 +149,6 @@ def shard_batches(url: URL, options: ReadOptions, report: ReadReport) -> Generat
 
 def plain(url: URL) -> Source | None:
     """The shard to copy from, when it is an uncompressed file of this machine; None for any other."""
-    return _plain(url)
-
-
-def _plain(url: URL) -> Source | None:
     if not stores.is_local(url):
         return None
     store = stores.of(url)
@@ -173,6 +171,7 @@ class _Around:
     source: Source
     options: ReadOptions
     report: ReadReport
+    returning: bool = False
     bytes: int = 0
     skipped: list[Fault] = field(default_factory=list)
 
@@ -217,7 +216,7 @@ class _Around:
 
     def _batch(self, grouped: Grouped, closed: int) -> Iterator[Batch]:
         settled, problem = self.grouper.settle(grouped, closed)
-        again = self.grouper.returns(settled)
+        again = [] if self.returning else self.grouper.returns(settled)
         stop = len(settled)
         if again and self.options.strict:
             stop, first_at = again[0]
@@ -267,7 +266,7 @@ class _Around:
         scanner.at = place
         scanner.notes = [note for note in before.notes if (note.offset or 0) < place]
         self.grouper.notes[:] = [note for note in self.grouper.notes if (note.offset or 0) < place]
-        cut = self.options.cut()
+        cut = self.options.cut(returning=self.returning)
         noted = _Noted(self.report)
         self.report.bytes += place
         with (
@@ -285,6 +284,40 @@ class _Around:
 
 
 _COLUMNS = ("name", "type", "start", "data", "size", "end")
+
+
+def pieces(batch: Batch, rows: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The raw bytes of members, in pieces: where each begins and ends in the tar, and the row it is of.
+
+    A member is one piece, unless a global PAX header stands before it: that is left out, since it would rename whatever is
+    written behind it.
+    """
+    members = batch.block.members
+    rows = np.arange(len(members)) if rows is None else rows
+    begin, end, data = members.start[rows], members.end[rows], members.data[rows]
+    extended = np.flatnonzero(data - begin > 512)
+    cuts = {at: found for at in extended.tolist() if (found := _without_global(batch, int(begin[at]), int(data[at]), int(end[at])))}
+    if not cuts:
+        return begin, end, rows
+    rest = [(*piece, row) for at, row in enumerate(rows.tolist()) for piece in cuts.get(at, [(int(begin[at]), int(end[at]))])]
+    columns = np.array(rest, np.int64).T
+    return columns[0], columns[1], columns[2]
+
+
+def _without_global(batch: Batch, start: int, data: int, end: int) -> list[tuple[int, int]]:
+    """A member's bytes without its global headers; empty when it has none."""
+    head = bytes(batch.raw(start, data))
+    found: list[tuple[int, int]] = []
+    at, begin, seen = 0, start, False
+    while at + 512 < len(head):
+        stop = at + 512 + payload_blocks(number(head[at + 124 : at + 136]) or 0)
+        if head[at + 156 : at + 157] == b"g":
+            seen = True
+            if start + at > begin:
+                found.append((begin, start + at))
+            begin = start + stop
+        at = stop
+    return [*found, (begin, end)] if seen else []
 
 
 def ranges(begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import os
 import queue
 import threading
 from collections.abc import Sequence
@@ -44,7 +45,27 @@ class Range(NamedTuple):
     end: int
 
 
-Piece: TypeAlias = Buffer | Range
+class Picked(NamedTuple):
+    """Many small ranges of a plain tar, read into one buffer."""
+
+    source: Source
+    begin: list[int]
+    end: list[int]
+    size: int
+
+    def read(self) -> bytearray:
+        """The bytes; `ChangedError` when the file has grown shorter."""
+        data = bytearray(self.size)
+        view, at, fd = memoryview(data), 0, self.source.fd
+        for begin, end in zip(self.begin, self.end, strict=True):
+            size = end - begin
+            if os.preadv(fd, (view[at : at + size],), begin) != size:
+                view[at : at + size] = self.source.read(begin, end)
+            at += size
+        return data
+
+
+Piece: TypeAlias = Buffer | Range | Picked
 
 
 def packing(url: str) -> str | None:
@@ -112,7 +133,7 @@ class Outlet:
 
     def write(self, pieces: Sequence[Piece]) -> None:
         """Append pieces: bytes and ranges. They must not change before the tar is closed."""
-        self._put(pieces, sum(piece.end - piece.begin if isinstance(piece, Range) else len(piece) for piece in pieces))
+        self._put(pieces, sum(map(_size, pieces)))
 
     def copy(self, batch: Batch, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
         """Append the raw bytes `begin`…`end` (places in the tar, several of them) of a batch."""
@@ -121,8 +142,7 @@ class Outlet:
         begin, end = ranges(begin, end)
         total = int((end - begin).sum())
         if batch.source is not None:
-            source = batch.source
-            self._put([Range(source, a, b) for a, b in zip(begin.tolist(), end.tolist(), strict=True)], total)
+            self.pick(batch.source, begin, end)
             return
         base = batch.block.base
         whole = len(batch.block.data) // _BLOCK * _BLOCK
@@ -130,6 +150,14 @@ class Outlet:
             self._put([_gathered(batch.block.array[:whole], begin - base, end - base)], total)
         else:
             self._put([batch.raw(a, b) for a, b in zip(begin.tolist(), end.tolist(), strict=True)], total)
+
+    def pick(self, source: Source, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        """Append the bytes `begin`…`end` of a plain tar, several of them."""
+        total = int((end - begin).sum())
+        if len(begin) > 1 and total < _GATHER * len(begin):
+            self._put([Picked(source, begin.tolist(), end.tolist(), total)], total)
+        else:
+            self._put([Range(source, a, b) for a, b in zip(begin.tolist(), end.tolist(), strict=True)], total)
 
     def _put(self, pieces: Sequence[Piece], size: int) -> None:
         self._raise()
@@ -154,18 +182,21 @@ class Outlet:
     def _do(self, pieces: Sequence[Piece]) -> None:
         held: list[Buffer] = []
         for piece in pieces:
-            if not isinstance(piece, Range):
-                held.append(piece)
-                continue
-            if held:
-                self._sink.writev(held)
+            if isinstance(piece, Range):
+                self._write(held)
                 held = []
-            self._send(piece)
-        if held:
-            self._sink.writev(held)
-        sources = {piece.source for piece in pieces if isinstance(piece, Range)}
-        for source in sources:
+                self._send(piece)
+            else:
+                held.append(piece.read() if isinstance(piece, Picked) else piece)
+        self._write(held)
+        for source in {piece.source for piece in pieces if isinstance(piece, Range | Picked)}:
             source.check()
+
+    def _write(self, pieces: list[Buffer]) -> None:
+        if len(pieces) == 1:
+            self._sink.write(pieces[0])
+        elif pieces:
+            self._sink.writev(pieces)
 
     def _send(self, piece: Range) -> None:
         at = piece.begin
@@ -209,6 +240,12 @@ class Outlet:
             self.close()
         else:
             self.abort()
+
+
+def _size(piece: Piece) -> int:
+    if isinstance(piece, Range):
+        return piece.end - piece.begin
+    return piece.size if isinstance(piece, Picked) else len(piece)
 
 
 def _gathered(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]) -> memoryview:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.commands import _form, _shell
-from tarviz.commands._intake import Batch, intake
+from tarviz.commands._intake import Batch, intake, pieces
 from tarviz.commands._outlet import Outlet
 from tarviz.commands._process import run
 from tarviz.commands._tool import Made, Tar, inputs_argument, opened, tool_options
@@ -27,7 +27,6 @@ from tarviz.writer import Names
 
 DEFAULT_COUNT, DEFAULT_SIZE = 100_000, 10**9
 _PERCENT = re.compile(r"%(0?\d*)d")
-_NEW_HEADER = 2048  # bytes more that a member under a new header may take
 
 
 def split(
@@ -176,11 +175,8 @@ class _Shards:
 
 def _sizes(batch: Batch) -> NDArray[np.int64]:
     """Bytes of tar that each record takes."""
-    members = batch.block.members
-    sizes = members.end - members.start
-    if _form.spoiled(batch, np.arange(len(members))):
-        sizes = sizes + _NEW_HEADER
-    own = np.concatenate(([0], np.cumsum(sizes)))
+    begin, end, row = pieces(batch)
+    own = np.concatenate(([0], np.cumsum(np.bincount(row, end - begin, len(batch.block.members)).astype(np.int64))))
     taken: NDArray[np.int64] = own[batch.block.rows[1:]] - own[batch.block.rows[:-1]]
     return taken
 

@@ -1,0 +1,243 @@
+"""Sort the records of shards by key or by a field, or shuffle them all; larger than memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from os import PathLike, fspath
+from typing import Any, Literal, TypeAlias
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz import expressions
+from tarviz.commands import _order, _shell
+from tarviz.commands._intake import Batch, Source, plain, shard_batches
+from tarviz.commands._outlet import Outlet
+from tarviz.commands._tool import Made, Tar, inputs_argument, opened, tool_options
+from tarviz.config import options as configured
+from tarviz.errors import DataError, Fault, StoreError, TarvizError, UsageError
+from tarviz.reading import ReadOptions, ReadReport, Shard, with_changes
+from tarviz.stores import URLs
+from tarviz.types import URL, to_text
+
+SortAs: TypeAlias = Literal["text", "int", "float"]
+_PIECE = 1 << 20
+_LONGEST = 64 << 10  # bytes of a text that is sorted by
+_NARROW = 256
+_KEY = ("key", "__key__")
+
+
+def sort(
+    urls: URLs = "-",
+    output: str | PathLike[str] = "-",
+    *,
+    by: str = "key",
+    to: SortAs = "text",
+    shuffle: bool = False,
+    seed: int = 0,
+    reverse: bool = False,
+    tmp: str | PathLike[str] | None = None,
+    files: str | None = None,
+    **reading: Any,
+) -> Made:
+    """Writes all records of shards in order: by key, by a field (`cls`) or a path into one (`json.w`), compared as bytes, `int` or `float`.
+
+    The sort is stable and drops nothing: records of equal rank keep the order they had. `shuffle` gives every record a place drawn from its
+    key and `seed`, whatever the order before. Members of a record that stood apart come together. Headers are read once, payloads are
+    copied once; memory holds about 60 bytes a record. What is no plain file here (a pipe, a packed or a remote shard) goes through a
+    file in the folder `tmp`. A record whose field is missing or is no number is an error of code E_SCHEMA, or is left out with
+    `on_error="skip"`.
+    """
+    options = with_changes(ReadOptions(), reading)
+    report = ReadReport()
+    if shuffle and (by not in _KEY or to != "text" or reverse):
+        raise UsageError("a shuffle has no other order: leave out by, to and reverse.")
+    ranks = None if by in _KEY and to == "text" else _Ranks(by, to, options.on_error == "skip", report)
+    targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    with _shell.silent_warnings(), tempfile.TemporaryDirectory(prefix="tarviz-sort-", dir=tmp) as folder:
+        table = _order.Table()
+        with _shell.progress(None, "records", label="reading headers") as bar:
+            for number, url in enumerate(targets):
+                _read(url, os.path.join(folder, str(number)), table, ranks, options, report, bar.add)
+        table.finish()
+        values = _order.mixed(table.hash, seed) if shuffle else table.keys if ranks is None else ranks.values()
+        order = _order.ascending(values, reverse=reverse)
+        del values, ranks
+        groups = table.apart()
+        parts = {group[0]: group[1:] for group in groups}
+        if parts:
+            order = order[~np.isin(order, np.concatenate([group[1:] for group in groups]))]
+        _neighbours(table.keys[order], fspath(output), report)
+        with Outlet(fspath(output)) as outlet, _shell.progress(len(order), "records", label="copying") as bar:
+            for source, begin, end, count in table.runs(order, parts):
+                outlet.pick(source, begin, end)
+                bar.add(count)
+    return Made([Tar(fspath(output), len(order), outlet.bytes)], report)
+
+
+def _neighbours(keys: NDArray[Any], output: str, report: ReadReport) -> None:
+    for at in np.flatnonzero(keys[1:] == keys[:-1]).tolist():
+        text = "two records of this key stand side by side now and will be read as one; give them other keys (cat --key)."
+        report.add(Fault("W_MERGED_RECORD", text, output, to_text(bytes(keys[at]))))
+
+
+def _read(
+    url: URL,
+    spool: str,
+    table: _order.Table,
+    ranks: _Ranks | None,
+    options: ReadOptions,
+    report: ReadReport,
+    seen: Callable[[float], None],
+) -> None:
+    """The records of a shard into the table; faults name the shard, not the file it went through."""
+    there = ReadReport()
+    source = plain(url)
+    try:
+        if source is None:
+            source = _spooled(url, spool, options, there)
+        with closing(shard_batches(source.url, options, there, returning=True)) as batches:
+            for batch in batches:
+                keep = ranks.add(batch) if ranks is not None else None
+                table.add(source, batch, keep)
+                seen(len(batch))
+                del batch
+    except DataError as error:
+        error.shard = url
+        if options.on_error == "raise":
+            raise
+        there.add(error.fault, skipped=True)
+    except TarvizError as error:
+        error.shard = url if error.shard == spool else error.shard
+        raise
+    finally:
+        report.records += there.records
+        report.bytes += there.bytes
+        report.shards += 1
+        for fault in there.warnings:
+            report.add(replace(fault, shard=url))
+        for fault in there.skipped:
+            report.add(replace(fault, shard=url), skipped=True)
+
+
+def _spooled(url: URL, path: str, options: ReadOptions, report: ReadReport) -> Source:
+    """The inflated bytes of a shard as a file that can be read in any order."""
+    with closing(Shard(url, max_ratio=configured(max_ratio=options.max_ratio).max_ratio)) as shard, open(path, "xb", buffering=0) as file:
+        buffer = memoryview(bytearray(_PIECE))
+        try:
+            while count := shard.readinto(buffer):
+                done = 0
+                while done < count:
+                    done += file.write(buffer[done:count])
+        except DataError as error:
+            if options.on_error == "raise":
+                raise
+            report.add(error.at(shard=url).fault, skipped=True)
+        except OSError as error:
+            if isinstance(error, TarvizError):
+                raise
+            hint = "Choose another folder with --tmp, or set TMPDIR."
+            raise StoreError(f"cannot be kept in {path}: {error.strerror}.", code="E_WRITE", shard=url, hint=hint) from error
+    return Source(URL(path))
+
+
+class _Ranks:
+    """What records are sorted by, collected batch by batch."""
+
+    def __init__(self, by: str, to: SortAs, skip: bool, report: ReadReport) -> None:
+        self.by, self.to, self.skip, self.report = by, to, skip, report
+        self.expression = expressions.parse_value(by)
+        self._found: list[Any] = []
+        self._parts: list[NDArray[Any]] = []
+
+    def add(self, batch: Batch) -> NDArray[np.bool_]:
+        """Which records of the batch have a value; theirs are kept."""
+        keep = np.ones(len(batch), np.bool_)
+        found = []
+        for record in range(len(batch)):
+            try:
+                found.append(self._value(batch, record))
+            except (ValueError, OverflowError) as error:
+                keep[record] = False
+                self._fault(batch, record, str(error))
+        self._parts.append(self._array(found))
+        return keep
+
+    def _value(self, batch: Batch, record: int) -> Any:
+        fields = batch.fields(record)
+        if self.by in fields:
+            payload: Any = bytes(batch.payload(fields[self.by])[: _LONGEST + 1])
+        elif self.by in _KEY:
+            payload = batch.block.keys[record]
+        else:
+            needed = {ext: bytes(batch.payload(row)) for ext, row in fields.items() if ext in self.expression.needs}
+            payload = self.expression.value({"__key__": to_text(batch.block.keys[record]), **needed})
+        if payload is None:
+            raise ValueError(f"there is no {self.by} in the record; it has {' '.join(fields)}")
+        if self.to == "text":
+            payload = payload if isinstance(payload, bytes) else str(payload).encode("utf-8", "surrogateescape")
+            if len(payload) > _LONGEST:
+                raise ValueError(f"{self.by} has more than {_LONGEST} bytes, too many to sort by")
+            return payload
+        if isinstance(payload, bytes) and len(payload) > 400:
+            raise ValueError(f"{self.by} is no number")
+        try:
+            value = int(payload) if self.to == "int" else float(payload)
+            return np.int64(value) if self.to == "int" else value
+        except (ValueError, TypeError, OverflowError):
+            raise ValueError(f"{self.by} is {payload[:40] if isinstance(payload, bytes) else payload!r}, no {self.to}") from None
+
+    def _array(self, found: list[Any]) -> NDArray[Any]:
+        if self.to != "text":
+            return np.array(found, np.int64 if self.to == "int" else np.float64)
+        wide = max(map(len, found), default=0) > _NARROW or any(value.endswith(b"\0") for value in found)
+        return np.array([*found, None], object)[:-1] if wide else np.array(found, "S")
+
+    def _fault(self, batch: Batch, record: int, text: str) -> None:
+        block = batch.block
+        error = DataError(
+            f"{text}.",
+            code="E_SCHEMA",
+            shard=block.shard,
+            key=to_text(block.keys[record]),
+            offset=int(block.members.start[int(block.rows[record])]),
+            records_before=block.first + record,
+            hint="--on-error skip leaves such records out.",
+        )
+        if not self.skip:
+            raise error
+        self.report.add(error.fault, skipped=True)
+
+    def values(self) -> NDArray[Any]:
+        """One value a record, in the table's order."""
+        if any(part.dtype == object for part in self._parts):
+            self._parts = [part.astype(object) for part in self._parts]
+        return np.concatenate(self._parts) if self._parts else np.zeros(0)
+
+
+@_shell.verb("sort", example=["tarviz sort --by cls --as int in.tar -o out.tar", "tarviz sort --shuffle --seed 3 in.tar > out.tar"])
+@inputs_argument
+@_shell.output_option
+@click.option("-k", "--by", default="key", show_default=True, metavar="FIELD", help="key, a field (cls), or a path into one (json.w).")
+@click.option("--as", "to", type=click.Choice(["text", "int", "float"]), default="text", show_default=True, help="How values compare.")
+@click.option("--shuffle", is_flag=True, help="A random order, drawn from each key and the seed.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the shuffle.")
+@click.option("-r", "--reverse", is_flag=True, help="The largest first.")
+@click.option(
+    "--tmp", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="Where a pipe or a packed shard is kept meanwhile."
+)
+@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@tool_options
+def command(output: str | None, as_json: bool, **options: Any) -> Any:
+    """Sort the records of shards by key or by a field, or shuffle them.
+
+    Nothing is dropped, equal ranks keep their order, and members of one record that stood apart come together. Only headers (and the
+    field sorted by) are held in memory: about 60 bytes a record.
+    """
+    result = sort(output=output or "-", **options)
+    return _shell.emit(result, as_json, err=result.to_stdout)

@@ -1,0 +1,307 @@
+"""Sorting: a permutation, stable, nothing dropped; by key, by field, shuffled; from pipes and packed shards."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tarviz.commands import _order
+from tarviz.commands.sort import sort
+from tarviz.errors import DataError, UsageError
+from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import records as record_lists
+from tarviz.types import to_bytes
+from tests.commands.conftest import ROOT, listed, names, plain
+from tests.conftest import DATA
+
+TARS = DATA / "corpora" / "generated"
+Make = Callable[..., Path]
+LARGE = b"\xff" * 70_000
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out.tar"
+
+
+def by_key(record: tuple[str, Any]) -> bytes:
+    return to_bytes(record[0])
+
+
+class TestOrder:
+    @settings(max_examples=80, deadline=None)
+    @given(
+        record_lists(max_size=12),
+        st.randoms(),
+        st.booleans(),
+        st.sampled_from([tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]),
+    )
+    def test_by_key_is_the_order_of_bytes(self, tmp_path_factory: Any, content: Any, random: Any, packed: bool, format: int):
+        folder = tmp_path_factory.mktemp("sort")
+        content = [(key, fields) for key, fields in content if format != tarfile.USTAR_FORMAT or len(key.encode()) < 70]
+        random.shuffle(content)
+        data = shard(content, format=format)
+        (folder / "a.tar").write_bytes(gzip.compress(data) if packed else data)
+
+        sort(folder / "a.tar", folder / "out")
+
+        assert sorted(content, key=by_key) == plain(folder / "out")
+
+    @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
+    def test_over_shards(self, make: Make, out: Path, payload: bytes):
+        content = numbered(90, payload=payload)
+        paths = [make(content[first::3], f"{first}.tar") for first in (2, 0, 1)]
+
+        result = sort(paths, out)
+
+        assert (90, 0) == (result.records, result.exit_code)
+        assert shard(content).rstrip(b"\0") == out.read_bytes().rstrip(b"\0")
+
+    def test_what_is_in_order_is_copied_bit_for_bit(self, make: Make, out: Path):
+        a = make(numbered(3000))
+
+        sort(a, out)
+
+        assert a.read_bytes().rstrip(b"\0") == out.read_bytes().rstrip(b"\0")
+
+    def test_reverse(self, make: Make, out: Path):
+        sort(make(numbered(9)), out, reverse=True)
+
+        assert numbered(9)[::-1] == plain(out)
+
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)), st.booleans())
+    def test_by_a_number_and_stable(self, tmp_path_factory: Any, numbers: list[int], reverse: bool):
+        folder = tmp_path_factory.mktemp("sort")
+        content = [(f"k{at}", {"cls": b" %d\n" % number, "x": b""}) for at, number in enumerate(numbers)]
+        (folder / "a.tar").write_bytes(shard(content))
+
+        sort(folder / "a.tar", folder / "out", by="cls", to="int", reverse=reverse)
+
+        order = sorted(range(len(numbers)), key=lambda at: numbers[at], reverse=reverse)
+        assert [content[at] for at in order] == plain(folder / "out")
+
+    @pytest.mark.parametrize(
+        ("to", "expected"),
+        [("text", [b"-1", b"10", b"1e3", b"9"]), ("float", [b"-1", b"9", b"10", b"1e3"])],
+    )
+    def test_by_a_field_as_text_or_float(self, make: Make, out: Path, to: Any, expected: list[bytes]):
+        sort(make([(f"k{at}", {"x": value}) for at, value in enumerate([b"10", b"9", b"1e3", b"-1"])]), out, by="x", to=to)
+
+        assert expected == [fields["x"] for _, fields in plain(out)]
+
+    def test_by_a_path_into_a_field(self, make: Make, out: Path):
+        sort(make([(f"k{w}", {"json": json.dumps({"w": w}).encode()}) for w in (30, 4, 100)]), out, by="json.w", to="int")
+
+        assert ["k4", "k30", "k100"] == [key for key, _ in plain(out)]
+
+    def test_by_a_long_text_and_one_that_ends_in_nul(self, make: Make, out: Path):
+        values = [b"b" * 5000, b"a\0", b"a", b"a\0\0", b"b" * 4999 + b"a"]
+        sort(make([(f"k{at}", {"x": value}) for at, value in enumerate(values)]), out, by="x")
+
+        assert sorted(values) == [fields["x"] for _, fields in plain(out)]
+
+    def test_keys_as_numbers(self, make: Make, out: Path):
+        sort(make([(key, {"x": b""}) for key in ("10", "9", "100")]), out, to="int")
+
+        assert ["9", "10", "100"] == [key for key, _ in plain(out)]
+
+    def test_very_long_keys(self, make: Make, out: Path):
+        content = [(f"{'d' * (90 + at)}/{at}", {"x": b""}) for at in range(80, 0, -1)]
+        sort(make(content, format=tarfile.GNU_FORMAT), out)
+
+        assert sorted(content, key=by_key) == plain(out)
+
+
+class TestShuffle:
+    def test_is_a_permutation_drawn_from_key_and_seed(self, make: Make, out: Path):
+        content = numbered(2000)
+        sort(make(content), out, shuffle=True, seed=3)
+        first = plain(out)
+        sort(make(content[::-1], "b.tar"), out, shuffle=True, seed=3)
+        again = plain(out)
+        sort(make(content), out, shuffle=True, seed=4)
+
+        assert (content, first) == (sorted(first), again)
+        assert first != plain(out)
+
+    def test_is_as_random_as_it_looks(self):
+        keys = np.array([f"n{at:08d}".encode() for at in range(20_000)])
+        for seed in range(3):
+            order = np.argsort(_order.mixed(_order._hashes(keys.tolist()), seed))
+            place = np.empty(len(order))
+            place[order] = np.arange(len(order))
+
+            assert abs(np.corrcoef(place, np.arange(len(order)))[0, 1]) < 0.03
+            assert abs(np.corrcoef(place[1:], place[:-1])[0, 1]) < 0.03
+            assert abs(place[::64].mean() / len(order) - 0.5) < 0.07
+
+    @pytest.mark.parametrize("wrong", [{"by": "cls"}, {"reverse": True}, {"to": "int"}])
+    def test_knows_no_other_order(self, make: Make, out: Path, wrong: Any):
+        with pytest.raises(UsageError):
+            sort(make(numbered(1)), out, shuffle=True, **wrong)
+
+
+class TestNothingIsLost:
+    def test_records_of_equal_rank_stay(self, make: Make, out: Path):
+        content = [(f"k{at}", {"cls": b"%d" % (at % 3), "x": b"%d" % at}) for at in range(50)]
+
+        sort(make(content), out, by="cls")
+
+        assert sorted(content, key=lambda record: record[1]["cls"]) == plain(out)
+
+    def test_one_key_twice_is_kept_and_warned_of(self, make: Make, out: Path):
+        result = sort([make([("a", {"x": b"1"}), ("c", {"x": b""})]), make([("b", {"x": b""}), ("a", {"x": b"2"})], "b.tar")], out)
+
+        assert (4, 1, {"W_MERGED_RECORD": 1}) == (result.records, result.exit_code, result.report.counts())
+        assert [b"a.x", b"a.x", b"b.x", b"c.x"] == names(out)
+        assert 4 == len(listed(out))
+
+    def test_members_that_stood_apart_come_together(self, make: Make, out: Path):
+        fields = [(key, {ext: f"{key}{ext}".encode()}) for ext in ("jpg", "cls", "json") for key in ("c", "a", "b", "d")]
+
+        for options in ({"shuffle": True}, {}):
+            result = sort(make([*fields[:3], *fields[4:8], fields[3], *fields[8:]]), out, **options)
+            found = plain(out)
+
+            assert (4, 0) == (result.records, result.exit_code)
+            assert {(key, ext): f"{key}{ext}".encode() for key in "abcd" for ext in ("jpg", "cls", "json")} == {
+                (key, ext): value for key, kept in found for ext, value in kept.items()
+            }
+        assert [b"jpg", b"cls", b"json"] == [name.split(b".")[1] for name in names(out)[:3]]
+
+    def test_the_corpus_shard_that_is_unsorted(self, out: Path):
+        path = next(TARS.glob("A23-*.tar"))
+
+        assert 0 == sort(path, out).exit_code
+        assert (2, sorted(names(path))) == (len(plain(out)), sorted(names(out)))
+
+    @settings(max_examples=80, deadline=None)
+    @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("xyz")), max_size=14), st.booleans())
+    def test_every_member_comes_out_once_whatever_the_order_in(self, tmp_path_factory: Any, members: Any, shuffle: bool):
+        folder = tmp_path_factory.mktemp("sort")
+        content = [(key, {ext: b"%d" % at}) for at, (key, ext) in enumerate(members)]
+        whole = shard(content)
+        (folder / "a.tar").write_bytes(whole)
+
+        places = range(len(members))
+        assume(not any(_same_run(members, low, high) for low in places for high in places[low + 1 :]))
+        sort(folder / "a.tar", folder / "out", shuffle=shuffle)
+
+        with tarfile.open(folder / "out") as tar:
+            found = [(member.name, tar.extractfile(member).read()) for member in tar]  # type: ignore[union-attr]
+        assert Counter((f"{key}.{ext}", b"%d" % at) for at, (key, ext) in enumerate(members)) == Counter(found)
+
+    def test_a_global_header_is_left_out(self, out: Path):
+        sort(next(TARS.glob("A44-*.tar")), out, reverse=True)
+
+        assert ["k1", "k0"] == [key for key, _ in plain(out)]
+        assert b"k1" == listed(out)[0].split(b".")[0]
+
+
+def _same_run(members: Any, low: int, high: int) -> bool:
+    """Whether the members `low` and `high` are a field twice in one run of a key."""
+    return members[low] == members[high] and all(key == members[low][0] for key, _ in members[low : high + 1])
+
+
+class TestMissing:
+    CONTENT = [("a", {"cls": b"2"}), ("b", {"txt": b""}), ("c", {"cls": b"one"}), ("d", {"cls": b"1"})]
+
+    def test_a_record_without_the_field_is_an_error(self, make: Make, out: Path):
+        with pytest.raises(DataError, match=r'E_SCHEMA .* record "b".*no cls in the record; it has txt'):
+            sort(make(self.CONTENT), out, by="cls")
+        assert not out.exists()
+
+    def test_or_is_left_out_and_counted(self, make: Make, out: Path):
+        result = sort(make(self.CONTENT), out, by="cls", to="int", on_error="skip")
+
+        assert ["d", "a"] == [key for key, _ in plain(out)]
+        assert (1, ["b", "c"]) == (result.exit_code, [fault.key for fault in result.report.skipped])
+        assert "cls is b'one', no int" in str(result)
+
+    @pytest.mark.parametrize("value", [b"9223372036854775808", b"1" * 500, b"\xff", b""])
+    def test_what_is_no_int64_is_refused(self, make: Make, out: Path, value: bytes):
+        with pytest.raises(DataError, match="E_SCHEMA"):
+            sort(make([("a", {"cls": value})]), out, by="cls", to="int")
+
+
+class TestDamage:
+    @pytest.mark.parametrize("packed", [False, True])
+    @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
+    def test_a_cut_input_makes_no_output(self, make: Make, out: Path, payload: bytes, packed: bool):
+        data = shard(numbered(30, payload=payload))[:-20_000]
+
+        with pytest.raises(DataError) as caught:
+            sort(make(gzip.compress(data) if packed else data), out)
+        assert not out.exists()
+        assert str(make(data).parent / "a.tar") == caught.value.shard
+
+    def test_skip_sorts_what_there_is(self, make: Make, out: Path):
+        data = bytearray(shard(numbered(30)))
+        data[data.index(b"train/n00000017.png")] ^= 1
+
+        result = sort(make(gzip.compress(bytes(data))), out, on_error="skip", reverse=True)
+
+        assert (29, 1) == (len(plain(out)), result.exit_code)
+        assert {str(out.parent / "a.tar")} == {fault.shard for fault in result.report.skipped}
+
+    def test_a_cut_gzip_stream_gives_its_front_when_asked(self, make: Make, out: Path):
+        data = gzip.compress(shard([(key, {"x": os.urandom(5000)}) for key in "dcba"]))
+
+        result = sort(make(data[:-3000]), out, on_error="skip")
+
+        assert ["b", "c", "d"] == [key for key, _ in plain(out)]
+        assert "E_TRUNCATED_COMPRESSED" in result.report.counts()
+
+    def test_no_file_stays_behind(self, make: Make, out: Path, tmp_path: Path):
+        (tmp_path / "tmp").mkdir()
+        with pytest.raises(DataError):
+            sort(make(gzip.compress(shard(numbered(30))[:5000])), out, tmp=tmp_path / "tmp")
+
+        assert [] == list((tmp_path / "tmp").iterdir())
+
+
+class TestShell:
+    def test_a_filter(self, make: Make, bash: Any, tmp_path: Path):
+        a = make(numbered(30))
+
+        done = bash("tarviz sort --shuffle < a.tar | tarviz sort --by cls --as int | tarviz sort -")
+
+        assert (0, b"") == (done.returncode, done.stderr)
+        assert a.read_bytes().rstrip(b"\0") == done.stdout.rstrip(b"\0")
+
+    def test_json(self, make: Make, bash: Any):
+        make(numbered(30))
+
+        done = bash("tarviz sort a.tar -o b.tar --json")
+
+        assert 30 == json.loads(done.stdout)["records"]
+
+    @pytest.mark.slow
+    def test_a_large_shard_of_small_records_stays_below_256_mb(self, tmp_path: Path):
+        path = tmp_path / "large.tar"
+        with path.open("wb") as file:
+            for first in range(0, 1_600_000, 100_000):
+                content = ((f"train/n{number:08d}", {"png": b"x" * 600, "cls": b"1"}) for number in range(first, first + 100_000))
+                data = shard(content).rstrip(b"\0")
+                file.write(data + bytes(-len(data) % 512))
+            file.write(bytes(1024))
+        code = "import resource, sys; from tarviz.commands.sort import sort; sort(sys.argv[1], '/dev/null', shuffle=True)\n"
+        code += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, check=True, cwd=ROOT)
+
+        assert int(done.stdout) < 256 << 10
