@@ -76,6 +76,8 @@ class BrowserView {
     this.marked = new Set(saved.marked ?? []);
     this.wish = { where: this.config.where, sort: this.config.sort, seed: this.config.seed, shard: null, only: false };
     this.px = saved.px ?? this.config.px;
+    /** @type {number} side of a tile as it is drawn */
+    this.tile = this.px;
     this.image = saved.image ?? this.config.image;
     this.label = first.rows.label ?? "";
     /** @type {any[]} */
@@ -86,6 +88,13 @@ class BrowserView {
     this.options = {};
     this.pane = new AbortController();
     this.top = 0;
+    this.uid = `tvz${Math.random().toString(36).slice(2, 8)}`;
+    this.classes = h("div", {});
+    /** @type {(value?: any) => void} ends the rest between two polls */
+    this.wake = () => {};
+    this.remembering = later(() => this.remember(), 300, signal);
+    /** @type {string} */
+    this.actionKey = "";
     this.lost = false;
     this.stale = false;
     this.build(el);
@@ -160,7 +169,6 @@ class BrowserView {
     const idle = () => this.pollNow(true);
     this.root.addEventListener("pointerenter", idle, { signal });
     this.root.addEventListener("focusin", () => performance.now() - (this.polled ?? 0) > 4000 && idle(), { signal });
-    this.remembering = later(() => this.remember(), 300, signal);
   }
 
   resized() {
@@ -199,7 +207,7 @@ class BrowserView {
       await this.pollNow(false);
       if (this.lost || (this.exact && this.done)) {
         if (this.asked.size === 0 && !this.histogramDone) this.drawHistogram();
-        await new Promise((go) => { this.wake = go; });
+        await new Promise((go) => { this.wake = () => go(undefined); });
         continue;
       }
       await new Promise((go) => setTimeout(go, document.hidden ? 2000 : 250));
@@ -220,7 +228,7 @@ class BrowserView {
     } finally {
       this.polling = false;
     }
-    if (idle && !this.lost && !(this.exact && this.done)) this.wake?.();
+    if (idle && !this.lost && !(this.exact && this.done)) this.wake();
   }
 
   wanted() {
@@ -271,12 +279,13 @@ class BrowserView {
     if (this.statusText.textContent !== text) this.statusText.textContent = text;
     const actions = [];
     if (this.searching) actions.push(h("button", { onclick: () => this.rpc("stop").catch(() => {}) }, "Stop"));
-    if (this.shards.some((s) => s?.state === "paused")) actions.push(h("button", { title: "read all shards to their end", onclick: () => this.rpc("go_on").then(() => this.wake?.()) }, "scan all"));
+    if (this.shards.some((s) => s?.state === "paused")) actions.push(h("button", { title: "read all shards to their end", onclick: () => this.rpc("go_on").then(() => this.wake()) }, "scan all"));
     const stale = this.shards.find((s) => s?.stale || s?.state === "missing");
     if (stale) actions.push(h("button", { onclick: () => this.again(stale.number) }, "scan again"));
-    const key = actions.map((a) => a.textContent).join();
-    if (this.actionKey !== key) {
-      this.actionKey = key;
+    /** @type {string} */
+    const shownActions = actions.map((a) => a.textContent).join();
+    if (this.actionKey !== shownActions) {
+      this.actionKey = shownActions;
       fill(this.statusActions, ...actions);
     }
   }
@@ -333,7 +342,7 @@ class BrowserView {
       this.drawMore();
       if (!quiet) this.remembering();
       await this.pollNow(false);
-      this.wake?.();
+      this.wake();
     } catch (error) {
       if (!isOvertaken(error)) this.filterInput.setAttribute("aria-invalid", "true");
       this.trouble(error);
@@ -375,7 +384,7 @@ class BrowserView {
       this.version = -1;
       this.histogramDone = false;
       await this.pollNow(false);
-      this.wake?.();
+      this.wake();
     } catch (error) {
       this.trouble(error);
     }
@@ -464,6 +473,7 @@ class BrowserView {
     const left = GAP + (layout.rows > 1 ? (leftOver - spread * (layout.columns - 1)) / 2 : 0);
     for (let position = first; position < stop; position += 1) {
       const item = this.items.get(position);
+      /** @type {any} */
       let tile = this.drawn.get(position);
       const state = `${item ? item.id : "?"}-${this.tile}-${item?.picture ?? ""}-${this.label}`;
       if (!tile || tile.dataset.state !== state) {
@@ -475,7 +485,7 @@ class BrowserView {
         this.drawn.set(position, fresh);
         tile = fresh;
       }
-      const x = left + (position % layout.columns) * (/** @type {number} */ (this.tile) + GAP + spread);
+      const x = left + (position % layout.columns) * (this.tile + GAP + spread);
       const y = GAP + Math.floor(position / layout.columns) * layout.rowHeight + shift;
       tile.style.transform = `translate(${x}px, ${y}px)`;
       tile.setAttribute("aria-selected", String(position === this.at && this.selected >= 0));
@@ -495,7 +505,7 @@ class BrowserView {
 
   /** @param {number} position @param {any} item */
   makeTile(position, item) {
-    const tile = h("div", { class: "tvz-tile", role: "option", id: `${this.uid ??= `tvz${Math.random().toString(36).slice(2, 8)}`}-${position}`, "data-position": position });
+    const tile = h("div", { class: "tvz-tile", role: "option", id: `${this.uid}-${position}`, "data-position": position });
     tile.style.width = `${this.tile}px`;
     const box = h("div", { class: "tvz-box" });
     box.style.height = `${this.tile}px`;
@@ -510,7 +520,7 @@ class BrowserView {
       const picture = h("img", { alt: "", draggable: false, decoding: "async", src: url });
       picture.onload = () => {
         const side = Math.max(picture.naturalWidth, picture.naturalHeight);
-        const room = /** @type {number} */ (this.tile);
+        const room = this.tile;
         if (side < room) {
           const factor = side * 2 <= room ? Math.floor(room / side) : room / side;
           picture.classList.add(factor >= 2 ? "tvz-pixels" : "tvz-grown");
@@ -839,7 +849,6 @@ class BrowserView {
     if (sets.length > 1) {
       parts.push(h("h3", {}, "records that have …"), matrix(sets, all.slice(0, 9), (fields) => this.toggleFilter(filterOfSet(fields, all)), (fields) => this.wish.where === filterOfSet(fields, all)));
     }
-    this.classes ??= h("div", {});
     parts.push(this.classes);
     fill(this.railMore, ...parts);
   }
@@ -864,7 +873,7 @@ class BrowserView {
 
   async drawHistogram() {
     this.histogramDone = true;
-    if (!this.label) return this.classes && fill(this.classes);
+    if (!this.label) return fill(this.classes);
     try {
       const { r } = await this.rpc("histogram", { label: this.label });
       if (!r.counts.length || (r.distinct > 200 && r.distinct > r.sampled / 2)) return fill(this.classes);

@@ -27,7 +27,7 @@ export function drawPanel(panel, buffers, around) {
   }
   if (panel.facts.length) {
     box.append(
-      h("dl", { class: "tvz-facts" }, ...panel.facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", { class: "tvz-mono" }, value)])),
+      h("dl", { class: "tvz-facts" }, ...panel.facts.flatMap((/** @type {string[]} */ [name, value]) => [h("dt", {}, name), h("dd", { class: "tvz-mono" }, value)])),
     );
   }
   return box;
@@ -58,7 +58,7 @@ function drawControls(controls, around) {
       around.ask({ ...around.options, [control.name]: at >= 0 ? slices : value });
     };
     const input = control.choices.length
-      ? h("select", { onchange: (/** @type {any} */ e) => change(e.target.value) }, ...control.choices.map((c) => h("option", { value: c, selected: c === control.value }, c)))
+      ? h("select", { onchange: (/** @type {any} */ e) => change(e.target.value) }, ...control.choices.map((/** @type {string} */ c) => h("option", { value: c, selected: c === control.value }, c)))
       : h("input", { type: "range", min: 0, max: control.high, value: control.value, onchange: (/** @type {any} */ e) => change(Number(e.target.value)) });
     row.append(h("label", {}, `${control.label} `, input, control.choices.length ? "" : ` ${control.value} of 0…${control.high}`));
   }
@@ -111,13 +111,15 @@ export class ImageView {
     this.picture = undefined;
     /** @type {((view: ImageView) => void) | undefined} called when it was zoomed or panned, to move others along */
     this.moved = undefined;
+    /** @type {OffscreenCanvasRenderingContext2D | null | undefined} */
+    this.probe = undefined;
     this.canvas = h("canvas", { class: "tvz-canvas", role: "img", "aria-label": `picture, ${width} by ${height} pixels` });
     this.foot = h("div", { class: "tvz-image-foot tvz-mono tvz-faint" }, h("span", {}, `${width}×${height}`));
     this.frame = h("div", { class: "tvz-frame" }, this.canvas);
     const watch = new ResizeObserver(() => this.draw());
     watch.observe(this.frame);
     signal.addEventListener("abort", () => watch.disconnect());
-    const at = (/** @type {any} */ event) => {
+    const at = /** @returns {[number, number]} */ (/** @type {any} */ event) => {
       const box = this.canvas.getBoundingClientRect();
       return [event.clientX - box.left, event.clientY - box.top];
     };
