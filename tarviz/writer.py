@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import re
+import threading
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -59,6 +61,7 @@ Exists: TypeAlias = Literal["replace", "error"]
 _COUNTER = re.compile(r"\{(shard)?(?::(0?[0-9]{0,3}d?))?\}")
 _PACKED = (".gz", ".zlib", ".zst", ".bz2", ".xz")
 _CHUNK = 4 << 20
+_DIRECT = 4 << 20  # bytes of an output from which on a thread writes
 
 
 class Run(Protocol):
@@ -133,6 +136,42 @@ class Written:
         return asdict(self) | {"url": redact(self.url)}
 
 
+class _Behind:
+    """Writes in a thread, so that the next records are encoded while the system copies these (it lets go of the GIL)."""
+
+    def __init__(self, sink: stores.Sink) -> None:
+        self._sink = sink
+        self._queue: queue.Queue[Sequence[Buffer] | None] = queue.Queue(2)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="tarviz-writer", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while (buffers := self._queue.get()) is not None:
+            if self._error is None:
+                try:
+                    self._sink.writev(buffers)
+                except BaseException as error:  # noqa: BLE001  (raised where the next write is)
+                    self._error = error
+            del buffers
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        if self._error is not None:
+            raise self._error
+        self._queue.put(buffers)
+
+    def finish(self) -> None:
+        """Wait until all is written; raise what went wrong."""
+        self.stop()
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join()
+
+
 class Output:
     """One output being written. `commit` makes it visible under its name, replacing what was there."""
 
@@ -144,18 +183,24 @@ class Output:
         self.bytes = 0
         self._crc = 0
         self._sink = stores.of(url).create(url)
+        self._behind: _Behind | None = None
         # 31 and 15: a gzip or a zlib header and trailer around the deflate stream (zlib.h).
         self._packer = _deflate.compressobj(_LEVEL, _deflate.DEFLATED, 31 if compression == "gzip" else 15) if compression else None
 
     def write(self, buffers: Sequence[Buffer], records: int = 0) -> None:
-        """Append buffers that hold so many records."""
+        """Append buffers that hold so many records. They must not change any more: they may be written a little later."""
         if self._packer is not None:
             buffers = [data for buffer in buffers if (data := self._packer.compress(buffer))]
         crc, size = self._crc, 0
         for buffer in buffers:
             crc = crc32c(buffer, crc)
             size += len(buffer)
-        self._sink.writev(buffers)
+        if self._behind is None and self.bytes >= _DIRECT:
+            self._behind = _Behind(self._sink)
+        if self._behind is not None:
+            self._behind.write(buffers)
+        else:
+            self._sink.writev(buffers)
         self._crc = crc
         self.bytes += size
         self.records += records
@@ -165,6 +210,8 @@ class Output:
         if self._packer is not None:
             packer, self._packer = self._packer, None
             self.write([packer.flush()])
+        if self._behind is not None:
+            self._behind.finish()
         beside = manifest_url(self.url)
         if self.url != "-":
             # An older manifest beside a newer file would lie, if only until the new one is there.
@@ -180,6 +227,8 @@ class Output:
 
     def abort(self) -> None:
         """Drop what was written; nothing of it is seen."""
+        if self._behind is not None:
+            self._behind.stop()
         self._sink.abort()
 
 

@@ -6,7 +6,9 @@ a row each; its rows then become `bytes` in one call. Payloads are only pointed 
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import compress, groupby, pairwise, repeat
 from typing import Any, NamedTuple, TypeAlias
@@ -69,11 +71,12 @@ def encode_block(
     count = len(block)
     whole = int(block.size.sum()) < JOIN_BELOW * count
     work = _Work(block, types or {}, key, whole, np.zeros(count, np.int64), [b""] * count)
-    for names, at, records in _sets(block, used):
-        if missing := sorted(set(fields or ()).difference(names)):
-            work.lack(missing[0], records)
-        else:
-            work.add(names, at, records)
+    with _collector_at_rest():
+        for names, at, records in _sets(block, used):
+            if missing := sorted(set(fields or ()).difference(names)):
+                work.lack(missing[0], records)
+            else:
+                work.add(names, at, records)
     rows, parts = np.arange(count), work.parts
     faults = [work.faults[row] for row in sorted(work.faults)]
     if faults and on_error == "raise":
@@ -82,6 +85,18 @@ def encode_block(
         rows = np.delete(rows, sorted(work.faults))
         parts = [parts[row] for row in rows.tolist()]
     return Examples(rows, work.size[rows], parts if whole else None, [] if whole else parts, faults)
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """No garbage collection inside: thousands of views made at once would have it go through them again and again."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def _sets(block: Block, used: Sequence[str]) -> Iterator[tuple[list[str], Ints, Ints]]:
