@@ -96,7 +96,7 @@ class Converted(_shell.Result, Sequence[str]):
 
 def convert(
     urls: stores.URLs | Pipeline,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | Names,
     *,
     chain: Any = None,
     select: Any = None,
@@ -142,7 +142,7 @@ def convert(
         raise UsageError(f"exists={exists!r} is not one of replace, error.")
     recipe = _convert.Recipe(Chain.of(chain), selection.parse(select), dict(types or {}), key, seed, read, record_to_example)
     shards = reading.shards(urls)
-    names = Names(os.fspath(out))
+    names = out if isinstance(out, Names) else Names(os.fspath(out))
     limit = None if max_shard_size is None else config.parse_size(max_shard_size)
     if limit is not None and names.text == "-":
         raise UsageError("standard output is one output.", hint="name a file to split the records over several.")

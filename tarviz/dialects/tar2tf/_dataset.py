@@ -1,0 +1,143 @@
+"""The second generation: `Dataset(bucket, proxy, conversions, selections).load(template)`."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tarviz.dialects.tar2tf import _shards
+from tarviz.dialects.tar2tf._records import CONVERSIONS
+from tarviz.errors import ChainError, TarvizWarning, UsageError
+from tarviz.ops import Chain, Op
+from tarviz.pipeline import Pipeline
+from tarviz.selection import Selection, SelectList, parse
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+SELECTIONS = ("jpg", "cls")
+_LOAD = ("output_types", "output_shapes", "num_workers", "path", "max_shard_size", "record_to_example", "remote_exec")
+
+
+class Dataset:
+    """Shards below `bucket_name` (a folder or a URL prefix) as datasets of `(value, label)`.
+
+    `conversions` is a conversion, a list of them, or chain text. Left out, `jpg` becomes a float32 image of 224 x 224 pixels in 0…1 and
+    `cls` an int32. Given, a field has what its conversions make of it; class fields no conversion touches (`cls`, `cls2`,
+    `class`, `index`, `id`) become int32, other fields stay `tf.string`. `[]` leaves everything `tf.string`. `selections` are two,
+    value and label, each a field name, a selection, or lists and dicts of these; one name or a dict says what each element
+    holds instead of a pair.
+
+    Shards are read as tar2tf reads them: the extension begins at the last dot, a record's members may lie anywhere in the
+    shard, and of a field that comes twice the last counts.
+
+    `proxy_url` and `remote_exec` are for buckets of an AIStore cluster, which come later; a folder or URL needs neither, and
+    `remote_exec=True` warns that the work is done here.
+
+    >>> dataset = Dataset("data/", conversions=[Decode("jpg"), Resize("jpg", (32, 32))], selections=["jpg", "cls"])
+    >>> dataset.pipeline("train-{0..3}.tar").urls
+    ('data/train-{0..3}.tar',)
+    """
+
+    def __init__(
+        self,
+        bucket_name: str | os.PathLike[str],
+        proxy_url: str | None = None,
+        conversions: str | Op | Iterable[str | Op] | None = None,
+        selections: Any = SELECTIONS,
+        remote_exec: bool | None = None,
+    ) -> None:
+        self.bucket_name = os.fspath(bucket_name) if isinstance(bucket_name, str | os.PathLike) else bucket_name
+        self._prefix = _shards.prefix(bucket_name, proxy_url)
+        self.proxy_url = proxy_url
+        self._default = conversions is None
+        self.chain = _chain(conversions)
+        self.selection = _selection(selections)
+        self._told = False
+        self._tell(remote_exec, 3)
+
+    def _tell(self, remote_exec: bool | None, stacklevel: int) -> None:
+        """Says once that there is no cluster to run anything."""
+        _shards.check_remote(remote_exec)
+        if remote_exec and not self._told:
+            self._told = True
+            text = "W_LOCAL remote_exec=True: there is no cluster that could run the conversions; they run here."
+            warnings.warn(text, TarvizWarning, stacklevel=stacklevel)
+
+    def pipeline(self, template: str | Sequence[str]) -> Pipeline:
+        """The shards that a template below the bucket stands for, with conversions and selections; class fields still raw."""
+        return Pipeline(_shards.urls(self._prefix, template), self.chain, select=self.selection, **_shards.OPTIONS)
+
+    def load(
+        self,
+        template: str | Sequence[str],
+        *,
+        output_types: Any = None,
+        output_shapes: Any = None,
+        num_workers: int = 4,
+        path: _shards.OutputPath = None,
+        max_shard_size: int | float | str | None = None,
+        record_to_example: Callable[[dict[str, Any]], Any] | None = None,
+        remote_exec: bool | None = None,
+        **unknown: Any,
+    ) -> tf.data.Dataset | list[str]:
+        """The records of the shards that `template` names (bash braces), as a tf.data.Dataset in the structure of the selections.
+
+        `output_types` and `output_shapes`, in that structure, win over what the conversions make. `num_workers` shards are
+        read at a time.
+
+        With a `path`, the records themselves are written to TFRecord files, whose paths are returned: conversions and selections have no
+        part in it. `path` is text, with `{}` counting 1, 2, … (one file per shard), or a generator that yields one name after
+        the other; with `max_shard_size` (bytes or `"100MB"`, file bytes) files follow each other over all shards. `record_to_example`
+        gets a dict of `__key__` and the bytes of each file and returns a `tf.train.Example`, its bytes or a dict; the
+        default writes what `default_record_parser` reads.
+
+        A shard that is missing or damaged, or conversions that do not fit, raise `TarvizError`.
+        """
+        _shards.refuse(unknown, "load", _LOAD)
+        self._tell(remote_exec, 3)
+        outputs = _shards.names(path)
+        limit = _shards.size_limit(max_shard_size, outputs)
+        count = _shards.workers(num_workers)
+        if outputs is not None:
+            if not self._default and self.chain:
+                _unused(str(self.chain))
+            return _shards.write(_shards.urls(self._prefix, template), outputs, record_to_example, limit, count)
+        if record_to_example is not None:
+            raise UsageError(
+                "record_to_example is for TFRecord files; there is no path.", hint='Add path="train-{}.record", or use Func(f).'
+            )
+        pipeline = self.pipeline(template)
+        return _shards.dataset(_shards.with_class_numbers(pipeline) if self.chain else pipeline, output_types, output_shapes, count)
+
+    def stop(self) -> None:
+        """Ends remote execution; there is none, so it does nothing."""
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.bucket_name!r}, {str(self.chain)!r}, {self.selection!r})"
+
+
+def _unused(chain: str) -> None:
+    text = f"W_UNUSED_CONVERSIONS the files hold the records as they are; {chain} is not applied. Map it over the dataset read from them."
+    warnings.warn(text, TarvizWarning, stacklevel=3)
+
+
+def _chain(conversions: Any) -> Chain:
+    if conversions is None:
+        return Chain.of(CONVERSIONS)
+    for part in conversions if isinstance(conversions, list | tuple) else (conversions,):
+        if isinstance(part, Selection):
+            raise ChainError(f"{part} selects and does not convert.", hint="Selections are the argument behind the conversions.")
+    return Chain.of(conversions)
+
+
+def _selection(selections: Any) -> Selection:
+    made = parse(selections)
+    if isinstance(made, SelectList) and len(made.items) != 2:
+        raise UsageError(
+            f"selections are two, value and label; there are {len(made.items)}.",
+            hint='Put several into one of them: [["jpg", "json"], "cls"].',
+        )
+    return made

@@ -1,0 +1,220 @@
+"""What both generations share: where the shards of a bucket are, and how they become a dataset or TFRecord files."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tarviz import _plugins, reading, stores
+from tarviz.dialects.tar2tf._records import ToExample, default_record_to_example
+from tarviz.errors import UsageError
+from tarviz.ops import Decode, FieldOp
+from tarviz.pipeline import Pipeline
+from tarviz.selection import Select, as_tuples
+from tarviz.stores._template import braces
+from tarviz.types import URL
+from tarviz.writer import Names
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+CLASS_FIELDS = ("cls", "cls2", "class", "index", "id")
+"""Fields that hold a class number as ASCII text: a conversion leaves them alone, and they become int32."""
+
+OPTIONS: dict[str, Any] = {"key_split": "last-dot", "group": "shard", "duplicates": "last"}
+
+OutputPath: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Callable[[], Iterator[str]] | None"
+
+
+def prefix(bucket_name: str | os.PathLike[str], proxy_url: str | None) -> str:
+    """Where the objects of a bucket are: a folder or a URL prefix. One line says that AIStore's own store comes later."""
+    if not isinstance(bucket_name, str | os.PathLike) or not os.fspath(bucket_name):
+        raise UsageError(f"bucket_name={bucket_name!r} is no name, folder or URL prefix.")
+    if proxy_url is not None and not isinstance(proxy_url, str):
+        hint = "The order is Dataset(bucket_name, proxy_url, conversions, selections); name them: conversions=[…]."
+        raise UsageError(f"proxy_url={proxy_url!r} is no URL.", hint=hint)
+    name = os.fspath(bucket_name)
+    if "://" in name and not name.startswith("ais://"):
+        stores.of(name)
+        return name
+    bucket = name.startswith("ais://") or (proxy_url is not None and not os.path.isdir(stores.local_path(name)))
+    if bucket and "ais" not in _plugins.names("stores"):
+        raise UsageError(
+            f"{name!r} is no folder here, and buckets of an AIStore cluster cannot be read yet: the ais store comes later.",
+            hint="Give a folder or a URL prefix (https://host/data/) as bucket_name; proxy_url is not needed then.",
+        )
+    return f"ais://{name}" if bucket and not name.startswith("ais://") else name
+
+
+def urls(where: str, template: str | Sequence[str]) -> list[str]:
+    """The names of a template (bash braces) below a bucket."""
+    if not isinstance(template, str) and not (isinstance(template, Sequence) and all(isinstance(name, str) for name in template)):
+        raise UsageError(f"a template is text, such as train-{{0..3}}.tar.gz, got {template!r}.")
+    found: list[str] = []
+    for name in (template,) if isinstance(template, str) else template:
+        if where.startswith(("http://", "https://")):  # there, braces in a name would be quoted
+            found += [stores.join(where, part) for part in braces(name)]
+        else:
+            found.append(stores.join(where, name))
+    return found
+
+
+def with_class_numbers(pipeline: Pipeline, dtype: str = "int32") -> Pipeline:
+    """The pipeline with the class fields it selects, where its chain leaves them alone, decoded to `dtype`."""
+    plan = pipeline.plan()
+    touched = {ext for op in pipeline.chain if isinstance(op, FieldOp) for ext in op.exts}
+    selected = [leaf.ext for leaf in pipeline.select.leaves() if isinstance(leaf, Select)]
+    raw = [ext for ext in dict.fromkeys(selected) if ext in CLASS_FIELDS and ext not in touched and plan.record[ext].dtype == "bytes"]
+    return pipeline.with_chain([*pipeline.chain, *(Decode(ext, dtype=dtype) for ext in raw)]) if raw else pipeline
+
+
+def dataset(pipeline: Pipeline, output_types: Any, output_shapes: Any, num_workers: int) -> tf.data.Dataset:
+    """The pipeline as a tf.data.Dataset, in the dtypes and shapes asked for."""
+    made = pipeline.tf(num_workers=num_workers)
+    if output_types is None and output_shapes is None:
+        return made
+    import tensorflow as tf
+
+    def cast(*values: Any) -> Any:
+        return _cast(values if len(values) > 1 else values[0], output_types, output_shapes)
+
+    return made.map(tf.autograph.experimental.do_not_convert(cast))
+
+
+def _cast(values: Any, types: Any, shapes: Any) -> Any:
+    """Tensors with the dtypes and shapes asked for; a string becomes a number by its ASCII digits."""
+    import tensorflow as tf
+
+    def one(value: Any, dtype: Any, shape: Any) -> Any:
+        if dtype is not None and value.dtype != dtype:
+            if tf.as_dtype(dtype) == tf.string:
+                raise UsageError(f"output_types asks for tf.string where the conversions make {value.dtype.name}.")
+            value = _number(value, tf.as_dtype(dtype)) if value.dtype == tf.string else tf.cast(value, dtype)
+        return value if shape is None else tf.ensure_shape(value, shape)
+
+    flat = tf.nest.flatten(values)
+    kinds = [None] * len(flat) if types is None else tf.nest.flatten(as_tuples(types))
+    sizes = [None] * len(flat) if shapes is None else _shapes(values, shapes)
+    if not len(flat) == len(kinds) == len(sizes):
+        raise UsageError(f"The selections make {len(flat)} values; there are {len(kinds)} output_types and {len(sizes)} output_shapes.")
+    return tf.nest.pack_sequence_as(values, [one(*each) for each in zip(flat, kinds, sizes, strict=True)])
+
+
+def _number(text: Any, dtype: Any) -> Any:
+    """The number that a string holds in ASCII; `string_to_number` knows four dtypes, the others go through the widest."""
+    import tensorflow as tf
+
+    wide = dtype if dtype in (tf.float32, tf.float64, tf.int32, tf.int64) else tf.float64 if dtype.is_floating else tf.int64
+    return tf.cast(tf.strings.to_number(tf.strings.strip(text), wide), dtype)
+
+
+def _shapes(values: Any, shapes: Any) -> list[Any]:
+    """One shape for each tensor; a shape may be a TensorShape, a list or a tuple of sizes."""
+    import tensorflow as tf
+
+    if isinstance(values, dict):
+        return [size for name in sorted(values) for size in _shapes(values[name], shapes[name])]
+    if isinstance(values, tuple):
+        if len(values) != len(shapes):
+            raise UsageError(f"The selections make {len(values)} values; there are {len(shapes)} output_shapes.")
+        return [size for value, shape in zip(values, shapes, strict=True) for size in _shapes(value, shape)]
+    return [tf.TensorShape(shapes)]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenNames(Names):
+    """Names of outputs that a generator yields, one after the other."""
+
+    given: Iterator[str]
+    seen: list[str]
+
+    def __post_init__(self) -> None:
+        """Nothing to check: there is no text to read."""
+
+    @property
+    def counts(self) -> bool:
+        return True
+
+    def at(self, number: int) -> URL:
+        self.seen.extend(itertools.islice(self.given, number + 1 - len(self.seen)))
+        if number >= len(self.seen):
+            raise UsageError(f"the generator given as path ended after {len(self.seen)} name(s); one more is needed.")
+        if not isinstance(self.seen[number], str | os.PathLike) or not os.fspath(self.seen[number]):
+            raise UsageError(f"the generator given as path yielded {self.seen[number]!r}, which is no path.")
+        return URL(os.fspath(self.seen[number]))
+
+
+def names(path: Any) -> str | GivenNames | None:
+    """The outputs that `path` names: text, what a generator yields, or None for none."""
+    if path is None or path == "":
+        return None
+    if isinstance(path, str | os.PathLike):
+        return os.fspath(path)
+    if inspect.isgeneratorfunction(path):
+        path = path()
+    if isinstance(path, Mapping | bytes) or not isinstance(path, Iterable):
+        raise UsageError(f"path is text or a generator of texts, got {type(path).__name__}.", hint="For example train-{}.record.")
+    return GivenNames("", iter(path), [])
+
+
+def write(
+    shards: list[str],
+    outputs: str | GivenNames,
+    record_to_example: Callable[[dict[str, Any]], Any] | None,
+    max_shard_size: int | float | str | None,
+    num_workers: int,
+) -> list[str]:
+    """The records of shards, as they are, as TFRecord files; returns their paths."""
+    if isinstance(outputs, GivenNames):
+        if max_shard_size is None:
+            outputs.at(len(reading.shards(shards)) - 1)  # too few names are an error before anything is written
+        num_workers = 1
+    if record_to_example is not None:
+        if not callable(record_to_example):
+            raise UsageError(f"record_to_example={record_to_example!r} is no function of the record.")
+        num_workers = 1  # a function of a notebook need not be able to travel
+    pipeline = Pipeline(shards, **OPTIONS)
+    made = pipeline.convert(
+        outputs,
+        max_shard_size=max_shard_size,
+        num_workers=num_workers,
+        record_to_example=ToExample(record_to_example or default_record_to_example),
+    )
+    return list(made)
+
+
+def size_limit(max_shard_size: Any, path: Any) -> int | float | str | None:
+    """The limit, None for none; `UsageError` when there are no files to limit."""
+    if max_shard_size in (None, 0, ""):
+        return None
+    if isinstance(max_shard_size, bool) or not isinstance(max_shard_size, int | float | str):
+        raise UsageError(f"max_shard_size={max_shard_size!r} is no number of bytes and no size such as '100MB'.")
+    if path is None:
+        raise UsageError("max_shard_size limits files; there is no path.", hint='Add path="train-{}.record".')
+    return max_shard_size
+
+
+def workers(num_workers: Any) -> int:
+    """A number of workers."""
+    if isinstance(num_workers, bool) or not isinstance(num_workers, int) or num_workers < 1:
+        raise UsageError(f"num_workers={num_workers!r} is no whole number from 1 on.")
+    return num_workers
+
+
+def refuse(unknown: Mapping[str, Any], where: str, known: Sequence[str]) -> None:
+    """`UsageError` for keywords that do not exist, with the nearest that does."""
+    for name in unknown:
+        close = difflib.get_close_matches(name, known, 1, cutoff=0.5)
+        meant = f"Did you mean {close[0]!r}? " if close else ""
+        raise UsageError(f"{where} has no keyword {name!r}.", hint=f"{meant}There are {', '.join(known)}.")
+
+
+def check_remote(remote_exec: Any) -> None:
+    """`UsageError` when `remote_exec` is neither True, False nor None."""
+    if remote_exec is not None and not isinstance(remote_exec, bool):
+        raise UsageError(f"remote_exec={remote_exec!r} is not one of True, False, None.")

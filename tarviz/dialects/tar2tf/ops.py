@@ -1,0 +1,54 @@
+"""The ops of tar2tf, both generations: those of `tarviz.ops`, whose first argument is a field (2) or another op (1).
+
+`Func` alone has an argument more: in the first generation it makes one value, under a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tarviz.errors import ChainError
+from tarviz.ops import Convert, Decode, Rename, Resize, Rotate
+from tarviz.ops.func import Func as RecordFunc
+from tarviz.selection import Select, SelectDict, SelectJSON, SelectList
+from tarviz.types import Schema
+
+__all__ = ["Convert", "Decode", "Func", "Rename", "Resize", "Rotate", "Select", "SelectDict", "SelectJSON", "SelectList"]
+
+
+@dataclass(frozen=True, slots=True)
+class Func(RecordFunc):
+    """A function of the record. Without `ext_name` it returns the record; with it, the value of the field `ext_name`."""
+
+    ext_name: str | None = None
+
+    def __post_init__(self) -> None:
+        RecordFunc.__post_init__(self)
+        if self.ext_name is not None and (not isinstance(self.ext_name, str) or not self.ext_name):
+            raise ChainError(f"func needs the name of a field for ext_name, got {self.ext_name!r}.")
+
+    def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
+        if self.ext_name is None:
+            return RecordFunc.apply_record(self, record)
+        return {**record, self.ext_name: as_value(self.f(dict(record)))}
+
+    def infer_record(self, schema: Schema) -> Schema:
+        if self.ext_name is None or self.typed:
+            return RecordFunc.infer_record(self, schema)
+        return schema
+
+
+def as_value(value: Any) -> Any:
+    """What a function returned, as a field holds it: lists of numbers and tensors become arrays."""
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    return np.asarray(value) if isinstance(value, list | tuple) else value
+
+
+def names(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record as tar2tf has it: `__key__` and the fields."""
+    return {name: value for name, value in record.items() if not name.startswith("__") or name == "__key__"}
