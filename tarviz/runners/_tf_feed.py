@@ -20,6 +20,7 @@ from tarviz.ops._base import missing
 from tarviz.ops._draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.reading import ReadReport
+from tarviz.runners._indexed import blocks as indexed_blocks
 from tarviz.runners.eager import shuffled
 from tarviz.types import URL, Block, Record, to_bytes, to_text
 
@@ -36,7 +37,7 @@ class Chunk:
     """
 
     first: int
-    keys: list[bytes]
+    keys: Sequence[bytes]
     shards: list[str]
     index: NDArray[np.int64]
     columns: dict[str, NDArray[np.object_]]
@@ -55,7 +56,7 @@ class Chunk:
         """A field, or one of `__key__`, `__shard__` (bytes) and `__index__` (int64)."""
         match name:
             case "__key__":
-                return _objects(self.keys)
+                return _objects(self.keys[:])
             case "__shard__":
                 return _objects([to_bytes(shard) for shard in self.shards])
             case "__index__":
@@ -103,7 +104,8 @@ def chunks(
                 pieces = _mixed(pieces, fields, shuffle, [seed & 0xFFFFFFFFFFFFFFFF, epoch])
             for chunk in pieces:
                 chunk.first = number
-                chunk.draws = draws(chain, chunk.keys, seed, epoch)
+                if chain.draws:
+                    chunk.draws = draws(chain, chunk.keys[:], seed, epoch)
                 number += len(chunk)
                 yield chunk
                 del chunk
@@ -115,7 +117,7 @@ def _blocks(pipeline: Pipeline, report: ReadReport, workers: int, ordered: bool)
     urls = reading.shards(pipeline.urls)
 
     def opened(url: URL, own: ReadReport) -> Generator[Block, None, None]:
-        with closing(reading.blocks(url, pipeline.options, report=own)) as blocks:
+        with closing(indexed_blocks(url, pipeline.options, own)) as blocks:
             try:
                 yield from blocks
             except DataError as error:
@@ -278,7 +280,7 @@ def _tell_extra(block: Block, fields: Sequence[str], told: set[str], report: Rea
 
 def _chunk(block: Block, fields: Sequence[str], members: NDArray[np.int64], rows: NDArray[np.int64]) -> Chunk:
     columns = {ext: _payloads(block, members[:, column]) for column, ext in enumerate(fields)}
-    keys = block.keys if len(rows) == len(block) else [block.keys[row] for row in rows.tolist()]
+    keys: Sequence[bytes] = block.keys if len(rows) == len(block) else [block.keys[row] for row in rows.tolist()]
     bare = replace(block, data=memoryview(b""))
     return Chunk(0, keys, [block.shard] * len(rows), block.first + rows, columns, np.empty((len(rows), 0)), (bare, rows))
 
@@ -298,7 +300,7 @@ def _payloads(block: Block, at: NDArray[np.int64]) -> NDArray[np.object_]:
     return _objects([data[begin:end].tobytes() for begin, end in zip(offset.tolist(), (offset + size).tolist(), strict=True)])
 
 
-def _objects(values: list[Any]) -> NDArray[np.object_]:
+def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
     column = np.empty(len(values), object)
     column[:] = values
     return column
@@ -310,7 +312,7 @@ def _mixed(pieces: Iterator[Chunk], fields: Sequence[str], size: int, seed: list
         (key, shard, index, values)
         for chunk in pieces
         for key, shard, index, *values in zip(
-            chunk.keys, chunk.shards, chunk.index.tolist(), *(chunk.columns[ext] for ext in fields), strict=True
+            chunk.keys[:], chunk.shards, chunk.index.tolist(), *(chunk.columns[ext] for ext in fields), strict=True
         )
     )
     order = shuffled(rows, size, seed)
