@@ -16,7 +16,7 @@ from tarviz.errors import DataError, Fault, LimitError, TarvizError
 from tarviz.formats._columns import joined, picked
 from tarviz.formats._feed import Feed
 from tarviz.formats.compression import Source
-from tarviz.formats.records import Grouped, Grouper, _cut, split_name
+from tarviz.formats.records import Grouped, Grouper, _cut, split_name, without
 from tarviz.formats.tar import Scanner
 from tarviz.types import Block, Members, to_bytes, to_text
 
@@ -220,7 +220,17 @@ class Blocks(Iterator[Block]):
         if not stop:
             return None, None
         settled, problem = self.grouper.settle(grouped, stop)
+        while problem is not None and self._cut.skip:
+            row = len(settled)
+            grouped, stop, pending = self._left_out(grouped, row, problem), stop - 1, -1 if pending == row else max(pending - 1, -1)
+            settled, problem = self.grouper.settle(grouped, stop)
         again = [] if self._cut.returning else self.grouper.returns(settled)
+        while again and self._cut.strict and self._cut.skip:
+            row, first_at = again.pop()
+            settled, pending = (
+                self._left_out(settled, row, self._returned(settled, row, first_at)),
+                -1 if pending == row else max(pending - 1, -1),
+            )
         if again and self._cut.strict:
             row, first_at = again[0]
             problem = self._returned(settled, row, first_at)
@@ -259,6 +269,11 @@ class Blocks(Iterator[Block]):
         if self._cut.skip:
             self._fields = _fields(settled, len(settled) - 1)
         return block, problem
+
+    def _left_out(self, grouped: Grouped, row: int, problem: DataError) -> Grouped:
+        """The records without the one that is no whole, single record; it is listed."""
+        self.skipped.append(problem.at(shard=self.scanner.shard).fault)
+        return without(grouped, row)
 
     def _returned(self, grouped: Grouped, row: int, first_at: int) -> DataError:
         at = int(grouped.rows[row])

@@ -223,6 +223,15 @@ def _uniform(grouped: Grouped) -> bool:
     return len(set(first.tolist())) == width and bool((grouped.ext.reshape(-1, width) == first).all())
 
 
+def without(grouped: Grouped, record: int) -> Grouped:
+    """The same without one record."""
+    keep = np.arange(len(grouped)) != record
+    rows = np.repeat(keep, np.diff(grouped.rows))
+    counts = np.diff(grouped.rows)[keep]
+    members = picked(grouped.members, rows)
+    return Grouped(members, grouped.keys[keep], np.append(0, np.cumsum(counts)), grouped.ext[rows], grouped.exts, grouped.key_hash[keep])
+
+
 def _cut(grouped: Grouped, first: int, stop: int) -> Grouped:
     """Records `first`…`stop` of a group."""
     if first == 0 and stop == len(grouped):

@@ -13,6 +13,7 @@ import pytest
 from tarviz import cli
 from tarviz.commands.verify import verify
 from tarviz.errors import NotFoundError, UsageError
+from tarviz.writer import TAR_END, tar_member
 from tests.conftest import DATA, corpus
 
 TARS = DATA / "corpora" / "generated"
@@ -121,6 +122,26 @@ class TestVerify:
         assert 2 == result.records
         assert ["E_CHECKSUM"] == codes(result.faults)
         assert (2048, "k00X1") == (result.faults[0]["offset"], result.faults[0]["record"])
+
+    def test_every_record_with_a_field_twice_is_found(self, tmp_path: Path):
+        names = [f"a{n}.{ext}" for n in range(5) for ext in ("jpg", "cls")]
+        names.insert(3, "a1.jpg")
+        names.insert(10, "a4.jpg")
+        (tmp_path / "a.tar").write_bytes(b"".join(b"".join(tar_member(name, b"1")) for name in names) + TAR_END)
+
+        result = verify(str(tmp_path / "a.tar"))
+
+        assert [("E_DUP_FIELD", "a1", 3072), ("E_DUP_FIELD", "a4", 10240)] == [(f["code"], f["record"], f["offset"]) for f in result.faults]
+        assert 3 == result.records
+
+    def test_every_record_that_comes_back_is_found(self, tmp_path: Path):
+        names = [f"a{n}.jpg" for n in (0, 1, 2, 1, 3, 0, 4)]
+        (tmp_path / "a.tar").write_bytes(b"".join(b"".join(tar_member(name, b"1")) for name in names) + TAR_END)
+
+        result = verify(str(tmp_path / "a.tar"), strict=True)
+
+        assert {("E_SPLIT_RECORD", "a1"), ("E_SPLIT_RECORD", "a0")} == {(f["code"], f["record"]) for f in result.faults}
+        assert 5 == result.records
 
     def test_a_clean_shard_is_clean(self, digits: Path):
         result = verify(str(digits))
