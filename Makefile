@@ -25,18 +25,14 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp per set of extras; pyproject.toml is younger than it: install again.
-define install
-	@mkdir -p $(STAMPS)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(1)]"
-	@touch $@
-endef
+$(STAMPS)/demo: EXTRAS := $(TENSORFLOW),demo,fast
+$(STAMPS)/test: EXTRAS := $(TENSORFLOW),demo,fast,lab,deck,test
+$(STAMPS)/bench: EXTRAS := $(TENSORFLOW),demo,fast,bench
 
-$(STAMPS)/demo: pyproject.toml | $(BIN)/python
-	$(call install,$(TENSORFLOW),demo,fast)
-$(STAMPS)/test: pyproject.toml | $(BIN)/python
-	$(call install,$(TENSORFLOW),demo,fast,lab,deck,test)
-$(STAMPS)/bench: pyproject.toml | $(BIN)/python
-	$(call install,$(TENSORFLOW),demo,fast,bench)
+$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(EXTRAS)]"
+	@mkdir -p $(STAMPS) && touch $@
+
 $(STAMPS)/torch: pyproject.toml $(STAMPS)/test
 	$(BIN)/python .ci/install_torch.py
 	@touch $@

@@ -83,6 +83,14 @@ class TestMakefile:
         for target in ("demo", "test", "check", "fix", "bench", "test-torch", "test-browser"):
             assert f"make {target} " in done.stdout
 
+    def test_make_demo_brings_what_the_demo_needs(self):
+        done = subprocess.run(["make", "-n", "-B", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
+
+        extras = re.search(r'--editable "\.\[(.*)\]"', done.stdout)
+        assert extras
+        assert {"demo", "fast"} < set(extras[1].split(","))
+        assert extras[1].split(",")[0] in ("tensorflow", "tensorflow-cpu")
+
     def test_make_test_never_asks_for_torch(self):
         done = subprocess.run(["make", "-n", "-B", "test"], cwd=ROOT, capture_output=True, text=True, check=True)
 
