@@ -1,0 +1,83 @@
+"""A notebook read from Markdown or JSON, and executed as if a person had pressed Run All."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from tarviz.errors import DataError, MissingPackageError, NotFoundError, TarvizError
+
+_FREEZE = """import sys
+if "tarviz.widgets._view" in sys.modules:
+    sys.modules["tarviz.widgets._view"].View.all_to_static({budget})
+"""
+
+
+def read(path: Path, *, outputs: bool = False) -> Any:
+    """The notebook in a `.md` or `.ipynb` file; with `outputs` a `.md` takes those stored in the `.ipynb` of the same name."""
+    try:
+        import jupytext
+        import nbformat
+        from jupytext.combine import combine_inputs_with_outputs
+    except ImportError as error:
+        raise MissingPackageError.of("jupytext", "Reading a notebook", "lab") from error
+
+    if not path.is_file():
+        raise NotFoundError(f"There is no notebook {path}.")
+    try:
+        notebook = jupytext.read(path)
+    except (ValueError, nbformat.reader.NotJSONError) as error:
+        raise DataError(f"{path} is no notebook: {error}", code="E_NOTEBOOK", hint="Give a .md or .ipynb file.") from error
+    stored = path.with_suffix(".ipynb")
+    if outputs and stored != path and stored.is_file():
+        notebook = combine_inputs_with_outputs(notebook, jupytext.read(stored))
+    return notebook
+
+
+def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int = 2_000_000) -> None:
+    """Run all cells in `folder`, with this Python; outputs and the state of widgets are put into the notebook.
+
+    A cell that fails ends it, unless its tag is `raises-exception`. `budget`: bytes that a widget may keep for answers without a kernel.
+    """
+    try:
+        import nbformat
+        from nbclient import NotebookClient
+        from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+    except ImportError as error:
+        raise MissingPackageError.of("nbclient", "Executing a notebook", "deck") from error
+
+    freeze = nbformat.v4.new_code_cell(_FREEZE.format(budget=budget))
+    notebook.cells.append(freeze)
+    client = NotebookClient(notebook, timeout=timeout, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
+    if os.name == "posix":
+        client.create_kernel_manager().transport = "ipc"  # nobody else on this machine can listen
+    try:
+        client.execute(env=environment())
+    except CellExecutionError as error:
+        raise failure(notebook, f"{error.ename}: {error.evalue}") from error
+    except CellTimeoutError as error:
+        raise failure(notebook, f"it took more than {timeout} s") from error
+    except DeadKernelError as error:
+        raise failure(notebook, "the kernel died") from error
+    finally:
+        notebook.cells.remove(freeze)
+    del notebook.metadata["language_info"]["version"]  # of the Python it ran with: no part of the page
+
+
+def environment() -> dict[str, str]:
+    """The environment of the kernel: this Python's commands come first, TensorFlow keeps its start-up talk to itself."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, "PATH": path}
+
+
+def failure(notebook: Any, reason: str) -> TarvizError:
+    """The error of a notebook that stopped, with the first line of the cell where it did."""
+    number, source = 0, ""
+    for number, cell in enumerate(notebook.cells, 1):  # noqa: B007 - the last one is what counts
+        if any(output.output_type == "error" for output in cell.get("outputs", ())):
+            source = cell.source
+            break
+    first = next((line for line in source.splitlines() if line.strip()), "")
+    return DataError(f"Cell {number} failed ({first[:80]}): {reason}", code="E_NOTEBOOK", hint="Run it in JupyterLab to see where.")
