@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -64,6 +64,11 @@ class Controller:
     def media(self, path: str) -> Media | None:
         """The payload a stand-alone page plays under `/m/` + `path`; None where there is none."""
         return None
+
+    def likely(self) -> Iterator[tuple[str, Message | None]]:
+        """Requests (name, message) a reader is likely to make where there is no kernel, most likely first; what is answered beforehand
+        is saved with a deck. A message of None stands for any request of that name."""
+        return iter(())
 
     def remember(self, state: Message) -> None:
         """Keep the view's state (what is selected, marked, filtered); the default forgets it."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakSet
 
 try:
     import anywidget
@@ -23,14 +25,17 @@ from tarviz.widgets._rpc import Controller, answer
 class View(anywidget.AnyWidget):  # type: ignore[misc]
     """A controller in a notebook: forwards its requests, carries its first picture and its static form.
 
-    `_first` and `_pictures` are the first picture, `_state` what the reader chose: all three are saved with the
-    notebook. Requests are answered on threads of the view's own, so that a slow one blocks neither the kernel nor the
-    next one.
+    `_first` and `_pictures` are the first picture, `_state` what the reader chose, `_answers` what `to_static` answered
+    beforehand: all of them are saved with the notebook. Requests are answered on threads of the view's own, so that a
+    slow one blocks neither the kernel nor the next one.
     """
 
     _first = traitlets.Dict().tag(sync=True)
     _pictures = traitlets.List().tag(sync=True)
     _state = traitlets.Dict().tag(sync=True)
+    _answers = traitlets.List().tag(sync=True)
+
+    _alive: ClassVar[WeakSet[View]] = WeakSet()
 
     def __init__(self, controller: Controller, **traits: Any) -> None:
         self.controller = controller
@@ -42,6 +47,29 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
         self._sending = threading.Lock()
         super().__init__(_first=first, _pictures=[bytes(picture) for picture in pictures], **traits)
         self.on_msg(self._on_request)
+        self._alive.add(self)
+
+    @classmethod
+    def all_to_static(cls, budget: int) -> None:
+        """`to_static` on every view of this kernel that was not closed."""
+        for view in list(cls._alive):
+            view.to_static(budget)
+
+    def to_static(self, budget: int = 2_000_000) -> int:
+        """Make ready for a page without a kernel: bring the first picture up to date, and answer beforehand what a reader is likely to
+        ask, as far as `budget` bytes go. Returns the bytes used."""
+        first, pictures = self.controller.first()
+        used, answers = 0, []
+        for name, message in self.controller.likely():
+            reply, buffers = answer(self.controller, {"name": name, "msg": message or {}})
+            size = sum(memoryview(buffer).nbytes for buffer in buffers) + len(json.dumps(reply))
+            if "err" in reply or used + size > budget:
+                continue
+            used += size
+            answers.append([name, message, reply["r"], [bytes(buffer) for buffer in buffers]])
+        with self.hold_sync():
+            self._first, self._pictures, self._answers = first, [bytes(picture) for picture in pictures], answers
+        return used
 
     def _on_request(self, _widget: Any, content: Mapping[str, Any], _buffers: Any) -> None:
         kind = content.get("k") if isinstance(content, Mapping) else None
@@ -68,6 +96,7 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
 
     def close(self) -> None:
         """Let go of threads, files and the view."""
+        self._alive.discard(self)
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.controller.close()
         super().close()

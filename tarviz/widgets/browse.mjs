@@ -2,7 +2,7 @@
 // The shard browser (controller: Browser in tarviz/widgets/browse.py): shard rail, grid of tiles, record pane.
 
 import {
-  bindKeys, BlobCache, copyText, fill, formatBytes, formatCount, h, isOvertaken, keyName, later, layOut, makeRpc, move, pictureType, RpcError, saveAs,
+  bindKeys, BlobCache, copyText, fill, focusedBeside, formatBytes, formatCount, h, isOvertaken, keyName, later, layOut, makeRpc, move, pictureType, RpcError, saveAs,
   scrollOf, topOf, visible,
 } from "./core.mjs";
 import { drawPanel, drawHex, factTable, readAll } from "./panels.mjs";
@@ -117,7 +117,7 @@ class BrowserView {
       type: "search", class: "tvz-filter", value: this.wish.where, spellcheck: false, autocapitalize: "off", autocomplete: "off",
       placeholder: "filter: cls == 3 and json.w > 300, has:json, or part of a key", "aria-label": "filter", title: "Keys, labels, JSON paths, fields:  cls == 3 and json.w > 300   has:json   size(jpg) > 50000   txt.contains('cat')",
     });
-    const apply = later(() => this.search({ where: this.filterInput.value }), 400, signal);
+    const apply = later(() => this.filterInput.value.trim() !== this.wish.where.trim() && this.search({ where: this.filterInput.value }), 400, signal);
     this.filterInput.addEventListener("input", apply, { signal });
     this.filterInput.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
       if (e.key === "Enter") { this.search({ where: this.filterInput.value }); this.grid.focus(); }
@@ -500,7 +500,7 @@ class BrowserView {
 
   emptyText() {
     const fault = this.summary?.faults[0];
-    return fault ? `No records can be shown. ${fault.code}: ${fault.message}` : "There are no records in here.";
+    return fault?.code.startsWith("E_") ? `No records can be shown. ${fault.code}: ${fault.message}` : "There are no records in here.";
   }
 
   /** @param {number} position @param {any} item */
@@ -678,7 +678,7 @@ class BrowserView {
     else if (this.root.classList.contains("tvz-railed")) this.showRail(false);
     else if (this.root.classList.contains("tvz-zoomed")) this.zoom(false);
     else {
-      /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
+      focusedBeside(this.root)?.blur();
       /** @type {HTMLElement | null} */ (this.root.closest(".jp-Notebook"))?.focus();
     }
     return true;

@@ -1,7 +1,7 @@
 // @ts-check
 // Chains compared (controller: Compare in tarviz/widgets/compare.py): a strip of tiles for every chain and record, a stage for two of them.
 
-import { asView, bindKeys, BlobCache, copyText, fill, h, isOvertaken, later, makeRpc, pictureType, RpcError } from "./core.mjs";
+import { asView, bindKeys, BlobCache, copyText, fill, focusedBeside, h, isOvertaken, later, makeRpc, pictureType, RpcError } from "./core.mjs";
 import { Stage } from "./stage.mjs";
 
 /** What the keys do, as the help sheet lists it. */
@@ -388,7 +388,7 @@ class CompareView {
     if (name === "Escape") {
       if (this.sheet) this.help();
       else {
-        /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
+        focusedBeside(this.root)?.blur();
         /** @type {HTMLElement | null} */ (this.root.closest(".jp-Notebook"))?.focus();
       }
       return true;
@@ -494,7 +494,7 @@ class CompareView {
 
   remember() {
     if (this.lost) return;
-    const focused = this.root.contains(document.activeElement);
+    const focused = this.root.contains(focusedBeside(this.root));
     this.model.send({ k: "tvz:state", state: { at: this.at, a: this.a, b: this.b, px: this.px, last: this.last, byTime: this.byTime, stage: this.stage.state(), focused } });
   }
 

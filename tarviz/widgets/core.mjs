@@ -135,6 +135,9 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
+/** What has the keys, in the document or the shadow an element lives in. @param {Element} element @returns {HTMLElement | null} */
+export const focusedBeside = (element) => /** @type {any} */ (element.getRootNode()).activeElement ?? null;
+
 /** Replace what an element holds. @param {Element} element @param {...(Node | string)} children */
 export const fill = (element, ...children) => element.replaceChildren(...children);
 

@@ -1,7 +1,7 @@
 // @ts-check
-// A model for pages without Jupyter: over HTTP (the stand-alone page), or frozen (a deck without a kernel).
+// A model for pages without Jupyter: over HTTP (the stand-alone page), or frozen (a deck or a page of the site, without a kernel).
 
-/** @typedef {{ _first: any, _pictures: any[], _state: any }} State */
+/** @typedef {{ _first: any, _pictures: any[], _state: any, _answers?: [string, any, any, any[]][] }} State */
 
 /** Read a frame of `_rpc.pack`. @param {ArrayBuffer} frame @returns {{ message: any, buffers: DataView[] }} */
 export function unpack(frame) {
@@ -31,9 +31,15 @@ export function pack(message) {
 function stub(state) {
   /** @type {Map<string, Set<(...args: any[]) => void>>} */
   const listeners = new Map();
-  return {
+  const model = {
     /** @param {string} name */
     get: (name) => /** @type {any} */ (state)[name],
+    /** @param {string} name @param {any} value */
+    set: (name, value) => {
+      /** @type {any} */ (state)[name] = value;
+      model.emit(`change:${name}`, value);
+    },
+    save_changes: () => {},
     /** @param {string} event @param {(...args: any[]) => void} callback */
     on: (event, callback) => void listeners.set(event, (listeners.get(event) ?? new Set()).add(callback)),
     /** @param {string} event @param {(...args: any[]) => void} callback */
@@ -41,20 +47,82 @@ function stub(state) {
     /** @param {string} event @param {...any} values */
     emit: (event, ...values) => listeners.get(event)?.forEach((callback) => callback(...values)),
   };
+  return model;
 }
 
 const lost = (/** @type {any} */ id, /** @type {string} */ msg) => ({ k: "tvz:res", id, err: { type: "NoKernel", msg, hint: "", code: "no-kernel" } });
 
-/** A model of saved state: every request is answered "no kernel". @param {State} state */
+/** JSON with the names of objects in order, to compare messages by. @param {any} value @returns {string} */
+const canonical = (value) =>
+  JSON.stringify(value, (_, part) => (part && typeof part === "object" && !Array.isArray(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part));
+
+/** A model of saved state: what was answered beforehand (`View.to_static`) is answered, anything else "no kernel". @param {State} state */
 export function frozenModel(state) {
   const model = stub(state);
+  const known = new Map((state._answers ?? []).map(([name, message, reply, buffers]) => [message === null ? name : name + canonical(message), { reply, buffers }]));
   return {
     ...model,
     /** @param {any} content */
     send: (content) => {
-      if (content?.k === "tvz:req") setTimeout(() => model.emit("msg:custom", lost(content.id, "There is no kernel behind this picture."), []));
+      if (content?.k !== "tvz:req") return;
+      const found = known.get(content.name + canonical(content.msg ?? {})) ?? known.get(content.name);
+      const answer = found ? { k: "tvz:res", id: content.id, r: structuredClone(found.reply) } : lost(content.id, "There is no kernel behind this picture.");
+      setTimeout(() => model.emit("msg:custom", answer, found?.buffers ?? []));
     },
   };
+}
+
+/**
+ * The state of a widget as a page holds it: JSON, and the binary parts beside it as base64, each with its path.
+ * @param {{ state: any, buffers?: { path: (string | number)[], data: string }[] }} saved @returns {State}
+ */
+export function savedState({ state, buffers = [] }) {
+  for (const { path, data } of buffers) {
+    let at = state;
+    for (const step of path.slice(0, -1)) at = at[step];
+    at[/** @type {any} */ (path.at(-1))] = new DataView(Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)).buffer);
+  }
+  return state;
+}
+
+/**
+ * What a page keeps of its widgets.
+ * @typedef {{ modules: Record<string, string>, styles: Record<string, string>, models: Record<string, any> }} Saved
+ *
+ * Draw every widget a page carries: elements with `data-tarviz-widget`, whose state and module are in `saved`. Each is drawn when it is
+ * first seen, because a widget measures the room it has; or `now`, all of them, for a printer.
+ * @param {Saved} saved @param {Document} [page] @param {boolean} [now]
+ */
+export function mountAll(saved, page = document, now = false) {
+  /** @type {Map<string, Promise<any>>} */
+  const modules = new Map();
+  const load = (/** @type {string} */ name) => {
+    // file: pages may not import files, but they may import what they hold themselves
+    if (!modules.has(name)) modules.set(name, import(URL.createObjectURL(new Blob([saved.modules[name]], { type: "text/javascript" }))));
+    return /** @type {Promise<any>} */ (modules.get(name));
+  };
+  const draw = async (/** @type {HTMLElement} */ element) => {
+    const model = saved.models[element.dataset.tarvizWidget ?? ""];
+    const { default: widget } = await load(model.module);
+    // A shadow keeps the page's style off the widget and the widget's off the page; reveal.js takes every <section> it sees for a slide.
+    const shadow = element.attachShadow({ mode: "open" });
+    const room = page.createElement("div");
+    const dress = () => { room.className = `tvz-host tvz-${page.body.dataset.theme ?? "auto"}`; };
+    dress();
+    new MutationObserver(dress).observe(page.body, { attributes: true, attributeFilter: ["data-theme"] });
+    shadow.append(Object.assign(page.createElement("style"), { textContent: saved.styles[model.style] ?? "" }), room);
+    mount(widget, frozenModel(savedState(model)), room);
+    element.dataset.tarvizDrawn = "true";
+  };
+  const begin = (/** @type {any} */ element) => draw(element).catch((error) => element.append(`This widget could not be drawn: ${error.message}`));
+  const seen = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      seen.unobserve(target);
+      begin(target);
+    }
+  });
+  for (const element of page.querySelectorAll("[data-tarviz-widget]")) now ? begin(element) : seen.observe(element);
 }
 
 /** The model of the stand-alone page this module was loaded by. @param {string} [base] */

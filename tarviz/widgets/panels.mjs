@@ -1,7 +1,7 @@
 // @ts-check
 // Panels of viewers (tarviz/viewers/_panel.py) as DOM: text, pictures to zoom, trees, tables, sound, films, plots, hex.
 
-import { copyText, drawPlot, fill, formatBytes, formatCount, h, topOf, visible, MAX_SCROLL } from "./core.mjs";
+import { copyText, drawPlot, fill, focusedBeside, formatBytes, formatCount, h, topOf, visible, MAX_SCROLL } from "./core.mjs";
 
 /**
  * What a panel needs of the widget around it.
@@ -124,7 +124,7 @@ export class ImageView {
       return [event.clientX - box.left, event.clientY - box.top];
     };
     this.canvas.addEventListener("wheel", (/** @type {WheelEvent} */ event) => {
-      if (!this.picture || (!event.ctrlKey && !this.frame.contains(document.activeElement) && !this.frame.closest(".tvz")?.contains(document.activeElement))) return;
+      if (!this.picture || (!event.ctrlKey && !this.frame.contains(focusedBeside(this.frame)) && !this.frame.closest(".tvz")?.contains(focusedBeside(this.frame)))) return;
       event.preventDefault();
       this.zoom(Math.exp(-event.deltaY * 0.0016), ...at(event));
     }, { signal, passive: false });

@@ -1,7 +1,7 @@
 // @ts-check
 // Two pictures of one record against each other: side by side, wiped, blinking, or their difference with a gain; zoomed as one.
 
-import { fill, h } from "./core.mjs";
+import { fill, focusedBeside, h } from "./core.mjs";
 
 /** @typedef {{ name: string, place: any, title: string, text: string, small: string | undefined, mapping: string }} Side */
 
@@ -81,7 +81,7 @@ export class Stage {
       return { x: event.clientX - box.left, y: event.clientY - box.top };
     };
     this.canvas.addEventListener("wheel", (/** @type {WheelEvent} */ event) => {
-      if (!event.ctrlKey && !this.frame.closest(".tvz")?.contains(document.activeElement)) return;
+      if (!event.ctrlKey && !this.frame.closest(".tvz")?.contains(focusedBeside(this.frame))) return;
       event.preventDefault();
       this.zoom(Math.exp(-event.deltaY * 0.0016), point(event));
     }, { signal, passive: false });
