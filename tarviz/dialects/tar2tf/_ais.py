@@ -78,7 +78,8 @@ class AisDataset:
             raise UsageError(
                 "record_to_example is for TFRecord files; there is no path.", hint='Add path="train-{}.record", or use Func(f).'
             )
-        return _shards.dataset(_shards.with_class_numbers(self.pipeline(template)), output_types, output_shapes, self.num_workers)
+        pipeline = _shards.with_class_numbers(self.pipeline(template), output_types=output_types)
+        return _shards.dataset(pipeline, output_types, output_shapes, self.num_workers)
 
     def __repr__(self) -> str:
         return f"AisDataset({self.bucket_name!r}, {str(self.chain)!r}, {self.selection!r})"

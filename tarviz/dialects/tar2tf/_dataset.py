@@ -110,7 +110,9 @@ class Dataset:
                 "record_to_example is for TFRecord files; there is no path.", hint='Add path="train-{}.record", or use Func(f).'
             )
         pipeline = self.pipeline(template)
-        return _shards.dataset(_shards.with_class_numbers(pipeline) if self.chain else pipeline, output_types, output_shapes, count)
+        if self.chain:
+            pipeline = _shards.with_class_numbers(pipeline, output_types=output_types)
+        return _shards.dataset(pipeline, output_types, output_shapes, count)
 
     def stop(self) -> None:
         """Ends remote execution; there is none, so it does nothing."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from tarviz.dialects.tar2tf._records import ToExample, default_record_to_example
 from tarviz.errors import UsageError
 from tarviz.ops import Decode, FieldOp
 from tarviz.pipeline import Pipeline
-from tarviz.selection import Select, as_tuples
+from tarviz.selection import Select, SelectDict, Selection, SelectList, as_tuples
 from tarviz.stores._template import braces
 from tarviz.types import URL
 from tarviz.writer import Names
@@ -27,6 +26,8 @@ CLASS_FIELDS = ("cls", "cls2", "class", "index", "id")
 """Fields that hold a class number as ASCII text: a conversion leaves them alone, and they become int32."""
 
 OPTIONS: dict[str, Any] = {"key_split": "last-dot", "group": "shard", "duplicates": "last"}
+
+_LITTLE = 64 << 20
 
 OutputPath: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Callable[[], Iterator[str]] | None"
 
@@ -64,13 +65,28 @@ def urls(where: str, template: str | Sequence[str]) -> list[str]:
     return found
 
 
-def with_class_numbers(pipeline: Pipeline, dtype: str = "int32") -> Pipeline:
-    """The pipeline with the class fields it selects, where its chain leaves them alone, decoded to `dtype`."""
+def with_class_numbers(pipeline: Pipeline, dtype: str = "int32", output_types: Any = None) -> Pipeline:
+    """The pipeline with the class fields it selects, where its chain leaves them alone, decoded to `dtype`.
+
+    Those for which `output_types` asks for strings stay as they are.
+    """
     plan = pipeline.plan()
     touched = {ext for op in pipeline.chain if isinstance(op, FieldOp) for ext in op.exts}
     selected = [leaf.ext for leaf in pipeline.select.leaves() if isinstance(leaf, Select)]
+    touched |= _strings(pipeline.select, output_types)
     raw = [ext for ext in dict.fromkeys(selected) if ext in CLASS_FIELDS and ext not in touched and plan.record[ext].dtype == "bytes"]
     return pipeline.with_chain([*pipeline.chain, *(Decode(ext, dtype=dtype) for ext in raw)]) if raw else pipeline
+
+
+def _strings(selection: Selection, types: Any) -> set[str]:
+    """The fields for which `types`, in the structure of the selection, has `tf.string`."""
+    if isinstance(selection, Select):
+        return {selection.ext} if getattr(types, "name", types) in ("string", str, bytes) else set()
+    if isinstance(selection, SelectList) and isinstance(types, list | tuple):
+        return {ext for item, kind in zip(selection.items, types, strict=False) for ext in _strings(item, kind)}
+    if isinstance(selection, SelectDict) and isinstance(types, Mapping):
+        return {ext for name, item in selection.items for ext in _strings(item, types.get(name))}
+    return set()
 
 
 def dataset(pipeline: Pipeline, output_types: Any, output_shapes: Any, num_workers: int) -> tf.data.Dataset:
@@ -141,12 +157,14 @@ class GivenNames(Names):
         return True
 
     def at(self, number: int) -> URL:
-        self.seen.extend(itertools.islice(self.given, number + 1 - len(self.seen)))
-        if number >= len(self.seen):
-            raise UsageError(f"the generator given as path ended after {len(self.seen)} name(s); one more is needed.")
-        if not isinstance(self.seen[number], str | os.PathLike) or not os.fspath(self.seen[number]):
-            raise UsageError(f"the generator given as path yielded {self.seen[number]!r}, which is no path.")
-        return URL(os.fspath(self.seen[number]))
+        while len(self.seen) <= number:
+            name = next(self.given, None)
+            if name is None:
+                raise UsageError(f"the generator given as path ended after {len(self.seen)} name(s); one more is needed.")
+            if not isinstance(name, str | os.PathLike) or not os.fspath(name):
+                raise UsageError(f"the generator given as path yielded {name!r}, which is no path.")
+            self.seen.append(os.fspath(name))
+        return URL(self.seen[number])
 
 
 def names(path: Any) -> str | GivenNames | None:
@@ -178,6 +196,8 @@ def write(
         if not callable(record_to_example):
             raise UsageError(f"record_to_example={record_to_example!r} is no function of the record.")
         num_workers = 1  # a function of a notebook need not be able to travel
+    if all(map(stores.is_local, shards)) and sum(stores.of(url).stat(url).size or 0 for url in reading.shards(shards)) < _LITTLE:
+        num_workers = 1  # done before a worker has started
     pipeline = Pipeline(shards, **OPTIONS)
     made = pipeline.convert(
         outputs,
