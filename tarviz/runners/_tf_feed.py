@@ -6,7 +6,7 @@ import itertools
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -79,7 +79,7 @@ class Chunk:
 
 def chunks(
     pipeline: Pipeline,
-    fields: Sequence[str],
+    fields: Mapping[str, tuple[str, ...]],
     epochs: Iterable[int],
     report: ReadReport,
     *,
@@ -90,9 +90,10 @@ def chunks(
 ) -> Generator[Chunk, None, None]:
     """The records of `epochs` passes, in shard and record order unless shuffled.
 
-    `fields` are cut out, the rest is not copied. A record that lacks one of them is a `SchemaError`, or skipped and counted as
-    `on_error` says. `workers` shards are read at the same time; `ordered=False` takes their blocks as they come. With
-    `extra`, a warning tells of fields beyond `fields`. A pass without records is the last.
+    `fields` are cut out, the rest is not copied; of the names that one stands for, the first that the record has. A record that
+    lacks one is a `SchemaError`, or skipped and counted as `on_error` says. `workers` shards are read at the same time;
+    `ordered=False` takes their blocks as they come. With `extra`, a warning tells of fields beyond `fields`. A pass without
+    records is the last.
     """
     chain, seed = pipeline.chain, pipeline.seed
     number = 0
@@ -219,7 +220,9 @@ class _Reader:
         self._thread.join(timeout=0.1)
 
 
-def _cut_blocks(blocks: Iterable[Block], fields: Sequence[str], report: ReadReport, skip: bool, extra: bool) -> Iterator[Chunk]:
+def _cut_blocks(
+    blocks: Iterable[Block], fields: Mapping[str, tuple[str, ...]], report: ReadReport, skip: bool, extra: bool
+) -> Iterator[Chunk]:
     told: set[str] = set()
     for block in blocks:
         if not len(block):
@@ -232,7 +235,7 @@ def _cut_blocks(blocks: Iterable[Block], fields: Sequence[str], report: ReadRepo
         lacking: SchemaError | None = None
         if not whole.all():
             for row in np.flatnonzero(~whole).tolist():
-                error = _lacks(block, row, [ext for ext, at in zip(fields, members[row].tolist(), strict=True) if at < 0])
+                error = _lacks(block, row, next(names for names, at in zip(fields.values(), members[row].tolist(), strict=True) if at < 0))
                 if not skip:
                     lacking, rows = error, rows[:row]
                     break
@@ -246,28 +249,31 @@ def _cut_blocks(blocks: Iterable[Block], fields: Sequence[str], report: ReadRepo
         del block
 
 
-def _members(block: Block, fields: Sequence[str]) -> NDArray[np.int64]:
+def _members(block: Block, fields: Mapping[str, tuple[str, ...]]) -> NDArray[np.int64]:
     """The member that is each record's field, as a row of the block: int64 [records, fields], -1 where there is none."""
-    if block.fields is not None and set(fields) <= set(block.fields):
-        return block.rows[:-1, None] + np.array([block.fields.index(ext) for ext in fields], np.int64)
+    if (there := block.fields) is not None:
+        found = [next((there.index(name) for name in names if name in there), -1) for names in fields.values()]
+        if min(found, default=0) >= 0:
+            return block.rows[:-1, None] + np.array(found, np.int64)
     table = np.full((len(block), len(fields)), -1, np.int64)
     record = np.repeat(np.arange(len(block)), np.diff(block.rows))
-    for column, ext in enumerate(fields):
-        if ext in block.exts:
-            at = np.flatnonzero(block.ext == block.exts.index(ext))
-            table[record[at], column] = at
+    for column, names in enumerate(fields.values()):
+        for name in reversed(names):
+            if name in block.exts:
+                at = np.flatnonzero(block.ext == block.exts.index(name))
+                table[record[at], column] = at
     return table
 
 
-def _lacks(block: Block, row: int, exts: list[str]) -> SchemaError:
+def _lacks(block: Block, row: int, names: tuple[str, ...]) -> SchemaError:
     record = block[row]
-    error = missing("the pipeline", exts[0], list(record))
+    error = missing("the pipeline", ";".join(names), list(record))
     error.at(shard=block.shard, key=record.key, offset=int(block.members.start[block.rows[row]]))
     error.at(hint='on_error="skip" leaves such records out and counts them; drop or keep fields to need fewer.')
     return error
 
 
-def _tell_extra(block: Block, fields: Sequence[str], told: set[str], report: ReadReport) -> None:
+def _tell_extra(block: Block, fields: Mapping[str, tuple[str, ...]], told: set[str], report: ReadReport) -> None:
     """Say once that a field, unknown to the first block, is left out."""
     for code in set(np.unique(block.ext).tolist()):
         ext = block.exts[code]
@@ -278,7 +284,7 @@ def _tell_extra(block: Block, fields: Sequence[str], told: set[str], report: Rea
             report.add(Fault("W_EXTRA_FIELD", text, block.shard, block[row].key))
 
 
-def _chunk(block: Block, fields: Sequence[str], members: NDArray[np.int64], rows: NDArray[np.int64]) -> Chunk:
+def _chunk(block: Block, fields: Iterable[str], members: NDArray[np.int64], rows: NDArray[np.int64]) -> Chunk:
     columns = {ext: _payloads(block, members[:, column]) for column, ext in enumerate(fields)}
     keys: Sequence[bytes] = block.keys if len(rows) == len(block) else [block.keys[row] for row in rows.tolist()]
     bare = replace(block, data=memoryview(b""))
@@ -306,7 +312,7 @@ def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
     return column
 
 
-def _mixed(pieces: Iterator[Chunk], fields: Sequence[str], size: int, seed: list[int]) -> Iterator[Chunk]:
+def _mixed(pieces: Iterator[Chunk], fields: Iterable[str], size: int, seed: list[int]) -> Iterator[Chunk]:
     """Chunks whose records passed through the shuffle buffer of the eager runner, in the same order."""
     rows = (
         (key, shard, index, values)

@@ -6,7 +6,7 @@ import itertools
 import threading
 import weakref
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ class Source:
     def __init__(
         self,
         pipeline: Pipeline,
-        fields: tuple[str, ...],
+        fields: Mapping[str, tuple[str, ...]],
         columns: tuple[str, ...],
         steps: list[Step],
         *,

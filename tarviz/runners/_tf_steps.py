@@ -81,6 +81,29 @@ def refill(structure: Structure, values: list[Any]) -> Any:
     return fill(structure)
 
 
+def fields_read(pipeline: Pipeline, fields: Schema, needs: frozenset[str] | None) -> dict[str, tuple[str, ...]]:
+    """The fields that go into the graph, and the names of each: records may have a field under any of the alternatives `jpg;png`.
+
+    Alternatives become one field, under the name that the first records have, if everybody who asks for one of them takes the
+    others too.
+    """
+    if needs is None:
+        return {ext: (ext,) for ext in fields}
+    asked = [op.exts for op in pipeline.chain if isinstance(op, FieldOp)]
+    asked += [tuple(part.strip() for part in leaf.ext.split(";")) for leaf in pipeline.select.leaves()]
+    single = frozenset[str]().union(*(op.needs(frozenset()) or () for op in pipeline.chain if not isinstance(op, FieldOp)))
+    made: dict[str, tuple[str, ...]] = {}
+    for ext in fields:
+        groups = {names for names in asked if ext in names}
+        together = len(groups) == 1 and len(next(iter(groups))) > 1
+        names = next(iter(groups)) if together else (ext,)
+        if together and (single & set(names) or any(set(names) & set(other) for other in asked if other != names)):
+            names = (ext,)
+        if ext in needs and not any(set(names) & set(known) for known in made.values()):
+            made[next(name for name in names if name in fields)] = names
+    return made
+
+
 def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable[[], dict[str, Any]]) -> list[Step]:
     """The steps that take `fields` to the selected values, whose features are `schema`.
 

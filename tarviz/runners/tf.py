@@ -25,7 +25,7 @@ from tarviz.ops._base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.reading import ReadReport
 from tarviz.runners._tf_source import Source
-from tarviz.runners._tf_steps import Step, leaves, refill, steps
+from tarviz.runners._tf_steps import Step, fields_read, leaves, refill, steps
 from tarviz.selection import SelectAll, as_tuples
 from tarviz.types import Feature
 
@@ -70,7 +70,7 @@ def run(
     if "-" in pipeline.urls:
         raise UsageError("Standard input can be read once; the dataset has to look at the first block before.", hint="Save it to a file.")
     plan = pipeline.plan()
-    fields = tuple(ext for ext in plan.fields if plan.needs is None or ext in plan.needs)
+    fields = fields_read(pipeline, plan.fields, plan.needs)
     known = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
     made = steps(pipeline, known, plan.schema, lambda: unpack(pipeline._peek()[1], plan.needs))
     places = _places(pipeline)

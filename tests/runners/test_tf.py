@@ -170,12 +170,46 @@ class TestValues:
         assert_equal(Pipeline(path, "decode(cls)"))
         assert_equal(Pipeline(path))
 
+    def test_records_may_have_a_field_under_either_name(self, tmp_path: Path) -> None:
+        records = [(f"k{at}", {"png" if at % 3 else "jpg": picture(at), "cls": b"%d" % at}) for at in range(9)]
+        for low in (0, 1):
+            path = shard(tmp_path / f"{low}.tar", records[low:])
+            chain = "decode(jpg;png)|resize(jpg;png, (8, 8))|decode(cls)"
+
+            assert_equal(Pipeline(path, chain, select={"image": "jpg;png", "label": "cls"}, block_size=4096))
+            assert_equal(Pipeline(path, select=("jpg;png", "cls"), block_size=4096))
+
     def test_records_of_several_blocks(self, tmp_path: Path) -> None:
         sizes = [random.Random(at).choice([0, 1, 5, 700, 5000, 90_000]) for at in range(60)]
         path = shard(tmp_path / "a.tar", [(f"k{at}", {"bin": os.urandom(size), "cls": b"1"}) for at, size in enumerate(sizes)])
 
         assert_equal(Pipeline(path, select=("bin", "cls"), block_size=16384))
         assert_equal(Pipeline(path, "decode(cls)", select=("bin", "cls"), block_size=16384), num_workers=2)
+
+
+class TestIndexed:
+    @pytest.mark.parametrize("name", ["raw-all", "raw-places", "random-python"])
+    @pytest.mark.parametrize("block_size", [None, 4096])
+    def test_an_index_changes_nothing(self, pictures: str, name: str, block_size: int | None) -> None:
+        chain, select = CHAINS[name]
+        pipeline = Pipeline(pictures, chain, select=select, seed=5, block_size=block_size)
+        before = list(pipeline.tf().as_numpy_iterator())
+        tarviz.index(pictures)
+        dataset = pipeline.tf(num_workers=2)
+
+        assert len(before) == len(dataset) == len(list(dataset)) == dataset.report.records
+        assert 6 == dataset.report.shards
+        assert_equal(pipeline, num_workers=2)
+
+    def test_a_shard_that_changed_is_read_anew(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.tar"
+        shard(path, [(f"k{at}", {"cls": b"1"}) for at in range(30)])
+        tarviz.index(path)
+        dataset = Pipeline(path, select="cls").tf()
+        assert 30 == len(list(dataset)) == len(dataset)
+
+        shard(path, [(f"longer{at}", {"cls": b"2", "txt": b"x" * at}) for at in range(40)])
+        assert [b"2"] * 40 == list(Pipeline(path, select="cls").tf().as_numpy_iterator())
 
 
 class TestBatches:
