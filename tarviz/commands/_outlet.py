@@ -11,6 +11,7 @@ import os
 import queue
 import threading
 from collections.abc import Sequence
+from itertools import cycle
 from types import ModuleType, TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -46,21 +47,21 @@ class Range(NamedTuple):
 
 
 class Picked(NamedTuple):
-    """Many small ranges of a plain tar, read into one buffer."""
+    """Many small ranges of plain tars, read into one buffer; one source for all of them, or one for each."""
 
-    source: Source
+    sources: list[Source]
     begin: list[int]
     end: list[int]
     size: int
 
     def read(self) -> bytearray:
-        """The bytes; `ChangedError` when the file has grown shorter."""
+        """The bytes; `ChangedError` when a file has grown shorter."""
         data = bytearray(self.size)
-        view, at, fd = memoryview(data), 0, self.source.fd
-        for begin, end in zip(self.begin, self.end, strict=True):
+        view, at = memoryview(data), 0
+        for source, begin, end in zip(cycle(self.sources), self.begin, self.end, strict=False):
             size = end - begin
-            if os.preadv(fd, (view[at : at + size],), begin) != size:
-                view[at : at + size] = self.source.read(begin, end)
+            if os.preadv(source.fd, (view[at : at + size],), begin) != size:
+                view[at : at + size] = source.read(begin, end)
             at += size
         return data
 
@@ -142,7 +143,7 @@ class Outlet:
         begin, end = ranges(begin, end)
         total = int((end - begin).sum())
         if batch.source is not None:
-            self.pick(batch.source, begin, end)
+            self.pick([batch.source], begin, end)
             return
         base = batch.block.base
         whole = len(batch.block.data) // _BLOCK * _BLOCK
@@ -151,13 +152,13 @@ class Outlet:
         else:
             self._put([batch.raw(a, b) for a, b in zip(begin.tolist(), end.tolist(), strict=True)], total)
 
-    def pick(self, source: Source, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
-        """Append the bytes `begin`…`end` of a plain tar, several of them."""
+    def pick(self, sources: list[Source], begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        """Append the bytes `begin`…`end` of plain tars, several of them: one source for all, or one for each."""
         total = int((end - begin).sum())
         if len(begin) > 1 and total < _GATHER * len(begin):
-            self._put([Picked(source, begin.tolist(), end.tolist(), total)], total)
+            self._put([Picked(sources, begin.tolist(), end.tolist(), total)], total)
         else:
-            self._put([Range(source, a, b) for a, b in zip(begin.tolist(), end.tolist(), strict=True)], total)
+            self._put([Range(*each) for each in zip(cycle(sources), begin.tolist(), end.tolist(), strict=False)], total)
 
     def _put(self, pieces: Sequence[Piece], size: int) -> None:
         self._raise()
@@ -189,7 +190,8 @@ class Outlet:
             else:
                 held.append(piece.read() if isinstance(piece, Picked) else piece)
         self._write(held)
-        for source in {piece.source for piece in pieces if isinstance(piece, Range | Picked)}:
+        sources = [piece.source for piece in pieces if isinstance(piece, Range)]
+        for source in set(sources).union(*(piece.sources for piece in pieces if isinstance(piece, Picked))):
             source.check()
 
     def _write(self, pieces: list[Buffer]) -> None:

@@ -64,7 +64,6 @@ def sort(
         with _shell.progress(None, "records", label="reading headers") as bar:
             for number, url in enumerate(targets):
                 _read(url, os.path.join(folder, str(number)), table, ranks, options, report, bar.add)
-        table.finish()
         values = _order.mixed(table.hash, seed) if shuffle else table.keys if ranks is None else ranks.values()
         order = _order.ascending(values, reverse=reverse)
         del values, ranks
@@ -74,8 +73,8 @@ def sort(
             order = order[~np.isin(order, np.concatenate([group[1:] for group in groups]))]
         _neighbours(table.keys[order], fspath(output), report)
         with Outlet(fspath(output)) as outlet, _shell.progress(len(order), "records", label="copying") as bar:
-            for source, begin, end, count in table.runs(order, parts):
-                outlet.pick(source, begin, end)
+            for sources, begin, end, count in table.runs(order, parts):
+                outlet.pick(sources, begin, end)
                 bar.add(count)
     return Made([Tar(fspath(output), len(order), outlet.bytes)], report)
 

@@ -141,7 +141,7 @@ class TestShuffle:
     def test_is_as_random_as_it_looks(self):
         keys = np.array([f"n{at:08d}".encode() for at in range(20_000)])
         for seed in range(3):
-            order = np.argsort(_order.mixed(_order._hashes(keys.tolist()), seed))
+            order = np.argsort(_order.mixed(_order.hashes(keys.tolist()), seed))
             place = np.empty(len(order))
             place[order] = np.arange(len(order))
 
