@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from os import PathLike, fspath
@@ -111,8 +114,8 @@ class Demo(_shell.Result):
         yield f"{self.report}, {format_size(self.report.stat().st_size)}, opens anywhere, needs no network"
 
     def _next(self) -> str:
-        known = _plugins.names("commands")
-        return f"tarviz browse {self.folder / 'data'}" if "browse" in known else f"tarviz show -n 3 {self.folder / 'data'}"
+        verb = "browse" if "browse" in _plugins.names("commands") else "show"
+        return f"{_program()} {verb} {self.folder / 'data'}"
 
     def lines(self, json: bool = False) -> Iterator[str]:
         if json:
@@ -141,6 +144,14 @@ class Demo(_shell.Result):
             "tfrecord": self.written,
             "seconds": {name: round(value, 2) for name, value in self.seconds.items()},
         }
+
+
+def _program() -> str:
+    """`tarviz` as it is called here: by its path where it is not on PATH (`make demo`)."""
+    called = Path(sys.argv[0])
+    if shutil.which("tarviz") or called.name != "tarviz":
+        return "tarviz"
+    return os.path.relpath(called) if called.is_relative_to(Path.cwd()) else str(called)
 
 
 def demo(folder: str | PathLike[str] = "demo") -> Demo:

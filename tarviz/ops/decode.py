@@ -104,7 +104,7 @@ class Decode(FieldOp):
 
 def _graph_decodes(value: Any, *, colour: bool) -> Any:
     """Whether TensorFlow is to decode the bytes: JPEG or PNG of a size that is allowed. To one channel it converts only JPEG as PIL does,
-    and no CMYK.
+    and no CMYK; a PNG that is grey already, 8 bits deep, needs no conversion.
 
     The header is looked at only where the bytes suffice for a picture above the limit: a JPEG of 64 Mpx takes a bit for each of
     its million blocks, a PNG a thousandth of its pixels' bytes.
@@ -128,5 +128,7 @@ def _graph_decodes(value: Any, *, colour: bool) -> Any:
 
     is_jpeg = tf.strings.substr(value, 0, 3) == b"\xff\xd8\xff"
     if not colour:
-        return tf.cond(is_jpeg, jpeg_fits, lambda: False)
+        # Bit depth and colour type: PNG §11.2.2.
+        is_grey = tf.cond(size >= 26, lambda: tf.strings.substr(value, 24, 2) == b"\x08\x00", lambda: False)
+        return tf.cond(is_jpeg, jpeg_fits, lambda: tf.logical_and(is_grey, if_png()))
     return tf.cond(is_jpeg, lambda: tf.cond(size > 100_000, jpeg_fits, lambda: True), if_png)

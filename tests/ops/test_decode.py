@@ -122,6 +122,17 @@ class TestDecodeGrey(OpTests):
         return [encoded(picture(), "JPEG"), encoded(picture("CMYK"), "JPEG"), encoded(picture(), "PNG")]
 
 
+class TestDecodeGreyPng(OpTests):
+    """Grey PNGs are decoded in the graph, all others by the reference."""
+
+    op = Decode("png", channels=1)
+    accepts = Feature("bytes")
+    fails_on = {"png": b"\x89PNG\r\n\x1a\n"}
+
+    def values(self) -> Iterable[Any]:
+        return [*(encoded(picture(mode), "PNG") for mode in ("L", "LA", "1", "P", "RGB")), encoded(picture("L"), "PNG", transparency=3)]
+
+
 class TestDecodeAlpha(OpTests):
     op = Decode("png", channels=4)
     accepts = Feature("bytes")
