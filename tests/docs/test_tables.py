@@ -35,7 +35,7 @@ class TestCommands:
 
 class TestLinks:
     def test_a_dead_link_is_found(self, page: Path):
-        assert ["README.md: no file at the link docs/nothing.md"] == list(tables.dead_links(page, "see [this](docs/nothing.md#a)"))
+        assert ["README.md: no file at the link docs/nothing.md#a"] == list(tables.dead_links(page, "see [this](docs/nothing.md#a)"))
 
     def test_addresses_and_anchors_are_not_looked_up(self, page: Path):
         assert [] == list(tables.dead_links(page, "[a](https://host/x) [b](#there) [c](LICENSE)"))
