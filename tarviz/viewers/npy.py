@@ -152,7 +152,7 @@ def _draw(array: NDArray[Any], meta: Meta, panel: Panel) -> None:
     if array.size == 0:
         panel.blocks.append(Note("The array is empty."))
         return
-    colour = array.ndim >= 3 and array.shape[-1] in (3, 4) and array.dtype.kind in "uf"
+    colour = is_colour(array)
     keep = 3 if colour else 2
     lead = array.shape[:-keep] if array.ndim > keep else ()
     wanted = list(meta.options.get("slice") or ())
@@ -168,6 +168,11 @@ def _draw(array: NDArray[Any], meta: Meta, panel: Panel) -> None:
         panel.blocks.append(_picture(array, colour))
     if array.size <= 256:
         panel.blocks.append(Text(np.array2string(array, threshold=300, max_line_width=100, precision=6), numbered=False))
+
+
+def is_colour(array: NDArray[Any]) -> bool:
+    """Whether the last three axes look like a picture: height, width (8 or more each), 3 or 4 channels of unsigned integers or floats."""
+    return array.ndim >= 3 and array.shape[-1] in (3, 4) and min(array.shape[-3:-1]) >= 8 and array.dtype.kind in "uf"
 
 
 def _table(array: NDArray[Any]) -> Table:
@@ -231,7 +236,7 @@ def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
 
     from tarviz.viewers.image import encode
 
-    colour = array.ndim >= 3 and array.shape[-1] in (3, 4) and array.dtype.kind in "uf"
+    colour = is_colour(array)
     while array.ndim > (3 if colour else 2):
         array = array[len(array) // 2]
     return encode(Pil.fromarray(pixels(array, colour, size)[0]), "PNG")

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
@@ -105,6 +106,7 @@ class Page:
             self._thread.join(5)
             self._thread = None
         self._server.server_close()
+        self._server.hang_up()
         self.controller.close()
 
     def __enter__(self) -> Page:
@@ -120,7 +122,22 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], page: Page) -> None:
         self.page = page
+        self._open: set[socket.socket] = set()
         super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """End the connections that browsers keep open."""
+        for connection in list(self._open):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def server_bind(self) -> None:
         # HTTPServer.server_bind asks DNS for the machine's name; this page does without it

@@ -1,0 +1,261 @@
+"""Chromium, pages and a JupyterLab for the tests that look at the real thing. Each skips by name where it is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser import probes
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+ROOT = Path(__file__).parents[2]
+
+
+def chromium_path() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Debian's chromium under Playwright."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is in the extra `test`")
+    path = chromium_path()
+    if path is None:
+        pytest.skip("chromium is not installed (make test-browser installs it where it can)")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Watched:
+    """A tab and what it did: requests to elsewhere, errors, requests to the controller."""
+
+    tab: Any
+    elsewhere: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    flying: int = 0
+    peak: int = 0
+
+    def shown(self) -> list[str]:
+        """Keys of the tiles in view, top to bottom."""
+        found: list[str] = self.tab.evaluate(probes.SHOWN)
+        return found
+
+    def status(self) -> str:
+        return str(self.tab.locator(".tvz-status").inner_text())
+
+    def key(self, *names: str) -> None:
+        for name in names:
+            self.tab.keyboard.press(name)
+            self.tab.wait_for_timeout(60)
+
+    def pane(self) -> str:
+        """The key in the record pane."""
+        return str(self.tab.locator(".tvz-pane h2").get_attribute("title"))
+
+    def _true(self, expression: str) -> bool:
+        try:
+            return bool(self.tab.evaluate(f"Boolean({expression})"))
+        except Exception as error:
+            if "context was destroyed" in str(error) or "navigation" in str(error):  # the page is being replaced
+                return False
+            raise
+
+    def until(self, expression: str, seconds: float = 8.0) -> None:
+        """Wait until a JavaScript expression is true. (Playwright's own wait needs `eval`, which our pages forbid.)"""
+        end = time.monotonic() + seconds
+        while not self._true(expression):
+            assert time.monotonic() < end, f"not true within {seconds} s: {expression}\n{self.errors}"
+            self.tab.wait_for_timeout(30)
+
+
+def watch(tab: Any, own: str) -> Watched:
+    """Listen to a tab whose own server is at `own`."""
+    found = Watched(tab)
+
+    def begun(request: Any) -> None:
+        if not request.url.startswith((own, "data:", "blob:")):
+            found.elsewhere.append(request.url)
+        if request.url.endswith("/rpc"):
+            found.flying += 1
+            found.peak = max(found.peak, found.flying)
+
+    def ended(request: Any) -> None:
+        found.flying -= request.url.endswith("/rpc")
+
+    tab.on("request", begun)
+    tab.on("requestfinished", ended)
+    tab.on("requestfailed", ended)
+    tab.on("pageerror", lambda error: found.errors.append(str(error)))
+    tab.on("console", lambda message: found.errors.append(message.text) if message.type == "error" else None)
+    tab.on("dialog", lambda dialog: (found.errors.append(f"dialog {dialog.message}"), dialog.dismiss()))
+    return found
+
+
+@pytest.fixture
+def open_page(chromium: Any) -> Iterator[Callable[..., Watched]]:
+    """`open_page(urls, width=1280, height=800, scheme="light", **browser options)`: the stand-alone page on shards."""
+    from tarviz.widgets._page import Page
+    from tarviz.widgets.browse import Browser
+
+    pages: list[Page] = []
+    contexts: list[Any] = []
+
+    def make(urls: Any, *, width: int = 1280, height: int = 800, scheme: str = "light", **wish: Any) -> Watched:
+        page = Page(Browser(urls, cache=False, **wish)).start()
+        pages.append(page)
+        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        contexts.append(context)
+        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=page.origin)
+        found = watch(context.new_page(), page.origin)
+        found.tab.set_default_timeout(10_000)
+        found.tab.goto(page.url)
+        found.tab.wait_for_selector(".tvz-tile:not(.tvz-waiting), .tvz-empty:not([hidden])")
+        found.page = page  # type: ignore[attr-defined]
+        return found
+
+    yield make
+    for context in contexts:
+        context.close()
+    for page in pages:
+        page.close()
+
+
+@dataclass
+class Lab:
+    """A JupyterLab of its own: `url`, its `folder` of notebooks, its `token`."""
+
+    url: str
+    folder: Path
+    token: str
+    environment: dict[str, str]
+
+    def open(self, context: Any, name: str, *, run: bool = True) -> Watched:
+        """A notebook in a tab, run from top to bottom unless told otherwise."""
+        found = watch(context.new_page(), self.url)
+        found.tab.set_default_timeout(30_000)
+        found.tab.goto(f"{self.url}/lab/tree/{name}?token={self.token}&reset")
+        found.until("window.jupyterapp?.shell?.currentWidget?.context?.isReady", 60)
+        if run:
+            # the notebook's own indicator says idle before the kernel is there: ask the kernel itself
+            found.tab.evaluate(probes.RUN_ALL)
+        return found
+
+
+def write_notebook(path: Path, *cells: str) -> Path:
+    notebook = {
+        "cells": [
+            {"cell_type": "code", "id": f"c{n}", "metadata": {}, "outputs": [], "source": cell, "execution_count": None}
+            for n, cell in enumerate(cells)
+        ],
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    path.write_text(json.dumps(notebook), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """JupyterLab on a free port, with settings, trust and history of its own."""
+    for package in ("jupyterlab", "anywidget", "ipykernel"):
+        pytest.importorskip(package, reason=f"{package} is in the extra `lab`")
+    base = tmp_path_factory.mktemp("lab")
+    folder = base / "notebooks"
+    places = {"HOME": "home", "IPYTHONDIR": "ipython"}
+    places |= {f"JUPYTER_{name.upper()}_DIR": name for name in ("config", "data", "runtime")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "XDG_CACHE_HOME": str(base / "cache"),
+    }
+    environment["JUPYTERLAB_SETTINGS_DIR"] = str(base / "settings")
+    for name, place in places.items():
+        (base / place).mkdir()
+        environment[name] = str(base / place)
+    folder.mkdir()
+    settings = base / "app"
+    _app_dir(settings)
+    port = free_port()
+    options = [
+        "--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0", "--IdentityProvider.token=tarviz",
+        f"--ServerApp.root_dir={folder}", f"--LabApp.app_settings_dir={settings}", "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.extension_manager=readonly", "--expose-app-in-browser",
+    ]  # fmt: skip
+    with (base / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *options], env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        answers(f"{url}/api/status?token=tarviz", server)
+        yield Lab(url, folder, "tarviz", environment)
+    finally:
+        end(server)
+
+
+def _app_dir(settings: Path) -> None:
+    """Settings that are read once at the start: no news, and widget states saved with the notebook."""
+    settings.mkdir()
+    overrides = {
+        "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
+        "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
+    }
+    (settings / "overrides.json").write_text(json.dumps(overrides), "utf-8")
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def answers(url: str, server: subprocess.Popen[bytes]) -> None:
+    """Wait until a server that was just started answers, whatever it says."""
+    until = time.monotonic() + 90
+    while time.monotonic() < until and server.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            time.sleep(0.2)
+    raise AssertionError(f"{url} does not answer; its server {'still runs' if server.poll() is None else 'ended'}")
+
+
+def end(server: subprocess.Popen[bytes]) -> None:
+    """End a server that was started in a session of its own, and what it started."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, how)
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(15)
+            return

@@ -1,0 +1,375 @@
+"""The shard browser on its stand-alone page, in a real browser: pictures, keys, filter, scrolling, hostile shards."""
+
+from __future__ import annotations
+
+import io
+import wave
+
+import pytest
+
+from tests.browser import probes
+from tests.conftest import DATA
+from tests.widgets.conftest import png, records, tar
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def three(tmp_path):
+    return [tar(tmp_path / f"s-{number}.tar", records(number * 20, 20)) for number in range(3)]
+
+
+def selected(page):
+    return page.tab.evaluate("document.querySelector('.tvz-tile[aria-selected=true] .tvz-key')?.title")
+
+
+class TestKeys:
+    def test_arrows_and_letters_move_and_the_pane_follows(self, three, open_page):
+        page = open_page(three)
+        page.tab.locator(".tvz-grid").focus()
+        columns = page.tab.evaluate(probes.COLUMNS)
+        page.key("ArrowRight", "l", "ArrowLeft", "j")
+        page.until(f"document.querySelector('.tvz-pane h2')?.title === 'set/n{columns + 1:06d}'")
+        assert f"set/n{columns + 1:06d}" == selected(page)
+        page.key("End")
+        page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000059'")
+        page.key("Home", "k", "h")
+        page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000000'")
+
+    def test_enter_enlarges_and_escape_goes_back_then_leaves(self, three, open_page):
+        page = open_page(three)
+        page.tab.locator(".tvz-grid").focus()
+        page.key("Enter")
+        assert page.tab.locator(".tvz-zoomed").count() == 1
+        page.key("ArrowRight")
+        page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000001'")
+        page.key("Escape")
+        assert page.tab.locator(".tvz-zoomed").count() == 0
+        page.key("Escape")
+        assert page.tab.evaluate("document.activeElement === document.body")
+
+    def test_slash_filters_g_goes_and_m_shows_the_marked(self, three, open_page):
+        page = open_page(three)
+        page.tab.locator(".tvz-grid").focus()
+        page.key("/")
+        page.tab.keyboard.type("cls == 1 and json.w > 500")
+        page.key("Enter")
+        page.until("document.querySelectorAll('.tvz-tile:not(.tvz-waiting)').length === 3")
+        assert ["set/n000052", "set/n000055", "set/n000058"] == page.shown()
+        page.key("g")
+        page.tab.keyboard.type("n000033")
+        page.key("Enter")
+        page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000033'")
+        page.key("Space", "ArrowRight", "Space", "m")
+        page.until("document.querySelectorAll('.tvz-tile.tvz-marked').length === 2 && document.querySelectorAll('.tvz-tile').length === 2")
+        assert ["set/n000033", "set/n000034"] == page.shown()
+        page.tab.wait_for_timeout(400)
+        assert ["set/n000033", "set/n000034"] == [ref.key for ref in page.page.controller.marked]
+
+    def test_digits_choose_the_field_and_i_hides_the_pane(self, three, open_page):
+        page = open_page(three)
+        page.until("document.querySelector('.tvz-pane canvas')")
+        page.tab.locator(".tvz-grid").focus()
+        page.key("l", "3")
+        page.until("document.querySelector('.tvz-tree')")
+        assert "dog" in page.tab.locator(".tvz-tree").inner_text()
+        page.key("i")
+        assert not page.tab.locator(".tvz-pane").is_visible()
+        page.key("i")
+        assert page.tab.locator(".tvz-pane").is_visible()
+
+    def test_plus_minus_r_brackets_shift_and_question_mark(self, three, open_page):
+        page = open_page(three)
+        page.tab.locator(".tvz-grid").focus()
+        page.key("-")
+        page.until("document.querySelector('.tvz-box').getBoundingClientRect().width === 96")
+        page.key("+", "+")
+        page.until("document.querySelector('.tvz-box').getBoundingClientRect().width === 256")
+        page.key("r")
+        page.until("document.querySelector('select[aria-label=order]').value === 'random'")
+        page.key("]", "]")
+        page.until("document.querySelector('.tvz-shard.tvz-on')?.textContent.includes('s-1.tar')")
+        page.key("[")
+        page.until("document.querySelector('.tvz-shard.tvz-on')?.textContent.includes('s-0.tar')")
+        page.tab.keyboard.down("Shift")
+        assert "hidden" == page.tab.evaluate("getComputedStyle(document.querySelector('.tvz-caption')).visibility")
+        page.tab.keyboard.up("Shift")
+        assert "visible" == page.tab.evaluate("getComputedStyle(document.querySelector('.tvz-caption')).visibility")
+        page.key("?")
+        assert page.tab.locator("[role=dialog]").is_visible()
+        page.key("Escape")
+        assert page.tab.locator("[role=dialog]").count() == 0
+
+    def test_y_copies_the_key_and_capital_y_the_python(self, three, open_page):
+        page = open_page(three)
+        page.until("document.querySelector('.tvz-pane h2')")
+        page.tab.locator(".tvz-grid").focus()
+        page.key("y")
+        page.tab.wait_for_timeout(200)
+        assert "set/n000000" == page.tab.evaluate("navigator.clipboard.readText()")
+        page.key("Y")
+        page.tab.wait_for_timeout(200)
+        assert "tarviz.index(" in page.tab.evaluate("navigator.clipboard.readText()")
+
+    def test_tab_and_the_browsers_own_keys_stay_alive(self, three, open_page):
+        page = open_page(three)
+        page.tab.locator(".tvz-grid").focus()
+        page.key("Tab")
+        assert page.tab.evaluate("document.activeElement.closest('.tvz-pane') !== null")
+
+    def test_arrows_in_the_rail_choose_shards(self, three, open_page):
+        page = open_page(three)
+        page.tab.locator(".tvz-rail-list").focus()
+        page.key("ArrowDown")
+        page.until("document.querySelector('.tvz-shard.tvz-on')?.textContent.includes('s-0.tar')")
+
+
+class TestFilter:
+    def test_a_wrong_filter_is_marked_and_explained(self, three, open_page):
+        page = open_page(three)
+        page.tab.locator(".tvz-filter").fill("cls ==")
+        page.until("document.querySelector('.tvz-filter').getAttribute('aria-invalid') === 'true'")
+        assert "cannot be read as an expression" in page.status()
+        assert 60 == page.tab.evaluate("Number(document.querySelector('.tvz-shard .tvz-number').textContent)")
+
+    def test_fields_classes_and_sets_filter_by_click_and_again(self, three, open_page):
+        page = open_page(three)
+        page.until("document.querySelectorAll('.tvz-bar').length >= 6")
+        page.tab.locator(".tvz-bar", has_text="json").click()
+        page.until("document.querySelector('.tvz-status').textContent.includes('51 shown')")
+        page.tab.locator(".tvz-matrix tbody tr").nth(1).click()
+        page.until("document.querySelector('.tvz-status').textContent.includes('9 shown')")
+        page.tab.locator(".tvz-matrix tbody tr").nth(1).click()
+        page.until("document.querySelector('.tvz-filter').value === ''")
+
+    def test_the_address_keeps_filter_and_record(self, three, open_page):
+        page = open_page(three)
+        page.tab.locator(".tvz-filter").fill("cls == 2")
+        page.until("document.querySelector('.tvz-status').textContent.includes('20 shown')")
+        page.tab.locator(".tvz-tile").nth(3).click()
+        page.until("location.hash.includes('row=')")
+        key = selected(page)
+        page.tab.reload()
+        page.until(f"document.querySelector('.tvz-pane h2')?.title === '{key}'")
+        assert "cls == 2" == page.tab.locator(".tvz-filter").input_value()
+        assert "token" not in page.tab.url
+
+
+class TestMany:
+    def test_scrolling_ten_thousand_asks_for_what_shows_and_stays_small(self, tmp_path, open_page):
+        page = open_page(
+            tar(tmp_path / "many.tar", [(f"k{n:05d}", {"png": png((n % 256, n // 256, 9)), "cls": b"1"}) for n in range(10_000)])
+        )
+        page.until("document.querySelector('.tvz-status').textContent.includes('scanned · 10,000')", 30)
+        made = page.page.controller.tiles.made
+        for place in range(1, 26):
+            page.tab.evaluate(
+                f"document.querySelector('.tvz-grid').scrollTop = document.querySelector('.tvz-area').clientHeight * {place / 25}"
+            )
+            page.tab.wait_for_timeout(60)
+        page.until("!document.querySelector('.tvz-waiting')")
+        page.until("[...document.querySelectorAll('.tvz-key')].some((k) => k.title === 'k09999')")
+
+        assert page.page.controller.tiles.made - made < 25 * 60
+        assert page.peak <= 2
+        assert page.tab.evaluate("document.querySelectorAll('.tvz-tile').length") < 60
+        assert [] == page.errors
+
+    def test_the_last_of_a_hundred_thousand_is_one_key_away(self, tmp_path, open_page):
+        from tests.widgets.test_rows import many_shard
+
+        page = open_page(many_shard(tmp_path / "many.tar", 100_000))
+        page.until("document.querySelector('.tvz-status').textContent.includes('scanned · 100,000')", 60)
+        page.tab.locator(".tvz-grid").focus()
+        page.key("End")
+        page.until("document.querySelector('.tvz-pane h2')?.title === 'k0099999'")
+        assert "k0099999" in page.shown()
+        page.key("g")
+        page.tab.keyboard.type("#50000")
+        page.key("Enter")
+        page.until("document.querySelector('.tvz-pane h2')?.title === 'k0050000'")
+        assert "k0050000" in page.shown()
+        page.tab.locator(".tvz-grid").hover()
+        before = page.shown()
+        page.tab.mouse.wheel(0, 400)
+        page.tab.wait_for_timeout(300)
+        after = page.shown()
+        assert before[-1] in after or int(after[0][1:]) - int(before[0][1:]) < 40, (before, after)
+        assert before != after
+
+
+class TestHostile:
+    @pytest.mark.parametrize("name", ["S13-xss", "D00-hostile-payloads", "S12-shell-hostile-keys"])
+    def test_nothing_is_executed_no_markup_is_drawn_and_the_rest_goes_on(self, name, open_page):
+        path = DATA / "corpora" / "generated" / f"{name}.tar"
+        if not path.is_file():
+            pytest.skip("the corpus is not here")
+        page = open_page(path)
+        count = len(page.page.controller.query)
+        page.tab.locator(".tvz-grid").focus()
+        for _ in range(count):
+            page.tab.keyboard.press("ArrowRight")
+            page.tab.wait_for_timeout(40)
+        page.key("Home", "2")
+        page.tab.wait_for_timeout(300)
+        for button in page.tab.locator("button", has_text="preview as picture").all():
+            button.click()
+        tags = page.tab.evaluate("[...new Set([...document.querySelectorAll('.tvz *')].map((e) => e.localName))]")
+
+        assert page.tab.evaluate("window.tarviz_pwned") is None
+        assert not {"script", "iframe", "svg", "style", "a", "object", "embed", "form"} & set(tags)
+        assert [] == page.elsewhere
+        assert not [error for error in page.errors if "dialog" in error]
+
+    def test_svg_is_drawn_as_a_picture_on_request_and_its_script_is_dead(self, tmp_path, open_page):
+        size = b'width="40" height="20"'
+        svg = b'<svg xmlns="http://www.w3.org/2000/svg" %s><script>parent.tarviz_pwned=1</script><rect %s/></svg>' % (size, size)
+        page = open_page(tar(tmp_path / "s.tar", [("a", {"svg": svg})]))
+        page.tab.locator("button", has_text="preview as picture").click()
+        page.until("document.querySelector('.tvz-preview')?.naturalWidth === 40")
+
+        assert page.tab.evaluate("window.tarviz_pwned") is None
+        assert [] == page.elsewhere
+
+    def test_long_rtl_and_emoji_keys_keep_the_frame(self, tmp_path, open_page):
+        page = open_page(
+            tar(tmp_path / "k.tar", [(key, {"txt": b"t"}) for key in ("x" * 1000, "שלום-עולם", "🎉🎉", "a\u202eb")]), width=600
+        )
+        page.until("document.querySelectorAll('.tvz-tile').length === 4")
+        page.tab.locator(".tvz-tile").first.click()
+        page.until("document.querySelector('.tvz-pane h2')?.title.length === 1000")
+
+        assert page.tab.evaluate("document.documentElement.scrollWidth") <= 600
+        assert page.tab.evaluate("document.querySelector('.tvz-pane').scrollWidth <= document.querySelector('.tvz-pane').clientWidth + 1")
+        assert [] == page.errors
+
+    def test_an_empty_and_a_broken_shard_say_so(self, tmp_path, open_page):
+        (tmp_path / "empty.tar").write_bytes(bytes(10_240))
+        (tmp_path / "page.tar").write_bytes(b"<html>404</html>" * 100)
+        assert "no records" in open_page(tmp_path / "empty.tar").tab.locator(".tvz-empty").inner_text()
+        assert "E_NOT_TAR" in open_page(tmp_path / "page.tar").tab.locator(".tvz-empty").inner_text()
+
+    def test_a_shard_that_shrinks_is_noticed_and_scanned_again(self, three, open_page):
+        page = open_page(three)
+        page.until("document.querySelector('.tvz-status').textContent.includes('60 records')")
+        tar(three[0], records(0, 3))
+        page.tab.mouse.move(1, 1)
+        page.tab.locator(".tvz-grid").hover()
+        page.until("document.querySelector('.tvz-status').textContent.includes('changed since the scan')")
+        page.tab.locator(".tvz-status button", has_text="scan again").click()
+        page.until("document.querySelector('.tvz-status').textContent.includes('43 records')")
+
+    def test_a_server_that_is_gone_is_said_and_the_pictures_stay(self, three, open_page):
+        page = open_page(three)
+        page.until("document.querySelectorAll('.tvz-tile img').length > 8 && document.querySelector('.tvz-pane h2')")
+        page.page.close()
+        page.tab.locator(".tvz-tile").nth(4).click()
+        page.until("document.querySelector('.tvz-status').textContent.includes('does not answer')")
+        assert page.tab.evaluate("[...document.querySelectorAll('.tvz-tile img')].every((i) => i.naturalWidth > 0)")
+        assert "only the saved thumbnail" in page.tab.locator(".tvz-pane").inner_text()
+
+
+class TestPane:
+    def test_tabs_show_bytes_example_and_header(self, three, open_page):
+        page = open_page(three)
+        page.until("document.querySelector('.tvz-pane canvas')")
+        page.tab.get_by_role("tab", name="Bytes").click()
+        page.until("document.querySelector('.tvz-hex-lines')?.textContent.includes('89 50 4e 47')")
+        page.tab.locator("button", has_text="SHA-256").click()
+        page.until("/[0-9a-f]{64}/.test(document.querySelector('.tvz-pane').textContent)")
+        page.tab.get_by_role("tab", name="tf.Example").click()
+        page.until("document.querySelector('.tvz-fact-table')?.textContent.includes('int64_list[1]')")
+        page.tab.get_by_role("tab", name="Tar header").click()
+        page.until("document.querySelector('.tvz-fact-table')?.textContent.includes('ustar')")
+
+    def test_a_picture_zooms_and_tells_its_pixels(self, three, open_page):
+        page = open_page(three)
+        page.until("document.querySelector('.tvz-frame')?.view?.picture")
+        box = page.tab.locator(".tvz-canvas").bounding_box()
+        page.tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.until("document.querySelector('.tvz-image-foot').textContent.includes('= 0 80 120')")
+        before = page.tab.locator(".tvz-image-foot").inner_text()
+        page.tab.locator(".tvz-grid").focus()
+        page.tab.mouse.wheel(0, -300)
+        page.tab.wait_for_timeout(200)
+        assert before != page.tab.locator(".tvz-image-foot").inner_text()
+
+    def test_a_path_of_a_tree_is_copied_as_a_selection(self, three, open_page):
+        page = open_page(three)
+        page.tab.locator(".tvz-tile").nth(1).click()
+        page.tab.locator(".tvz-chip", has_text="json").click()
+        page.tab.locator(".tvz-name", has_text="n").last.click()
+        page.tab.wait_for_timeout(200)
+        assert 'SelectJSON("json", ["meta", "n"])' == page.tab.evaluate("navigator.clipboard.readText()")
+
+    def test_a_field_is_saved_whole(self, three, open_page):
+        page = open_page(three)
+        page.until("document.querySelector('.tvz-pane canvas')")
+        with page.tab.expect_download() as waiting:
+            page.tab.locator("button", has_text="save .png").click()
+        download = waiting.value
+
+        assert "n000000.png" == download.suggested_filename
+        with open(download.path(), "rb") as file:
+            assert png((0, 80, 120)) == file.read()
+
+    def test_sound_plays_from_ranges(self, tmp_path, open_page):
+        out = io.BytesIO()
+        with wave.open(out, "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(8000)
+            file.writeframes(bytes(16_000))
+        page = open_page(tar(tmp_path / "w.tar", [("a", {"wav": out.getvalue()})]))
+        page.until("document.querySelector('audio')?.duration === 1")
+
+        assert [] == page.errors
+
+    def test_slices_of_a_volume_are_chosen(self, tmp_path, open_page):
+        import numpy as np
+
+        out = io.BytesIO()
+        np.save(out, np.arange(60.0).reshape(5, 3, 4))
+        page = open_page(tar(tmp_path / "v.tar", [("a", {"npy": out.getvalue()})]))
+        page.tab.locator(".tvz-controls input").fill("4")
+        page.tab.locator(".tvz-controls input").dispatch_event("change")
+        page.until("document.querySelector('.tvz-figure figcaption')?.textContent.includes('48 dark … 59 bright')")
+
+
+class TestLooks:
+    @pytest.mark.parametrize("width", [1280, 800, 600, 420])
+    def test_nothing_sticks_out_at_any_width(self, three, open_page, width):
+        page = open_page(three, width=width)
+        page.until("document.querySelector('.tvz-tile img')")
+        wide = page.tab.evaluate(probes.STICKING_OUT)
+
+        assert [] == wide
+        assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+
+    def test_narrow_pages_fold_the_rail_and_put_the_pane_below(self, three, open_page):
+        page = open_page(three, width=500)
+        page.tab.locator(".tvz-tile").first.click()
+        page.until("document.querySelector('.tvz-pane h2')")
+        grid, pane = (page.tab.locator(name).bounding_box() for name in (".tvz-grid", ".tvz-pane"))
+
+        assert pane["y"] >= grid["y"] + grid["height"] - 1
+        assert not page.tab.locator(".tvz-rail").is_visible()
+        page.tab.locator(".tvz-rail-button").click()
+        assert page.tab.locator(".tvz-rail").is_visible()
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_text_has_the_contrast_that_people_need(self, three, open_page, scheme):
+        page = open_page(three, scheme=scheme)
+        page.until("document.querySelector('.tvz-pane h2') && document.querySelectorAll('.tvz-bar').length > 3")
+        poor = page.tab.evaluate(probes.CONTRAST)
+
+        assert [] == poor
+
+    def test_roles_and_names_say_what_things_are(self, three, open_page):
+        page = open_page(three)
+        page.until("document.querySelector('.tvz-pane h2')")
+
+        assert page.tab.get_by_role("listbox", name="records").count() == 1
+        assert page.tab.get_by_role("option", name="n000003, 0").count() == 1
+        assert page.tab.get_by_role("status").count() == 1
+        assert [] == page.tab.evaluate(probes.UNNAMED)
