@@ -1,0 +1,145 @@
+"""Parallel concatenation: all shards read, one order whatever the workers, mixes by weight, shuffles."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tarviz.commands.pcat import pcat
+from tarviz.errors import DataError, NotFoundError, UsageError
+from tarviz.testing.strategies import numbered, shard
+from tests.commands.conftest import listed, plain
+
+Make = Callable[..., Path]
+LARGE = b"\xff" * 70_000
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out.tar"
+
+
+def keys(path: Path) -> list[str]:
+    return [key for key, _ in plain(path)]
+
+
+class TestOrder:
+    @pytest.mark.parametrize("workers", [1, 2, 3, 50])
+    @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
+    def test_every_shard_is_read_in_shard_order(self, make: Make, out: Path, payload: bytes, workers: int):
+        content = numbered(120, payload=payload)
+        for number in range(12):
+            data = shard(content[number * 10 : number * 10 + 10])
+            make(gzip.compress(data, 1) if number % 2 else data, f"s-{number:02d}.tar")
+
+        result = pcat(out.parent / "s-{00..11}.tar", out, workers=workers)
+
+        assert content == plain(out)
+        assert (120, 12, 0) == (result.report.records, result.report.shards, result.exit_code)
+
+    def test_count_ends_early_and_leaves_no_thread(self, make: Make, out: Path):
+        for number in range(6):
+            make(numbered(3000, prefix=f"{number}/"), f"{number}.tar")
+        before = threading.active_count()
+
+        result = pcat(out.parent / "{0..5}.tar", out, count=4000, workers=3)
+
+        assert (4000, before) == (result.records, threading.active_count())
+        assert keys(out) == [key for number in (0, 1) for key, _ in numbered(3000, prefix=f"{number}/")][:4000]
+
+
+class TestMix:
+    def test_is_drawn_by_weight_and_drops_nothing(self, make: Make, out: Path):
+        a, b = make(numbered(600, prefix="a")), make(numbered(200, prefix="b"), "b.tar")
+
+        result = pcat([a, b], out, weights=[3, 1], seed=5)
+        found = keys(out)
+
+        assert 800 == result.records
+        assert [key for key, _ in numbered(600, prefix="a")] == [key for key in found if key[0] == "a"]
+        assert [key for key, _ in numbered(200, prefix="b")] == [key for key in found if key[0] == "b"]
+        assert 60 < sum(key[0] == "b" for key in found[:400]) < 140
+
+    def test_the_seed_repeats_it_whatever_the_workers(self, make: Make, out: Path):
+        for number in range(6):
+            make(numbered(50, prefix=f"{number}/"), f"{number}.tar")
+        results = []
+        for workers, seed in ((1, 1), (5, 1), (5, 2)):
+            pcat([out.parent / "{0..3}.tar", out.parent / "{4..5}.tar"], out, weights=[1, 1], seed=seed, workers=workers)
+            results.append(out.read_bytes())
+
+        assert results[0] == results[1] != results[2]
+
+    def test_a_lane_far_behind_keeps_no_other_waiting(self, make: Make, out: Path):
+        for number in range(8):
+            make(numbered(4000, prefix=f"{number}/"), f"{number}.tar")
+
+        result = pcat([out.parent / "{0..6}.tar", out.parent / "7.tar"], out, weights=[1, 1e-9], workers=2)
+
+        assert 32_000 == result.records
+        assert keys(out)[-1].startswith("7/")
+
+    @pytest.mark.parametrize("weights", [[1], [1, 2, 3], [0, 1], [-1, 1], [float("inf"), 1], [float("nan"), 1]])
+    def test_weights_that_are_none(self, make: Make, out: Path, weights: Any):
+        with pytest.raises(UsageError):
+            pcat([make(numbered(1)), make(numbered(1), "b.tar")], out, weights=weights)
+
+
+class TestShuffle:
+    @pytest.mark.parametrize("weights", [None, [1, 1]])
+    def test_is_a_permutation(self, make: Make, out: Path, weights: Any):
+        a, b = make(numbered(300, prefix="a")), make(numbered(300, prefix="b"), "b.tar")
+
+        pcat([a, b], out, shuffle=100, weights=weights)
+
+        content = [*numbered(300, prefix="a"), *numbered(300, prefix="b")]
+        assert content == sorted(plain(out))
+        assert content != plain(out)
+        assert 1200 == len(listed(out))
+
+
+class TestDamage:
+    def test_an_error_in_any_shard_ends_it(self, make: Make, out: Path):
+        for number in range(5):
+            data = shard(numbered(100, prefix=f"{number}/"))
+            make(data[:-20_000] if number == 3 else data, f"{number}.tar")
+
+        with pytest.raises(DataError, match=r"3\.tar"):
+            pcat(out.parent / "{0..4}.tar", out, workers=4)
+        assert not out.exists()
+
+    def test_or_is_counted(self, make: Make, out: Path):
+        for number in range(5):
+            data = shard(numbered(100, prefix=f"{number}/"))
+            make(data[:-20_000] if number == 3 else data, f"{number}.tar")
+
+        result = pcat(out.parent / "{0..4}.tar", out, workers=4, on_error="skip")
+
+        assert (1, 1) == (result.exit_code, len(result.report.skipped))
+        assert 400 < result.records < 500
+        assert result.records == len(plain(out))
+
+    def test_a_missing_shard(self, make: Make, out: Path):
+        make(numbered(1), "0.tar")
+        with pytest.raises(NotFoundError):
+            pcat(out.parent / "{0..4}.tar", out)
+
+
+class TestShell:
+    def test_weights_and_workers(self, make: Make, bash: Any):
+        make(numbered(30, prefix="a"), "a.tar")
+        make(numbered(10, prefix="b"), "b.tar")
+
+        done = bash("tarviz pcat -j 3 -w 3,1 a.tar b.tar | tarviz sort | tarviz cat --slice 39:40 -f cls | tar tf -")
+
+        assert (0, b"b00000009.cls\n", b"") == (done.returncode, done.stdout, done.stderr)
+
+    def test_wrong_weights(self, make: Make, bash: Any):
+        make(numbered(1))
+
+        assert b"write 3,1" in bash("tarviz pcat -w x a.tar > b.tar").stderr
