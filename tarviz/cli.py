@@ -89,13 +89,14 @@ def _run(argv: Sequence[str], door: Door) -> Any:
         return group.invoke(context)
 
 
-def invoke(argv: Sequence[str]) -> Any:
+def invoke(argv: Sequence[str], cell: Any = None) -> Any:
     """The result of one command line, nothing written: the door of magics and notebooks. Errors are raised.
 
+    `cell` is what a verb that asks for it finds in `Door.cell`.
     `--help` writes its text and returns None; a wrong option raises `click.UsageError`.
     """
     try:
-        return _run(argv, Door(capture=True))
+        return _run(argv, Door(capture=True, cell=cell))
     except click.exceptions.Exit:
         return None
 

@@ -49,9 +49,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Through which door a verb was called; kept as `obj` of click's root context."""
+    """Through which door a verb was called; kept as `obj` of click's root context.
+
+    `capture`: a magic or notebook, which gets the result. `cell` is what stood in the cell below a magic: its lines, or the value of
+    its last one, as the verb's command asks for (`command.cell` is "lines" or "value").
+    """
 
     capture: bool = False
+    cell: Any = None
 
 
 def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:

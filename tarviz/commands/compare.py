@@ -112,12 +112,6 @@ def _tile(tile: Tile) -> str:
     return _page.tile(tile.picture or tile.text, title=tile.op or "original", lines=lines)
 
 
-class LinesOption(click.Option):
-    """An option that may be given several times; in a `%%tv` cell each line of the body is one more."""
-
-    takes_cell = True
-
-
 @_shell.verb(
     "compare",
     example=[
@@ -126,7 +120,7 @@ class LinesOption(click.Option):
     ],
 )
 @_shell.urls_argument
-@click.option("-c", "--chain", "chains", cls=LinesOption, multiple=True, metavar="NAME = CHAIN", help="A chain to compare; give several.")
+@click.option("-c", "--chain", "chains", multiple=True, metavar="NAME = CHAIN", help="A chain to compare; give several.")
 @click.option("-n", "--count", type=click.IntRange(1, 32), default=None, help="Records to compare: the first ones. [default: 4; text: 2]")
 @click.option("-k", "--key", "keys", multiple=True, metavar="KEY|#N", help="A record to compare, in place of the first ones; give several.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of random ops.")
@@ -152,11 +146,12 @@ def command(
     """
     wish |= {"columns": [each.strip() for each in columns.split(",") if each.strip()]}
     door = click.get_current_context().find_root().obj
+    lines = [*chains, *(door.cell or [])] if isinstance(door, _shell.Door) else list(chains)
     if isinstance(door, _shell.Door) and door.capture and "ipykernel" in sys.modules and page is None and not as_json:
-        return _shell.emit(compare(list(urls), list(chains), records=list(keys) or count or 4, **wish))
+        return _shell.emit(compare(list(urls), lines, records=list(keys) or count or 4, **wish))
     from tarviz.widgets.compare import Compare
 
-    run = Compare(list(urls), list(chains), records=list(keys) or count or (4 if page else 2), **wish)
+    run = Compare(list(urls), lines, records=list(keys) or count or (4 if page else 2), **wish)
     try:
         run.wait()
     finally:
@@ -167,3 +162,6 @@ def command(
             sink.write(result.to_html().encode("utf-8", "backslashreplace"))
         result = replace(result, page=page)
     return _shell.emit(result, as_json)
+
+
+command.cell = "lines"  # type: ignore[attr-defined]

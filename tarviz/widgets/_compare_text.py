@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -157,15 +157,18 @@ def table(title: str, columns: Sequence[Column], records: Sequence[Values], orig
     return "\n".join([f"tarviz compare {safe(title)}", line, "", *aligned(rows)])
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of text in columns, two spaces apart; rows with fewer cells do not widen the columns they end in.
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Rows of text in columns, two spaces apart; rows with fewer cells do not widen the columns they end in. `right` are set flush right.
 
     >>> aligned([("a", "b"), ("long", "c")])
     ['a     b', 'long  c']
     """
     full = max((len(row) for row in rows), default=0)
     widths = [max((len(safe(row[at])) for row in rows if len(row) == full), default=0) for at in range(full)]
-    return ["  ".join(f"{safe(cell):{width}}" for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows]
+    sides = [">" if at in right else "<" for at in range(full)]
+    return [
+        "  ".join(f"{safe(cell):{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=False)).rstrip() for row in rows
+    ]
 
 
 def cells(columns: Sequence[Column], records: Sequence[Values], originals: Sequence[Tile]) -> tuple[list[Cell], int]:

@@ -15,6 +15,8 @@ from tarviz.widgets._view import View
 
 log = logging.getLogger(__name__)
 
+_PATIENCE = 120.0  # seconds that a deck waits for work begun in its cells
+
 
 class Working(Protocol):
     """A controller that works in the background."""
@@ -45,6 +47,10 @@ class LiveView(View):
         """Wait until it is done; False when the time was over first."""
         working: Any = self.controller
         return bool(working.wait(seconds))
+
+    def to_static(self, budget: int = 2_000_000) -> int:
+        self.wait(_PATIENCE)
+        return super().to_static(budget)
 
     def _ipython_display_(self, **_: Any) -> None:
         from IPython.display import display

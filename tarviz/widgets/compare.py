@@ -304,6 +304,21 @@ class Compare(Controller):
         cells, width = _compare_text.cells(self.columns, self.records, self.originals)
         return _sheet.sheet(self.title, self.status, cells, columns=width)
 
+    def likely(self) -> Iterator[tuple[str, Message | None]]:
+        columns = [(number, column) for number, column in enumerate(self.columns) if column.strips]
+        for record in range(len(self.records)):
+            yield "step", {"record": record, "column": 0, "step": -1}
+            for number, column in columns:
+                strip = column.strips[record]
+                last = len(strip.tiles) - 1 if strip is not None else -1
+                yield "step", {"record": record, "column": number, "step": last}
+                yield "difference", {"record": record, "a": [0, -1], "b": [number, last]}
+        for record, (number, column) in itertools.product(range(len(self.records)), columns):
+            strip = column.strips[record]
+            for step in range(len(strip.tiles) - 1 if strip is not None else 0):
+                yield "step", {"record": record, "column": number, "step": step}
+                yield "difference", {"record": record, "a": [0, -1], "b": [number, step]}
+
     def close(self) -> None:
         self._closed = True
         self._jobs.put(None)

@@ -1,0 +1,191 @@
+"""Measure how fast shards become records: rate, stages, the limit in a sentence; sweeps, peers, a baseline."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tarviz.commands import _shell
+from tarviz.errors import UsageError, redact, safe
+
+if TYPE_CHECKING:
+    from tarviz.widgets._bench_result import BenchResult
+    from tarviz.widgets._bench_view import BenchView
+    from tarviz.widgets.bench import BenchRun, Several
+
+
+def bench(
+    source: Any,
+    chain: Any = None,
+    *,
+    select: Any = None,
+    runner: str = "eager",
+    workers: Several = None,
+    batch: Several = 32,
+    prefetch: Several = None,
+    seconds: float = 5.0,
+    count: int | None = None,
+    warmup: float = 0.5,
+    repeat: int = 1,
+    vs: Sequence[str] = (),
+    cold: bool = False,
+    seed: int = 0,
+    per_item: int | Callable[[Any], int] | None = None,
+    baseline: Any = None,
+    fail_below: float = 0.9,
+    **reading: Any,
+) -> BenchView | BenchRun:
+    """Measures a pipeline, or any iterable, on a thread: `.result`, `.wait()`, `.stop()`. In a notebook a widget, live.
+
+    `source` is shards, a `Pipeline`, or anything that gives items (`per_item` records each). Several `workers`, `batch` or `prefetch`
+    are swept. `runner` is `eager` (each stage timed) or `tf.data`. `vs` names peers: webdataset, from_generator, tfrecord. `cold`
+    drops the shards from the page cache first. `baseline` is a result, or the file that `.result.save(file)` wrote; a row below
+    `fail_below` times its rate makes `.result.exit_code` 1. Other keywords are those of `tarviz.records`.
+    """
+    from tarviz.widgets.bench import BenchRun
+
+    run = BenchRun(
+        source,
+        chain,
+        select=select,
+        runner=runner,
+        workers=workers,
+        batch=batch,
+        prefetch=prefetch,
+        seconds=seconds,
+        count=count,
+        warmup=warmup,
+        repeat=repeat,
+        vs=vs,
+        cold=cold,
+        seed=seed,
+        per_item=per_item,
+        baseline=baseline,
+        fail_below=fail_below,
+        **reading,
+    )
+    if "ipykernel" not in sys.modules and "marimo" not in sys.modules:
+        return run
+    from tarviz.widgets._bench_view import BenchView
+
+    return BenchView(run)
+
+
+@dataclass(frozen=True)
+class Benched(_shell.Result):
+    """A bench that is done, and where it was saved."""
+
+    result: BenchResult
+    saved: str | None = None
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        return self.result.exit_code
+
+    def __str__(self) -> str:
+        return f"{self.result}\n\nsaved in {redact(safe(self.saved))}" if self.saved else str(self.result)
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.result.to_dict()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {**super()._repr_mimebundle_(include, exclude), **self.result._repr_mimebundle_(), "text/plain": str(self)}
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
+    """Whole numbers, comma between: `1,2,4`."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        try:
+            found = [int(part) for part in str(value).split(",")]
+        except ValueError:
+            found = [-1]
+        if min(found) < 0:
+            self.fail(f"{value!r} is no list of numbers such as 1,2,4.", param, ctx)
+        return found
+
+
+NUMBERS = Numbers()
+
+
+@_shell.verb(
+    "bench",
+    example=[
+        "tarviz bench data/ -c 'decode(jpg)|resize(jpg, (224, 224))' -j 0,1,2,4 --batch 32,64",
+        "tarviz bench data/ -c 'decode(jpg)' --vs webdataset --save base.json",
+        "tarviz bench data/ -c 'decode(jpg)' --baseline base.json --fail-below 0.9",
+    ],
+)
+@click.argument("urls", nargs=-1, metavar="URL...")
+@click.option("-c", "--chain", default=None, metavar="CHAIN", help="The ops to run on each record. [default: none, raw records]")
+@click.option("--select", default=None, metavar="FIELDS", help="What a step yields: jpg,cls. [default: all fields]")
+@click.option("--runner", type=click.Choice(["eager", "tf.data"]), default="eager", show_default=True)
+@click.option("-j", "--workers", type=NUMBERS, default=None, metavar="N,…", help="Threads that run the ops; several are swept.")
+@click.option("--batch", type=NUMBERS, default="32", show_default=True, metavar="N,…", help="Records in a batch; several are swept.")
+@click.option("--prefetch", type=NUMBERS, default=None, metavar="N,…", help="Batches kept ready (tf.data); several are swept.")
+@click.option("--for", "seconds", type=float, default=5.0, show_default=True, metavar="SECONDS", help="How long each trial runs.")
+@click.option("-n", "--count", type=click.IntRange(min=1), default=None, metavar="N", help="End a trial with so many records.")
+@click.option("--warmup", type=float, default=0.5, show_default=True, metavar="SECONDS", help="What is cut off behind the first batch.")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True, help="Run every trial so often, in turns.")
+@click.option("--vs", default="", metavar="PEER,…", help="Compare with webdataset, from_generator, tfrecord.")
+@click.option("--cold", is_flag=True, help="Drop the shards from the page cache before each trial.")
+@click.option("--save", metavar="FILE", help="Write the result, to be a baseline later.")
+@click.option("--baseline", metavar="FILE", help="Compare with a saved result.")
+@click.option("--fail-below", type=float, default=0.9, show_default=True, metavar="RATIO", help="Slower than this: exit code 1.")
+@click.option("--wait", is_flag=True, help="In a notebook: wait for the end, then show the result.")
+@_shell.json_option
+@_shell.quiet_option
+def command(urls: tuple[str, ...], select: str | None, vs: str, save: str | None, wait: bool, as_json: bool, **wish: Any) -> Any:
+    """Measure how fast shards become records.
+
+    Says which stage is the limit. The first batch and the warm-up are apart, so the rate is exact. Ctrl-C ends it and keeps what was
+    measured. In a notebook it runs in the background, live, with a Stop button.
+    """
+    fields = tuple(part.strip() for part in select.split(",")) if select else None
+    wish |= {"select": fields, "vs": _names(vs)}
+    context = click.get_current_context()
+    door = context.find_root().obj
+    cell = door.cell if isinstance(door, _shell.Door) else None
+    if not urls and cell is None:
+        raise click.UsageError("Missing argument 'URL...'.", context)
+    source = list(urls) if urls else _items(cell)
+    if isinstance(door, _shell.Door) and door.capture and "ipykernel" in sys.modules and not (wait or as_json or save):
+        return _shell.emit(bench(source, **wish))
+    from tarviz.widgets.bench import BenchRun
+
+    run = BenchRun(source, **wish)
+    watched(run)
+    if save:
+        run.result.save(save)
+    return _shell.emit(Benched(run.result, save), as_json)
+
+
+def watched(run: BenchRun) -> None:
+    """Wait for a bench, with progress on stderr; Ctrl-C ends it and keeps what was measured."""
+    trials = len(run.trials) * run.repeat
+    with _shell.progress(trials, "trials") as bar:
+        try:
+            while not run.wait(0.2):
+                bar.add(run.at[1] * len(run.trials) + run.at[0] - bar.done, run.status)
+        except KeyboardInterrupt:
+            run.end()
+
+
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _items(cell: Any) -> Any:
+    """What the last line of a cell gave, to be timed as it is."""
+    if isinstance(cell, str):
+        raise UsageError("The cell's last line is text; it must be what gives the items.", hint="For shards write %tv bench URL.")
+    return cell
+
+
+command.cell = "value"  # type: ignore[attr-defined]
