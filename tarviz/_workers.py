@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, NoReturn, Self
 
 from tarviz.errors import TarvizError, TarvizWarning, UsageError
 
@@ -246,7 +246,7 @@ class _Answers:
     def tick(self, size: int) -> None:
         self._ticks += size
         if (now := time.monotonic()) >= self._next:
-            _send(self._file, pickle.dumps(("tick", self._ticks)))
+            self._say(pickle.dumps(("tick", self._ticks)))
             self._ticks, self._next = 0, now + 0.1
 
     def give(self, kind: str, value: Any) -> None:
@@ -254,18 +254,44 @@ class _Answers:
             data = pickle.dumps((kind, value))
         except Exception:  # noqa: BLE001  (an exception of the user's that does not pickle)
             data = pickle.dumps(("failed", RuntimeError(f"{type(value).__name__}: {value}")))
-        _send(self._file, data)
+        self._say(data)
+
+    def _say(self, data: bytes) -> None:
+        try:
+            _send(self._file, data)
+        except OSError:
+            _leave()  # nobody listens any more
+
+
+def _leave(*signalled: Any) -> NoReturn:
+    sys.exit(1)
+
+
+def _leave_again(lost: Any) -> None:
+    """An exit that was asked for where Python drops exceptions (in a destructor) is asked for again."""
+    if isinstance(lost.exc_value, SystemExit):
+        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _serve(reads: int, writes: int, spools: Sequence[int]) -> None:
     """The life of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that sinks clear up
+    signal.signal(signal.SIGTERM, _leave)  # an exception, so that sinks clear up
+    sys.unraisablehook = _leave_again
     warnings.simplefilter("ignore", TarvizWarning)  # counted in the report, and said once by the parent
     answers = _Answers(open(writes, "wb", 0))  # noqa: SIM115  (open as long as the process lives)
     files = [open(number, "r+b", 0) for number in spools]  # noqa: SIM115
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(reads, inbox), daemon=True).start()
+    try:
+        _work(inbox, files, answers)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
+
+
+def _work(inbox: queue.SimpleQueue[bytes], files: Sequence[IO[bytes]], answers: _Answers) -> NoReturn:
     packed = inbox.get()
     job: Job | None = None
     while True:

@@ -40,6 +40,10 @@ def job(task: Any, file: IO[bytes] | None, tick: _workers.Tick) -> Any:
     elif what == "kill once" and not Path(value).exists():
         Path(value).touch()
         os.kill(os.getpid(), signal.SIGKILL)
+    elif what == "talk":
+        for _ in range(600):
+            time.sleep(0.1)
+            tick(1)
     elif what == "print":
         print(value)
     elif what == "session":
@@ -150,17 +154,19 @@ class TestWorkers:
             "from tests.test__workers import job\n"
             "from tarviz._workers import Workers\n"
             "with Workers(job, 2) as workers:\n"
-            "    run = workers.run([('sleep', 0), ('sleep', 60), ('sleep', 60)])\n"
+            "    run = workers.run([('sleep', 0), ('talk', 60), ('sleep', 60)])\n"
             "    next(run)\n"
             "    print(*(worker.process.pid for worker in workers._workers), flush=True)\n"
             "    time.sleep(60)\n"
         )
-        with subprocess.Popen(
-            [sys.executable, script], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
-        ) as parent:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        pipe = subprocess.PIPE
+        with subprocess.Popen([sys.executable, script], stdout=pipe, stderr=pipe, text=True, env=environment) as parent:
             assert parent.stdout is not None
+            assert parent.stderr is not None
             pids = parent.stdout.readline().split()
             parent.kill()
+            said = parent.stderr.read()
         for _ in range(100):
             left = [pid for pid in pids if Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]]
             if not left:
@@ -168,3 +174,4 @@ class TestWorkers:
             time.sleep(0.05)
         assert pids
         assert not left
+        assert "" == said

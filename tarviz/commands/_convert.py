@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tarviz import reading, selection, writer
 from tarviz._workers import Tick
-from tarviz.errors import DataError, TarvizError, UsageError
+from tarviz.errors import DataError, StoreError, TarvizError, UsageError
 from tarviz.formats import example, tfrecord
 from tarviz.ops import Chain, draws, unpack
 from tarviz.ops.func import Func
@@ -259,20 +259,25 @@ class PieceJob:
         sizes, numbers = [outcome.size], [outcome.numbers]
         try:
             for batch in self.recipe.batches(source.url, progress, source.start):
-                for buffer in batch.frames.buffers():
-                    view = memoryview(buffer)
-                    while view:
-                        view = view[file.write(view) :]
+                _append(file, batch.frames.buffers())
                 sizes.append(batch.frames.size)
                 numbers.append(batch.numbers)
                 outcome.stop = batch.stop
         except TarvizError as error:
             outcome.error = error  # raised by the parent, behind the records before it
-        except OSError as error:
-            what = f"the workers' temporary files cannot be written: {error.strerror}."
-            raise UsageError(what, code="E_WRITE", hint="free some space, or use num_workers=1.") from error
         outcome.size, outcome.numbers = np.concatenate(sizes), np.concatenate(numbers)
         return outcome
+
+
+def _append(file: IO[bytes], buffers: Sequence[Buffer]) -> None:
+    try:
+        for buffer in buffers:
+            view = memoryview(buffer)
+            while view:
+                view = view[file.write(view) :]
+    except OSError as error:
+        what = f"the workers' temporary files cannot be written: {error.strerror}."
+        raise StoreError(what, code="E_WRITE", hint="free some space, or use num_workers=1.") from error
 
 
 class Piece:
