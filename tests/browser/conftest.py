@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -117,24 +117,23 @@ def watch(tab: Any, own: str) -> Watched:
 
 
 @pytest.fixture
-def open_page(chromium: Any) -> Iterator[Callable[..., Watched]]:
-    """`open_page(urls, width=1280, height=800, scheme="light", **browser options)`: the stand-alone page on shards."""
+def open_widget(chromium: Any) -> Iterator[Callable[..., Watched]]:
+    """`open_widget(controller, ready="selector", width=1280, height=800, scheme="light")`: the stand-alone page of a controller."""
     from tarviz.widgets._page import Page
-    from tarviz.widgets.browse import Browser
 
     pages: list[Page] = []
     contexts: list[Any] = []
 
-    def make(urls: Any, *, width: int = 1280, height: int = 800, scheme: str = "light", **wish: Any) -> Watched:
-        page = Page(Browser(urls, cache=False, **wish)).start()
+    def make(controller: Any, ready: str, *, width: int = 1280, height: int = 800, scheme: str = "light", **more: Any) -> Watched:
+        page = Page(controller).start()
         pages.append(page)
-        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **more)
         contexts.append(context)
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=page.origin)
         found = watch(context.new_page(), page.origin)
         found.tab.set_default_timeout(10_000)
         found.tab.goto(page.url)
-        found.tab.wait_for_selector(".tvz-tile:not(.tvz-waiting), .tvz-empty:not([hidden])")
+        found.tab.wait_for_selector(ready)
         found.page = page  # type: ignore[attr-defined]
         return found
 
@@ -143,6 +142,18 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Watched]]:
         context.close()
     for page in pages:
         page.close()
+
+
+@pytest.fixture
+def open_page(open_widget: Callable[..., Watched]) -> Callable[..., Watched]:
+    """`open_page(urls, width=1280, height=800, scheme="light", **browser options)`: the stand-alone page on shards."""
+    from tarviz.widgets.browse import Browser
+
+    def make(urls: Any, *, width: int = 1280, height: int = 800, scheme: str = "light", **wish: Any) -> Watched:
+        ready = ".tvz-tile:not(.tvz-waiting), .tvz-empty:not([hidden])"
+        return open_widget(Browser(urls, cache=False, **wish), ready, width=width, height=height, scheme=scheme)
+
+    return make
 
 
 @dataclass
@@ -185,15 +196,18 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab on a free port, with settings, trust and history of its own."""
     for package in ("jupyterlab", "anywidget", "ipykernel"):
         pytest.importorskip(package, reason=f"{package} is in the extra `lab`")
-    base = tmp_path_factory.mktemp("lab")
+    with running_lab(tmp_path_factory.mktemp("lab")) as lab:
+        yield lab
+
+
+@contextmanager
+def running_lab(base: Path) -> Iterator[Lab]:
+    """A JupyterLab that keeps everything it writes below `base`."""
     folder = base / "notebooks"
     places = {"HOME": "home", "IPYTHONDIR": "ipython"}
     places |= {f"JUPYTER_{name.upper()}_DIR": name for name in ("config", "data", "runtime")}
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
-        "XDG_CACHE_HOME": str(base / "cache"),
-    }
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(base / "cache")}
     environment["JUPYTERLAB_SETTINGS_DIR"] = str(base / "settings")
     for name, place in places.items():
         (base / place).mkdir()
@@ -208,9 +222,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.extension_manager=readonly", "--expose-app-in-browser",
     ]  # fmt: skip
     with (base / "log").open("wb") as log:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "jupyterlab", *options], env=environment, stdout=log, stderr=log, start_new_session=True
-        )
+        command = [sys.executable, "-m", "jupyterlab", *options]
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
     try:
         url = f"http://127.0.0.1:{port}"
         answers(f"{url}/api/status?token=tarviz", server)
