@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         warn_and_stop,
     )
     from tarviz.dialects.webdataset._loader import WebLoader
+    from tarviz.dialects.webdataset._map import distributed_map_unordered
     from tarviz.dialects.webdataset._source import single_node_only, split_by_node, split_by_worker
     from tarviz.dialects.webdataset._stages import default_collation_fn
     from tarviz.dialects.webdataset._writer import ShardWriter, TarWriter
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "_dataset": ("WebDataset",),
     "_loader": ("WebLoader",),
+    "_map": ("distributed_map_unordered",),
     "_writer": ("TarWriter", "ShardWriter"),
     "_decode": ("Continue", "Decoder", "gzfilter", "handle_extension", "imagehandler"),
     "_handlers": ("ignore_and_continue", "ignore_and_stop", "reraise_exception", "warn_and_continue", "warn_and_stop"),
@@ -44,6 +46,7 @@ __all__ = [
     "WebDataset",
     "WebLoader",
     "default_collation_fn",
+    "distributed_map_unordered",
     "gzfilter",
     "handle_extension",
     "ignore_and_continue",
