@@ -23,6 +23,7 @@ import tarviz
 from tarviz.errors import DataError, SchemaError, TarvizError, TarvizWarning, UsageError
 from tarviz.ops import Decode, Func, SelectJSON
 from tarviz.pipeline import Pipeline
+from tarviz.testing.faults import Fault, FaultServer
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
@@ -547,6 +548,22 @@ class TestLeaks:
             iter(dataset)
 
         assert settles(lambda: opened() == (0, 0))
+
+
+class TestOverHttp:
+    def test_it_is_resumed_and_left_early(self, tmp_path: Path) -> None:
+        path = Path(shard(tmp_path / "a.tar", [(f"k{at}", {"bin": os.urandom(100_000), "cls": b"%d" % at}) for at in range(200)]))
+        with FaultServer() as server:
+            url = server.put("/a.tar", path.read_bytes(), plan=[Fault(cut=7_000_000), Fault(cut=9_000_000, end="reset")])
+            dataset = Pipeline(url, "decode(cls)", select="cls").tf(num_workers=2)
+            server.requests.clear()
+
+            assert list(range(200)) == list(dataset.as_numpy_iterator())
+            server.requests.clear()
+            assert 0 == int(next(iter(dataset)))
+            assert settles(lambda: not dataset._source._runs)
+            assert settles(lambda: opened() == (0, 0))
+            assert sum(request.sent for request in server.requests) < path.stat().st_size
 
 
 class TestKeras:
