@@ -1,0 +1,127 @@
+"""Find the first record that an expression is true for, and write one of its fields."""
+
+from __future__ import annotations
+
+import json as _json
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import Any
+
+import click
+
+from tarviz import expressions, stores
+from tarviz.commands import _form, _shell
+from tarviz.commands._tool import inputs_argument, opened, tool_options
+from tarviz.config import format_size
+from tarviz.errors import Fault, UsageError, redact, safe
+from tarviz.reading import ReadOptions, ReadReport, records, with_changes
+from tarviz.stores import URLs
+from tarviz.types import URL
+
+PICTURES = "img;image;ppm;pgm;pbm;jpeg;jpg;png"
+
+
+@dataclass
+class Found(_shell.Result):
+    """The record found, its field's name and payload; `key` is None when no record was."""
+
+    key: str | None = None
+    shard: str | None = None
+    index: int | None = None
+    ext: str | None = None
+    payload: bytes = b""
+    output: str = "-"
+    report: ReadReport = field(default_factory=ReadReport)
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        return 1 if self.key is None or self.report.warnings or self.report.skipped else 0
+
+    def __str__(self) -> str:
+        if self.key is None:
+            return f"no such record among {self.report.records:,}"
+        name = f"{safe(self.key)}.{safe(self.ext or '')}"
+        return f"{safe(redact(self.shard or ''))} record {self.index}: {name}, {format_size(len(self.payload))}"
+
+    def lines(self, json: bool = False) -> Iterator[str]:
+        yield _json.dumps(self.to_dict()) if json else str(self)
+        if not json:
+            faults: list[Fault] = [*self.report.skipped, *self.report.warnings]
+            yield from map(str, faults[:20])
+
+    def to_dict(self) -> dict[str, Any]:
+        shard = None if self.shard is None else redact(self.shard)
+        found = {"key": self.key, "shard": shard, "index": self.index, "ext": self.ext, "size": len(self.payload)}
+        return {**found, "read": self.report.to_dict()}
+
+
+def first(
+    urls: URLs = "-",
+    output: str | PathLike[str] | None = None,
+    *,
+    where: str = "",
+    field: str = PICTURES,
+    files: str | None = None,
+    **reading: Any,
+) -> Found:
+    """The first record that has the field and that `where` is true for, see `tarviz.expressions`.
+
+    `field` names alternatives, the first that is there is taken; a record without any is passed over. With `output` its payload is
+    written there. What lies behind the record is not read. Nothing is found: `key` is None and nothing is written.
+    """
+    options = with_changes(ReadOptions(), reading)
+    expression = expressions.parse(where)
+    chosen = _form.picks(field)
+    if len(chosen) != 1:
+        raise UsageError(f"{field!r} names {len(chosen)} fields.", hint='Alternatives are joined by ";": "jpg;png".')
+    targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    found = Found(output="-" if output is None else fspath(output))
+    with _shell.silent_warnings(), _shell.progress(None, "records") as bar, closing(records(targets, options=options)) as run:
+        found.report = run.report
+        for record in run:
+            ext = next((ext for ext in chosen[0].exts if ext in record), None)
+            if ext is not None and expression.test(record):
+                found.key, found.shard, found.index = record.key, record.shard, record.index
+                found.ext, found.payload = ext, bytes(record[ext])
+                break
+            bar.add()
+    if output is not None and found.key is not None and not (found.output == "-" and _on_terminal(found.payload)):
+        with stores.of(found.output).create(URL(found.output)) as sink:
+            sink.write(found.payload)
+    return found
+
+
+def _on_terminal(payload: bytes) -> bool:
+    """Show a text where standard output is a terminal; a terminal gets no other bytes."""
+    try:
+        if sys.stdout is None or not sys.stdout.isatty() or b"\0" in payload:
+            return False
+        text = payload.decode()
+    except (UnicodeDecodeError, ValueError):
+        return False
+    sys.stdout.write("\n".join(map(safe, text.splitlines())) + "\n")
+    return True
+
+
+@_shell.verb(
+    "first", example=["tarviz first -S 'cls == 3' -f jpg data.tar > three.jpg", "tarviz first -S 'json.w > 300' -o a.png data.tar"]
+)
+@inputs_argument
+@_shell.output_option
+@click.option(
+    "-S", "--select", "where", default="", metavar="EXPRESSION", help="Which record: cls == 3 and json.w > 300, has:json, size(jpg) > 1e5."
+)
+@click.option("-f", "--field", default=PICTURES, show_default=True, metavar="A;B", help="The field to write, or alternatives.")
+@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@tool_options
+def command(urls: tuple[str, ...], output: str | None, as_json: bool, **options: Any) -> Any:
+    """Write a field of the first record that an expression is true for; its name goes to standard error.
+
+    Expressions compare fields with numbers and text; nothing in them can run. Records without the field are passed over. Exit code 1:
+    there is no such record.
+    """
+    result = first(urls, output or "-", **options)
+    return _shell.emit(result, as_json, err=True)

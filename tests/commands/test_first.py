@@ -1,0 +1,93 @@
+"""The first record that an expression finds: its payload out, its name beside, nothing executed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tarviz.commands.first import first
+from tarviz.errors import DataError, UsageError
+from tarviz.testing.strategies import shard
+
+Make = Callable[..., Path]
+CONTENT = [
+    ("a", {"cls": b"1", "jpg": b"one", "json": b'{"w": 10}'}),
+    ("b", {"cls": b"3", "json": b'{"w": 400}'}),
+    ("c", {"cls": b"3", "png": b"\0three", "json": b'{"w": 20}'}),
+    ("d", {"cls": b"3", "jpg": b"four", "json": b'{"w": 500}'}),
+]
+
+
+class TestFirst:
+    @pytest.mark.parametrize(
+        ("options", "key", "payload"),
+        [
+            ({}, "a", b"one"),
+            ({"where": "cls == 3"}, "c", b"\0three"),
+            ({"where": "cls == 3 and json.w > 300"}, "d", b"four"),
+            ({"where": "cls == 3", "field": "json"}, "b", b'{"w": 400}'),
+            ({"where": "size(png) > 2"}, "c", b"\0three"),
+            ({"where": "d"}, "d", b"four"),
+            ({"field": "PNG;jpg"}, "a", b"one"),
+        ],
+    )
+    def test_finds(self, make: Make, options: Any, key: str, payload: bytes):
+        found = first(make(CONTENT), **options)
+
+        assert (key, payload, 0) == (found.key, found.payload, found.exit_code)
+
+    def test_nothing_is_one(self, make: Make, tmp_path: Path):
+        found = first(make(CONTENT), tmp_path / "o", where="cls == 9")
+
+        assert (None, 1, "no such record among 4") == (found.key, found.exit_code, str(found))
+        assert not (tmp_path / "o").exists()
+
+    def test_reads_no_further(self, make: Make, tmp_path: Path):
+        data = shard([*CONTENT, *((f"e{at}", {"x": b"x" * 70_000}) for at in range(40))])
+
+        assert "a" == first(make(data[:-100_000])).key
+        with pytest.raises(DataError):
+            first(make(data[:-100_000]), where="cls == 9")
+
+    @pytest.mark.parametrize("where", ["__import__('os').system('touch x')", "cls.__class__ == 1", "open('x')", "(lambda: 1)()", "cls == ("])
+    def test_an_expression_cannot_run_anything(self, make: Make, where: str):
+        with pytest.raises(UsageError):
+            first(make(CONTENT), where=where)
+
+    def test_one_field_only(self, make: Make):
+        with pytest.raises(UsageError):
+            first(make(CONTENT), field="jpg png")
+
+
+class TestShell:
+    def test_the_payload_goes_out_and_the_name_beside(self, make: Make, bash: Any):
+        make(CONTENT)
+
+        done = bash("tarviz first -S 'cls == 3' a.tar")
+
+        assert (0, b"\0three", b"a.tar record 2: c.png, 6 B\n") == (done.returncode, done.stdout, done.stderr)
+
+    def test_into_a_file_with_json(self, make: Make, bash: Any, tmp_path: Path):
+        make(CONTENT)
+
+        done = bash("tarviz first -o o.jpg --json < a.tar")
+
+        assert b"one" == (tmp_path / "o.jpg").read_bytes()
+        assert "a" == json.loads(done.stderr)["key"]
+
+    def test_a_terminal_gets_text_made_safe_and_no_other_bytes(self, make: Make, bash: Any):
+        make([("a", {"txt": b"red \x1b[31m\n"}), ("b", {"bin": b"\0\1"})])
+
+        assert b"red \\x1b[31m\r\n" in bash("script -qec 'tarviz first -f txt a.tar' /dev/null").stdout
+        assert b"is a terminal" in bash("script -qec 'tarviz first -f bin a.tar' /dev/null").stdout
+
+    def test_nothing_found_is_exit_code_one(self, make: Make, bash: Any):
+        make(CONTENT)
+
+        done = bash("tarviz first -S 'cls > 5' a.tar")
+
+        assert (1, b"") == (done.returncode, done.stdout)
