@@ -23,19 +23,21 @@ GROUPS = {
     "Reshape": ("cat", "split", "sort", "first", "pcat", "create", "tsv", "proc"),
     "Begin and share": ("demo", "deck", "config"),
 }
+LINE = 64  # characters of a verb's line in the list of verbs
 INTERRUPTED, BROKEN_PIPE = 130, 141  # as a shell counts SIGINT and SIGPIPE
 
 _DOCSTRING = re.compile(r'\A(?:\s*#[^\n]*\n)*\s*r?"""(.*?)(?:\n\s*\n|""")', re.DOTALL)
 
 
 def summary(name: str) -> str:
-    """The first sentence of a verb's module, read without importing it."""
+    """The first sentence of a verb's module, read without importing it; a long one up to its first colon or semicolon."""
     folder = Path(__file__).parent / "commands"
     try:
         match = _DOCSTRING.match((folder / f"{name}.py").read_text("utf-8"))
     except OSError:
         return "from another package"
-    return " ".join(match[1].split()).rstrip(".") if match else ""
+    sentence = " ".join(match[1].split()).rstrip(".") if match else ""
+    return sentence if len(sentence) <= LINE else re.split(r"[:;] ", sentence)[0]
 
 
 class Verbs(click.Group):

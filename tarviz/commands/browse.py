@@ -1,4 +1,4 @@
-"""`tarviz browse`: shards on a page in the browser, or as a widget in a notebook."""
+"""Look through shards: on a page in the browser, or as a widget in a notebook."""
 
 from __future__ import annotations
 
