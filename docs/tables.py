@@ -7,6 +7,7 @@ A place is `<!-- table: NAME -->` … `<!-- end of table -->` in any Markdown fi
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import shlex
@@ -34,15 +35,17 @@ def markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 def first_sentence(folder: str, name: str) -> str:
     path = ROOT / "tarviz" / folder / f"{name}.py"
     if not path.is_file():
+        path = path.with_suffix("") / "__init__.py"
+    if not path.is_file():
         return ""
     text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
-    return re.split(r"(?<=[.:])\s", " ".join(text.split("\n\n")[0].split()))[0].rstrip(".:")
+    return re.split(r"(?<=[.])\s", " ".join(text.split("\n\n")[0].split()))[0].rstrip(".")
 
 
 def verbs() -> str:
     there = _plugins.names("commands")
     groups = {**cli.GROUPS, "Others": tuple(sorted(set(there).difference(*cli.GROUPS.values())))}
-    rows = [(title if at == 0 else "", f"`tarviz {name}`", cli.summary(name)) for title, names in groups.items()
+    rows = [(title if at == 0 else "", f"`tarviz {name}`", first_sentence("commands", name)) for title, names in groups.items()
             for at, name in enumerate([name for name in names if name in there])]  # fmt: skip
     return markdown(("", "verb", "what it does"), rows)
 
@@ -70,7 +73,22 @@ def figures() -> str:
     return f"{content['machine']}\n\n{markdown(('what', 'against', 'to reach', 'measured', 'note'), rows)}"
 
 
+def samples(dialect: str) -> str:
+    """The code samples of a dialect's texts, and what had to be changed in them."""
+    rows = []
+    for sample in tomllib.loads((ROOT / "tests" / "dialects" / "samples.toml").read_text("utf-8"))["sample"]:
+        if sample["dialect"] != dialect:
+            continue
+        first, last = sample["lines"]
+        changes = [*dict.fromkeys([why for _, _, why in sample.get("edits", []) if why] + sample.get("notes", []))]
+        text = {"000": "first text, ", "001": "second text, "}.get(sample["text"], "")
+        place = f"{text}line {first}" if first == last else f"{text}lines {first} to {last}"
+        rows.append((sample["title"], place, "; ".join(changes) or "none", f"`{sample['name']}`"))
+    return markdown(("sample", "in the text", "edits", "test"), rows)
+
+
 TABLES = {
+    **{f"samples:{name}": functools.partial(samples, name) for name in ("tar2tf", "tfdata", "tfrecorder", "webdataset")},
     "verbs": verbs,
     "ops": lambda: plugins("ops", "op"),
     "stores": lambda: plugins("stores", "store"),

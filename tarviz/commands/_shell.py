@@ -7,7 +7,9 @@ import contextvars
 import functools
 import html
 import json as _json
+import shutil
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +24,7 @@ from tarviz.errors import TarvizError, TarvizWarning, safe
 
 F = TypeVar("F", bound=Callable[..., Any])
 Clock = Callable[[], float]
+TICK = 0.25  # seconds
 
 _quiet: contextvars.ContextVar[bool] = contextvars.ContextVar("tarviz_quiet", default=False)
 
@@ -185,6 +188,8 @@ class Progress:
         self.total, self.unit, self.label, self.done = total, unit, label, 0.0
         self._clock, self._start, self._drawn = clock, clock(), False
         self._next = self._start + delay
+        self._over = threading.Event()
+        self._ticker: threading.Thread | None = None
         mode = config.options().progress
         self._on = not _quiet.get() and (mode == "on" or (mode == "auto" and sys.stderr.isatty()))
 
@@ -206,8 +211,8 @@ class Progress:
         unit = "" if self.unit == "bytes" else f" {self.unit}"
         speed = f"{self._amount(rate)}/s" if self.unit == "bytes" or rate >= 10 else f"{rate:.1f}/s"
         label = f"{safe(self.label)}  " if self.label else ""
-        if not self.total:
-            return f"{label}{self._amount(self.done)}{unit}  {speed}"
+        if not self.total or not self.done:
+            return f"{label}{self._amount(self.done)}{unit}  {speed}  {now - self._start:.0f} s"
         share = min(self.done / self.total, 1.0)
         left = (self.total - self.done) / rate if rate else 0
         bar = "━" * round(share * 24) + "╌" * (24 - round(share * 24))
@@ -215,14 +220,28 @@ class Progress:
         return f"{label}{bar} {share:4.0%}  {amount}  {speed}  {max(left, 0):.0f} s left"
 
     def _draw(self, now: float) -> None:
-        sys.stderr.write(f"\r\x1b[2K{self.text(now)}")
+        line = self.text(now)
+        width = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(f"\r\x1b[2K{line if len(line) <= width else line[: width - 1] + '…'}")
         sys.stderr.flush()
         self._drawn = True
 
+    def _tick(self) -> None:
+        """Draw now and then while the work reports nothing, so that a long step is seen to go on."""
+        while not self._over.wait(TICK):
+            if (now := self._clock()) >= self._next:
+                self._draw(now)
+
     def __enter__(self) -> Progress:
+        if self._on:
+            self._ticker = threading.Thread(target=self._tick, name="tarviz-progress", daemon=True)
+            self._ticker.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._over.set()
+        if self._ticker is not None:
+            self._ticker.join()
         if self._drawn:
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()

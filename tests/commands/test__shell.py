@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from types import SimpleNamespace
 
 import click
@@ -57,7 +58,7 @@ class TestProgress:
             clock.now += 2
             bar.add(3_000_000)
 
-        assert "3.00 MB  1.50 MB/s" in terminal.getvalue()
+        assert "3.00 MB  1.50 MB/s  2 s" in terminal.getvalue()
 
     def test_is_drawn_ten_times_a_second_at_most(self, terminal: Terminal):
         clock = Clock()
@@ -68,6 +69,14 @@ class TestProgress:
                 bar.add()
 
         assert 12 > terminal.getvalue().count("\r")
+
+    def test_a_long_step_is_seen_to_go_on(self, terminal: Terminal):
+        clock = Clock()
+        with _shell.Progress(1, "shards", "a.tar", clock=clock):
+            clock.now += 7
+            time.sleep(3 * _shell.TICK)
+
+        assert "a.tar  0 shards  0.0/s  7 s" in terminal.getvalue()
 
     def test_is_silent_when_stderr_is_no_terminal(self, capsys: pytest.CaptureFixture[str]):
         clock = Clock()
