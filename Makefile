@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 SLOW   := slow or browser or network or torch
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix test-torch test-browser soak fuzz bench
+.PHONY: help demo test check fix test-torch test-browser soak fuzz bench screenshots
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,8 +65,12 @@ test-torch: $(STAMPS)/torch  ## the tests that need torch (installs its CPU buil
 	$(PYTEST) -q -m torch
 
 test-browser: $(STAMPS)/test  ## the tests in a real browser (installs chromium where it can)
-	@.ci/need chromium chromium
+	@.ci/need chromium chromium || echo "the browser tests are skipped"
 	$(PYTEST) -q -m browser
+
+screenshots: $(STAMPS)/test  ## pictures of every surface, light and dark, wide and narrow, in docs/screenshots
+	@.ci/need chromium chromium
+	$(BIN)/python -m tests.browser.screenshots
 
 soak: $(STAMPS)/test  ## every slow test: long runs, leaks, random damage
 	$(PYTEST) -q -m slow --timeout 3600

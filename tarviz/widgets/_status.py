@@ -6,7 +6,9 @@ from typing import Any
 
 from tarviz import stores
 from tarviz.config import format_size
-from tarviz.errors import TarvizError, redact, safe
+from tarviz.errors import Fault, TarvizError, redact, safe
+from tarviz.formats.records import split_name
+from tarviz.types import to_bytes, to_text
 from tarviz.viewers._panel import readable
 from tarviz.widgets._rows import Rows, Shard
 
@@ -44,11 +46,17 @@ def faults(rows: Rows, limit: int = 60) -> list[dict[str, Any]]:
             "code": fault.code,
             "shard": number,
             "offset": fault.offset,
-            "key": readable(safe(fault.key or fault.member or ""))[:200],
+            "key": readable(_key(fault))[:1200],
             "message": redact(safe(fault.message))[:300],
         }
         for number, fault in found[:limit]
     ]
+
+
+def _key(fault: Fault) -> str:
+    """The key of the record a fault is about, as far as its member's name tells."""
+    cut = split_name(to_bytes(fault.member)) if fault.member and not fault.key else None
+    return fault.key or (to_text(cut[0]) if cut else "")
 
 
 def sentence(rows: Rows) -> str:

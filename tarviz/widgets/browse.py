@@ -376,7 +376,8 @@ class Browser(Controller):
             tiles, _ = self.tiles.get(rows, self.image, self.px)
         except (TarvizError, OSError):
             return b""
-        captions = [self._labels.get((row.id, self.label or ""), "") or row.key.rpartition("/")[2] for row in rows]
+        labels = [self._labels.get((row.id, self.label or ""), "") for row in rows]
+        captions = [" · ".join(filter(None, (label, row.key.rpartition("/")[2]))) for row, label in zip(rows, labels, strict=True)]
         pairs = zip(tiles, captions, strict=True)
         cells = [_sheet.Cell(tile.picture, tile.reason or tile.text, caption, bool(tile.reason)) for tile, caption in pairs]
         return _sheet.sheet(self.title, _status.sentence(self.rows), cells)

@@ -1,0 +1,158 @@
+"""Pictures of every surface for the documents: `make screenshots`, or `python -m tests.browser.screenshots [NAME…]`.
+
+A surface is a function here named `shoot_…`; it gets a `Studio` and saves pictures through it. Look at each one it makes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.browser.conftest import ARGUMENTS, ROOT, Lab, chromium_path, running_lab, watch, write_notebook
+
+SCHEMES = ("light", "dark")
+WIDTHS = {1280: 800, 600: 760}
+
+
+class Studio:
+    """A browser, a folder of sample shards (the working folder, so that pictures show short names), and where pictures go."""
+
+    def __init__(self, chromium: Any, out: Path) -> None:
+        self.chromium = chromium
+        self.out = out
+
+    def save(self, tab: Any, name: str) -> None:
+        """The page as a PNG of 256 colours, which is enough for the documents and a third of the size."""
+        from PIL import Image
+
+        tab.wait_for_timeout(400)
+        picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
+        palette = picture.quantize(256, method=Image.Quantize.FASTOCTREE)
+        picture = picture.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
+        self.out.mkdir(parents=True, exist_ok=True)
+        picture.save(self.out / f"{name}.png", optimize=True)
+        sys.stdout.write(f"{name}.png  {(self.out / f'{name}.png').stat().st_size // 1000} kB\n")
+
+    @contextmanager
+    def tab(self, scheme: str, width: int, height: int | None = None) -> Iterator[Any]:
+        context = self.chromium.new_context(viewport={"width": width, "height": height or WIDTHS.get(width, 800)}, color_scheme=scheme)
+        try:
+            yield context.new_page()
+        finally:
+            context.close()
+
+    @contextmanager
+    def page(self, controller: Any, scheme: str, width: int) -> Iterator[Any]:
+        """A controller on its stand-alone page, drawn."""
+        from tarviz.widgets._page import Page
+
+        with Page(controller).start() as page, self.tab(scheme, width) as tab:
+            found = watch(tab, page.origin)
+            tab.goto(page.url)
+            tab.wait_for_selector(".tvz")
+            yield found
+            assert not found.elsewhere, found.elsewhere
+
+
+def shoot_browse(studio: Studio) -> None:
+    """The shard browser, in every scheme and width."""
+    from tarviz.widgets.browse import Browser
+
+    for scheme in SCHEMES:
+        for width in WIDTHS:
+            with studio.page(Browser("photos/photos-{0000..0003}.tar"), scheme, width) as page:
+                page.until("document.querySelectorAll('.tvz-tile img').length > 3 && document.querySelector('.tvz-pane canvas')")
+                page.tab.locator(".tvz-tile").nth(1).click()
+                page.key("Space")
+                page.tab.mouse.move(2, 2)
+                studio.save(page.tab, f"browse-{scheme}-{width}")
+
+
+def shoot_inspect(studio: Studio) -> None:
+    """The record inspector: a record enlarged, its example."""
+    from tarviz.widgets.browse import Browser
+
+    for scheme in SCHEMES:
+        for width in WIDTHS:
+            with studio.page(Browser("photos/photos-{0000..0003}.tar", where="json.width > 0 or cls == 0"), scheme, width) as page:
+                page.until("document.querySelector('.tvz-pane canvas')")
+                page.tab.locator(".tvz-grid").focus()
+                if width > 1000:
+                    page.tab.get_by_role("tab", name="tf.Example").click()
+                    page.until("document.querySelector('.tvz-fact-table')")
+                else:
+                    page.key("Enter")
+                studio.save(page.tab, f"inspect-{scheme}-{width}")
+
+
+def shoot_damage(studio: Studio) -> None:
+    """A damaged shard: what is left of it, and the finding with its byte."""
+    from tarviz.widgets.browse import Browser
+
+    whole = Path("digits/train-0000.tar").read_bytes()
+    Path("damaged.tar").write_bytes(whole[: len(whole) // 2])
+    with studio.page(Browser(["digits/train-0001.tar", "damaged.tar"], px=96), "light", 1280) as page:
+        page.until("document.querySelector('.tvz-finding')")
+        studio.save(page.tab, "browse-damage-light-1280")
+
+
+def shoot_lab(studio: Studio) -> None:
+    """The browser in a notebook cell, in JupyterLab."""
+    with running_lab(Path(tempfile.mkdtemp(prefix="tarviz-lab-"))) as lab:
+        for scheme in SCHEMES:
+            _shoot_lab(studio, lab, scheme)
+
+
+def _shoot_lab(studio: Studio, lab: Lab, scheme: str) -> None:
+    shards = os.path.relpath(Path.cwd() / "photos", lab.folder)
+    (lab.folder / "photos").exists() or (lab.folder / "photos").symlink_to(shards)
+    write_notebook(lab.folder / f"{scheme}.ipynb", 'import tarviz\n\ntarviz.browse("photos/photos-{0000..0003}.tar")')
+    context = studio.chromium.new_context(viewport={"width": 1280, "height": 860}, color_scheme=scheme)
+    page = lab.open(context, f"{scheme}.ipynb")
+    if scheme == "dark":
+        page.tab.evaluate("jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
+    page.tab.evaluate("jupyterapp.shell.collapseLeft()")
+    page.until("document.querySelectorAll('.tvz-tile img').length > 3 && document.querySelector('.tvz-pane canvas')", 60)
+    page.tab.wait_for_timeout(1500)
+    studio.save(page.tab, f"lab-browse-{scheme}-1280")
+    context.close()
+
+
+def main(arguments: list[str]) -> int:
+    """Make the pictures named (all of them without a name)."""
+    surfaces = {name.removeprefix("shoot_"): work for name, work in globals().items() if name.startswith("shoot_")}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*surfaces, []], help="surfaces; all of them by default")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "screenshots")
+    chosen = parser.parse_args(arguments)
+    path = chromium_path()
+    if path is None:
+        sys.stdout.write("chromium is not installed: no pictures were made\n")
+        return 0
+    from playwright.sync_api import sync_playwright
+
+    from tarviz import samples
+
+    out = chosen.out.absolute()
+    with tempfile.TemporaryDirectory(prefix="tarviz-shots-") as folder, sync_playwright() as playwright:
+        os.environ["XDG_CACHE_HOME"] = f"{folder}/cache"
+        os.chdir(folder)
+        samples.photos("photos", count=60)
+        samples.digits("digits")
+        chromium = playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
+        for name in chosen.names or surfaces:
+            surfaces[name](Studio(chromium, out))
+        chromium.close()
+        os.chdir(ROOT)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
