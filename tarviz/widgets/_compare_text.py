@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -115,8 +115,10 @@ def column_message(column: Column) -> Message:
     }
 
 
-def status(columns: Sequence[Column], records: Sequence[Values], running: bool, fault: TarvizError | None) -> str:
-    """One sentence: how far it is, what failed, what differs."""
+def status(
+    columns: Sequence[Column], records: Sequence[Values], running: bool, warned: Mapping[str, int], fault: TarvizError | None
+) -> str:
+    """One sentence: how far it is, what failed, what differs, what reading warned of."""
     chains = sum(column.runner == EAGER for column in columns)
     parts = [f"{_count(len(records), 'record')} × {_count(chains, 'chain')}"]
     if running:
@@ -127,6 +129,7 @@ def status(columns: Sequence[Column], records: Sequence[Values], running: bool, 
     if failed := sum(strip.error is not None for column in columns for strip in column.done):
         parts.append(f"{failed} failed")
     parts += [f"{column.name}, {column.title}: {apart(column.difference)}" for column in columns if column.difference is not None]
+    parts += [code for code in warned if fault is None or code != fault.code]
     if fault is not None:
         parts.append(reason(fault))
     return " · ".join(parts)

@@ -7,6 +7,7 @@ import math
 import queue
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tarviz import _plugins, reading
-from tarviz.errors import TarvizError, UsageError, redact, safe
+from tarviz.errors import TarvizError, TarvizWarning, UsageError, redact, safe
 from tarviz.ops._base import unpack
 from tarviz.reading import ReadOptions, URLs
 from tarviz.types import Record
@@ -68,7 +69,8 @@ class Compare(Controller):
         self._listed = 0  # the version in which the records changed
         self._count = records if isinstance(records, int) else None
         self._shards = reading.shards(self.urls)
-        self._more: Iterator[Record] = reading.records(self._shards, options=self.options)
+        self._reader = reading.records(self._shards, options=self.options)
+        self._more: Iterator[Record] = iter(self._reader)
         self._room = Room()
         self._jobs: queue.SimpleQueue[tuple[Column, int] | None] = queue.SimpleQueue()
         self._waiting = 0
@@ -97,11 +99,13 @@ class Compare(Controller):
     def _take(self, count: int) -> int:
         """Read `count` records more; how many there were. Damage ends it and is kept in `fault`."""
         before = len(self.records)
-        try:
-            for record in itertools.islice(self._more, count):
-                self._put(record)
-        except TarvizError as error:
-            self.fault = error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TarvizWarning)  # the status line says them
+            try:
+                for record in itertools.islice(self._more, count):
+                    self._put(record)
+            except TarvizError as error:
+                self.fault = error
         return len(self.records) - before
 
     def _put(self, record: Record) -> None:
@@ -328,7 +332,7 @@ class Compare(Controller):
     @property
     def status(self) -> str:
         """One sentence: how far it is, what failed, what differs."""
-        return _compare_text.status(self.columns, self.records, self.running, self.fault)
+        return _compare_text.status(self.columns, self.records, self.running, self._reader.report.counts(), self.fault)
 
     @property
     def failures(self) -> int:
