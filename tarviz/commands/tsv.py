@@ -1,0 +1,172 @@
+"""Tabulate fields: TSV that reads back byte for byte, CSV, JSON lines, Parquet."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any, Literal, TypeAlias
+
+import click
+
+from tarviz import stores
+from tarviz.commands import _cells, _form, _shell
+from tarviz.commands._intake import Batch, intake
+from tarviz.commands._tool import Made, inputs_argument, opened, tool_options
+from tarviz.errors import DataError, UsageError, redact, safe
+from tarviz.reading import ReadOptions, ReadReport, with_changes
+from tarviz.stores import Sink, Stat, URLs
+from tarviz.types import URL, Buffer, to_bytes, to_text
+
+Format: TypeAlias = Literal["tsv", "csv", "csv-safe", "json", "parquet"]
+_FLUSH = 256 << 10
+parse = _cells.parse_tsv
+
+
+@dataclass
+class Tabulated(Made):
+    """The table written: its rows, and the report of what was read."""
+
+    rows: int = 0
+    output: str = "-"
+    columns: tuple[str, ...] = ()
+
+    @property
+    def records(self) -> int:
+        return self.rows
+
+    @property
+    def to_stdout(self) -> bool:
+        return self.output == "-"
+
+    def __str__(self) -> str:
+        rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
+        return "\n".join([f"{redact(safe(self.output))}: {rows}, {' '.join(map(safe, self.columns))}", *self._faults()])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"rows": self.rows, "columns": list(self.columns), "output": redact(self.output), "read": self.report.to_dict()}
+
+
+def tsv(
+    urls: URLs = "-",
+    output: str | PathLike[str] = "-",
+    *,
+    fields: str = "",
+    count: int | None = None,
+    key: bool = True,
+    header: bool = True,
+    format: Format = "tsv",
+    files: str | None = None,
+    **reading: Any,
+) -> Tabulated:
+    r"""Writes a table with a row for each record: its key, then the fields of the list (`"cls txt;caption"`, `"size:meta.txt"`).
+
+    `__shard__` and `__index__` are fields too. A field that is missing is no error: TSV has `\N`, CSV nothing, JSON null. TSV is one line
+    a record; tabs, line ends, backslashes, control characters and bytes that are no UTF-8 are escaped, and `tsv.parse(text)` gives the
+    bytes back. Payloads that no column asks for are not read where the shard is a plain file.
+    """
+    options = with_changes(ReadOptions(), reading)
+    chosen = _form.picks(fields) if fields.strip() else ()
+    if key:
+        chosen = (_form.Pick(("__key__",)), *chosen)
+    if not chosen:
+        raise UsageError("a table without key and fields has no column.", hint='Name some: -f "cls txt".')
+    titles = [pick.title for pick in chosen]
+    writer = _writer(format, titles, [pick.exts for pick in chosen])
+    targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    result = Tabulated([], ReadReport(), 0, fspath(output), tuple(titles))
+    with (
+        _shell.silent_warnings(),
+        _sink(fspath(output), format) as sink,
+        _shell.progress(None, "records") as bar,
+        closing(intake(targets, options, result.report, stop=count)) as batches,
+    ):
+        held = bytearray(writer.head() if header or format == "parquet" else b"")
+        for batch in batches:
+            for row in _rows(batch, chosen, writer, options.on_error == "skip", result):
+                held += row
+                if len(held) > _FLUSH:
+                    sink.write(bytes(held))
+                    held.clear()
+            bar.add(len(batch))
+            del batch
+        sink.write(bytes(held) + writer.end())
+    return result
+
+
+def _rows(batch: Batch, chosen: Sequence[_form.Pick], writer: _cells.Writer, skip: bool, result: Tabulated) -> Iterator[bytes]:
+    block = batch.block
+    for record in range(len(batch)):
+        fields = batch.fields(record)
+        facts = {"__key__": block.keys[record], "__shard__": to_bytes(redact(block.shard)), "__index__": b"%d" % (block.first + record)}
+        cells = [facts[pick.exts[0]] if pick.exts[0] in facts else _payload(batch, pick.row(fields)) for pick in chosen]
+        try:
+            yield writer.row(cells)
+            result.rows += 1
+        except DataError as error:
+            error.at(shard=block.shard, key=to_text(block.keys[record]), hint="--on-error skip leaves such records out.")
+            if not skip:
+                raise
+            result.report.add(error.fault, skipped=True)
+
+
+def _payload(batch: Batch, row: int | None) -> bytes | None:
+    return None if row is None else bytes(batch.payload(row))
+
+
+def _writer(format: Format, titles: Sequence[str], exts: Sequence[Sequence[str]]) -> _cells.Writer:
+    if format in ("csv", "csv-safe"):
+        return _cells.Csv(titles, safe=format == "csv-safe")
+    if format == "json":
+        return _cells.JsonLines(titles, exts)
+    return _cells.Parquet(titles, exts) if format == "parquet" else _cells.Tsv(titles)
+
+
+def _sink(output: str, format: Format) -> Sink:
+    text = format != "parquet" and output == "-" and sys.stdout is not None and sys.stdout.isatty()
+    return _Terminal() if text else stores.of(output).create(URL(output))
+
+
+class _Terminal(Sink):
+    """Standard output where it is a terminal: text goes there, made safe line by line."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def write(self, data: Buffer, /) -> None:
+        *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
+        for line in lines:
+            sys.stdout.write("\t".join(map(safe, to_text(line).split("\t"))) + "\n")
+
+    def commit(self) -> Stat:
+        sys.stdout.flush()
+        return Stat(URL("-"), ranges=False)
+
+    def abort(self) -> None:
+        return
+
+
+@_shell.verb("tsv", example=["tarviz tsv -f cls in.tar", "tarviz tsv -f 'cls txt;caption' --csv -o labels.csv 'train-{0000..0147}.tar'"])
+@inputs_argument
+@_shell.output_option
+@click.option("-f", "--fields", default="", metavar="LIST", help="Columns: 'cls txt;caption', renamed 'label:cls'; __shard__, __index__.")
+@click.option("-c", "--count", type=click.IntRange(min=0), metavar="N", help="Rows to write at most.")
+@click.option("--csv", "format", flag_value="csv", help="Commas and quotes (RFC 4180).")
+@click.option("--csv-safe", "format", flag_value="csv-safe", help="The same, formulas made harmless for spreadsheets.")
+@click.option("--parquet", "format", flag_value="parquet", help="A Parquet file; needs pyarrow.")
+@click.option("--key/--no-key", " /--nokey", default=True, help="Whether the key is the first column.")
+@click.option("--header/--no-header", " /--noheader", default=True, help="Whether the first line names the columns.")
+@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@tool_options
+def command(output: str | None, format: Format | None, as_json: bool, **options: Any) -> Any:
+    """Tabulate fields of records, one line each, with the key in front.
+
+    Tabs, line ends, backslashes, control characters and bytes that are no UTF-8 are escaped (\\t \\n \\\\ \\x1b \\xff), \\N is a
+    field that is missing. With --json each line is an object: classes are integers, JSON is itself, bytes that are no text {"base64": ...}.
+    """
+    if as_json and format:
+        raise UsageError("a table has one format.", hint="Leave out --json, which writes JSON lines, or the other.")
+    result = tsv(output=output or "-", format="json" if as_json else format or "tsv", **options)
+    return _shell.emit(result, False, err=result.to_stdout)

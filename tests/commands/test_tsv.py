@@ -1,0 +1,208 @@
+"""Tables of fields: one line a record whatever it holds, every byte to be had back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tarviz.commands import _cells
+from tarviz.commands.tsv import parse, tsv
+from tarviz.errors import DataError, UsageError
+from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import records as record_lists
+from tests.conftest import DATA
+
+TARS = DATA / "corpora" / "generated"
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out.txt"
+
+
+class TestTsv:
+    def test_a_row_for_each_record_with_its_key_in_front(self, make: Make, out: Path):
+        result = tsv(make(numbered(3)), out, fields="cls")
+
+        assert "__key__\tcls\ntrain/n00000000\t0\ntrain/n00000001\t1\ntrain/n00000002\t2\n" == out.read_text()
+        assert (3, ("__key__", "cls"), 0) == (result.rows, result.columns, result.exit_code)
+
+    def test_columns_are_in_the_order_asked_for(self, make: Make, out: Path):
+        tsv(make([("a", {"x": b"1", "png": b"2"}), ("b", {"jpg": b"3"})]), out, fields="pic:jpg;png x __index__ __shard__", key=False)
+
+        shard_name = str(out.parent / "a.tar")
+        assert [["pic", "x", "__index__", "__shard__"], ["2", "1", "0", shard_name], ["3", "\\N", "1", shard_name]] == [
+            line.split("\t") for line in out.read_text().splitlines()
+        ]
+
+    @settings(max_examples=100, deadline=None)
+    @given(record_lists())
+    @example([("a", {"jpg": b"\t\n\r\\N\x00\x1b\x7f\xff\xc2\x85\xe2\x80\xae", "cls": b""}), ("b", {"jpg": b"\\N"})])
+    def test_reads_back_byte_for_byte(self, tmp_path_factory: Any, content: Any):
+        folder = tmp_path_factory.mktemp("tsv")
+        (folder / "a.tar").write_bytes(shard(content, format=1))
+        exts = sorted({ext for _, fields in content for ext in fields} or {"jpg"})
+
+        tsv(folder / "a.tar", folder / "out", fields=" ".join(exts))
+        text = (folder / "out").read_bytes().decode()
+
+        assert len(content) + 1 == len(text.split("\n")) - 1
+        assert [(key, fields) for key, fields in content] == [
+            (row.pop("__key__").decode(), {ext: value for ext, value in row.items() if value is not None})  # type: ignore[union-attr]
+            for row in parse(text)
+        ]
+
+    @given(st.binary())
+    @example(b"\xed\xb2\x80")
+    def test_any_payload_is_a_cell_of_one_line_without_control_characters(self, payload: bytes):
+        cell = _cells.escape(payload)
+
+        assert payload == _cells.unescape(cell)
+        assert cell.isprintable() or all(char.isprintable() or ord(char) >= 0xA0 for char in cell)
+
+    @pytest.mark.parametrize("options", [{}, {"format": "csv"}, {"format": "csv-safe"}, {"format": "json"}])
+    def test_hostile_keys_stay_one_row_each(self, out: Path, options: Any):
+        path = next(TARS.glob("S12-*.tar"))
+        result = tsv(path, out, fields="txt", **options)
+
+        assert 20 == result.rows
+        data = out.read_bytes()
+        if options.get("format") in (None, "json"):
+            assert 21 - (options.get("format") == "json") == data.count(b"\n")
+            assert not any(byte in data for byte in b"\x1b\x07\x00\x7f")
+        else:
+            assert 21 == len(list(csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline=""))))
+
+    def test_without_fields_keys_only(self, make: Make, out: Path):
+        tsv(make(numbered(2)), out, header=False)
+
+        assert "train/n00000000\ntrain/n00000001\n" == out.read_text()
+
+    def test_count(self, make: Make, out: Path):
+        a = make(numbered(20))
+        a.write_bytes(a.read_bytes()[:9000])
+
+        assert 2 == tsv(a, out, count=2).rows
+
+    def test_large_payloads_are_not_read_for_a_small_column(self, make: Make, out: Path):
+        tsv(make(numbered(20, payload=b"x" * 90_000)), out, fields="cls")
+
+        assert 21 == len(out.read_text().splitlines())
+
+    def test_no_column_is_refused(self, make: Make, out: Path):
+        with pytest.raises(UsageError):
+            tsv(make(numbered(1)), out, key=False)
+
+    def test_damage_makes_no_table(self, make: Make, out: Path):
+        with pytest.raises(DataError):
+            tsv(make(shard(numbered(20))[:9000]), out, fields="cls")
+        assert not out.exists()
+
+
+class TestCsv:
+    @settings(max_examples=100, deadline=None)
+    @given(st.lists(st.tuples(st.text(), st.text()), max_size=5))
+    def test_the_csv_module_reads_it_back(self, cells: list[tuple[str, str]]):
+        writer = _cells.Csv(["a", "b"])
+        data = writer.head() + b"".join(writer.row([cell.encode("utf-8", "replace") for cell in row]) for row in cells)
+
+        expected = [[cell.encode("utf-8", "replace").decode() for cell in row] for row in [("a", "b"), *cells]]
+        assert expected == list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))
+
+    def test_what_is_missing_is_not_what_is_empty(self):
+        assert b',"",x\n' == _cells.Csv(["a", "b", "c"]).row([None, b"", b"x"])
+
+    @pytest.mark.parametrize(
+        ("cell", "expected"),
+        [
+            (b"=1+1", b"'=1+1"),
+            (b"@x", b"'@x"),
+            (b"+cmd", b"'+cmd"),
+            (b"-1", b"-1"),
+            (b"+1e5", b"+1e5"),
+            (b"-1+1", b"'-1+1"),
+            (b"\tx", b"'\tx"),
+            (b"a=b", b"a=b"),
+        ],
+    )
+    def test_formulas_are_made_harmless(self, cell: bytes, expected: bytes):
+        assert expected + b"\n" == _cells.Csv(["a"], safe=True).row([cell])
+
+
+class TestJson:
+    def test_kinds(self, make: Make, out: Path):
+        fields = {"cls": b" 7\n", "json": b'{"w": [1, 2.5, null]}', "txt": "größe\n".encode(), "bin": b"\xff\0"}
+        tsv(make([("a", fields), ("b", {"cls": b"cat", "json": b"{", "txt": b""})]), out, fields="cls json txt bin", format="json")
+
+        assert [
+            {"__key__": "a", "cls": 7, "json": {"w": [1, 2.5, None]}, "txt": "größe\n", "bin": {"base64": "/wA="}},
+            {"__key__": "b", "cls": "cat", "json": "{", "txt": "", "bin": None},
+        ] == [json.loads(line) for line in out.read_text().splitlines()]
+
+    @pytest.mark.parametrize("payload", [b"[" * 100_000, b"NaN", b"1" * 5000, b'"\xff"', b"Infinity"])
+    def test_json_that_cannot_be_taken_stays_text(self, payload: bytes):
+        line = _cells.JsonLines(["json"], [("json",)]).row([payload])
+
+        value = json.loads(line, parse_constant=pytest.fail)["json"]
+        assert isinstance(value, dict) or payload.decode() == value
+
+    @pytest.mark.parametrize("payload", [b"9223372036854775808", b"1" * 10_000, b"1_000", "٣".encode(), b"1.0"])
+    def test_a_class_that_is_no_int64_stays_text(self, payload: bytes):
+        assert payload.decode() == json.loads(_cells.JsonLines(["cls"], [("cls",)]).row([payload]))["cls"]
+
+
+class TestParquet:
+    def test_kinds(self, make: Make, out: Path):
+        parquet = pytest.importorskip("pyarrow.parquet")
+        content = [(f"k{at}", {"cls": b"%d" % at, "txt": b"t", "jpg": b"\xff"}) for at in range(5000)]
+        tsv(make([*content, ("z", {"txt": b""})]), out, fields="cls txt jpg", format="parquet")
+
+        table = parquet.read_table(out)
+        assert ["string", "int64", "string", "binary"] == [str(kind) for kind in table.schema.types]
+        assert [*range(5000), None] == table["cls"].to_pylist()
+        assert (b"\xff", None) == (table["jpg"][0].as_py(), table["jpg"][-1].as_py())
+
+    def test_a_value_that_does_not_fit_its_column(self, make: Make, out: Path):
+        pytest.importorskip("pyarrow.parquet")
+        content = [("a", {"cls": b"1"}), ("b", {"cls": b"one"})]
+
+        with pytest.raises(DataError, match=r'E_SCHEMA .* record "b"'):
+            tsv(make(content), out, fields="cls", format="parquet")
+        assert not out.exists()
+        assert (1, 1) == ((result := tsv(make(content), out, fields="cls", format="parquet", on_error="skip")).rows, result.exit_code)
+
+
+class TestShell:
+    def test_a_filter(self, make: Make, bash: Any):
+        make(numbered(3))
+
+        done = bash("tarviz cat a.tar | tarviz tsv -f cls --no-header | cut -f 2")
+
+        assert (0, b"0\n1\n2\n", b"") == (done.returncode, done.stdout, done.stderr)
+
+    def test_json_lines(self, make: Make, bash: Any):
+        make(numbered(3))
+
+        assert b'{"__key__":"train/n00000000","cls":0}\n' == bash("tarviz tsv -f cls --json -c 1 a.tar").stdout
+
+    def test_a_terminal_is_not_steered(self, make: Make, bash: Any):
+        make([("a\x1b[31m", {"txt": b"\x1b]0;x\x07"})])
+
+        for how in ("", "--csv", "--json"):
+            shown = bash(f"script -qec 'tarviz tsv -f txt {how} a.tar' /dev/null").stdout
+            assert b"\x1b" not in shown
+            assert b"a\\x1b[31m" in shown or b"a\\u001b[31m" in shown
+
+    def test_names_the_file_written(self, make: Make, bash: Any):
+        make(numbered(3))
+
+        assert b"labels.csv: 3 rows, __key__ cls\n" == bash("tarviz tsv -f cls --csv -o labels.csv a.tar").stdout
