@@ -6,7 +6,7 @@ columns of a block and is the fast way; `encode` takes one record, raw or decode
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -70,17 +70,14 @@ def features(data: Buffer) -> dict[str, tuple[Kind | None, list[Any]]]:
     """The same with the kind of each list (None: the feature holds no list at all)."""
     view = memoryview(data).cast("B")
     found: dict[str, tuple[Kind | None, list[Any]]] = {}
-    for _, first, last in _fields(view, 0, len(view), "Example", {0x0A}):
-        for _, begin, end in _fields(view, first, last, "Features", {0x0A}):
-            name: str = ""
-            kind: Kind | None = None
-            values: list[Any] = []
-            for tag, at, stop in _fields(view, begin, end, "a map entry", {0x0A, 0x12}):
-                if tag == 0x0A:
-                    name = _text(view, at, stop)
-                else:
-                    kind, values = _feature(view, at, stop, kind, values)
+    at, size = 0, len(view)
+    while at < size:
+        at, end = _field(view, at, size, "Example", b"\x0a")
+        while at < end:
+            at, stop = _field(view, at, end, "Features", b"\x0a")
+            name, kind, values = _entry(view, at, stop)
             found[name] = kind, values
+            at = stop
     return found
 
 
@@ -100,42 +97,49 @@ def _varint(view: memoryview, at: int, end: int) -> tuple[int, int]:
     raise _bad("a number does not end" if end - at >= 10 else "it ends within a number", at)
 
 
-def _fields(view: memoryview, at: int, end: int, what: str, tags: set[int]) -> Any:
-    """(tag, begin, end) of the length-delimited fields of a message; any other tag than `tags` is an error."""
+def _field(view: memoryview, at: int, end: int, what: str, tags: bytes) -> tuple[int, int]:
+    """Begin and end of the length-delimited field at `at` of a message; any other tag than `tags` is an error."""
+    if view[at] not in tags:
+        more = " (a SequenceExample has)" if what == "Example" and view[at] == 0x12 else ""
+        raise _bad(f"{what} has no field with tag 0x{view[at]:02x}{more}", at)
+    begin = at + 1
+    if begin < end and (length := view[begin]) < 128:
+        begin += 1
+    else:
+        length, begin = _varint(view, begin, end)
+    if length > end - begin:
+        raise _bad(f"{what} promises {length} bytes, {end - begin} present", at)
+    return begin, begin + length
+
+
+def _entry(view: memoryview, at: int, end: int) -> tuple[str, Kind | None, list[Any]]:
+    """Name, kind and values of a map entry. Lists of one kind join, one of another kind replaces (protobuf's oneof)."""
+    name, values = "", []  # type: ignore[var-annotated]
+    kind: Kind | None = None
     while at < end:
         tag = view[at]
-        if tag not in tags:
-            more = " (a SequenceExample has)" if what == "Example" and tag == 0x12 else ""
-            raise _bad(f"{what} has no field with tag 0x{tag:02x}{more}", at)
-        length, begin = _varint(view, at + 1, end)
-        if length > end - begin:
-            raise _bad(f"{what} promises {length} bytes, {end - begin} present", at)
-        at = begin + length
-        yield tag, begin, at
-
-
-def _text(view: memoryview, at: int, end: int) -> str:
-    try:
-        return str(view[at:end], "utf-8")
-    except UnicodeDecodeError as error:
-        raise _bad("a feature's name is no UTF-8", at) from error
-
-
-_LISTS: dict[int, Kind] = {0x0A: "bytes", 0x12: "float", 0x1A: "int64"}
-
-
-def _feature(view: memoryview, at: int, end: int, kind: Kind | None, values: list[Any]) -> tuple[Kind | None, list[Any]]:
-    """Kind and values of one Feature; lists of one kind join, a list of another kind replaces (protobuf's oneof)."""
-    for tag, begin, stop in _fields(view, at, end, "Feature", set(_LISTS)):
-        if _LISTS[tag] != kind:
-            kind, values = _LISTS[tag], []
-        if kind == "bytes":
-            values.extend(bytes(view[first:last]) for _, first, last in _fields(view, begin, stop, "BytesList", {0x0A}))
-        elif kind == "int64":
-            _integers(view, begin, stop, values)
+        at, stop = _field(view, at, end, "a map entry", b"\x0a\x12")
+        if tag == 0x0A:
+            try:
+                name = str(view[at:stop], "utf-8")
+            except UnicodeDecodeError as error:
+                raise _bad("a feature's name is no UTF-8", at) from error
         else:
-            _floats(view, begin, stop, values)
-    return kind, values
+            while at < stop:
+                listed = _LISTS.get(view[at])
+                at, last = _field(view, at, stop, "Feature", b"\x0a\x12\x1a")
+                if listed != kind:
+                    kind, values = listed, []
+                _READ[kind](view, at, last, values)
+                at = last
+        at = stop
+    return name, kind, values
+
+
+def _payloads(view: memoryview, at: int, end: int, values: list[bytes]) -> None:
+    while at < end:
+        begin, at = _field(view, at, end, "BytesList", b"\x0a")
+        values.append(bytes(view[begin:at]))
 
 
 def _integers(view: memoryview, at: int, end: int, values: list[int]) -> None:
@@ -144,7 +148,7 @@ def _integers(view: memoryview, at: int, end: int, values: list[int]) -> None:
             value, at = _varint(view, at + 1, end)
             values.append(_signed(value, at))
             continue
-        _, begin, at = next(_fields(view, at, end, "Int64List", {0x0A}))
+        begin, at = _field(view, at, end, "Int64List", b"\x0a")
         if at - begin > 32:
             values.extend(_packed(np.frombuffer(view[begin:at], np.uint8), begin))
             continue
@@ -183,7 +187,11 @@ def _floats(view: memoryview, at: int, end: int, values: list[float]) -> None:
                 raise _bad("it ends within a float", begin - 1)
         else:
             start = at
-            _, begin, at = next(_fields(view, at, end, "FloatList", {0x0A}))
+            begin, at = _field(view, at, end, "FloatList", b"\x0a")
             if (at - begin) % 4:
                 raise _bad(f"a float list of {at - begin} bytes", start)
         values.extend(np.frombuffer(view[begin:at], "<f4").tolist() if at > begin else ())
+
+
+_LISTS: dict[int, Kind] = {0x0A: "bytes", 0x12: "float", 0x1A: "int64"}
+_READ: dict[Kind | None, Callable[[memoryview, int, int, list[Any]], None]] = {"bytes": _payloads, "float": _floats, "int64": _integers}
