@@ -6,6 +6,7 @@ into room kept free there; nothing else is copied.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -20,6 +21,17 @@ _LARGEST_SPARE = 9 << 20
 
 _spare: list[bytearray] = []
 _lock = threading.Lock()
+
+
+def _forked() -> None:
+    """A forked child may have the lock of a thread that it does not have."""
+    global _lock
+    _lock = threading.Lock()
+    _spare.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def _take(size: int) -> bytearray:

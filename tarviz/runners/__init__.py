@@ -1,0 +1,6 @@
+"""Runners: what turns a pipeline into something that yields. One file per engine, named like it.
+
+A file here provides `run(pipeline, **options)` and returns the engine's own iterable: values and order are those of `eager`,
+what goes wrong is a `TarvizError` with shard, key and byte, or by `on_error="skip"` counted in the iterable's `report`.
+The engine is imported in its file only.
+"""
