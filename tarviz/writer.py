@@ -207,11 +207,15 @@ class Output:
 
     def commit(self, manifest: Mapping[str, Any] | None = None) -> Written:
         """Finish the file and, where a manifest is given, write that beside it with records, bytes and CRC filled in."""
-        if self._packer is not None:
-            packer, self._packer = self._packer, None
-            self.write([packer.flush()])
-        if self._behind is not None:
-            self._behind.finish()
+        try:
+            if self._packer is not None:
+                packer, self._packer = self._packer, None
+                self.write([packer.flush()])
+            if self._behind is not None:
+                self._behind.finish()
+        except BaseException:
+            self.abort()
+            raise
         beside = manifest_url(self.url)
         if self.url != "-":
             # An older manifest beside a newer file would lie, if only until the new one is there.

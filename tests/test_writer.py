@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 import zlib
 from pathlib import Path
@@ -286,6 +287,55 @@ with run:
         with outputs(target, max_size=300_000, manifest={}) as run:
             run.add(tfrecord.frame([bytes(1000)] * 20_000))
         assert [] == [name for name in os.listdir(target.parent) if name.startswith(".")]
+
+
+class TestWritingBehind:
+    """Large outputs are written by a thread; nobody should notice."""
+
+    RECORDS = tuple(bytes([at % 251]) * 500_000 for at in range(40))
+
+    def test_the_bytes_and_their_crc_are_right(self, tmp_path):
+        with outputs(tmp_path / "t.record") as run:
+            for record in self.RECORDS:
+                run.add(tfrecord.frame([record]))
+
+        data = (tmp_path / "t.record").read_bytes()
+        assert self.RECORDS == tuple(map(bytes, tfrecord.read(data)))
+        assert (len(data), f"{crc(data):08x}") == (run.done[0].bytes, run.done[0].crc32c)
+
+    @pytest.mark.parametrize("good", [9, 15, 39])
+    def test_a_disk_that_fills_up_is_the_same_clear_line(self, tmp_path, monkeypatch, good):
+        calls = []
+
+        def filling(fd: int, pieces: list[bytes]) -> int:
+            calls.append(fd)
+            if len(calls) > good:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return sum(map(len, pieces))
+
+        monkeypatch.setattr(os, "writev", filling)
+
+        def write() -> None:
+            with outputs(tmp_path / "t.record") as run:
+                for record in self.RECORDS:
+                    run.add(tfrecord.frame([record]))
+
+        with pytest.raises(StoreError, match="disk is full"):
+            write()
+        assert [] == os.listdir(tmp_path)
+
+    def test_an_interruption_leaves_nothing_and_no_thread(self, tmp_path):
+        def interrupted() -> None:
+            with outputs(tmp_path / "t.record") as run:
+                for record in self.RECORDS:
+                    run.add(tfrecord.frame([record]))
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+
+        assert [] == os.listdir(tmp_path)
+        assert not [thread for thread in threading.enumerate() if thread.name == "tarviz-writer"]
 
 
 class TestTarHeader:

@@ -243,6 +243,8 @@ class _Conversion:
         if resume and self._recipe.provable:
             kept, number, record = _convert.kept_sequence(self._settings, self._sources)
         self._passed(self._sources[:number])
+        if self._settings.exists == "error" and number < len(self._sources):
+            writer.refuse_existing(self._settings.names.at(len(kept)))
         todo = [
             _convert.Source(each.number, each.url, each.entry, record if each.number == number else 0) for each in self._sources[number:]
         ]

@@ -421,6 +421,13 @@ class TestErrors:
         assert b"mine" == (tmp_path / "t-2.tfrecord").read_bytes()
         assert not (tmp_path / "t-1.tfrecord").exists()
 
+    def test_an_existing_first_output_is_refused_before_any_work(self, tmp_path):
+        path = make(tmp_path / "a.tar", [("bad", {"cls": b"cat"})])
+        (tmp_path / "t.tfrecord").write_bytes(b"mine")
+
+        with pytest.raises(UsageError, match="of that name"):
+            convert(path, tmp_path / "t.tfrecord", exists="error")
+
     @pytest.mark.parametrize("workers", [1, 2])
     @pytest.mark.parametrize("limit", [None, "50kB"])
     def test_a_full_disk_is_one_clear_line(self, tmp_path, workers, limit):
