@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -110,8 +111,17 @@ def look(context: Any, path: Path, shots: Path | None = None) -> Seen:
     return seen
 
 
+def until(page: Any, expression: str, seconds: float = 20.0) -> None:
+    """Wait until an expression is true; `page.wait_for_function` needs eval, which the policy of our pages forbids."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(expression):
+        if time.monotonic() > end:
+            raise TimeoutError(f"not true within {seconds:.0f} s: {expression}")
+        page.wait_for_timeout(50)
+
+
 def _look_at_deck(page: Any, seen: Seen, shots: Path | None) -> None:
-    page.wait_for_function("document.documentElement.dataset.tarvizDeck === 'ready'", timeout=20_000)
+    until(page, "document.documentElement.dataset.tarvizDeck === 'ready'")
     last = ""
     while (at := page.evaluate("JSON.stringify(Reveal.getIndices())")) != last:
         last = at
@@ -145,7 +155,7 @@ def _look_at_page(page: Any, seen: Seen, shots: Path | None) -> None:
     for widget in page.query_selector_all("[data-tarviz-widget]"):
         seen.widgets += 1
         widget.scroll_into_view_if_needed()
-        page.wait_for_function("(element) => element.dataset.tarvizDrawn", arg=widget, timeout=10_000)
+        until(page, f"document.querySelectorAll('[data-tarviz-drawn]').length >= {seen.widgets}")
         page.wait_for_timeout(400)
     page.evaluate("window.scrollTo(0, 0)")
     room = page.query_selector("article, main, body")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from nbconvert.filters.markdown_mistune import IPythonRenderer
 
 from tarviz.errors import DataError, MissingPackageError
@@ -20,10 +22,17 @@ def mathml(tex: str, *, block: bool = False) -> str:
         raise MissingPackageError.of("latex2mathml", "Mathematics on a page", "deck") from error
     failures: list[type[Exception]] = [ValueError, LookupError, TypeError]
     failures += [kind for kind in vars(exceptions).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    plain = re.sub(r"\\.", "", tex)
     try:
-        return str(convert(tex.strip(), display="block" if block else "inline"))
+        if plain.count("{") != plain.count("}"):
+            raise ValueError("braces are not balanced")
+        made = str(convert(tex.strip(), display="block" if block else "inline"))
+        if unknown := re.search(r">(\\[a-zA-Z]+)<", made):
+            raise ValueError(f"nobody knows {unknown[1]}")
     except tuple(failures) as error:
-        raise DataError(f"This is no mathematics I can read: {tex.strip()[:80]}", code="E_NOTEBOOK") from error
+        reason = str(error) or type(error).__name__
+        raise DataError(f"This is no mathematics I can read ({reason}): {tex.strip()[:80]}", code="E_NOTEBOOK") from error
+    return made
 
 
 class Renderer(IPythonRenderer):  # type: ignore[misc]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tarviz.errors import DataError, MissingPackageError, NotFoundError, TarvizError
@@ -51,10 +52,13 @@ def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int = 2_
     freeze = nbformat.v4.new_code_cell(_FREEZE.format(budget=budget))
     notebook.cells.append(freeze)
     client = NotebookClient(notebook, timeout=timeout, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
-    if os.name == "posix":
-        client.create_kernel_manager().transport = "ipc"  # nobody else on this machine can listen
     try:
-        client.execute(env=environment())
+        with TemporaryDirectory(prefix="tarviz-") as private:
+            manager = client.create_kernel_manager()
+            manager.connection_file = str(Path(private) / "kernel.json")
+            if os.name == "posix":
+                manager.transport = "ipc"  # sockets in that folder: nobody else on this machine can listen
+            client.execute(env=environment())
     except CellExecutionError as error:
         raise failure(notebook, f"{error.ename}: {error.evalue}") from error
     except CellTimeoutError as error:
@@ -63,7 +67,6 @@ def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int = 2_
         raise failure(notebook, "the kernel died") from error
     finally:
         notebook.cells.remove(freeze)
-    del notebook.metadata["language_info"]["version"]  # of the Python it ran with: no part of the page
 
 
 def environment() -> dict[str, str]:

@@ -23,6 +23,8 @@ function fit() {
   }
 }
 
+// In Jupyter notes belong to the slide, in reveal.js those inside a fragment to the fragment alone.
+for (const note of document.querySelectorAll(".fragment aside.notes")) note.closest(".page").append(note);
 await Promise.allSettled([...document.images].map((image) => image.decode()));
 fit();
 await Reveal.initialize({

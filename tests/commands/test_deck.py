@@ -1,0 +1,267 @@
+"""Slides of notebooks: what is executed, what stands in the page, what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import tarviz
+from tarviz import cli
+from tarviz.errors import DataError, MissingPackageError, NotFoundError, UsageError
+
+pytest.importorskip("jupytext", reason="reading a notebook needs the extra lab")
+pytest.importorskip("nbconvert", reason="a deck needs the extra deck")
+pytest.importorskip("latex2mathml", reason="a deck needs the extra deck")
+
+from tarviz.commands import _deck_page, _deck_run
+from tarviz.commands._deck_math import mathml
+from tarviz.commands._deck_widgets import STATE, VIEW, Saved
+
+
+def notebook(*cells: tuple[str, str, str]) -> str:
+    """Markdown of a notebook; a cell is (kind of slide, `md` or `py`, source)."""
+    parts = ["---\njupyter:\n  kernelspec:\n    display_name: Python 3\n    language: python\n    name: python3\n---\n"]
+    for slide, kind, source in cells:
+        if kind == "md":
+            parts.append(f'<!-- #region {{"slideshow": {{"slide_type": "{slide}"}}}} -->\n{source}\n<!-- #endregion -->\n')
+        else:
+            parts.append(f'```python slideshow={{"slide_type": "{slide}"}}\n{source}\n```\n')
+    return "\n".join(parts)
+
+
+TALK = notebook(
+    ("skip", "py", "secret = 'setting up'\nprint(secret)"),
+    ("slide", "md", "# First\n\nwith $\\frac{a}{b}$ and `code $1`"),
+    ("fragment", "md", "later"),
+    ("notes", "md", "say **this**"),
+    ("slide", "py", "print('6 × 7 =', 6 * 7)"),
+    ("subslide", "md", "# below"),
+    ("slide", "md", "# Last"),
+)
+
+
+def write(folder: Path, text: str, name: str = "talk.md") -> Path:
+    path = folder / name
+    path.write_text(text, "utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def talk(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of the talk above, executed once."""
+    folder = tmp_path_factory.mktemp("deck")
+    made = tarviz.deck(write(folder, TALK))
+
+    assert str(folder / "talk.html") == made.path
+    assert 4 == made.slides
+    assert 0 == made.exit_code
+    return (folder / "talk.html").read_text("utf-8")
+
+
+def sections(page: str) -> list[str]:
+    return re.findall(r'<div class="page">(.*?)</div></section>', page, re.DOTALL)
+
+
+class TestPage:
+    def test_holds_the_outputs_of_the_cells(self, talk: str):
+        assert "6 × 7 = 42" in talk
+
+    def test_shows_slides_in_their_order_and_subslides_in_a_stack(self, talk: str):
+        assert ["First", "", "below", "Last"] == [("".join(re.findall(r"<h1>(.*?)</h1>", each))) for each in sections(talk)]
+        assert 1 == len(re.findall(r"<section>\s*<section>", talk))
+
+    def test_leaves_out_what_is_skipped(self, talk: str):
+        assert "setting up" not in talk
+
+    def test_keeps_fragments_and_speaker_notes(self, talk: str):
+        first = sections(talk)[0]
+
+        assert re.search(r'<div class="fragment">.*later', first, re.DOTALL)
+        assert re.search(r'<aside class="notes">.*<strong>this</strong>.*</aside>', first, re.DOTALL)
+
+    def test_draws_mathematics_as_mathml_but_not_in_code(self, talk: str):
+        assert "<mfrac>" in talk
+        assert "code $1" in talk
+
+    def test_is_one_file_that_asks_for_nothing(self, talk: str):
+        outside = re.sub(r"<script>.*?</script>|<style>.*?</style>", "", talk, flags=re.DOTALL)
+
+        assert [] == re.findall(r"<link[^>]*>|<script[^>]*src|(?:src|href)=.?https?:", outside)
+        assert "Content-Security-Policy" in talk
+        assert _deck_page.POLICY.partition(";")[0] in talk
+        assert "https:" not in _deck_page.POLICY
+
+    def test_carries_reveal_and_its_notes(self, talk: str):
+        assert "RevealNotes" in talk
+        assert len(talk) < 700_000
+
+    def test_is_called_by_its_first_heading(self, talk: str):
+        assert "<title>First</title>" in talk
+
+    def test_contains_no_name_of_this_machine(self, talk: str):
+        assert str(Path(tarviz.__file__).parent) not in talk
+
+
+class TestRun:
+    def test_a_cell_that_fails_says_which_and_why(self, tmp_path: Path):
+        path = write(tmp_path, notebook(("slide", "md", "# a"), ("slide", "py", "x = 1\n1 / 0")))
+
+        with pytest.raises(DataError, match=r"Cell 2 failed \(x = 1\): ZeroDivisionError: division by zero"):
+            tarviz.deck(path)
+        assert not (tmp_path / "talk.html").exists()
+
+    def test_stored_outputs_are_shown_without_a_kernel(self, tmp_path: Path):
+        path = write(tmp_path, TALK)
+        executed = _deck_run.read(path)
+        for cell in executed.cells:
+            if cell.cell_type == "code":
+                cell.outputs = [{"output_type": "stream", "name": "stdout", "text": "stored"}]
+        (tmp_path / "talk.ipynb").write_text(json.dumps(executed), "utf-8")
+
+        tarviz.deck(path, execute="never")
+
+        assert "<pre>stored</pre>" in (tmp_path / "talk.html").read_text("utf-8")
+
+    def test_cells_run_in_the_folder_of_the_notebook_with_this_python(self, tmp_path: Path):
+        import sys
+
+        path = write(tmp_path, notebook(("slide", "py", "import os, sys\nprint(os.getcwd(), sys.prefix)")))
+
+        tarviz.deck(path)
+
+        assert f"{tmp_path.resolve()} {sys.prefix}" in (tmp_path / "talk.html").read_text("utf-8")
+
+    def test_a_missing_file_is_named(self, tmp_path: Path):
+        with pytest.raises(NotFoundError, match="no notebook"):
+            tarviz.deck(tmp_path / "none.md")
+
+    def test_what_is_no_notebook_is_refused(self, tmp_path: Path):
+        with pytest.raises(DataError, match="is no notebook"):
+            tarviz.deck(write(tmp_path, "{", "talk.ipynb"))
+
+    def test_execute_has_two_words(self, tmp_path: Path):
+        with pytest.raises(UsageError, match="neither"):
+            tarviz.deck(write(tmp_path, TALK), execute="sometimes")  # type: ignore[arg-type]
+
+    def test_a_notebook_without_slides_says_so(self, tmp_path: Path):
+        with pytest.raises(DataError, match="All cells are skipped"):
+            tarviz.deck(write(tmp_path, notebook(("skip", "md", "a"))), execute="never")
+
+
+class TestShell:
+    def test_writes_where_it_is_told_and_says_so(self, tmp_path: Path):
+        path = write(tmp_path, TALK)
+
+        done = CliRunner().invoke(cli.group, ["deck", str(path), "-o", str(tmp_path / "out.html"), "--execute", "never", "--json"])
+
+        assert 0 == done.exit_code
+        assert 4 == json.loads(done.stdout)["slides"]
+        assert (tmp_path / "out.html").stat().st_size == json.loads(done.stdout)["size"]
+
+    def test_an_address_elsewhere_is_warned_of(self, tmp_path: Path):
+        path = write(tmp_path, notebook(("slide", "md", "![x](https://example.org/a.png) [link](https://example.org)")))
+
+        made = tarviz.deck(path, execute="never")
+
+        assert 1 == made.exit_code
+        assert ["W_EXTERNAL"] == [fault.code for fault in made.warnings]
+        assert "https://example.org/a.png" in str(made)
+
+
+class TestPictures:
+    def test_a_local_picture_is_put_into_the_page(self, tmp_path: Path):
+        (tmp_path / "a.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>", "utf-8")
+
+        tarviz.deck(write(tmp_path, notebook(("slide", "md", "![drawing](a.svg)"))), execute="never")
+
+        assert 'src="data:image/svg+xml;base64' in (tmp_path / "talk.html").read_text("utf-8")
+
+    def test_without_reveal_the_package_to_install_is_named(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(_deck_page, "find_spec", lambda name: None)
+
+        with pytest.raises(MissingPackageError, match="sphinx-revealjs"):
+            _deck_page.reveal_files()
+
+    def test_without_a_browser_a_pdf_says_what_it_needs(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("PATH", str(tmp_path))
+
+        with pytest.raises(UsageError, match="Chromium"):
+            tarviz.deck(write(tmp_path, TALK), execute="never", pdf=True)
+
+
+class TestMath:
+    @pytest.mark.parametrize("tex", [r"\frac{a}{b}", r"\sum_i x_i", r"c \gg 15", r"2^{32}", r"\mathrm{crc}(x)"])
+    def test_tex_becomes_mathml(self, tex: str):
+        assert mathml(tex).startswith("<math")
+        assert 'display="block"' in mathml(tex, block=True)
+
+    @pytest.mark.parametrize(
+        ("tex", "why"), [(r"\frac", "NoAvailable"), (r"\frac{a", "braces"), (r"\nosuch{a}", r"\\nosuch"), ("a^", "Missing")]
+    )
+    def test_broken_tex_is_refused_with_its_text(self, tex: str, why: str):
+        with pytest.raises(DataError, match=f"no mathematics I can read .*{why}.*: "):
+            mathml(tex)
+
+
+class TestWidgets:
+    @staticmethod
+    def executed(**state: Any) -> Any:
+        from nbformat import v4
+
+        output = v4.new_output("display_data", {VIEW: {"model_id": "m1"}, "text/plain": "3 records\nmore", "image/png": "AAAA"})
+        cell = v4.new_code_cell("w", outputs=[output])
+        states = {
+            "m1": {"model_name": "AnyModel", "state": state, "buffers": [{"encoding": "base64", "path": ["_pictures", 0], "data": "AQ=="}]}
+        }
+        return v4.new_notebook(cells=[cell], metadata={"widgets": {STATE: {"state": states}}})
+
+    def test_a_widget_keeps_its_state_and_its_place(self):
+        saved, made = (
+            Saved(),
+            self.executed(_esm="export default {}", _css=".a{}", _first={"a": "</script>"}, _pictures=[None], _dom_classes=[]),
+        )
+
+        saved.take(made)
+
+        model = saved.models["m1"]
+        assert {"_first": {"a": "</script>"}, "_pictures": [None]} == model["state"]
+        assert "export default {}" == saved.modules[model["module"]]
+        assert ".a{}" == saved.styles[model["style"]]
+        assert [{"path": ["_pictures", 0], "data": "AQ=="}] == model["buffers"]
+        assert {"text/html"} == set(made.cells[0].outputs[0].data)
+        assert 'aria-label="3 records"' in made.cells[0].outputs[0].data["text/html"]
+        assert "widgets" not in made.metadata
+
+    def test_the_script_cannot_be_left_early(self):
+        saved = Saved()
+        saved.take(self.executed(_esm="</script>"))
+
+        assert "<" not in saved.script()
+        assert "</script>" == next(iter(json.loads(saved.script())["modules"].values()))
+
+    def test_a_widget_of_another_kind_gives_way_to_its_picture(self):
+        saved, made = Saved(), self.executed(value=3)
+
+        saved.take(made)
+
+        assert {} == saved.models
+        assert {"text/plain", "image/png"} == set(made.cells[0].outputs[0].data)
+
+    def test_what_a_reader_will_ask_is_answered_beforehand(self, photos: Path):
+        pytest.importorskip("anywidget", reason="widgets need the extra lab")
+        view = tarviz.browse(str(photos / "photos-{0000..0001}.tar"))
+        try:
+            used = view.to_static(400_000)
+
+            asked = [name for name, *_ in view._answers]
+            assert "poll" == asked[0]
+            assert 200_000 < used <= 400_000
+            assert 24 == len(view._first["rows"]["rows"])
+            assert all(reply["key"] for name, _, reply, _ in view._answers if name == "record")
+        finally:
+            view.close()
