@@ -62,9 +62,15 @@ def unescape(cell: str) -> bytes | None:
     place = 0
     for match in _ESCAPED.finditer(cell):
         parts.append(to_bytes(cell[place : match.start()]))
-        parts.append(bytes([int(match[1], 16)]) if match[1] else chr(int(match[2], 16)).encode() if match[2] else _BACK[match[3]])
+        parts.append(_letter_of(match))
         place = match.end()
     return b"".join([*parts, to_bytes(cell[place:])])
+
+
+def _letter_of(match: re.Match[str]) -> bytes:
+    if match[1]:
+        return bytes([int(match[1], 16)])
+    return chr(int(match[2], 16)).encode("utf-8", "surrogatepass") if match[2] else _BACK.get(match[3], to_bytes(match[0]))
 
 
 class Writer(Protocol):

@@ -1,0 +1,233 @@
+"""Create shards: from a plan (TSV or CSV, a row for each record), or from a folder of files sorted by split and label."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import Any
+
+import click
+
+from tarviz import stores
+from tarviz.commands import _shell
+from tarviz.commands._folder import Layout, files_of
+from tarviz.commands._intake import Source
+from tarviz.commands._outlet import Outlet, Piece, Range
+from tarviz.commands._plan import Planned, planned
+from tarviz.commands._tool import Made, Tar
+from tarviz.config import parse_size
+from tarviz.errors import DataError, Fault, TarvizError, UsageError
+from tarviz.formats._tar_header import TAR_END, tar_header
+from tarviz.types import URL, to_bytes, to_text
+from tarviz.writer import Names
+
+_SMALL = 64 << 10  # bytes of a file that is read at once
+_LINE = 64 << 20
+_CUT = re.compile(r"\{split\}")
+
+
+@dataclass
+class Created(Made):
+    """The tars written; from a folder also the labels, whose places are the classes."""
+
+    labels: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return super().__str__() + (f"\n{len(self.labels)} classes" if self.labels else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | {"labels": self.labels}
+
+
+def create(
+    source: str | PathLike[str],
+    output: str | PathLike[str] = "-",
+    *,
+    delimiter: str | None = None,
+    key: str = "{n:09d}",
+    base: str | PathLike[str] | None = None,
+    layout: Layout = "auto",
+    labels: str | PathLike[str] | None = None,
+    count: int | None = None,
+    size: int | float | str | None = None,
+    on_error: str = "raise",
+) -> Created:
+    r"""Writes a tar of records that a plan or a folder describes.
+
+    A plan is a table whose header names extensions. A cell is the field's text; below `@jpg` it is the path or URL of the file to take,
+    relative to `base`. `__key__` holds the keys, else `key` makes them of the row's number. A TSV cell may be escaped as `tsv` does;
+    `\N`, in a CSV an empty cell, is a field that is not there. All local files are looked for before anything is written.
+
+    A folder is `<split>/<label>/<file>` or `<label>/<file>` or just files (`layout` says which, `auto` looks at the depth): files that
+    share a name before the first dot are the fields of one record, `cls` is the number of its label among all, sorted, and `labels`
+    names a file that lists them. `{split}` in the output makes one series for each split.
+
+    With `count` or `size` an output goes on in another one, as `split` does; then its name needs a counter.
+    """
+    place = fspath(source)
+    result = Created()
+    series = _Series(fspath(output), count, None if size is None else parse_size(size))
+    if place != "-" and stores.is_local(place) and os.path.isdir(stores.local_path(place)):
+        records, result.labels = _from_folder(stores.local_path(place), layout, result, split_apart=bool(_CUT.search(fspath(output))))
+    else:
+        if _CUT.search(fspath(output)):
+            raise UsageError("a plan has no splits: {split} is for folders.")
+        records = planned(place, delimiter, key, "" if base is None else fspath(base), check=on_error == "raise")
+    seen: set[bytes] = set()
+    with _shell.progress(None, "records") as bar:
+        try:
+            for record in records:
+                try:
+                    _check(record, seen)
+                    series.put(record)
+                except TarvizError as error:
+                    if on_error == "raise" or not isinstance(error, DataError | FileNotFoundError | UsageError):
+                        raise
+                    fault = Fault(error.code, f"{record.place}: {error.message}", error.shard, to_text(record.key))
+                    result.report.add(fault, skipped=True)
+                bar.add()
+            result.outputs += series.close()
+        except BaseException:
+            series.abort()
+            raise
+    result.report.records = result.records
+    if labels is not None:
+        with stores.of(labels).create(URL(fspath(labels))) as sink:
+            sink.write(to_bytes("".join(f"{label}\n" for label in result.labels)))
+    return result
+
+
+def _check(record: Planned, seen: set[bytes]) -> None:
+    if not record.fields:
+        raise UsageError(f"{record.place}: the record {to_text(record.key)!r} has no field.")
+    digest = hashlib.blake2b(to_bytes(record.split) + b"\0" + record.key, digest_size=8).digest()
+    if digest in seen:
+        raise UsageError(f"{record.place}: the key {to_text(record.key)!r} was there before.", hint="A key names one record of a shard.")
+    seen.add(digest)
+
+
+def _from_folder(root: str, layout: Layout, result: Created, *, split_apart: bool) -> tuple[Iterator[Planned], list[str]]:
+    groups, labels = files_of(root, layout, result.report)
+    classes = {label: b"%d" % number for number, label in enumerate(labels)}
+    if split_apart and any(not group.split for group in groups):
+        raise UsageError("the folder has no splits.", shard=root, hint="{split} needs <split>/<label>/<file>; see --layout.")
+
+    def records() -> Iterator[Planned]:
+        for group in groups:
+            fields: list[tuple[bytes, URL | bytes]] = [(os.fsencode(ext), URL(os.path.join(root, path))) for ext, path in group.files]
+            if group.label and not any(ext.lower() == b"cls" for ext, _ in fields):
+                fields.append((b"cls", classes[group.label]))
+            key = group.key.removeprefix(f"{group.split}/") if split_apart else group.key
+            yield Planned(os.fsencode(key), fields, group.files[0][1], group.split if split_apart else "")
+
+    return records(), labels
+
+
+class _Series:
+    """Outputs of each split, one after the other where a limit says so."""
+
+    def __init__(self, output: str, count: int | None, limit: int | None) -> None:
+        self.output, self.count, self.limit = output, count, limit
+        self.done: list[Tar] = []
+        self._open: dict[str, Outlet] = {}
+        self._number: dict[str, int] = {}
+        if (count is not None or limit is not None) and not Names(_CUT.sub("x", output)).counts:
+            raise UsageError(f"{output!r} has no counter.", hint="Write {shard:06d}.")
+
+    def put(self, record: Planned) -> None:
+        pieces = [piece for ext, content in record.fields for piece in _member(record.key + b"." + ext, content)]
+        size = sum(piece.end - piece.begin if isinstance(piece, Range) else len(piece) for piece in pieces)
+        outlet = self._open.get(record.split)
+        if outlet is not None and outlet.records and self._full(outlet, size):
+            self._close(record.split)
+            outlet = None
+        if outlet is None:
+            number = self._number.get(record.split, 0)
+            self._number[record.split] = number + 1
+            names = Names(_CUT.sub(lambda _: record.split, self.output))
+            outlet = self._open[record.split] = Outlet(names.at(number) if names.counts else names.text)
+        outlet.write(pieces)
+        outlet.records += 1
+
+    def _full(self, outlet: Outlet, size: int) -> bool:
+        if self.count is not None and outlet.records >= self.count:
+            return True
+        return self.limit is not None and outlet.bytes + size + len(TAR_END) > self.limit
+
+    def _close(self, split: str) -> None:
+        outlet = self._open.pop(split)
+        try:
+            outlet.close()
+        except BaseException:
+            outlet.abort()
+            raise
+        self.done.append(Tar(outlet.url, outlet.records, outlet.bytes))
+
+    def close(self) -> list[Tar]:
+        """Finish what is open; there is one output at least."""
+        if not self.done and not self._open and not _CUT.search(self.output):
+            names = Names(self.output)
+            self._open[""] = Outlet(names.at(0) if names.counts else names.text)
+        for split in list(self._open):
+            self._close(split)
+        return self.done
+
+    def abort(self) -> None:
+        for outlet in self._open.values():
+            outlet.abort()
+
+
+def _member(name: bytes, content: URL | bytes) -> list[Piece]:
+    if isinstance(content, bytes):
+        return [tar_header(name, len(content)), content, bytes(-len(content) % 512)]
+    if stores.is_local(content):
+        source = Source(content)
+        size, time = source.stat.size, int(source.stat.mtime or 0)
+        if size is None:
+            raise UsageError("it is no regular file.", shard=content)
+        payload: Piece = source.read(0, size) if size <= _SMALL else Range(source, 0, size)
+        return [tar_header(name, size, time), payload, bytes(-size % 512)]
+    stat = stores.of(content).stat(content)
+    with stores.of(content).open(content, etag=stat.etag) as stream:
+        data = bytearray()
+        buffer = memoryview(bytearray(1 << 20))
+        while count := stream.readinto(buffer):
+            data += buffer[:count]
+    return [tar_header(name, len(data), int(stat.mtime or 0)), bytes(data), bytes(-len(data) % 512)]
+
+
+@_shell.verb(
+    "create",
+    example=["tarviz create plan.tsv -o data.tar", "tarviz create imagenet/ -s 1GB -o '{split}-{shard:06d}.tar' --labels names.txt"],
+)
+@click.argument("source", metavar="PLAN|FOLDER")
+@click.argument("target", required=False, metavar="[OUTPUT]")
+@_shell.output_option
+@click.option("-d", "--delimiter", metavar="CHAR", help="Between the cells of a plan. [default: a comma for .csv, else a tab]")
+@click.option("-k", "--key", default="{n:09d}", show_default=True, metavar="TEMPLATE", help="Keys where the plan has no __key__.")
+@click.option(
+    "-C", "--dir", "base", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="What a plan's paths are relative to."
+)
+@click.option(
+    "--layout", type=click.Choice(["auto", "split/label", "label", "flat"]), default="auto", show_default=True, help="Of a folder."
+)
+@click.option("--labels", metavar="FILE", help="Write the labels of a folder, one a line; the first is class 0.")
+@click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of an output at most.")
+@click.option("-s", "--size", type=_shell.SIZE, metavar="BYTES", help="Bytes of an output at most.")
+@_shell.on_error_option
+@_shell.quiet_option
+@_shell.json_option
+def command(source: str, target: str | None, output: str | None, as_json: bool, **options: Any) -> Any:
+    """Create a tar from a plan, a table with a row for each record, or from a folder.
+
+    A plan's header names extensions: below cls stands the text, below @jpg the path of a file. __key__ holds keys. - reads a plan from
+    standard input. A folder is <split>/<label>/<file>, <label>/<file> or just files; labels become classes.
+    """
+    if target and output:
+        raise UsageError("the output is named twice.")
+    result = create(source, output or target or "-", **options)
+    return _shell.emit(result, as_json, err=result.to_stdout)
