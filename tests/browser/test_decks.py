@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
 pytest.importorskip("nbconvert", reason="a deck needs the extra deck")
 pytest.importorskip("playwright", reason="playwright is in the extra `test`")
 
-from docs import look
+from docs import look  # noqa: E402 (first what may not be installed)
 
 ROOT = Path(__file__).parents[2]
 WIDGET = "document.querySelector('[data-tarviz-drawn]').shadowRoot"
