@@ -221,9 +221,9 @@ class Output:
             # An older manifest beside a newer file would lie, if only until the new one is there.
             with suppress(NotFoundError):
                 stores.of(beside).delete(beside)
-        self._sink.commit()
+        stat = self._sink.commit()
         written = Written(self.url, self.records, self.bytes, f"{self._crc:08x}")
-        if manifest is not None:
+        if manifest is not None and stat.ranges:  # a pipe has nothing beside it
             facts = {"records": written.records, "bytes": written.bytes, "crc32c": written.crc32c}
             with stores.of(beside).create(beside) as sink:
                 sink.write(json.dumps({**facts, **manifest}, indent=1, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
@@ -386,7 +386,7 @@ class Outputs:
         if self.ending:
             output.write([self.ending])
         manifest = None
-        if self.manifest is not None and output.url != "-":
+        if self.manifest is not None:
             parts = self._parts or ([Part(self._source, 0, 0)] if self._source is not None else [])
             manifest = {**self.manifest, "full": full, "sources": [part.to_dict() for part in parts]}
         self.done.append(output.commit(manifest))

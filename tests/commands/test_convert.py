@@ -227,6 +227,17 @@ class TestWhatIsWritten:
 
         assert 5 == len(list(tfrecord.read(capfdbinary.readouterr().out)))
 
+    def test_a_named_pipe_takes_the_records(self, tmp_path):
+        path = make(tmp_path / "a.tar", some(5))
+        os.mkfifo(tmp_path / "pipe")
+        with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+            convert(path, tmp_path / "pipe")
+            assert reader.stdout is not None
+            data = reader.stdout.read()
+
+        assert 5 == len(list(tfrecord.read(data)))
+        assert ["a.tar", "pipe"] == sorted(os.listdir(tmp_path))
+
     def test_tensorflow_reads_every_record_and_every_feature(self, tmp_path):
         tf = pytest.importorskip("tensorflow")
         path = make(tmp_path / "a.tar", some(300))
