@@ -599,7 +599,7 @@ class TestInterruption:
         target = tmp_path / "out" / "t-{}.tfrecord"
         arguments = [sys.executable, "-c", code, str(tmp_path / "in"), str(target), str(workers), repr(options)]
         rng = np.random.default_rng(workers)
-        for _ in range(5):
+        for _ in range(3):
             with subprocess.Popen(arguments, stdout=subprocess.PIPE, cwd=ROOT) as child:
                 assert child.stdout is not None
                 child.stdout.readline()
