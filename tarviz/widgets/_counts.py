@@ -54,8 +54,7 @@ def histogram(rows: Rows, label: str, *, limit: int = 2000, seconds: float = 1.0
 
 def _kept(row: Row) -> bool:
     begin, end = int(row.segment.members.data[row.low]), int(row.segment.members.end[row.high - 1])
-    blocks = list(row.shard.blocks.items())
-    return row.shard.spill is not None or any(base <= begin and end <= base + len(block.data) for base, block in blocks)
+    return row.shard.holds(begin, end - begin)
 
 
 def patterns(rows: Rows, *, limit: int = 24) -> tuple[dict[str, int], list[tuple[tuple[str, ...], int]]]:

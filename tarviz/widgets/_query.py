@@ -44,23 +44,36 @@ class Wish:
 class Fields(Mapping[str, Any]):
     """A row as an expression sees it: sizes and presence from the columns, payloads where they were read."""
 
-    __slots__ = ("_payloads", "_row", "index", "key", "shard", "sizes")
+    __slots__ = ("_payloads", "_row", "_sizes", "index")
 
     def __init__(self, row: Row, payloads: dict[str, bytes]) -> None:
         self._row = row
         self._payloads = payloads
-        self.sizes = row.sizes
-        self.key = row.key
+        self._sizes: dict[str, int] | None = None
         self.index = row.record
-        self.shard = row.shard.url
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        if self._sizes is None:
+            self._sizes = self._row.sizes
+        return self._sizes
+
+    @property
+    def key(self) -> str:
+        return self._row.key
+
+    @property
+    def shard(self) -> str:
+        return self._row.shard.url
 
     def __getitem__(self, ext: str) -> Any:
-        if ext not in self.sizes:
+        found = self._payloads.get(ext)
+        if found is None and ext not in self.sizes:
             raise KeyError(ext)
-        return self._payloads.get(ext, b"")  # unreadable: whatever is asked of it is false
+        return found or b""  # unreadable: whatever is asked of it is false
 
     def __contains__(self, ext: object) -> bool:
-        return ext in self.sizes
+        return ext in self._payloads or ext in self.sizes
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.sizes)

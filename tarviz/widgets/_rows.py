@@ -168,7 +168,7 @@ class Shard:
     scanned: int = 0
     changed: int = 0
     stale: bool = False
-    blocks: OrderedDict[int, Block] = field(default_factory=OrderedDict)
+    held: OrderedDict[int, memoryview] = field(default_factory=OrderedDict)
     spill: Spill | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -193,12 +193,15 @@ class Shard:
 
     def keep(self, block: Block) -> None:
         """Hold a block that was streamed, so that its payloads need not be fetched again; the oldest go."""
-        if self.spill is not None and self.spill.put(block.base, block.data):
+        data = block.data
+        if block.members.sparse:  # unfolded payloads stand behind the tar's own bytes
+            data = data[: int(block.members.end.max()) - block.base]
+        if self.spill is not None and self.spill.put(block.base, data):
             return
         with self._lock:
-            self.blocks[block.base] = block
-            while sum(len(one.data) for one in self.blocks.values()) > BLOCKS_KEPT and len(self.blocks) > 1:
-                self.blocks.popitem(last=False)
+            self.held[block.base] = data
+            while sum(map(len, self.held.values())) > BLOCKS_KEPT and len(self.held) > 1:
+                self.held.popitem(last=False)
 
     def row(self, record: int) -> Row:
         """`IndexError` where the shard has no such record (yet)."""
@@ -211,11 +214,8 @@ class Shard:
 
     def read(self, offset: int, length: int) -> bytes:
         """Bytes of the tar (inflated where it is compressed). `ChangedError` when the shard is no longer the one scanned."""
-        with self._lock:
-            kept = list(self.blocks.items())
-        for base, block in reversed(kept):
-            if base <= offset and offset + length <= base + len(block.data):
-                return bytes(block.data[offset - base : offset - base + length])
+        if (kept := self._kept(offset, length)) is not None:
+            return kept
         if self.spill is not None and (data := self.spill.get(offset, length)) is not None:
             return data
         if self.compression:
@@ -228,9 +228,27 @@ class Shard:
             raise ChangedError("the shard is shorter than when it was scanned.", shard=self.url, offset=offset)
         return data
 
+    def holds(self, offset: int, length: int) -> bool:
+        """Whether these bytes can be had without asking the store."""
+        return self.spill is not None or self._kept(offset, length) is not None
+
+    def _kept(self, offset: int, length: int) -> bytes | None:
+        """The bytes out of the blocks that are held, where these hold all of them."""
+        with self._lock:
+            held = sorted(self.held.items())
+        pieces: list[memoryview] = []
+        at, end = offset, offset + length
+        for base, data in held:
+            if base <= at < base + len(data):
+                pieces.append(data[at - base : end - base])
+                at += len(pieces[-1])
+                if at == end:
+                    return b"".join(pieces)
+        return None
+
     def close(self) -> None:
         with self._lock:
-            self.blocks.clear()
+            self.held.clear()
         if self.spill is not None:
             self.spill.close()
 

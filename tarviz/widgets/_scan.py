@@ -33,8 +33,9 @@ from tarviz.types import Members, to_text
 from tarviz.widgets._rows import Rows, Segment, Shard, Spill
 
 log = logging.getLogger(__name__)
-AHEAD = 200
+AHEAD = 48
 """Records a streamed shard is scanned beyond what is looked at."""
+_REMOTE_BLOCK = 512 << 10
 _FIRST = 64
 _FAULTS = 200
 
@@ -320,7 +321,8 @@ def _stream(shard: Shard, options: ReadOptions, cache: bool) -> Iterator[None]:
             shard.spill = Spill()
         scanner = Scanner(shard.url, strict=False, concatenated=options.concatenated)
         grouper = Grouper(shard.url, options.key_split, "first" if options.duplicates == "error" else options.duplicates)
-        cutter = Blocks(opened, scanner, grouper, replace(options, strict=False).cut())
+        lenient = replace(options, strict=False, block_size=options.block_size or (None if shard.local else _REMOTE_BLOCK))
+        cutter = Blocks(opened, scanner, grouper, lenient.cut())
         error: DataError | None = None
         with closing(cutter):
             try:

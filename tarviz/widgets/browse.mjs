@@ -96,6 +96,7 @@ class BrowserView {
     /** @type {string} */
     this.actionKey = "";
     this.lost = false;
+    this.opening = false;
     this.stale = false;
     this.build(el);
     this.takePoll(first.poll);
@@ -363,7 +364,7 @@ class BrowserView {
       if (r.position === null) return this.say("It is known, but not shown yet: the shards before it are still being scanned.");
       this.count = Math.max(this.count, r.position + 1);
       this.layout = undefined;
-      this.select(r.position, { quiet });
+      this.select(r.position, { quiet, id: r.row });
       if (!quiet) this.grid.focus();
     } catch (error) {
       this.trouble(error);
@@ -614,6 +615,7 @@ class BrowserView {
       const { first, stop } = this.visibleRange(8);
       for (const position of this.items.keys()) if (position < first || position >= stop) this.items.delete(position);
     }
+    if (this.opening && this.items.has(this.at)) this.openRecord();
     if (this.selected < 0 && this.count === 0) this.count = Math.max(this.count, message.start + message.rows.length);
     this.draw();
   }
@@ -627,8 +629,8 @@ class BrowserView {
     if (event.ctrlKey || event.metaKey) this.mark();
   }
 
-  /** @param {number} position @param {{ quiet?: boolean }} [options] */
-  select(position, { quiet = false } = {}) {
+  /** @param {number} position @param {{ quiet?: boolean, id?: number }} [options] */
+  select(position, { quiet = false, id } = {}) {
     if (position < 0 || position >= this.count) return;
     this.at = position;
     this.selected = this.items.get(position)?.id ?? -1;
@@ -637,7 +639,7 @@ class BrowserView {
     if (y < this.top) this.setTop(y);
     else if (y + layout.rowHeight + GAP > this.top + this.viewHeight()) this.setTop(y + layout.rowHeight + GAP - this.viewHeight());
     this.draw();
-    this.openRecord();
+    this.openRecord(id);
     if (!quiet) this.remembering();
   }
 
@@ -918,15 +920,12 @@ class BrowserView {
     this.grid.focus();
   }
 
-  async openRecord() {
+  /** The record under the cursor into the pane; where its row has not come yet, when it does. @param {number} [id] where it is known */
+  async openRecord(id) {
     const position = this.at;
-    const item = this.items.get(position);
-    if (!item) {
-      // rows under the cursor come with the next fetch; ask for the number alone meanwhile
-      this.opening = later(() => this.at === position && this.openRecord(), 60, this.signal);
-      this.opening();
-      return;
-    }
+    const item = this.items.get(position) ?? (id === undefined ? undefined : { id, key: "", fields: [], tile: {} });
+    this.opening = item === undefined;
+    if (!item) return;
     this.selected = item.id;
     this.drawSoon();
     try {

@@ -91,6 +91,7 @@ class TestKeys:
         page.until("document.querySelector('.tvz-shard.tvz-on')?.textContent.includes('s-1.tar')")
         page.key("[")
         page.until("document.querySelector('.tvz-shard.tvz-on')?.textContent.includes('s-0.tar')")
+        page.until("document.querySelector('.tvz-caption')")
         page.tab.keyboard.down("Shift")
         assert "hidden" == page.tab.evaluate("getComputedStyle(document.querySelector('.tvz-caption')).visibility")
         page.tab.keyboard.up("Shift")

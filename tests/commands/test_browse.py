@@ -1,0 +1,110 @@
+"""`tarviz browse`: the address it prints, how it ends, and what it is without a notebook."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tarviz.commands.browse import can_open, seconds
+from tarviz.errors import UsageError
+from tests.widgets.conftest import records, tar
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def shard(tmp_path):
+    return tar(tmp_path / "a.tar", records(0, 5))
+
+
+def start(*arguments):
+    command = [sys.executable, "-m", "tarviz", "browse", *map(str, arguments), "--no-open"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def test_it_prints_its_address_serves_and_ends_at_ctrl_c(shard):
+    process = start(shard)
+    url = process.stdout.readline().strip()
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection("127.0.0.1", parts.port, timeout=5)
+    connection.request("GET", f"/?{parts.query}")
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+
+    assert "127.0.0.1" == parts.hostname
+    assert 200 == response.status
+    assert b"/widget.mjs" not in body
+    assert b"/page.mjs" in body
+    assert "" == out
+    assert "Traceback" not in err
+    assert 0 == process.returncode
+
+
+def test_it_ends_by_itself_when_nobody_looks(shard):
+    process = start(shard, "--idle-exit", "0.5s")
+    out, err = process.communicate(timeout=30)
+
+    assert out.startswith("http://127.0.0.1:")
+    assert "" == err
+    assert 0 == process.returncode
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["nowhere.tar"], "E_"), (["--where", "cls ==", "SHARD"], "expression"), (["--idle-exit", "soon", "SHARD"], "no time")],
+)
+def test_what_cannot_work_is_said_in_one_line(shard, arguments, words):
+    process = start(*[shard if word == "SHARD" else word for word in arguments])
+    out, err = process.communicate(timeout=30)
+
+    assert 2 == process.returncode
+    assert "" == out
+    assert words in err
+    assert 1 == len(err.strip().splitlines())
+
+
+def test_core_alone_is_enough(shard):
+    """The page needs neither Jupyter nor matplotlib nor TensorFlow: with these forbidden it still starts."""
+    code = (
+        "import sys\n"
+        "for name in ('anywidget', 'ipywidgets', 'IPython', 'traitlets', 'matplotlib', 'tensorflow', 'torch', 'simplejpeg', 'zstandard'):\n"
+        "    sys.modules[name] = None\n"
+        "from tarviz.widgets._page import Page\n"
+        "from tarviz.widgets.browse import Browser\n"
+        "import json\n"
+        f"browser = Browser({str(shard)!r}, cache=False)\n"
+        "with Page(browser).start() as page:\n"
+        "    print(json.dumps(browser.first()[0]['poll']['total']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+
+    assert 5 == json.loads(done.stdout), done.stderr
+
+
+@pytest.mark.parametrize(("text", "value"), [("", None), ("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200)])
+def test_times_are_written_as_people_do(text, value):
+    assert value == seconds(text)
+
+
+@pytest.mark.parametrize("text", ["soon", "-1s", "m", "1e99h"])
+def test_other_times_are_refused(text):
+    with pytest.raises(UsageError):
+        seconds(text)
+
+
+def test_a_browser_is_opened_only_where_there_is_a_window():
+    assert can_open({}, "darwin")
+    assert can_open({"DISPLAY": ":0"}, "linux")
+    assert not can_open({}, "linux")
