@@ -117,7 +117,11 @@ def _workers(rows: Sequence[Row], cores: int) -> list[str]:
 
 
 def _peers(rows: Sequence[Row], best: Row) -> list[str]:
-    return [f"{best.rate / row.rate:.1f}× {row.label}" for row in rows if row.kind == "peer" and math.isfinite(row.rate) and row.rate > 0]
+    return [
+        f"{best.rate / row.rate:.1f}× the rate of {row.label}"
+        for row in rows
+        if row.kind == "peer" and math.isfinite(row.rate) and row.rate > 0
+    ]
 
 
 def _joined(*parts: str) -> str:

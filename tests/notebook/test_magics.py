@@ -1,0 +1,370 @@
+"""The magics: one parser with the shell, names, completion, errors in a line, a session that never ends."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("IPython", reason="IPython comes with the extra `lab`")
+
+from IPython.core.error import UsageError
+from IPython.core.magic import register_line_magic
+
+from tarviz import _plugins, cli
+from tarviz.commands import _complete
+from tarviz.errors import TarvizWarning
+from tarviz.notebook import magics
+
+
+def complete(shell: Any, text: str) -> list[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [each.text for each in shell.Completer.completions(text, len(text))]
+
+
+class TestLines:
+    def test_the_same_text_as_the_shell(self, shell: Any, capsys: pytest.CaptureFixture[str]):
+        cli.main(["ls", "s-{0..2}.tar"])
+        expected = capsys.readouterr().out
+        shell.run_line_magic("tv", "ls s-{0..2}.tar")
+
+        assert expected == capsys.readouterr().out
+
+    def test_braces_come_through_whole(self, shell: Any, capsys: pytest.CaptureFixture[str]):
+        """IPython makes `t-(1, 2).tar` of `t-{1,2}.tar` for other magics."""
+        shell.user_ns["x"] = 7
+        assert shell.run_cell("%tv ls s-{0,1}.tar").success
+        assert shell.run_cell("%tarviz ls 's-{0..2}.tar'").success
+
+        assert "s-1.tar" in capsys.readouterr().out
+
+    def test_nothing_is_returned_so_nothing_shows_twice(self, shell: Any):
+        assert shell.run_line_magic("tv", "ls s-0.tar") is None
+
+    def test_a_result_under_a_name(self, shell: Any):
+        shell.run_line_magic("tv", "ls s-0.tar -o found")
+        shell.run_line_magic("tv", "ls -o more s-0.tar s-1.tar")
+
+        assert (4, 8) == (shell.user_ns["found"].records, shell.user_ns["more"].records)
+
+    def test_a_verb_keeps_its_own_o(self, shell: Any):
+        shell.run_line_magic("tv", "cat s-0.tar -o copy.tar")
+
+        assert Path("copy.tar").is_file()
+        assert "copy" not in shell.user_ns
+
+    @pytest.mark.parametrize("line", ["ls s-0.tar -o", "ls s-0.tar -o 1x"])
+    def test_a_name_that_is_none(self, shell: Any, line: str):
+        with pytest.raises(UsageError, match="-o"):
+            shell.run_line_magic("tv", line)
+
+    @pytest.mark.parametrize("line", ["", "--help", "-h"])
+    def test_help_lists_the_verbs(self, shell: Any, capsys: pytest.CaptureFixture[str], line: str):
+        shell.run_line_magic("tv", line)
+        text = capsys.readouterr().out
+
+        for verb in _plugins.names("commands"):
+            assert verb in text
+
+    def test_help_of_a_verb_is_that_of_the_shell(self, shell: Any, capsys: pytest.CaptureFixture[str]):
+        cli.main(["ls", "--help"])
+        expected = capsys.readouterr().out
+        shell.run_line_magic("tv", "ls --help")
+
+        assert expected == capsys.readouterr().out
+
+    def test_the_magic_explains_itself(self, shell: Any):
+        assert "%tv VERB" in shell.find_line_magic("tv").__doc__
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        "value",
+        ["s-0.tar", Path("s-0.tar"), ["s-0.tar"], ("s-0.tar",)],
+    )
+    def test_a_name_stands_for_its_urls(self, shell: Any, value: Any):
+        shell.user_ns["where"] = value
+        shell.run_line_magic("tv", "ls where -o found")
+
+        assert 4 == shell.user_ns["found"].records
+
+    def test_a_pipeline_records_an_index_and_a_browser_stand_for_their_shards(self, shell: Any):
+        assert shell.run_cell("import tarviz\npipe = tarviz.Pipeline('s-{0..1}.tar')\nrecs = tarviz.records('s-0.tar')").success
+        assert shell.run_cell("ind = tarviz.index('s-{0..2}.tar')").success
+
+        for name, count in (("pipe", 8), ("recs", 4), ("ind", 12)):
+            shell.run_line_magic("tv", f"ls {name} -o found")
+            assert count == shell.user_ns["found"].records
+
+    def test_a_file_of_that_name_wins_over_text(self, shell: Any):
+        Path("shard").write_bytes(Path("s-0.tar").read_bytes())
+        shell.user_ns["shard"] = "s-{0..2}.tar"
+        shell.run_line_magic("tv", "ls shard -o found")
+
+        assert 4 == shell.user_ns["found"].records
+
+    def test_a_chain_by_name(self, shell: Any):
+        shell.run_cell("from tarviz.ops import Chain, Flip\nmine = Chain.of('decode(png)|flip(png)')")
+        shell.run_line_magic("tv", "compare s-0.tar -n 1 -c mine -o done")
+
+        assert "decode(png)|flip(png)" == str(shell.user_ns["done"].run.columns[0].chain)
+
+    def test_the_value_of_an_option_is_no_name(self, shell: Any):
+        shell.user_ns["adjacent"] = "nonsense"
+
+        assert shell.run_cell("%tv ls s-0.tar --group adjacent").success
+
+
+class TestCells:
+    def test_a_chain_a_line(self, shell: Any, capsys: pytest.CaptureFixture[str]):
+        shell.run_cell("from tarviz.ops import Chain\nmine = Chain.of('decode(png)')")
+        cell = "%%tv compare s-{0..1}.tar -n 2 -o done\nsmall = decode(png)|resize(png, (4, 4))\n# a remark\n\nturned = mine\nmine\n"
+        assert shell.run_cell(cell).success
+
+        columns = shell.user_ns["done"].run.columns
+        assert ["small", "turned", "chain 3"] == [column.name for column in columns]
+        assert "resize(png, (4, 4))" in capsys.readouterr().out
+
+    def test_any_iterable_is_timed(self, shell: Any, capsys: pytest.CaptureFixture[str]):
+        assert shell.run_cell("%%tv bench --for 5 -o done\nitems = list(range(40))\niter(items)").success
+
+        assert 40 == shell.user_ns["done"].result.rows[0].runs[0].total_records
+        assert "records/s" in capsys.readouterr().out
+        assert 40 == len(shell.user_ns["items"])
+
+    @pytest.mark.parametrize(
+        ("cell", "reason"),
+        [
+            ("%%tv ls s-0.tar\nx", "takes nothing below"),
+            ("%%tv bench\nx = 1", "end the cell with an expression"),
+            ("%%tv bench\n'text'", "is text"),
+            ("%%tv compare s-0.tar\n# nothing", "no chain"),
+            ("%%tv compare s-0.tar\na = decod(png)", "Did you mean decode"),
+        ],
+    )
+    def test_what_a_cell_cannot_be(self, shell: Any, capsys: pytest.CaptureFixture[str], cell: str, reason: str):
+        result = shell.run_cell(cell)
+
+        assert isinstance(result.error_in_exec, UsageError)
+        assert reason in str(result.error_in_exec)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("line", "words"),
+        [
+            ("ls nowhere.tar", ["E_NOT_FOUND", "Hint"]),
+            ("lss", ["no verb 'lss'", "Did you mean ls", "%tv --help"]),
+            ("ls", ["Missing argument", "%tv ls --help"]),
+            ("ls --nope s-0.tar", ["--nope", "%tv ls --help"]),
+            ("ls 'unfinished", ["No closing quotation"]),
+            ("browse s-0.tar --px 7", ["7"]),
+        ],
+    )
+    def test_are_one_line_and_make_the_cell_fail(self, shell: Any, capsys: pytest.CaptureFixture[str], line: str, words: list[str]):
+        result = shell.run_cell(f"%tv {line}")
+        told = capsys.readouterr()
+
+        assert not result.success
+        assert 1 == told.err.strip().count("\n") + 1
+        assert "Traceback" not in told.err + told.out
+        for word in words:
+            assert word in told.err
+
+    def test_v_shows_where_it_comes_from(self, shell: Any, capsys: pytest.CaptureFixture[str]):
+        result = shell.run_cell("%tv -v ls nowhere.tar")
+
+        assert isinstance(result.error_in_exec, FileNotFoundError)
+        assert "Traceback" in "".join(capsys.readouterr())
+
+    def test_nothing_ends_the_session(self, shell: Any, monkeypatch: pytest.MonkeyPatch):
+        def leave(*_: Any) -> None:
+            raise SystemExit(3)
+
+        monkeypatch.setattr(cli, "invoke", leave)
+        result = shell.run_cell("%tv ls s-0.tar")
+
+        assert isinstance(result.error_in_exec, UsageError)
+        assert "stays" in str(result.error_in_exec)
+
+    def test_an_interrupt_is_a_line(self, shell: Any, monkeypatch: pytest.MonkeyPatch):
+        def interrupt(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(cli, "invoke", interrupt)
+        result = shell.run_cell("%tv ls s-0.tar")
+
+        assert "%tv ls was interrupted." == str(result.error_in_exec)
+
+    def test_control_characters_of_a_name_are_spelled_out(self, shell: Any, capsys: pytest.CaptureFixture[str]):
+        shell.run_cell("%tv ls 'no\x1b[31mred.tar'")
+
+        assert "\x1b[31mred" not in capsys.readouterr().err
+
+
+class TestCompletion:
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ("%tv be", ["bench"]),
+            ("%tarviz con", ["config", "convert"]),
+            ("%%tv com", ["compare"]),
+            ("%tv ls --ca", ["--cache"]),
+            ("%tv ls --group sh", ["shard"]),
+            ("%tv ls s-", ["s-{0..2}.tar", "s-0.tar", "s-1.tar", "s-2.tar"]),
+            ("%tv browse s-0.tar --image ", ["png", "cls", "json"]),
+            ("%tv browse s-{0..2}.tar --from p/n00", ["p/n00"]),
+            ("%tv compare s-0.tar --key p/n0", ["p/n00", "p/n01", "p/n02", "p/n03"]),
+            ("%tv compare s-0.tar -c 'dec", ["decode("]),
+            ("%tv compare s-0.tar -c 'decode(p", ["png"]),
+            ("%%tv compare s-0.tar\na = decode(png)|rot", ["rotate("]),
+            ("%%tv compare s-0.tar\na = decode(", ["png", "cls", "json"]),
+            ("%%tv compare s-0.tar\nx = fl", ["flip("]),
+        ],
+    )
+    def test_of(self, shell: Any, text: str, found: list[str]):
+        assert found == complete(shell, text)
+
+    def test_python_names_of_urls(self, shell: Any):
+        shell.user_ns["wherever"] = ["s-0.tar"]
+        shell.user_ns["whenever"] = 3
+
+        assert "wherever" in complete(shell, "%tv ls wh")
+        assert "whenever" not in complete(shell, "%tv ls wh")
+
+    def test_python_is_left_alone(self, shell: Any):
+        assert [] == shell.Completer.custom_matchers[0](_context("import o")).get("completions")
+
+    def test_a_name_with_a_space_is_quoted(self, shell: Any):
+        Path("a b.tar").write_bytes(Path("s-0.tar").read_bytes())
+
+        assert ["'a b.tar'"] == complete(shell, "%tv ls a")
+
+    @pytest.mark.parametrize(
+        "text", ["%tv nonsense --x ", "%tv ls nowhere/", "%tv compare nowhere.tar --key ", "%tv compare -c '", '%tv ls "a']
+    )
+    def test_nothing_is_raised_where_nothing_is_known(self, shell: Any, text: str):
+        assert isinstance(complete(shell, text), list)
+
+    def test_folding(self):
+        names = ["a-1.tar", "a-2.tar", "b-01.tar", "b-03.tar", "c-09.tar.gz", "c-10.tar.gz", "x.tar"]
+
+        assert ["a-{1..2}.tar", "c-{09..10}.tar.gz"] == _complete.folded(names)
+
+    def test_a_large_folder_is_quick(self, tmp_path: Path):
+        for number in range(3000):
+            (tmp_path / f"t-{number:05d}.tar").touch()
+
+        assert f"{tmp_path}/t-{{00000..02999}}.tar" == _complete.shards(f"{tmp_path}/t")[0]
+
+
+def _context(text: str) -> Any:
+    from IPython.core.completer import CompletionContext
+
+    return CompletionContext(text.rpartition(" ")[2], text, len(text), 0, None)
+
+
+class TestLoading:
+    def test_unloading_takes_all_of_it_out(self, shell: Any):
+        shell.run_line_magic("unload_ext", "tarviz")
+
+        assert shell.find_line_magic("tv") is None
+        assert shell.find_cell_magic("tarviz") is None
+        assert [] == shell.Completer.custom_matchers
+        shell.run_line_magic("load_ext", "tarviz")
+
+    def test_loading_twice_registers_once(self, shell: Any):
+        shell.run_line_magic("reload_ext", "tarviz")
+        magics.load_ipython_extension(shell)
+
+        assert 1 == len(shell.Completer.custom_matchers)
+
+    def test_a_magic_that_is_there_stays(self, shell: Any):
+        shell.run_line_magic("unload_ext", "tarviz")
+
+        def other(line: str) -> str:
+            return f"mine {line}"
+
+        shell.register_magic_function(other, "line", "tv")
+        with pytest.warns(TarvizWarning, match="W_MAGIC_TAKEN"):
+            shell.run_line_magic("load_ext", "tarviz")
+
+        assert "mine x" == shell.run_line_magic("tv", "x")
+        assert shell.find_line_magic("tarviz") is not None
+        shell.run_line_magic("unload_ext", "tarviz")
+        assert "mine x" == shell.run_line_magic("tv", "x")
+        shell.magics_manager.magics["line"].pop("tv")
+        shell.run_line_magic("load_ext", "tarviz")
+
+    def test_unloading_what_was_not_loaded(self, shell: Any):
+        magics.unload_ipython_extension(object())
+
+    def test_registering_is_ipythons(self):
+        assert callable(register_line_magic)
+
+
+class TestKernel:
+    """A real kernel, as a notebook has it."""
+
+    def test_a_comparison_and_a_bench_are_widgets_with_a_picture(self, kernel: Callable[..., dict[str, Any]]):
+        kernel("%load_ext tarviz")
+        compared = kernel("%%tv compare s-0.tar -n 2\na = decode(png)|flip(png)")
+        measured = kernel("%tv bench s-{0..2}.tar -c 'decode(png)' --for 0.5", allow_stdin=False)  # nobody watches: it waits
+
+        for found in (compared, measured):
+            [output] = found["outputs"]
+            assert "application/vnd.jupyter.widget-view+json" in output
+            assert output["image/png"]
+            assert len(output["image/png"]) <= 200_000 * 4 // 3
+        assert "flip(png)" in compared["outputs"][0]["text/plain"]
+        assert "is the limit" in measured["outputs"][0]["text/plain"]
+
+    def test_a_bench_does_not_hold_the_cell_and_can_be_stopped(self, kernel: Callable[..., dict[str, Any]]):
+        kernel("%load_ext tarviz\nimport time")
+        begun = kernel("begin = time.time()\n%tv bench s-{0..2}.tar -c 'decode(png)' --for 60 -o b\nprint(time.time() - begin < 3)")
+        stopped = kernel("r = b.stop()\nprint(r.state, r.rows[0].runs[0].total_records > 0)")
+
+        assert "True" in begun["stdout"]
+        assert "stopped True" in stopped["stdout"]
+
+    def test_the_picture_is_renewed_when_a_bench_is_done(self, kernel: Callable[..., dict[str, Any]]):
+        kernel("%load_ext tarviz\nimport time")
+        kernel("%tv bench s-{0..2}.tar -c 'decode(png)' --for 0.6 -o b")
+        later = kernel("b.wait(); time.sleep(1.5)")
+
+        renewed = [output for output in later["outputs"] if output["kind"] == "update_display_data"]
+        assert 1 == len(renewed)
+        assert "is the limit" in renewed[0]["text/plain"]
+        assert renewed[0]["image/png"]
+
+    def test_errors_fail_the_cell_and_the_kernel_lives(self, kernel: Callable[..., dict[str, Any]]):
+        kernel("%load_ext tarviz")
+        failed = kernel("%tv ls nowhere.tar")
+        helped = kernel("%tv --help")
+
+        assert "error" == failed["status"]
+        assert "E_NOT_FOUND" in failed["stderr"]
+        assert ("ok", True) == (helped["status"], "Usage: tarviz" in helped["stdout"])
+
+    def test_ctrl_c_ends_a_waiting_verb(self, kernel: Callable[..., dict[str, Any]]):
+        kernel("%load_ext tarviz")
+        timer = threading.Timer(1.5, kernel.interrupt)  # type: ignore[attr-defined]
+        timer.start()
+        ended = kernel("%tv bench s-0.tar --for 60 --wait")
+
+        assert "stopped" in "".join(output["text/plain"] for output in ended["outputs"]) or "interrupted" in ended["stderr"]
+        assert "ok" == kernel("1")["status"]
+
+    def test_completion_through_the_kernel(self, kernel: Callable[..., dict[str, Any]]):
+        kernel("%load_ext tarviz")
+        client = kernel.client  # type: ignore[attr-defined]
+        client.complete("%tv ls s-", 9)
+        reply = client.get_shell_msg(timeout=20)["content"]
+
+        assert "s-{0..2}.tar" in reply["matches"]
+        assert (7, 9) == (reply["cursor_start"], reply["cursor_end"])
