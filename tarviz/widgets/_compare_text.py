@@ -38,7 +38,7 @@ def milliseconds(seconds: float | None) -> str:
     """Time as people read it.
 
     >>> milliseconds(0.0021), milliseconds(0.000012), milliseconds(2.5)
-    ('2.1 ms', '0.01 ms', '2500 ms')
+    ('2.10 ms', '0.012 ms', '2500 ms')
     """
     if seconds is None:
         return ""

@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from tarviz.errors import ChangedError, DataError, NotFoundError, StoreError
+from tarviz.errors import ChangedError, DataError, NotFoundError, StoreError, TarvizWarning
 from tarviz.reading import records
 from tarviz.stores.http import HttpStore
 from tarviz.testing.faults import FakeClock, Fault, FaultServer
@@ -93,10 +93,16 @@ def test_a_replaced_shard_is_never_mixed(server):  # F33
         read(server.put("/a.tar", DATA, plan=[Fault(cut=PLACES[20], then=DATA[::-1])]))
 
 
-@pytest.mark.parametrize("lie", [1000, -1000])
-def test_a_wrong_length_is_an_error(server, lie):  # F09, F10
+def test_a_length_that_is_too_long_is_a_warning_when_the_tar_is_whole(server, expected):  # F09
+    with pytest.warns(TarvizWarning, match="W_LENGTH"):
+        found = read(server.put("/a.tar", DATA, plan=[Fault(lie=1000)] * 3))
+
+    assert expected == found
+
+
+def test_a_length_that_is_too_short_is_an_error(server):  # F10
     with pytest.raises(StoreError, match="E_LENGTH"):
-        read(server.put("/a.tar", DATA, plan=[Fault(lie=lie)] * 3))
+        read(server.put("/a.tar", DATA, plan=[Fault(lie=-1000)] * 3))
 
 
 @pytest.mark.parametrize("seed", range(3))
