@@ -36,6 +36,7 @@ class Dataset:
     `proxy_url` and `remote_exec` are for buckets of an AIStore cluster, which come later; a folder or URL needs neither, and
     `remote_exec=True` warns that the work is done here.
 
+    >>> from tarviz.ops import Decode, Resize
     >>> dataset = Dataset("data/", conversions=[Decode("jpg"), Resize("jpg", (32, 32))], selections=["jpg", "cls"])
     >>> dataset.pipeline("train-{0..3}.tar").urls
     ('data/train-{0..3}.tar',)

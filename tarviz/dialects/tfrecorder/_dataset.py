@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tarviz import stores
 from tarviz.dialects.tfrecorder._example import Example, Path
 from tarviz.dialects.tfrecorder._fields import RecordSchema
-from tarviz.errors import DataError, NotFoundError, UsageError
+from tarviz.errors import DataError, MissingPackageError, NotFoundError, UsageError
 from tarviz.types import URL
 from tarviz.writer import Written
 
@@ -119,8 +119,10 @@ def generate_dataset(
     differ between examples. `dataset_num_shuffled_tfrecord_files`: so many files are read in turn, in random order.
     `dataset_fetching_num_threads`: threads that parse; the order stays.
     """
-    import tensorflow as tf
-
+    try:
+        import tensorflow as tf
+    except ImportError as error:
+        raise MissingPackageError.of("tensorflow", "generate_dataset", "tensorflow") from error
     given = [tfrecord_filepaths] if isinstance(tfrecord_filepaths, str | os.PathLike) else list(tfrecord_filepaths)
     paths = [os.fspath(path) for path in given]
     if not paths:

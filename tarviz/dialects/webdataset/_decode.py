@@ -55,6 +55,11 @@ class ImageHandler:
     def __post_init__(self) -> None:
         if self.spec not in _SPECS:
             raise UsageError(f"there is no image spec {self.spec!r}.", hint=f"The specs are {', '.join(_SPECS)}.")
+        if _SPECS[self.spec][0] == "torch":
+            try:
+                import torch  # noqa: F401
+            except ImportError as error:
+                raise MissingPackageError.of("torch", f"the image spec {self.spec!r}", "torch") from error
 
     def __call__(self, key: str, data: bytes) -> Any:
         if key.rpartition(".")[2].lower() not in _PICTURES:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
-from torch.utils.data import DataLoader, IterableDataset, default_collate, default_convert
-
 from tarviz.dialects.webdataset import _stages as stages
 from tarviz.dialects.webdataset._dataset import WebDataset
 from tarviz.dialects.webdataset._fluid import Fluid
-from tarviz.errors import UsageError
+from tarviz.errors import MissingPackageError, UsageError
+
+try:
+    from torch.utils.data import DataLoader, IterableDataset, default_collate, default_convert
+except ImportError as missing:
+    raise MissingPackageError.of("torch", "WebLoader", "torch") from missing
 
 
 class Tagged(NamedTuple):

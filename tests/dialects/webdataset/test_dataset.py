@@ -465,6 +465,20 @@ class TestTorch:
         out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
         assert "45 <class 'tarviz.dialects.webdataset._dataset.Base'>" == out.stdout.strip()
 
+    def test_what_needs_torch_says_so(self) -> None:
+        code = (
+            "import sys; sys.modules['torch'] = None\n"
+            "import tarviz.dialects.webdataset as wds\n"
+            "for make in (lambda: wds.WebDataset('a.tar').decode('torchl8'), lambda: wds.WebLoader):\n"
+            "    try: make()\n"
+            "    except ImportError as error: print(error)"
+        )
+
+        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
+        first, second = out.stdout.splitlines()
+        assert "the image spec 'torchl8' needs the package torch" in first
+        assert "WebLoader needs the package torch, which is not installed. Hint: pip install 'tarviz[torch]'" in second
+
     def test_the_writers_do_not_bring_torch(self) -> None:
         code = "import sys\nfrom tarviz.dialects.webdataset import ShardWriter, TarWriter\nprint('torch' in sys.modules)"
 

@@ -7,6 +7,8 @@ import io
 import json
 import os
 import pickle
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +90,13 @@ class TestImages:
 
     def test_a_bomb_is_refused_by_its_header(self) -> None:
         stream = io.BytesIO()
-        Image.new("1", (30_000, 30_000)).save(stream, "PNG")
+        Image.new("L", (1, 1)).save(stream, "PNG")
+        data = bytearray(stream.getvalue())
+        data[16:24] = struct.pack(">II", 30_000, 30_000)
+        data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
         for spec in ("rgb8", "pil"):
             with pytest.raises(DataError) as caught:
-                one("png", stream.getvalue(), spec)
+                one("png", bytes(data), spec)
             assert ("E_IMAGE_TOO_LARGE", "k") == (caught.value.code, caught.value.key)
 
     def test_no_picture_is_named_with_its_place(self) -> None:
