@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+import multiprocessing
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -252,6 +254,8 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
     """A `DataLoader` whose `state_dict` says what was delivered, whatever its workers had read ahead.
 
     Resumed with as many workers and the same batch size, it delivers exactly the batches that were left, in the same order.
+    Where TensorFlow is loaded, workers are not forked (`multiprocessing_context` says otherwise): a child of a process with its
+    threads can wait for ever for a lock that one of them had.
     """
 
     dataset: Records
@@ -259,6 +263,8 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
     def __init__(
         self, dataset: Records, *, batch_size: int | None = 1, collate_fn: Callable[[Any], Any] | None = None, **options: Any
     ) -> None:
+        if options.get("num_workers") and options.get("multiprocessing_context") is None:
+            options["multiprocessing_context"] = safe_context()
         collate = collate_fn or (default_convert if batch_size is None else default_collate)
         super().__init__(dataset, batch_size=batch_size, collate_fn=functools.partial(_stamped, collate, dataset), **options)
         self._places: dict[int, list[int]] = {}
@@ -287,6 +293,15 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Let the next iteration go on where `state` says."""
         self.dataset.load_state_dict(state)
+
+
+def safe_context() -> str | None:
+    """The way to start workers; None is the default of this Python and system."""
+    method = multiprocessing.get_start_method(allow_none=True) or ("fork" if sys.platform == "linux" else "spawn")
+    if "tensorflow" not in sys.modules or method != "fork":
+        return None
+    multiprocessing.set_forkserver_preload([__name__])
+    return "forkserver"
 
 
 def _stamped(collate: Callable[[Any], Any], dataset: Records, items: Any) -> tuple[Any, tuple[int, list[int]]]:

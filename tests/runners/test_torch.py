@@ -21,6 +21,8 @@ from tarviz.pipeline import Pipeline
 torch = pytest.importorskip("torch", reason="torch: make test-torch")
 from torch.utils.data import DataLoader  # noqa: E402
 
+from tarviz.runners.torch import safe_context  # noqa: E402
+
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:W_EMPTY"),
@@ -53,6 +55,13 @@ def numbers(urls: Any, **options: Any) -> Pipeline:
     return Pipeline(urls, "decode(cls)", select="cls", **options)
 
 
+def loaded(dataset: Any, **options: Any) -> Any:
+    """A `DataLoader` whose workers are forked only when TensorFlow, of other tests, is not in this process."""
+    if options.get("num_workers"):
+        options.setdefault("multiprocessing_context", safe_context())
+    return DataLoader(dataset, **options)
+
+
 def drained(loader: Any) -> list[int]:
     return [int(value) for batch in loader for value in np.atleast_1d(batch)]
 
@@ -71,7 +80,7 @@ class TestValues:
             assert isinstance(other, np.ndarray)
             assert (cls, key) == (number, name)
 
-        images, labels, keys = next(iter(DataLoader(pipeline.torch(), batch_size=8)))
+        images, labels, keys = next(iter(loaded(pipeline.torch(), batch_size=8)))
         assert (torch.uint8, (8, 12, 10, 3)) == (images.dtype, tuple(images.shape))
         assert list(range(8)) == labels.tolist()
         assert [f"k{n}" for n in range(8)] == list(keys)
@@ -92,7 +101,7 @@ class TestWorkers:
     @pytest.mark.parametrize("sizes", [[100], [0, 7, 1, 50], [5] * 8, [1], [0, 3]])
     def test_every_record_comes_once(self, tmp_path: Path, workers: int, sizes: list[int]) -> None:
         dataset = numbers(counted(tmp_path, sizes)).torch()
-        loader = DataLoader(dataset, batch_size=4, num_workers=workers)
+        loader = loaded(dataset, batch_size=4, num_workers=workers)
 
         assert list(range(sum(sizes))) == sorted(drained(loader)) == sorted(drained(loader))
 
@@ -100,26 +109,26 @@ class TestWorkers:
     def test_workers_take_turns_where_ranges_are_not_known(self, tmp_path: Path, suffix: str) -> None:
         urls = counted(tmp_path, [100, 30], suffix)
         for options in ({}, {"on_error": "skip"}):
-            loader = DataLoader(numbers(urls, **options).torch(), batch_size=None, num_workers=5)
+            loader = loaded(numbers(urls, **options).torch(), batch_size=None, num_workers=5)
 
             assert list(range(130)) == sorted(drained(loader))
 
     def test_ranks_share_too(self, tmp_path: Path) -> None:
         urls = counted(tmp_path, [33, 20])
         for world in (2, 3):
-            ranks = [drained(DataLoader(numbers(urls).torch(rank=rank, world_size=world), num_workers=2)) for rank in range(world)]
+            ranks = [drained(loaded(numbers(urls).torch(rank=rank, world_size=world), num_workers=2)) for rank in range(world)]
 
             assert all(ranks)
             assert list(range(53)) == sorted(itertools.chain.from_iterable(ranks))
 
     def test_spawned_workers_get_it_pickled(self, tmp_path: Path) -> None:
-        loader = DataLoader(numbers(counted(tmp_path, [20])).torch(), batch_size=5, num_workers=2, multiprocessing_context="spawn")
+        loader = loaded(numbers(counted(tmp_path, [20])).torch(), batch_size=5, num_workers=2, multiprocessing_context="spawn")
 
         assert list(range(20)) == sorted(drained(loader))
 
     def test_workers_that_persist_see_the_epoch(self, tmp_path: Path) -> None:
         dataset = numbers(counted(tmp_path, [64])).torch(shuffle=64)
-        loader = DataLoader(dataset, batch_size=4, num_workers=1, persistent_workers=True)
+        loader = loaded(dataset, batch_size=4, num_workers=1, persistent_workers=True)
         first = drained(loader)
         dataset.set_epoch(1)
         second = drained(loader)
@@ -136,7 +145,7 @@ class TestWorkers:
         assert caught.value.offset is not None
 
         with pytest.raises(Exception, match=r'a\.tar.*record "k7"'):
-            drained(DataLoader(numbers(path).torch(), num_workers=2))
+            drained(loaded(numbers(path).torch(), num_workers=2))
 
     def test_skipped_records_are_counted(self, tmp_path: Path) -> None:
         path = shard(tmp_path / "a.tar", [(f"k{n}", {"cls": b"%d" % n if n % 5 else b"x"}) for n in range(20)])
