@@ -193,7 +193,13 @@ def adjacent_blocks(
         scanner = Scanner(url, strict=options.strict, concatenated=options.concatenated)
         scanner.at = place
         cutter = Blocks(
-            shard, scanner, Grouper(url, options.key_split, options.duplicates), options.cut(returning=returning), first=start_at
+            shard,
+            scanner,
+            Grouper(url, options.key_split, options.duplicates),
+            options.cut(returning=returning),
+            first=start_at,
+            interrupt=shard.close,
+            ahead=shard.compression is not None or not stores.is_local(url),
         )
         with closing(cutter):
             noted = _Noted(report)

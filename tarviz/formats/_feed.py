@@ -58,10 +58,11 @@ class Feed:
     """Hands out the bytes of `source`, front to back, in pieces of about `size` bytes.
 
     `final` is set when nothing more will come, `broken` to the error the source ended with. `interrupt` is called
-    by `close` to end a read that another thread waits in.
+    by `close` to end a read that another thread waits in. `ahead`: read the next piece while the present one is
+    worked on; worth a thread where bytes come over a network or are inflated, not where they lie in memory already.
     """
 
-    def __init__(self, source: Source, size: int, interrupt: Callable[[], None] | None = None) -> None:
+    def __init__(self, source: Source, size: int, interrupt: Callable[[], None] | None = None, *, ahead: bool = True) -> None:
         self.final = False
         self.broken: Exception | None = None
         self.bytes = 0
@@ -69,6 +70,7 @@ class Feed:
         self._size = size
         self._interrupt = interrupt
         self._pieces = 0
+        self._wants_ahead = ahead
         self._ahead: _Ahead | None = None
 
     def more(self, carry: memoryview, need: int = 0) -> memoryview:
@@ -99,7 +101,7 @@ class Feed:
             end += self._fill(buffer, end)
         view = memoryview(buffer)[begin:end].toreadonly()
         _give(buffer)
-        if self._pieces > 1 and not self.final:
+        if self._wants_ahead and self._pieces > 1 and not self.final:
             self._ahead = _Ahead(self._source, _take(HEADROOM + self._size))
         return view
 

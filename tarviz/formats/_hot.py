@@ -37,13 +37,32 @@ def candidates(raw: NDArray[np.uint8]) -> NDArray[np.int64]:
     return np.flatnonzero(((words >> np.uint64(8)) & _MAGIC_MASK) == _MAGIC_WORD)
 
 
-def headers(raw: NDArray[np.uint8]) -> Headers:
-    """Every block of `raw` (uint8 [blocks, 512]) that carries the ustar magic, judged as a column.
+def followed(data: memoryview, first: int) -> NDArray[np.int64]:
+    """The blocks of headers as each says where the next one is, from block `first` on, up to one that says nothing.
+
+    Where payloads are large this touches far less memory than looking at every block.
+    """
+    found = []
+    place, end = first * BLOCK, len(data) - BLOCK
+    while 0 <= place <= end and data[place + 257 : place + 262].tobytes() == b"ustar":
+        found.append(place // BLOCK)
+        try:
+            size = int(data[place + 124 : place + 135].tobytes(), 8)
+        except ValueError:
+            break
+        if size < 0:
+            break
+        place += BLOCK + ((size + BLOCK - 1) & -BLOCK)
+    return np.array(found, np.int64)
+
+
+def headers(raw: NDArray[np.uint8], at: NDArray[np.int64] | None = None) -> Headers:
+    """Every block of `raw` (uint8 [blocks, 512]) that carries the ustar magic (or those of `at`), judged as a column.
 
     A block inside somebody's payload may carry the magic as well: only following `next` from a known header
     (`breaks` says where that leads off the column) tells headers from payload.
     """
-    at = candidates(raw)
+    at = candidates(raw) if at is None else at
     table = raw.take(at, axis=0)
     fours = table.view("<u4")  # a reduction over a short axis is slow in NumPy: fields are judged as words
     kind = table[:, 156]

@@ -50,11 +50,12 @@ class Blocks(Iterator[Block]):
         *,
         first: int = 0,
         interrupt: Callable[[], None] | None = None,
+        ahead: bool = True,
     ) -> None:
         self.scanner = scanner
         self.grouper = grouper
         self.skipped: list[Fault] = []
-        self._feed = Feed(source, cut.block_size, interrupt)
+        self._feed = Feed(source, cut.block_size, interrupt, ahead=ahead)
         self._cut = cut
         self._first = first
         self._fields: frozenset[int] | None = None  # extension codes of the record before

@@ -16,6 +16,7 @@ from tarviz.formats._hot import BLOCK
 from tarviz.formats._walk import Entry
 from tarviz.types import MEMBER_TYPES, Members, to_text
 
+_SPARSE = 8 << 10  # bytes from header to header from which on following beats looking at every block
 _FEW = 24  # blocks; a look at columns costs more than walking so few
 
 FILE = MEMBER_TYPES.index("file")
@@ -40,6 +41,8 @@ class Scanner:
         self.ended = False
         self.error: DataError | None = None
         self.notes: list[Fault] = []
+        self._spread = 0  # bytes from header to header in the last buffer
+        self._followed = False
         self._last: Entry | None = None
         self._tail: tuple[bytes, int, int, int] = (b"", 0, 0, 0)  # name, start, data, size of the last regular member
 
@@ -61,16 +64,25 @@ class Scanner:
                 break
             if left >= _FEW * BLOCK:
                 if table is None:
-                    blocks = len(data) // BLOCK
-                    raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8, blocks * BLOCK).reshape(blocks, BLOCK)
-                    table = _hot.headers(raw)
+                    table = self._table(data, position)
                 if self._run(table, data, base, rows):
                     continue
+                if self._followed:  # what leads on from here was not looked at
+                    self._spread, table = 0, None
             if not self._walk(data, base, final, rows):
                 break
         members = rows.members()
         self.found += len(members)
         return members
+
+    def _table(self, data: memoryview, position: int) -> _hot.Headers:
+        """The headers of a buffer: found by following them where payloads are large, by looking at every block else."""
+        blocks = len(data) // BLOCK
+        raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8, blocks * BLOCK).reshape(blocks, BLOCK)
+        self._followed = self._spread > _SPARSE
+        table = _hot.headers(raw, _hot.followed(data, position // BLOCK) if self._followed else None)
+        self._spread = (len(data) - position) // max(len(table.at), 1)
+        return table
 
     def _run(self, table: _hot.Headers, data: memoryview, base: int, rows: Rows) -> bool:
         """Take the run of regular headers that begins where we are; False when there is none."""
