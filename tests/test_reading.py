@@ -478,8 +478,8 @@ class TestStoresThatFail:
         assert "W_LENGTH" in report.counts()
 
     def test_records_before_a_change_are_read(self):
-        from tarviz.testing.faults import FaultServer
         from tarviz.testing.faults import Fault as Plan
+        from tarviz.testing.faults import FaultServer
 
         data = shard(numbered(500))
         with FaultServer() as server:

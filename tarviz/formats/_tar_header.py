@@ -67,7 +67,8 @@ def _block(name: bytes, size: int, mtime: int, mode: int, kind: bytes, link: byt
     zero = b"0000000\0"
     fields = (name, _number(mode, 8), zero, zero, _number(size, 12), _number(mtime, 12))
     block = _LAYOUT.pack(*fields, b" " * 8, kind, link, magic, b"", b"", zero, zero, prefix)
-    return block[:148] + b"%06o\0 " % sum(block) + block[156:]
+    whole: bytes = block[:148] + b"%06o\0 " % sum(block) + block[156:]
+    return whole
 
 
 @dataclass(slots=True, eq=False)
@@ -109,4 +110,5 @@ class Spans:
                 merged.append((begin, end))
         # Lenient reading takes a tar whose last padding is cut; what is written has it whole.
         lacking = merged[-1][1] - len(block.data) if merged else 0
-        return [block.data[begin:end] for begin, end in merged] + ([bytes(lacking)] if lacking > 0 else [])
+        views: list[Buffer] = [block.data[begin:end] for begin, end in merged]
+        return [*views, bytes(lacking)] if lacking > 0 else views

@@ -17,7 +17,7 @@ _SPACED = 0.05  # seconds between two marks of the line
 _SMOOTH = 0.5  # seconds a point of the line looks back
 _PARTS = 10
 # 97.5 % quantiles of Student's t for 1…30 degrees of freedom: half a 95 % interval
-_T = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13)
+_T: tuple[float, ...] = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13)
 _T += (2.12, 2.11, 2.10, 2.09, 2.09, 2.08, 2.07, 2.07, 2.06, 2.06, 2.06, 2.05, 2.05, 2.05, 2.04)
 
 
@@ -50,7 +50,8 @@ class Figures:
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Figures:
         """The figures that `to_dict` wrote."""
-        return cls(**{name: math.nan if found.get(name) is None else found[name] for name in cls.__slots__})
+        values: dict[str, Any] = {name: math.nan if found.get(name) is None else found[name] for name in cls.__slots__}
+        return cls(**values)
 
 
 class Meter:

@@ -53,7 +53,9 @@ class TestFirst:
         with pytest.raises(DataError):
             first(make(data[:-100_000]), where="cls == 9")
 
-    @pytest.mark.parametrize("where", ["__import__('os').system('touch x')", "cls.__class__ == 1", "open('x')", "(lambda: 1)()", "cls == ("])
+    @pytest.mark.parametrize(
+        "where", ["__import__('os').system('touch x')", "cls.__class__ == 1", "open('x')", "(lambda: 1)()", "cls == ("]
+    )
     def test_an_expression_cannot_run_anything(self, make: Make, where: str):
         with pytest.raises(UsageError):
             first(make(CONTENT), where=where)

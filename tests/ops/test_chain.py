@@ -88,7 +88,7 @@ class TestText:
         try:
             parse_chain(text)
         except ChainError as error:
-            assert error.message  # noqa: PT017
+            assert error.message
 
     @pytest.mark.parametrize(
         ("text", "message"),
