@@ -58,7 +58,8 @@ def _split(name: bytes) -> tuple[bytes, bytes | None]:
 
 def _number(value: int, width: int) -> bytes:
     if 0 <= value < 8 ** (width - 1):
-        return b"%0*o\0" % (width - 1, value)
+        octal: bytes = b"%0*o\0" % (width - 1, value)
+        return octal
     # Base 256 as GNU tar and star write it: the first bit set, two's complement.
     return bytes((128 if value >= 0 else 255,)) + (value % 256 ** (width - 1)).to_bytes(width - 1, "big")
 
@@ -67,8 +68,7 @@ def _block(name: bytes, size: int, mtime: int, mode: int, kind: bytes, link: byt
     zero = b"0000000\0"
     fields = (name, _number(mode, 8), zero, zero, _number(size, 12), _number(mtime, 12))
     block = _LAYOUT.pack(*fields, b" " * 8, kind, link, magic, b"", b"", zero, zero, prefix)
-    whole: bytes = block[:148] + b"%06o\0 " % sum(block) + block[156:]
-    return whole
+    return block[:148] + b"%06o\0 " % sum(block) + block[156:]
 
 
 @dataclass(slots=True, eq=False)
