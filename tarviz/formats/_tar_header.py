@@ -58,10 +58,10 @@ def _split(name: bytes) -> tuple[bytes, bytes | None]:
 
 def _number(value: int, width: int) -> bytes:
     if 0 <= value < 8 ** (width - 1):
-        octal: bytes = b"%0*o\0" % (width - 1, value)
-        return octal
+        return b"%0*o\0" % (width - 1, value)
     # Base 256 as GNU tar and star write it: the first bit set, two's complement.
-    return bytes((128 if value >= 0 else 255,)) + (value % 256 ** (width - 1)).to_bytes(width - 1, "big")
+    period: int = 256 ** (width - 1)
+    return bytes((128 if value >= 0 else 255,)) + (value % period).to_bytes(width - 1, "big")
 
 
 def _block(name: bytes, size: int, mtime: int, mode: int, kind: bytes, link: bytes, magic: bytes, prefix: bytes = b"") -> bytes:
