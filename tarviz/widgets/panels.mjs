@@ -391,3 +391,6 @@ export function factTable(rows) {
   return h("table", { class: "tvz-table tvz-mono tvz-fact-table" }, h("tbody", {}, ...rows.map((row) =>
     row[0].startsWith("—") ? h("tr", {}, h("th", { colSpan: row.length }, row.join(" "))) : h("tr", {}, ...row.map((cell, at) => h(at ? "td" : "th", { dir: "auto" }, cell))))));
 }
+
+/** Bytes as hex rows, 16 to a row. @param {DataView} view */
+export const hexDump = (view) => Array.from({ length: Math.ceil(view.byteLength / 16) }, (_, row) => hexRow(view, row * 16, row * 16)).join("\n");

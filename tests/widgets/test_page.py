@@ -100,7 +100,7 @@ def test_the_module_is_whole_and_imports_nothing(page):
     assert b"innerHTML" not in data
 
 
-@pytest.mark.parametrize("name", ["core", "panels", "browse", "host"])
+@pytest.mark.parametrize("name", ["core", "panels", "grid", "rail", "record", "browse", "host"])
 def test_our_javascript_never_writes_markup_and_loads_nothing(name):
     text = _assets.read(f"{name}.mjs")
 
