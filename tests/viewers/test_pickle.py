@@ -1,0 +1,46 @@
+"""Pickles: never executed."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import zipfile
+from typing import ClassVar
+
+from tarviz import viewers
+from tarviz.testing.viewers import ViewerTests
+from tarviz.viewers import Meta
+from tarviz.viewers.pickle import opcodes
+
+
+class Canary:
+    """A payload that would show itself if a pickle were loaded."""
+
+    def __reduce__(self):
+        return os.putenv, ("TARVIZ_CANARY", "set")
+
+
+class TestPickle(ViewerTests):
+    viewer = "pickle"
+    good: ClassVar = {"pkl": pickle.dumps({"a": [1, 2]}), "pth": pickle.dumps(Canary()), "pyd": b"\x80\x04."}
+
+    def test_it_says_that_it_was_not_executed(self):
+        assert "not executed" in self.panel("pkl", self.good["pkl"]).blocks[0].text
+
+    def test_opcodes_are_shown_on_request_only(self):
+        shown = viewers.view(self.good["pkl"], Meta("pkl", options={"opcodes": "show"}))
+
+        assert "PROTO" in shown.blocks[1].text
+        assert "PROTO" not in str(self.panel("pkl", self.good["pkl"]))
+
+    def test_opcodes_of_a_long_or_broken_pickle_are_cut(self):
+        assert "cut here" in opcodes(memoryview(pickle.dumps(list(range(100_000)))))
+        assert "unreadable here" in opcodes(memoryview(b"\x80\x04\xff"))
+
+    def test_a_torch_archive_is_listed(self):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            archive.writestr("model/data.pkl", b"x")
+
+        assert (("model/data.pkl", "1"),) == self.panel("pth", out.getvalue()).blocks[1].rows
