@@ -70,6 +70,12 @@ class BenchView {
     this.signal = signal;
     const first = model.get("_first");
     this.config = first.config;
+    this.slow = false;
+    /** @type {HTMLElement | undefined} */
+    this.sheet = undefined;
+    /** @type {number | undefined} seconds the pointer stands at */
+    this.spot = undefined;
+    this.remembering = later(() => this.remember(), 200, signal);
     this.rpc = makeRpc(model, { signal, onSlow: (slow) => { this.slow = slow; this.tell(); } });
     /** @type {{ trial: number, label: string, points: Point[], first: number }[]} the running one is the last */
     this.lines = [];
@@ -78,6 +84,8 @@ class BenchView {
     this.view = model.get("_state")?.view ?? 1;
     /** @type {any} */
     this.said = {};
+    /** @type {HTMLElement} */
+    this.root = h("div", { class: "tvz tvz-bench", role: "region", tabIndex: 0, "aria-label": `tarviz bench of ${first.config.title}` });
     this.build(el);
     this.take(first.poll, model.get("_pictures"));
     if (this.said.running) this.loop();
@@ -100,7 +108,7 @@ class BenchView {
     this.results = h("section", { class: "tvz-panel-results", "aria-label": "results" });
     this.main = h("div", { class: "tvz-main" }, this.lineBox, this.stages, this.results);
     this.statusText = h("span", { role: "status", "aria-live": "polite", class: "tvz-cut" });
-    this.root = h("div", { class: "tvz tvz-bench", role: "region", tabIndex: 0, "aria-label": `tarviz bench of ${config.title}` }, this.head, this.verdict, h("div", { class: "tvz-tabs", role: "tablist" }, ...this.tabs), this.main,
+    this.root.append(this.head, this.verdict, h("div", { class: "tvz-tabs", role: "tablist" }, ...this.tabs), this.main,
       h("footer", { class: "tvz-status" }, this.statusText, h("span", { class: "tvz-cut tvz-host", title: config.facts }, config.facts)));
     el.append(this.root);
     bindKeys(this.root, (name, event) => this.key(name, event), signal);
@@ -112,7 +120,6 @@ class BenchView {
     signal.addEventListener("abort", () => watch.disconnect());
     this.canvas.addEventListener("pointermove", (/** @type {any} */ event) => this.point(event), { signal });
     this.canvas.addEventListener("pointerleave", () => { this.spot = undefined; this.drawLine(); }, { signal });
-    this.remembering = later(() => this.remember(), 200, signal);
     for (const kind of ["focusin", "focusout"]) this.root.addEventListener(kind, () => this.remembering(), { signal });
     this.turn(this.view, true);
   }
@@ -364,7 +371,7 @@ class BenchView {
   /** @param {number} view @param {boolean} [quiet] */
   turn(view, quiet = false) {
     this.view = view;
-    this.root.dataset.view = String(view);
+    this.root.setAttribute("data-view", String(view));
     this.tabs.forEach((/** @type {HTMLElement} */ tab, /** @type {number} */ at) => tab.setAttribute("aria-selected", String(at + 1 === view)));
     const part = [this.lineBox, this.stages, this.results][view - 1];
     if (!quiet) {

@@ -3,6 +3,7 @@
 
 import { asView, bindKeys, BlobCache, copyText, fill, focusedBeside, h, isOvertaken, later, makeRpc, pictureType, RpcError } from "./core.mjs";
 import { Stage } from "./stage.mjs";
+import { columnOrder, differenceText, drawStep, placeName, step } from "./strips.mjs";
 
 /** What the keys do, as the help sheet lists it. */
 export const COMPARE_KEYS = [
@@ -11,58 +12,7 @@ export const COMPARE_KEYS = [
   ["t", "fastest chain first"], ["l", "all steps, or the last only"], ["y", "copy the chain"], ["Esc", "leave"], ["?", "this list"],
 ];
 
-/** @typedef {{ record: number, column: number, step: number }} Place `step` −1: the record before any op */
-
-/** @param {Place} at */
-export const placeName = ({ record, column, step }) => (step < 0 ? `${record}:` : `${record}:${column}:${step}`);
-
-/**
- * Columns in the order they are shown: as given, or the fastest chain first; other runners stay behind their chain.
- * @param {{ name: string, seconds: number | null, runner: string }[]} columns @param {boolean} byTime
- */
-export function columnOrder(columns, byTime) {
-  const numbers = columns.map((_, at) => at);
-  if (!byTime) return numbers;
-  const chain = (/** @type {number} */ at) => columns.find((other) => other.name === columns[at].name && other.runner === "eager")?.seconds ?? Infinity;
-  return numbers.sort((x, y) => chain(x) - chain(y) || x - y);
-}
-
-/**
- * Where an arrow leads. `lengths[record][column]` is how many steps there are; −1 for a strip that is not there yet.
- * @param {string} key @param {Place} at @param {{ order: number[], lengths: number[][], last: boolean }} grid @returns {Place | undefined}
- */
-export function step(key, at, { order, lengths, last }) {
-  const steps = (/** @type {number} */ record, /** @type {number} */ column) => Math.max(0, lengths[record]?.[column] ?? 0);
-  const put = (/** @type {number} */ record, /** @type {number} */ column, /** @type {number} */ wanted) => ({ record, column, step: Math.min(wanted, steps(record, column) - 1) });
-  const row = order.indexOf(at.column);
-  const records = lengths.length;
-  const [across, down] = [{ ArrowLeft: -1, ArrowRight: 1 }[key], { ArrowUp: -1, ArrowDown: 1 }[key]];
-  if (across !== undefined && last) {
-    const position = (at.step < 0 ? -1 : row) + across;
-    if (position < 0) return { ...at, step: -1 };
-    return position < order.length ? put(at.record, order[position], Infinity) : at;
-  }
-  if (across !== undefined) return { ...at, step: Math.max(-1, Math.min(steps(at.record, at.column) - 1, at.step + across)) };
-  if (down === undefined) return undefined;
-  const position = last ? row : row + down;
-  if (!last && position >= 0 && position < order.length) return put(at.record, order[position], at.step);
-  const record = at.record + down;
-  if (record < 0 || record >= records) return at;
-  const column = last ? at.column : order[down > 0 ? 0 : order.length - 1];
-  return put(record, column, last && at.step >= 0 ? Infinity : at.step);
-}
-
-/** A tile in one sentence, for a screen reader. @param {any} tile */
-export const tileLabel = (tile) =>
-  [tile.op || "original", tile.error ? `failed: ${tile.error}` : "", tile.feature, tile.range, tile.ms, tile.drawn, tile.mapping ? `shown ${tile.mapping}` : ""].filter(Boolean).join(", ");
-
-/** The difference of two steps in words. @param {any} r the controller's answer */
-export function differenceText(r) {
-  if (r.text) return r.text;
-  const short = (/** @type {number | null} */ value) => (value === null ? "not finite" : value === 0 ? "0" : Math.abs(value) >= 1 ? String(Math.round(value * 1000) / 1000) : value.toPrecision(3));
-  if (r.max === 0) return `no difference (${r.kind})`;
-  return `largest ${short(r.max)}${r.at.length ? ` at (${r.at.slice(0, 2).reverse().join(", ")})` : ""} · mean ${short(r.mean)} · ${(r.share * 100).toFixed(r.share < 0.1 ? 2 : 0)} % differ (${r.kind})`;
-}
+/** @typedef {import("./strips.mjs").Place} Place */
 
 /** @param {{ model: any, el: HTMLElement, signal?: AbortSignal }} host */
 function render({ model, el, signal: outer }) {
@@ -85,6 +35,11 @@ class CompareView {
     const first = model.get("_first");
     const saved = model.get("_state") ?? {};
     this.config = first.config;
+    this.slow = false;
+    this.said = "";
+    /** @type {HTMLElement | undefined} */
+    this.sheet = undefined;
+    this.remembering = later(() => this.remember(), 250, signal);
     this.rpc = makeRpc(model, { signal, onSlow: (slow) => { this.slow = slow; this.tell(); } });
     this.blobs = new BlobCache({ signal, count: 2000 });
     /** @type {any[]} */
@@ -109,14 +64,15 @@ class CompareView {
     this.a = saved.a ?? { column: 0, step: -1 };
     /** @type {{ column: number, step: number } | null} null: the tile under the cursor */
     this.b = saved.b ?? null;
-    this.build(el, saved);
+    this.stage = new Stage(signal, { ask: (place) => this.full(place), changed: () => this.remembering(), state: saved.stage });
+    this.build(el);
     this.take(first.poll, model.get("_pictures"));
     this.show();
     if (this.running) this.loop();
   }
 
-  /** @param {HTMLElement} el @param {any} saved */
-  build(el, saved) {
+  /** @param {HTMLElement} el */
+  build(el) {
     const { signal, config } = this;
     const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) => h("button", { title, onclick: act }, text);
     this.lastButton = button("last step only", "all steps of each chain, or the last only (l)", () => this.toggleLast());
@@ -130,7 +86,6 @@ class CompareView {
     this.tools = h("div", { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" }, this.lastButton, this.timeButton, this.allButton, this.moreButton, ...this.runnerButtons, this.pxSelect);
     this.heads = h("table", { class: "tvz-heads" });
     this.list = h("div", { class: "tvz-strips", role: "listbox", tabIndex: 0, "aria-label": "steps" });
-    this.stage = new Stage(signal, { ask: (name) => this.full(name), changed: () => this.remembering(), state: saved.stage });
     this.main = h("div", { class: "tvz-main" }, this.list, this.stage.root);
     this.statusText = h("span", { role: "status", "aria-live": "polite", class: "tvz-cut" });
     this.root = h("div", { class: "tvz tvz-compare", role: "region", "aria-label": `tarviz comparison of ${config.title}` }, this.head, this.tools, h("div", { class: "tvz-heads-box" }, this.heads), this.main, h("footer", { class: "tvz-status" }, this.statusText));
@@ -146,7 +101,6 @@ class CompareView {
     });
     watch.observe(this.root);
     signal.addEventListener("abort", () => watch.disconnect());
-    this.remembering = later(() => this.remember(), 250, signal);
     this.root.addEventListener("focusin", () => this.remembering(), { signal });
     this.root.addEventListener("focusout", () => this.remembering(), { signal });
   }
@@ -272,31 +226,7 @@ class CompareView {
 
   /** @param {any} tile @param {Place} place */
   tile(tile, place) {
-    const box = h("div", { class: "tvz-box" });
-    const url = tile.picture && this.blobs.get(tile.picture);
-    if (tile.error) {
-      box.classList.add("tvz-refused");
-      box.append(h("strong", {}, tile.error.split(":")[0]), h("span", {}, tile.error.split(":").slice(1).join(":").trim()));
-    } else if (url) {
-      const picture = h("img", { src: url, alt: "", draggable: false, decoding: "async" });
-      picture.onload = () => {
-        const side = Math.max(picture.naturalWidth, picture.naturalHeight);
-        if (side * 2 <= this.px) {
-          picture.classList.add("tvz-pixels");
-          const factor = Math.max(1, Math.floor(this.px / side));
-          picture.style.width = `${picture.naturalWidth * factor}px`;
-          picture.style.height = `${picture.naturalHeight * factor}px`;
-        }
-      };
-      box.append(picture);
-    } else box.append(h("span", { class: "tvz-snippet tvz-mono", dir: "auto" }, tile.text));
-    const line = (/** @type {string} */ text, /** @type {string} */ kind = "tvz-faint") => (text ? h("span", { class: `tvz-cut ${kind}`, title: text }, text) : null);
-    const element = h("div", { class: "tvz-ctile", role: "option", "aria-selected": "false", "aria-label": tileLabel(tile), "data-place": JSON.stringify(place), title: tile.op },
-      box, h("div", { class: "tvz-ccap" },
-        line(tile.op.includes(": the whole chain") ? tile.op.split(":")[0] : tile.op || tile.ext, "tvz-op"),
-        line(tile.error ? "" : `${tile.op && tile.ext && !tile.op.includes(`(${tile.ext}`) ? `${tile.ext}: ` : ""}${tile.feature.replaceAll(", ", ",")}`, "tvz-mono"),
-        tile.error ? null : h("span", { class: "tvz-ctimes tvz-faint" }, line(tile.range), h("span", { class: "tvz-number" }, tile.ms)),
-        line(tile.drawn, "tvz-drawn"), line(tile.mapping && tile.mapping !== "as it is" ? `shown ${tile.mapping}` : "")));
+    const element = drawStep(tile, place, { px: this.px, url: tile.picture && this.blobs.get(tile.picture) });
     element.id = `tvz-${this.uid}-${placeName(place)}`;
     this.tiles.set(placeName(place), element);
     return element;

@@ -48,6 +48,11 @@ export class Stage {
     this.cut = state?.cut ?? 0.5;
     this.view = { zoom: 1, x: 0.5, y: 0.5 };
     this.flip = false;
+    this.wiping = false;
+    /** @type {{ name: string, canvas: OffscreenCanvas } | undefined} */
+    this.differs = undefined;
+    /** @type {OffscreenCanvasRenderingContext2D | null} */
+    this.tip = null;
     /** @type {Map<string, Promise<ImageBitmap | undefined>>} */
     this.known = new Map();
     /** @type {{ side: Side | undefined, bitmap: ImageBitmap | undefined }[]} */

@@ -1,0 +1,165 @@
+"""The comparison in a real browser: tiles, keys, stage, new seeds, columns, errors in their tiles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tarviz.widgets.compare import Compare
+from tests.browser import probes
+from tests.widgets.conftest import png, tar
+
+pytestmark = pytest.mark.browser
+
+CHAINS = {
+    "small": "decode(png)|resize(png, (20, 30))|convert(png, float32)",
+    "turned": "decode(png)|rotate(png)|flip(png)",
+    "bad": "decode(png)|random_crop(png, (99, 99))",
+}
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Path:
+    noise = np.random.default_rng(0)
+    return tar(tmp_path / "a.tar", [(f"p/n{n}", {"png": png(tuple(noise.integers(0, 255, 3).tolist()), (60, 40))}) for n in range(6)])
+
+
+@pytest.fixture
+def page(shard: Path, open_widget: Callable[..., Any]) -> Any:
+    return open_widget(Compare(shard, CHAINS, records=3), ".tvz-ctile img")
+
+
+def at(page: Any) -> Any:
+    return page.tab.evaluate("JSON.parse(document.querySelector('.tvz-ctile[aria-selected=true]').dataset.place)")
+
+
+def drawn(page: Any) -> list[int]:
+    """How many different colours the stage shows at some points: 1 is an empty stage."""
+    return page.tab.evaluate(
+        """() => {
+          const canvas = document.querySelector('.tvz-stage canvas');
+          const pen = canvas.getContext('2d');
+          const found = new Set();
+          for (let x = 1; x < 8; x++) for (let y = 1; y < 8; y++) {
+            found.add(String(pen.getImageData(canvas.width * x / 8, canvas.height * y / 8, 1, 1).data));
+          }
+          return [...found];
+        }"""
+    )
+
+
+def test_every_step_of_every_chain_is_there(page: Any):
+    page.until("document.querySelectorAll('.tvz-ctile').length === 3 * (1 + 3 + 3 + 2)")
+
+    assert 3 == page.tab.locator(".tvz-heads tr").count()
+    assert 3 == page.tab.locator(".tvz-ctile .tvz-refused").count()
+    assert "E_SCHEMA" in page.tab.locator(".tvz-ctile .tvz-refused").first.inner_text()
+    assert "every op ran once per record" in page.status()
+    assert [] == page.elsewhere
+    assert [] == page.errors
+
+
+def test_arrows_move_and_the_stage_follows(page: Any):
+    page.tab.focus(".tvz-strips")
+    assert {"record": 0, "column": 0, "step": 0} == at(page)
+    page.key("ArrowRight", "ArrowRight", "ArrowDown")
+    assert {"record": 0, "column": 1, "step": 2} == at(page)
+    page.key("n")
+
+    assert {"record": 1, "column": 1, "step": 2} == at(page)
+    page.until("/turned: flip/.test(document.querySelector('.tvz-stage-b').textContent)")
+    page.until("/largest|differ|no difference/.test(document.querySelector('.tvz-stage-words').textContent)")
+    assert len(drawn(page)) > 1
+
+
+def test_difference_wipe_and_blink(page: Any):
+    page.tab.focus(".tvz-strips")
+    page.key("ArrowRight", "d")
+    page.until("document.querySelector('.tvz-stage-modes [aria-pressed=true]').textContent === 'difference'")
+    page.key("+", "+")
+    assert "× 32" == page.tab.locator(".tvz-stage-modes button").last.inner_text()
+    page.key("w")
+    page.tab.focus(".tvz-stage-frame")
+    page.key("ArrowLeft", "ArrowLeft")
+    assert {"record": 0, "column": 0, "step": 1} == at(page)  # on the stage the arrows move the wipe
+    page.key("x")
+    before = drawn(page)
+    page.tab.wait_for_timeout(800)
+
+    assert before != drawn(page) or len(before) > 1
+    assert [] == page.errors
+
+
+def test_a_and_b_are_chosen_and_let_go(page: Any):
+    page.tab.focus(".tvz-strips")
+    page.key("ArrowRight", "a", "ArrowDown", "b", "ArrowRight")
+
+    assert "small: resize" in page.tab.locator(".tvz-stage-a").inner_text()
+    assert "turned: rotate" in page.tab.locator(".tvz-stage-b").inner_text()
+    page.key("ArrowLeft", "b", "ArrowRight")
+    assert "turned: flip" in page.tab.locator(".tvz-stage-b").inner_text()
+
+
+def test_a_new_seed_changes_its_chain_only(page: Any):
+    steps = "[...document.querySelectorAll('.tvz-drawn')].map((one) => one.textContent)"
+    before = page.tab.evaluate(steps)
+    page.tab.locator(".tvz-heads .tvz-seed button").first.click()
+    page.until("/seed 1/.test(document.querySelector('.tvz-heads').textContent)")
+    page.until(f"JSON.stringify({steps}) !== {json.dumps(json.dumps(before, ensure_ascii=False, separators=(',', ':')))}")
+
+    assert before != page.tab.evaluate(steps)
+    assert 1 == page.tab.locator(".tvz-heads .tvz-seed button").count() - 1  # `bad` draws too, `small` does not
+
+
+def test_last_steps_only(page: Any):
+    page.tab.focus(".tvz-strips")
+    page.key("l")
+    page.until("document.querySelectorAll('.tvz-ctile').length === 3 * (1 + 3)")
+    page.key("ArrowRight", "ArrowDown")
+
+    assert {"record": 1, "column": 1, "step": 2} == at(page)
+
+
+def test_records_more(page: Any):
+    page.tab.locator("button", has_text="+ record").click()
+    page.until("document.querySelectorAll('.tvz-record').length === 4")
+
+    assert 3 == at(page)["record"]
+
+
+def test_chains_are_copied_and_sorted(page: Any):
+    page.tab.focus(".tvz-strips")
+    page.key("y")
+    assert CHAINS["small"] == page.tab.evaluate("navigator.clipboard.readText()")
+    page.key("t")
+    assert "true" == page.tab.locator("button", has_text="fastest first").get_attribute("aria-pressed")
+    page.key("?")
+    assert "blink" in page.tab.locator("[role=dialog]").inner_text()
+    page.key("Escape")
+    assert 0 == page.tab.locator("[role=dialog]").count()
+
+
+def test_nothing_a_record_says_becomes_markup(tmp_path: Path, open_widget: Callable[..., Any]):
+    evil = "<img src=x onerror=alert(1)>"
+    shard = tar(tmp_path / "a.tar", [(evil, {"txt": evil.encode(), "png": png()})])
+    page = open_widget(Compare(shard, {evil: "decode(png)|keep(txt)"}, records=1), ".tvz-ctile")
+
+    assert 0 == page.tab.locator("img[src=x]").count()
+    assert evil in page.tab.locator(".tvz-record h3").inner_text()
+    assert [] == page.errors
+
+
+@pytest.mark.parametrize("width", [1280, 600])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_looks(shard: Path, open_widget: Callable[..., Any], width: int, scheme: str):
+    page = open_widget(Compare(shard, CHAINS, records=2), ".tvz-ctile img", width=width, scheme=scheme)
+    page.tab.wait_for_timeout(300)
+
+    assert [] == page.tab.evaluate(probes.CONTRAST)
+    assert [] == page.tab.evaluate(probes.UNNAMED)
+    assert [] == page.tab.evaluate(probes.STICKING_OUT)
