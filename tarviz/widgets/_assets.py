@@ -10,6 +10,7 @@ from importlib.resources import files
 _SIBLING = re.compile(r"^import\s*\{[^}]*\}\s*from\s*\"\./([\w-]+)\.mjs\";\n", re.MULTILINE)
 
 
+@cache
 def read(name: str) -> str:
     """One of the files beside this one: `read("core.mjs")`."""
     return (files("tarviz.widgets") / name).read_text("utf-8")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 from tarviz.types import Record
 from tarviz.widgets._view import View
-from tarviz.widgets.browse import Browser
+from tarviz.widgets.browse import FIRST, Browser
 
 import traitlets  # isort: skip (behind _view, which says what is missing)
 
@@ -27,6 +28,15 @@ class BrowseView(View):
     def __init__(self, browser: Browser, **traits: Any) -> None:
         super().__init__(browser, **traits)
         browser.changed = self._changed
+        if len(self._first["rows"]["rows"]) < FIRST and not browser.rows.finished:
+            threading.Thread(target=self._complete, daemon=True, name="tarviz-first").start()
+
+    def _complete(self) -> None:
+        """Bring the saved picture up to date once the first rows of a slow shard are there."""
+        if self.controller.wait(FIRST, 60) and not self.controller.closed:
+            first, pictures = self.controller.first()
+            with self.hold_sync():
+                self._first, self._pictures = first, [bytes(picture) for picture in pictures]
 
     def _changed(self) -> None:
         self.selected = self.controller.selected

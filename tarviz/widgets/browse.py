@@ -20,7 +20,7 @@ from tarviz.widgets._query import Fields, Query, Wish
 from tarviz.widgets._rows import Row, Rows, row_id
 from tarviz.widgets._rpc import Answer, Controller, Media, Message, rpc
 from tarviz.widgets._scan import Scan
-from tarviz.widgets._thumbs import SIZES, Tiles
+from tarviz.widgets._thumbs import SIZES, Tile, Tiles
 
 FIRST = 24
 _LABELS = ("cls", "label", "class", "json.label", "json.class", "json.category", "json.name")
@@ -87,6 +87,7 @@ class Browser(Controller):
         self._summary: tuple[int, Message] = (-1, {})
         self._lock = threading.Lock()
         self._queries = 0
+        self.closed = False
 
     # ---- what a view asks
 
@@ -370,12 +371,16 @@ class Browser(Controller):
         return _status.summary(self.title, self.rows, fields, [self.rows.row(row).key for row in self.query.ids(0, 5)])
 
     def picture(self) -> bytes:
-        self.wait(FIRST, 0.4)
+        self.wait(FIRST, 0.4 if all(shard.local for shard in self.rows.shards[:1]) else 1.5)
         try:
             rows = [self.rows.row(row) for row in self.query.ids(0, FIRST)]
             tiles, _ = self.tiles.get(rows, self.image, self.px)
         except (TarvizError, OSError):
             return b""
+        with self.scan.calm():
+            return self._sheet(rows, tiles)
+
+    def _sheet(self, rows: list[Row], tiles: list[Tile]) -> bytes:
         labels = [self._labels.get((row.id, self.label or ""), "") for row in rows]
         captions = [" · ".join(filter(None, (label, row.key.rpartition("/")[2]))) for row, label in zip(rows, labels, strict=True)]
         pairs = zip(tiles, captions, strict=True)
@@ -439,6 +444,7 @@ class Browser(Controller):
                 yield self.rows.row(row).load()
 
     def close(self) -> None:
+        self.closed = True
         self.query.stop()
         self.scan.close()
         self.tiles.close()
