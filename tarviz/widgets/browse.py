@@ -430,8 +430,7 @@ class Browser(Controller):
         wish = self.query.wish
         chosen: dict[str, Any] = {"where": wish.where, "sort": wish.sort, "seed": wish.seed if wish.sort == "random" else 0}
         chosen |= {"image": self.image, "label": self.label if self.label not in (None, "cls") else "", "px": self.px}
-        if self.selected is not None:
-            chosen["start"] = self.selected.key
+        chosen["start"] = self.selected.key if self.selected else ""
         usual = {"where": "", "sort": "order", "seed": 0, "image": "", "label": "", "px": 160, "start": ""}
         words = [f"{name}={value!r}" for name, value in chosen.items() if value != usual[name]]
         shown = redact(str(urls)) if isinstance(urls, (str, PathLike)) else [redact(url) for url in urls]
