@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import mmap
+import os
 import secrets
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,7 @@ from tarviz import stores
 from tarviz.config import options as configured
 from tarviz.errors import ChangedError, DataError, Fault, TarvizError, redact
 from tarviz.formats._columns import joined
+from tarviz.formats._hot import BLOCK
 from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.records import Grouper, _cut
@@ -37,6 +39,8 @@ _LOG = logging.getLogger(__name__)
 _WINDOW = 64 << 10
 _LARGEST = 4 << 20
 _SMALLEST = 4 << 10
+_FAR = 16 << 10  # bytes from header to header from which on each is read by itself
+_AT_ONCE = 256
 
 
 def header_runs(url: URL, scanner: Scanner, report: ReadReport) -> Iterator[Members]:
@@ -51,15 +55,24 @@ def header_runs(url: URL, scanner: Scanner, report: ReadReport) -> Iterator[Memb
 
 
 def _around_payloads(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) -> Iterator[Members]:
-    """Read windows that hold headers, seeking over payloads in between."""
+    """Read windows that hold headers, seeking over payloads in between; where payloads are large, read single headers."""
     store, size, window = stores.of(url), stat.size or 0, _WINDOW
     while not scanner.ended and scanner.error is None:
         base = min(scanner.at, size)
         data = store.read(url, base, max(window, scanner.wants - base), etag=stat.etag)
         report.bytes += len(data)
-        yield scanner.scan(memoryview(data), base, final=base + len(data) >= size)
-        dense = scanner.at - base <= 2 * len(data)  # small payloads: reading on costs less than another call
+        found = scanner.scan(memoryview(data), base, final=base + len(data) >= size)
+        yield found
+        span = scanner.at - base
+        dense = span <= 2 * len(data)  # small payloads: reading on costs less than another call
         window = min(window * 2, _LARGEST) if dense else max(window // 2, _SMALLEST)
+        while len(found) and span > _FAR * len(found) and scanner.error is None and not scanner.ended:
+            found, span = _single_headers(url, stat, scanner, report), _FAR * _AT_ONCE
+            if len(found):
+                yield found
+            if len(found) < _AT_ONCE:
+                window = _SMALLEST
+                break
         while scanner.ended and base + len(data) < size:
             base += len(data)
             data = store.read(url, base, _LARGEST, etag=stat.etag)
@@ -68,6 +81,32 @@ def _around_payloads(url: URL, stat: Stat, scanner: Scanner, report: ReadReport)
         else:
             if scanner.ended:
                 scanner.trailing(memoryview(data), base)
+
+
+def _single_headers(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) -> Members:
+    """The members of up to `_AT_ONCE` regular headers, each read by itself; none where the next one needs care."""
+    table = np.empty((_AT_ONCE, BLOCK), np.uint8)
+    view, at = memoryview(table.reshape(-1).data), scanner.at
+    places: list[int] = []
+    fd = os.open(stores.local_path(url), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        for row in range(0, len(view), BLOCK):
+            if os.preadv(fd, (view[row : row + BLOCK],), at) < BLOCK or view[row + 257 : row + 262].tobytes() != b"ustar":
+                break
+            try:
+                length = int(view[row + 124 : row + 135].tobytes(), 8)
+            except ValueError:
+                break
+            stop = at + BLOCK + ((length + BLOCK - 1) & -BLOCK)
+            if length < 0 or stop > (stat.size or 0):
+                break
+            places.append(at)
+            at = stop
+    finally:
+        os.close(fd)
+    stores.of(url).read(url, 0, 1, etag=stat.etag)  # ChangedError when the file is another by now
+    report.bytes += len(places) * BLOCK
+    return scanner.take(table[: len(places)], np.array(places, np.int64))
 
 
 def _through_stream(url: URL, scanner: Scanner, report: ReadReport) -> Iterator[Members]:

@@ -489,3 +489,37 @@ class TestStoresThatFail:
         assert "E_CHANGED" == error.code
         assert 200 < len(found) < 260
         assert numbered(500)[: len(found)] == plain(found)
+
+
+class TestFarApart:
+    """Headers read one by one, where payloads are large, say what a look at every byte says."""
+
+    @settings(max_examples=30, deadline=None)
+    @given(
+        st.lists(st.sampled_from([0, 1, 512, 30_000, 70_000, 200_000]), min_size=1, max_size=40),
+        st.sampled_from([tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]),
+        st.data(),
+    )
+    def test_as_one_stream(self, tmp_path_factory: pytest.TempPathFactory, sizes: list[int], format: int, data: st.DataObject):
+        folder = tmp_path_factory.mktemp("far")
+        names = [f"d/{'n' * data.draw(st.sampled_from([1, 120]))}{number}" for number in range(len(sizes))]
+        content = shard([(name, {"bin": b"\0" * size}) for name, size in zip(names, sizes, strict=True)], format=format, mtime=0.5)
+        cut = data.draw(st.sampled_from([len(content), len(content) - 700, len(content) // 2]))
+        path = write_bytes(folder / "a.tar", content[:cut])
+        packed = write_bytes(folder / "a.tar.gz", gzip.compress(content[:cut], 1))
+
+        def rows(place: Path) -> tuple[list[Any], str | None]:
+            found: list[Any] = []
+            try:
+                for run in reading.members(str(place)):
+                    found += list(run)
+            except DataError as error:
+                return found, error.code
+            return found, None
+
+        assert rows(packed) == rows(path)
+
+
+def write_bytes(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path

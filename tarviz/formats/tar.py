@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tarviz.errors import DataError, Fault
 from tarviz.formats import _hot, _pax, _sniff, _walk
-from tarviz.formats._columns import Rows, picked
+from tarviz.formats._columns import Rows, columns, picked
 from tarviz.formats._hot import BLOCK
 from tarviz.formats._walk import Entry
 from tarviz.types import MEMBER_TYPES, Members, to_text
@@ -113,6 +113,31 @@ class Scanner:
         self._last = None
         self._tail = (names[-1].tobytes(), int(start[-1]), int(at[-1]) + BLOCK, int(table.size[stop - 1]))
         return True
+
+    def take(self, raw: NDArray[np.uint8], at: NDArray[np.int64]) -> Members:
+        """The members of headers that were read one by one: `raw` is uint8 [headers, 512], `at` the byte of the tar each stands at.
+
+        The first stands where we are, the others where the one before leads. Ends before the first that needs care.
+        """
+        if not len(at):
+            return columns([])
+        table = _hot.headers(raw, np.arange(len(at)))
+        count = int(np.argmin(np.append(table.plain & ~table.pax, False)))
+        place = np.append(at[1:], at[-1:] + BLOCK + -(-table.size[-1:] // BLOCK) * BLOCK)
+        led = place == at + BLOCK + -(-table.size // BLOCK) * BLOCK
+        count = min(count, int(np.argmin(np.append(led, False))))
+        if not count:
+            return columns([])
+        names = np.ascontiguousarray(table.name[:count])
+        if not table.ascii[:count].all():
+            self._names_encoded(names, table._replace(at=at // BLOCK), 0, 0)
+        name = names.view(f"S{names.shape[1]}")[:, 0]
+        found = Members(name, np.zeros(count, np.uint8), at[:count], at[:count] + BLOCK, table.size[:count], place[:count])
+        self.at = int(place[count - 1])
+        self._last = None
+        self._tail = (names[-1].tobytes(), int(at[count - 1]), int(at[count - 1]) + BLOCK, int(table.size[count - 1]))
+        self.found += count
+        return found
 
     def _harmless(self, table: _hot.Headers, data: memoryview, first: int, stop: int) -> int:
         """Cut the run before the first PAX header that needs care, or that has no member behind it in the run."""
