@@ -52,21 +52,26 @@ def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int = 2_
     freeze = nbformat.v4.new_code_cell(_FREEZE.format(budget=budget))
     notebook.cells.append(freeze)
     client = NotebookClient(notebook, timeout=timeout, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
-    try:
-        with TemporaryDirectory(prefix="tarviz-") as private:
-            manager = client.create_kernel_manager()
-            manager.connection_file = str(Path(private) / "kernel.json")
-            if os.name == "posix":
-                manager.transport = "ipc"  # sockets in that folder: nobody else on this machine can listen
-            client.execute(env=environment())
-    except CellExecutionError as error:
-        raise failure(notebook, f"{error.ename}: {error.evalue}") from error
-    except CellTimeoutError as error:
-        raise failure(notebook, f"it took more than {timeout} s") from error
-    except DeadKernelError as error:
-        raise failure(notebook, "the kernel died") from error
-    finally:
-        notebook.cells.remove(freeze)
+    begun = [0]
+    client.on_cell_execute = lambda cell, cell_index: begun.append(cell_index)
+    with TemporaryDirectory(prefix="tarviz-") as private:
+        said = Path(private) / "stderr"
+        manager = client.create_kernel_manager()
+        manager.connection_file = str(Path(private) / "kernel.json")
+        if os.name == "posix":
+            manager.transport = "ipc"  # sockets in that folder: nobody else on this machine can listen
+        try:
+            with said.open("wb") as stderr:  # what a cell says there comes through the kernel; this is the talk of libraries
+                client.execute(env=environment(), stderr=stderr)
+        except CellExecutionError as error:
+            raise failure(notebook, begun[-1], f"{error.ename}: {error.evalue}") from error
+        except CellTimeoutError as error:
+            raise failure(notebook, begun[-1], f"it took more than {timeout} s") from error
+        except DeadKernelError as error:
+            last = said.read_text("utf-8", "replace").strip().rpartition("\n")[2]
+            raise failure(notebook, begun[-1], f"the kernel died{f', its last words: {last}' if last else ''}") from error
+        finally:
+            notebook.cells.remove(freeze)
 
 
 def environment() -> dict[str, str]:
@@ -75,12 +80,7 @@ def environment() -> dict[str, str]:
     return {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, "PATH": path}
 
 
-def failure(notebook: Any, reason: str) -> TarvizError:
-    """The error of a notebook that stopped, with the first line of the cell where it did."""
-    number, source = 0, ""
-    for number, cell in enumerate(notebook.cells, 1):  # noqa: B007 - the last one is what counts
-        if any(output.output_type == "error" for output in cell.get("outputs", ())):
-            source = cell.source
-            break
-    first = next((line for line in source.splitlines() if line.strip()), "")
-    return DataError(f"Cell {number} failed ({first[:80]}): {reason}", code="E_NOTEBOOK", hint="Run it in JupyterLab to see where.")
+def failure(notebook: Any, at: int, reason: str) -> TarvizError:
+    """The error of a notebook that stopped at a cell, with that cell's first line."""
+    first = next((line for line in notebook.cells[at].source.splitlines() if line.strip()), "")
+    return DataError(f"Cell {at + 1} failed ({first[:80]}): {reason[:500]}", code="E_NOTEBOOK", hint="Run it in JupyterLab to see where.")
