@@ -64,7 +64,7 @@ def bash(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[bytes]]:
     tools.mkdir()
     for name in ("tarviz", *OLD_NAMES):
         script = tools / name
-        target = "tarviz.cli:main" if name == "tarviz" else f"tarviz.commands._oldnames:{name}"
+        target = "tarviz.cli:main" if name == "tarviz" else f"tarviz._oldnames:{name}"
         module, _, function = target.partition(":")
         script.write_text(
             f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom {module} import {function}\nsys.exit({function}())\n"
