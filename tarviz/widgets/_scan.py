@@ -150,6 +150,8 @@ class Scan:
                 log.exception("scanning %s", shard.url)
                 self._fail(shard, DataError(f"{type(error).__name__}: {error}", code="E_INTERNAL"))
             self.rows.touch(shard)
+            if len(shard.segments) == 1:
+                time.sleep(0.01)  # whoever waited for the first rows goes first
             with self._calm:
                 self._calm.wait_for(lambda: self._busy == 0, timeout=0.3)
         for run in self._runs.values():
