@@ -26,13 +26,16 @@ def _verbs() -> tuple[tuple[str, str], ...]:
     return tuple((f"tarviz.commands.{name}", name) for group in cli.GROUPS.values() for name in group if name in _plugins.names("commands"))
 
 
+def _runners() -> tuple[tuple[str, str], ...]:
+    return (("tarviz.runners.eager", "run Eager"), ("tarviz.runners.tf", "run"), ("tarviz.runners.torch", "run Records"))
+
+
 def pages() -> dict[str, Page]:
     """File name → page."""
     return {
         "verbs": Page("The verbs in Python", _verbs()),
         "reading": Page("Reading shards", (("tarviz.reading", ""), ("tarviz.types", ""), ("tarviz.expressions", "parse parse_value"))),
-        "pipeline": Page("Pipelines", (("tarviz.pipeline", "Pipeline Plan"), ("tarviz.selection", ""), ("tarviz.runners.eager", "run Eager"),
-                                       ("tarviz.runners.tf", "run"), ("tarviz.runners.torch", "run Records"))),
+        "pipeline": Page("Pipelines", (("tarviz.pipeline", "Pipeline Plan"), ("tarviz.selection", ""), *_runners())),
         "ops": Page("Ops", (("tarviz.ops", ""),)),
         "samples": Page("Sample shards", (("tarviz.samples", "digits photos write_shard"),)),
         "config": Page("Options", (("tarviz.config", "Options options parse_size"),)),
@@ -51,7 +54,7 @@ def markdown(page: Page) -> str:
     parts = [f"# {page.title}\n"]
     for name, wanted in page.modules:
         module = importlib.import_module(name)
-        shown = wanted.split() or [each for each in _public(module)]
+        shown = wanted.split() or list(_public(module))
         if len(page.modules) > 1 and not name.startswith("tarviz.commands"):
             parts.append(f"## `{name.removesuffix('._base')}`\n\n{docstring(module)}\n")
         elif not name.startswith("tarviz.commands"):
@@ -63,11 +66,12 @@ def markdown(page: Page) -> str:
 
 def _public(module: Any) -> Iterator[str]:
     """The names a module offers: those it lists, else the classes and functions that are its own."""
-    for name in getattr(module, "__all__", None) or vars(module):
+    listed = getattr(module, "__all__", None)
+    for name in listed or vars(module):
         value = getattr(module, name)
-        if not name.startswith("_") and (inspect.isclass(value) or inspect.isfunction(value)):
-            if hasattr(module, "__all__") or str(value.__module__) == module.__name__:
-                yield name
+        own = listed is not None or getattr(value, "__module__", "") == module.__name__
+        if own and not name.startswith("_") and (inspect.isclass(value) or inspect.isfunction(value)):
+            yield name
 
 
 def described(place: str, name: str, value: Any, depth: int = 3) -> str:
@@ -75,7 +79,8 @@ def described(place: str, name: str, value: Any, depth: int = 3) -> str:
     fence = ":" * (depth + 2)
     kind = "class" if inspect.isclass(value) else "property" if isinstance(value, property) else "function" if "." not in name else "method"
     directive = "exception" if kind == "class" and issubclass(value, BaseException) else kind
-    lines = [f"{fence}{{py:{directive}}} {name}{'' if kind == 'property' else signature(value)}", f":module: {place}", "", docstring(value), ""]
+    call = "" if kind == "property" else signature(value)
+    lines = [f"{fence}{{py:{directive}}} {name}{call}", f":module: {place}", "", docstring(value), ""]
     if kind == "class":
         for member, found in vars(value).items():
             found = found.__func__ if isinstance(found, staticmethod | classmethod) else found
@@ -118,9 +123,7 @@ def shell() -> str:
     parts = ["# The shell\n", "Every verb is also a magic (`%tv VERB …` after `%load_ext tarviz`) and a function (`tarviz.VERB(…)`).\n"]
     for title, names in cli.GROUPS.items():
         parts.append(f"## {title}\n")
-        for name in names:
-            if name in _plugins.names("commands"):
-                parts.append(_verb(name, _plugins.load("commands", name).command))
+        parts += [_verb(name, _plugins.load("commands", name).command) for name in names if name in _plugins.names("commands")]
     return "\n".join(parts)
 
 

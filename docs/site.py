@@ -82,7 +82,7 @@ def deck_list(decks: list[Path]) -> str:
         size = path.stat().st_size / 1e6
         title = _deck_page.title(notebook, path.stem)
         items.append(f'<a href="{path.name}"><b>{title}</b><span>one file, {size:.1f} MB, opens without a network</span></a>')
-    about = "Each deck is a notebook, executed and written as one HTML file by `tarviz deck`. Arrows turn slides, `S` opens the speaker's notes."
+    about = "Each deck is a notebook, executed and written as one HTML file by `tarviz deck`. Arrows turn slides, `S` opens the notes."
     return f'# Slides\n\n{about}\n\n<div class="deck-list">\n{chr(10).join(items)}\n</div>\n'
 
 
@@ -129,8 +129,8 @@ def main() -> int:
     sources = ROOT / "build" / "site"
     assemble(sources, wish.notebooks, wish.slides)
     shutil.rmtree(wish.output, ignore_errors=True)
-    arguments = ["-q", "-W", "--keep-going", "-c", str(ROOT / "docs"), "-d", str(sources) + "-cache", "-b", "html", str(sources), str(wish.output)]
-    if code := build_main(arguments):
+    folders = ["-c", str(ROOT / "docs"), "-d", f"{sources}-cache", str(sources), str(wish.output)]
+    if code := build_main(["-q", "-W", "--keep-going", "-b", "html", *folders]):
         return code
     for path in wish.slides.glob("*.html"):
         shutil.copy(path, wish.output / "slides" / path.name)
