@@ -26,7 +26,7 @@ from tarviz.commands._outlet import Outlet, Piece, Range
 from tarviz.commands._process import ended_by_signals
 from tarviz.commands._tool import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.commands._work import Given, Left, Worker, check_names, checked_base
-from tarviz.errors import DataError, UsageError, safe
+from tarviz.errors import DataError, SchemaError, UsageError, safe
 from tarviz.reading import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.types import to_bytes, to_text
@@ -105,7 +105,7 @@ def proc(
     else:
         line = command if command is not None else _script(fspath(script or ""), interpreter)
         tool = _Commands(line, checked_base(base), chosen, any_key, timeout, tmp)
-    writer = _Writer(report, options.on_error == "skip", any_key=any_key)
+    writer = _Writer(report, skip=options.on_error == "skip")
     with (
         _shell.silent_warnings(),
         tool,
@@ -272,7 +272,7 @@ def _payload(ext: str, value: Any) -> bytes:
 class _Writer:
     """Writes what was made of records, and counts what failed."""
 
-    def __init__(self, report: ReadReport, skip: bool, *, any_key: bool) -> None:
+    def __init__(self, report: ReadReport, *, skip: bool) -> None:
         self.report, self.skip = report, skip
         self.form = _form.Form(report=report)
         self.others: Counter[str] = Counter()
@@ -282,7 +282,7 @@ class _Writer:
         try:
             left, others = done.future.result()
             written = [self._pieces(done.batch, record, each) for each in left]
-        except DataError as error:
+        except (DataError, SchemaError) as error:
             place = int(block.members.start[int(block.rows[record])])
             error.at(shard=block.shard, key=to_text(block.keys[record]), offset=place, records_before=block.first + record)
             if not self.skip:

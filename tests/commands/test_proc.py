@@ -1,24 +1,34 @@
-"""A command, a script or a chain on every record: its files become the fields, nothing else is touched."""
+"""Commands, scripts and chains on each record: private folders, nothing followed, nothing left, order and faults kept."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
-import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from PIL import Image
+from hypothesis import given, settings
 
+from tarviz.commands import _work
 from tarviz.commands.proc import proc
-from tarviz.errors import TarvizError, UsageError
-from tarviz.testing.strategies import numbered
-from tests.commands.conftest import plain
+from tarviz.errors import ChainError, DataError, LimitError, UsageError
+from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import records as record_lists
+from tests.commands.conftest import ROOT, listed, names, plain
 from tests.conftest import DATA
 
+TARS = DATA / "corpora" / "generated"
 Make = Callable[..., Path]
-pytestmark = pytest.mark.skipif(not shutil.which("sh"), reason="commands need a shell")
+LARGE = b"\xff" * 70_000
 
 
 @pytest.fixture
@@ -26,79 +36,426 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "out.tar"
 
 
-class TestCommands:
-    def test_a_file_it_makes_is_a_field(self, make: Make, out: Path):
-        result = proc(make(numbered(5)), out, command="printf '%s' \"$(wc -c < sample.png | tr -d ' ')\" > sample.size")
+@pytest.fixture(autouse=True)
+def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Private folders are made in `tmp`, and none is left there."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    yield folder
+    deadline = time.monotonic() + 5
+    while os.listdir(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [] == os.listdir(folder)
 
-        assert [b"600"] * 5 == [fields["size"] for _, fields in plain(out)]
-        assert (5, 0) == (result.records, result.exit_code)
 
-    def test_a_file_it_removes_is_gone_and_the_rest_stays(self, make: Make, out: Path):
-        proc(make(numbered(3)), out, command="rm sample.cls")
+class TestFiles:
+    @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
+    def test_what_is_not_touched_stays_bit_for_bit(self, make: Make, out: Path, payload: bytes):
+        a = make(numbered(30, payload=payload), format=tarfile.PAX_FORMAT, mtime=1.5)
 
-        assert [(key, {"png": fields["png"]}) for key, fields in numbered(3)] == plain(out)
+        result = proc(a, out, command="true", workers=3)
 
-    def test_the_key_is_in_the_environment(self, make: Make, out: Path):
-        proc(make(numbered(2)), out, command='printf %s "$TARVIZ_KEY" > sample.key')
+        assert a.read_bytes().rstrip(b"\0") == out.read_bytes().rstrip(b"\0")
+        assert (30, 0) == (result.records, result.exit_code)
 
-        assert [key.encode() for key, _ in numbered(2)] == [fields["key"] for _, fields in plain(out)]
+    @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
+    def test_fields_are_changed_added_and_removed(self, make: Make, out: Path, payload: bytes):
+        proc(
+            make(numbered(9, payload=payload)),
+            out,
+            command="wc -c < sample.png > sample.size; rm sample.cls; printf b >> sample.png",
+            workers=2,
+        )
 
-    def test_the_order_stays_with_many_workers(self, make: Make, out: Path):
-        proc(make(numbered(40)), out, command="sleep 0.0$((RANDOM % 5))", workers=4)
+        assert [(key, {"png": payload + b"b", "size": b"%d\n" % len(payload)}) for key, _ in numbered(9)] == plain(out)
+        assert 18 == len(listed(out))
 
-        assert numbered(40) == plain(out)
+    def test_a_payload_of_the_same_size_is_seen_to_change(self, make: Make, out: Path):
+        proc(make(numbered(20)), out, command="printf 7 > sample.cls")
 
-    def test_several_outputs_are_several_records(self, make: Make, out: Path):
-        proc(make(numbered(1)), out, command="cp sample.png sample-1.png; cp sample.png sample-2.png; rm sample.png sample.cls")
+        assert [b"7"] * 20 == [fields["cls"] for _, fields in plain(out)]
 
-        assert ["train/n00000000-1", "train/n00000000-2"] == [key for key, _ in plain(out)]
+    def test_a_file_put_in_place_of_another_is_seen_too(self, make: Make, out: Path):
+        proc(make(numbered(5)), out, command="printf 7 > x; touch -r sample.cls x; mv x sample.cls")
 
-    def test_a_failing_command_is_an_error_and_nothing_is_written(self, make: Make, out: Path):
-        with pytest.raises(TarvizError) as caught:
-            proc(make(numbered(3)), out, command="exit 3")
+        assert [b"7"] * 5 == [fields["cls"] for _, fields in plain(out)]
 
-        assert ("E_COMMAND", "train/n00000000") == (caught.value.code, caught.value.key)
+    def test_further_base_names_are_further_records(self, make: Make, out: Path):
+        proc(make(numbered(2)), out, command="for i in 1 2; do cp sample.cls sample-$i.cls; done; printf x > sample_b.txt")
+
+        content = dict(numbered(2))
+        key = "train/n00000001"
+        assert [key.replace("1", "0"), *(f"{key[:-1]}0{s}" for s in ("-1", "-2", "_b")), key, f"{key}-1", f"{key}-2", f"{key}_b"] == [
+            each for each, _ in plain(out)
+        ]
+        assert ({"cls": b"1"}, {"txt": b"x"}, content[key]) == (
+            dict(plain(out))[f"{key}-2"],
+            dict(plain(out))[f"{key}_b"],
+            dict(plain(out))[key],
+        )
+
+    def test_a_record_without_files_is_gone(self, make: Make, out: Path):
+        result = proc(make(numbered(10)), out, command="[ $(cat sample.cls) -ge 3 ] && rm sample.*; true")
+
+        assert (3, 0) == (result.records, result.exit_code)
+        assert numbered(3) == plain(out)
+
+    def test_other_files_are_not_written_and_told(self, make: Make, out: Path):
+        result = proc(
+            make(numbered(3)), out, command="touch log; mkdir sub; touch sub/sample.x; ln -s /etc/passwd sample.txt; mkfifo sample.fifo"
+        )
+
+        assert numbered(3) == plain(out)
+        assert {"log": 3, "sub": 3, "sample.txt": 3, "sample.fifo": 3} == result.others
+        assert "12 files that are no fields" in str(result)
+
+    def test_links_are_never_followed(self, make: Make, out: Path, tmp_path: Path):
+        (tmp_path / "secret").write_bytes(b"secret")
+
+        proc(make(numbered(1)), out, command=f"rm sample.cls; ln -s {tmp_path}/secret sample.cls; ln {tmp_path}/secret sample.hard; ls")
+
+        assert {"png": b"x" * 600, "hard": b"secret"} == plain(out)[0][1]
+
+    def test_names_keep_their_case_and_files_are_lower(self, make: Make, out: Path):
+        proc(make([("a", {"JPG": b"1", "Seg.PNG": b"2"})]), out, command="printf 3 >> sample.jpg; test -e sample.seg.png")
+
+        assert [b"a.JPG", b"a.Seg.PNG"] == names(out)
+        assert {"jpg": b"13", "seg.png": b"2"} == plain(out)[0][1]
+
+    def test_only_some_fields_become_files(self, make: Make, out: Path):
+        proc(make([("a", {"x": b"1", "cls": b"2", "y": b"3"})]), out, command="ls > sample.list", fields="cls")
+
+        assert [("a", {"x": b"1", "cls": b"2", "y": b"3", "list": b"sample.cls\nsample.list\n"})] == plain(out)
+
+    def test_time_and_mode_stay_with_a_changed_field(self, make: Make, out: Path):
+        data = io.BytesIO()
+        with tarfile.open(fileobj=data, mode="w") as tar:
+            member = tarfile.TarInfo("a.txt")
+            member.size, member.mtime, member.mode = 1, 1234567, 0o640
+            tar.addfile(member, io.BytesIO(b"x"))
+        proc(make(data.getvalue()), out, command="echo y >> sample.txt; touch sample.new")
+
+        with tarfile.open(out) as tar:
+            assert [("a.txt", 1234567, 0o640), ("a.new", 1234567, 0o640)] == [(each.name, each.mtime, each.mode) for each in tar]
+
+    def test_a_large_result_is_refused(self, make: Make, out: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("TARVIZ_MAX_MEMBER_BYTES", "1000")
+
+        with pytest.raises(LimitError, match=r"sample\.big"):
+            proc(make(numbered(1)), out, command="head -c 1001 /dev/zero > sample.big")
+
+    @settings(max_examples=20, deadline=None)
+    @given(record_lists(max_size=5))
+    def test_any_records_pass(self, tmp_path_factory: Any, content: Any):
+        folder = tmp_path_factory.mktemp("proc")
+        (folder / "a.tar").write_bytes(shard(content, format=tarfile.GNU_FORMAT))
+
+        proc(folder / "a.tar", folder / "out", command="true", any_key=True, tmp=folder)
+
+        assert content == plain(folder / "out")
+
+
+class TestFolder:
+    def test_is_private_and_new_for_each_record(self, make: Make, out: Path, tmp: Path):
+        proc(make(numbered(3)), out, command="stat -c %a . .. ../.. > sample.modes; pwd > sample.pwd; touch left", workers=1)
+
+        assert {b"700\n700\n700\n"} == {fields["modes"] for _, fields in plain(out)}
+        places = [fields["pwd"].decode().strip() for _, fields in plain(out)]
+        assert 3 == len(set(places))
+        assert all(place.startswith(f"{tmp}/tarviz-proc-") for place in places)
+
+    def test_what_cannot_be_read_is_removed_too(self, make: Make, out: Path):
+        proc(make(numbered(2)), out, command="mkdir -p a/b; touch a/b/c; chmod 0 a/b; chmod 500 a; cd a")
+
+        assert numbered(2) == plain(out)
+
+    def test_a_command_that_removes_its_folder(self, make: Make, out: Path):
+        with pytest.raises((DataError, OSError)):
+            proc(make(numbered(2)), out, command='rm -r "$PWD"')
         assert not out.exists()
 
-    def test_a_failing_record_is_left_out_and_counted_when_asked(self, make: Make, out: Path):
-        result = proc(make(numbered(10)), out, command='test "$(cat sample.cls)" != 4', on_error="skip")
+    @pytest.mark.parametrize("case", ["S01", "S02", "S03", "S04", "S05", "S06", "S07", "S08"])
+    def test_a_key_that_leads_out_is_refused(self, out: Path, case: str):
+        path = next(TARS.glob(f"{case}-*.tar"))
+        if case == "S05":  # its key begins with a dot: no record
+            assert 1 == proc(path, out, command="true").exit_code
+            return
 
-        assert (9, 1) == (result.records, result.exit_code)
-        assert "train/n00000004" not in [key for key, _ in plain(out)]
+        with pytest.raises(DataError, match="E_UNSAFE_NAME"):
+            proc(path, out, command="true")
+        result = proc(path, out, command="true", on_error="skip")
+        assert (1, 1) == (result.exit_code, len(result.report.skipped))
 
-    def test_names_never_reach_the_shell_and_no_file_lies_outside(self, tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch):
-        home = tmp_path / "home"
-        work = tmp_path / "work"
-        home.mkdir()
-        work.mkdir()
-        monkeypatch.setenv("HOME", str(home))
-        monkeypatch.chdir(work)
-        for path in sorted((DATA / "corpora" / "generated").glob("S*.tar")):
-            try:
-                proc(path, out, command="true", tmp=work, strict=False)
-            except TarvizError:
-                continue
+    def test_keys_that_attack_shells_are_text(self, out: Path, tmp_path: Path):
+        path = next(TARS.glob("S12-*.tar"))
+        before = sorted(os.listdir(tmp_path))
 
-        assert [] == list(home.rglob("*"))
-        assert [] == list(work.rglob("*"))
+        result = proc(path, out, command='printf %s "$TARVIZ_KEY" > sample.key', any_key=True, workers=2, on_error="skip")
 
-    def test_one_of_command_script_and_op_is_asked_for(self, make: Make, out: Path):
-        with pytest.raises(UsageError, match="one of command, script and op"):
-            proc(make(numbered(1)), out)
+        assert (19, ["E_UNSAFE_NAME"]) == (
+            result.records,
+            [fault.code for fault in result.report.skipped],
+        )  # the extension "__class__}.txt"
+        assert all(key == fields["key"].decode("utf-8", "surrogateescape") for key, fields in plain(out))
+        assert sorted([*before, "out.tar"]) == sorted(os.listdir(tmp_path))
 
-    def test_a_script_is_run_by_itself(self, make: Make, out: Path, tmp_path: Path):
-        script = tmp_path / "do.sh"
-        script.write_text("#!/bin/sh\nprintf hi > sample.txt\n")
-        os.chmod(script, 0o755)
-        proc(make(numbered(2)), out, script=script)
+    @pytest.mark.parametrize("ext", ["a b", "a;b", "a$b", "a\nb", "a*", "a'b", 'a"b', "a`b", "a|b", "a\\b", "x" * 201])
+    def test_an_extension_that_is_no_file_name_is_refused(self, make: Make, out: Path, ext: str):
+        with pytest.raises(DataError, match="E_UNSAFE_NAME"):
+            proc(make([("a", {ext: b""})], format=tarfile.GNU_FORMAT), out, command="true")
 
-        assert [b"hi"] * 2 == [fields["txt"] for _, fields in plain(out)]
+    @pytest.mark.parametrize("base", ["", "a/b", "../x", ".x", "a.b", "-x"])
+    def test_a_base_that_is_none(self, make: Make, out: Path, base: str):
+        with pytest.raises(UsageError):
+            proc(make(numbered(1)), out, command="true", base=base)
+
+    def test_another_base(self, make: Make, out: Path):
+        proc(make(numbered(1)), out, command="cp page.cls page-1.cls", base="page")
+
+        assert ["train/n00000000", "train/n00000000-1"] == [key for key, _ in plain(out)]
 
 
-class TestOps:
-    def test_a_chain_needs_no_process(self, digits: Path, out: Path):
-        proc(digits / "test-0000.tar", out, op="decode(png)|resize(png, (14, 10))|encode(png)", workers=2)
-        first = plain(out)[0][1]
+class TestRunning:
+    @pytest.mark.parametrize("workers", [1, 4])
+    def test_order_is_kept(self, make: Make, out: Path, workers: int):
+        content = [(f"k{at}", {"t": b"0.%d" % (at * 7 % 5)}) for at in range(24)]
 
-        assert (10, 14) == Image.open(io.BytesIO(first["png"])).size  # width, height
-        assert ["png", "cls"] == list(first)
+        proc(make(content), out, command="sleep $(cat sample.t)e-1", workers=workers)
+
+        assert content == plain(out)
+
+    def test_unless_told_otherwise(self, make: Make, out: Path):
+        content = [("slow", {"t": b"0.5"}), *((f"k{at}", {"t": b"0"}) for at in range(12))]
+
+        proc(make(content), out, command="sleep $(cat sample.t)", workers=2, ordered=False)
+
+        assert sorted(content) == sorted(plain(out))
+        assert "slow" != plain(out)[0][0]
+
+    def test_workers_run_side_by_side(self, make: Make, out: Path):
+        begin = time.monotonic()
+        proc(make(numbered(8)), out, command="sleep 0.4", workers=8)
+
+        assert time.monotonic() - begin < 2.5
+
+    def test_a_failure_is_an_error_with_its_place(self, make: Make, out: Path):
+        with pytest.raises(DataError, match="ended with exit code 3") as caught:
+            proc(make(numbered(20)), out, command="[ $(cat sample.cls) != 7 ] || exit 3", workers=3)
+
+        assert ("E_COMMAND", "train/n00000007", 7) == (caught.value.code, caught.value.key, caught.value.records_before)
+        assert not out.exists()
+
+    def test_or_is_left_out_and_counted(self, make: Make, out: Path):
+        result = proc(make(numbered(20)), out, command="[ $(cat sample.cls) != 7 ] || kill -9 $BASHPID", workers=3, on_error="skip")
+
+        assert (18, 1) == (result.records, result.exit_code)
+        assert ["train/n00000007", "train/n00000017"] == [fault.key for fault in result.report.skipped]
+        assert "killed by signal 9" in str(result)
+
+    def test_a_command_that_kills_its_shell_harms_no_other_record(self, make: Make, out: Path):
+        result = proc(make(numbered(10)), out, command="[ $(cat sample.cls) != 3 ] || kill -9 $$", on_error="skip")
+
+        assert (9, ["train/n00000003"]) == (result.records, [fault.key for fault in result.report.skipped])
+
+    def test_a_command_that_hangs_is_killed(self, make: Make, out: Path):
+        begin = time.monotonic()
+        result = proc(make(numbered(4)), out, command="[ $(cat sample.cls) != 1 ] || sleep 60", timeout=0.5, on_error="skip", workers=2)
+
+        assert time.monotonic() - begin < 10
+        assert ["E_TIMEOUT"] == [fault.code for fault in result.report.skipped]
+        assert 3 == result.records
+
+    def test_nothing_it_started_runs_on(self, make: Make, out: Path, tmp_path: Path):
+        proc(make(numbered(1)), out, command=f"sleep 77.5 & echo $! > {tmp_path}/pid")
+
+        pid = int((tmp_path / "pid").read_text())
+        deadline = time.monotonic() + 5
+        while _alive(pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not _alive(pid)
+
+    def test_stdin_is_empty_and_the_environment_is_there(self, make: Make, out: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("MINE", "yes")
+
+        proc(make(numbered(2)), out, command='cat > sample.in; printf %s "$MINE $TARVIZ_KEY $# $-" > sample.env')
+
+        assert [b""] * 2 == [fields["in"] for _, fields in plain(out)]
+        assert [f"yes {key} 0 hBc".encode() for key, _ in numbered(2)] == [fields["env"] for _, fields in plain(out)]
+
+    def test_where_there_is_no_bash(self, make: Make, out: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(_work.shutil, "which", lambda name: None)
+
+        result = proc(
+            make(numbered(10)), out, command='printf "$TARVIZ_KEY" > sample.key; [ $(cat sample.cls) != 3 ]', on_error="skip", workers=2
+        )
+
+        assert (9, ["train/n00000003"]) == (result.records, [fault.key for fault in result.report.skipped])
+        assert all(key.encode() == fields["key"] for key, fields in plain(out))
+
+    def test_a_script_runs_by_itself_or_by_its_interpreter(self, make: Make, out: Path, tmp_path: Path):
+        script = tmp_path / "it's a script"
+        script.write_text("import os; open('sample.key', 'w').write(os.environ['TARVIZ_KEY'])\n")
+        proc(make(numbered(2)), out, script=script, interpreter=f"{sys.executable} -S")
+        assert b"train/n00000001" == plain(out)[1][1]["key"]
+
+        script.write_text("printf bash > sample.key\n")
+        proc(make(numbered(1)), out, script=script)
+        assert b"bash" == plain(out)[0][1]["key"]
+
+        script.write_text("#!/bin/sh\nprintf own > sample.key\n")
+        script.chmod(0o755)
+        proc(make(numbered(1)), out, script=script)
+        assert b"own" == plain(out)[0][1]["key"]
+
+    @pytest.mark.parametrize("wrong", [{}, {"command": "true", "op": "decode(jpg)"}, {"script": "no such script"}])
+    def test_one_thing_to_do(self, make: Make, out: Path, wrong: Any):
+        with pytest.raises(UsageError):
+            proc(make(numbered(1)), out, **wrong)
+
+    def test_damage_makes_no_output(self, make: Make, out: Path):
+        with pytest.raises(DataError, match="E_TRUNCATED"):
+            proc(make(shard(numbered(20))[:9100]), out, command="true")
+        assert not out.exists()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] != "Z"
+    except OSError:
+        return False
+
+
+class TestChain:
+    def test_pictures_get_smaller_without_a_process(self, photos: Path, out: Path):
+        from PIL import Image
+
+        result = proc(photos / "photos-0000.tar", out, op="decode(jpg)|resize(jpg, (64, 48))|encode(jpg, quality=90)", workers=2)
+
+        for (key, fields), (old_key, old) in zip(plain(out), plain(photos / "photos-0000.tar"), strict=True):
+            assert (key, (48, 64), old["cls"], "JPEG") == (
+                old_key,
+                (image := Image.open(io.BytesIO(fields["jpg"]))).size,
+                fields["cls"],
+                image.format,
+            )
+        assert 0 == result.exit_code
+
+    def test_is_what_the_chain_says(self, photos: Path, out: Path):
+        from tarviz import ops, reading
+
+        chain = ops.parse_chain("decode(jpg)|resize(jpg, (64, 48))|encode(jpg, quality=90)")
+        proc(photos / "photos-0000.tar", out, op=chain)
+
+        with reading.records(photos / "photos-0000.tar") as records:
+            assert [bytes(chain.run(record)["jpg"]) for record in records] == [fields["jpg"] for _, fields in plain(out)]
+
+    def test_random_ops_depend_on_key_and_seed_alone(self, photos: Path, out: Path):
+        chain = "decode(jpg)|random_crop(jpg, (32, 32))|encode(jpg)"
+        results = []
+        for workers, seed in ((1, 0), (3, 0), (3, 1)):
+            proc(photos / "photos-0000.tar", out, op=chain, workers=workers, seed=seed)
+            results.append(out.read_bytes())
+
+        assert results[0] == results[1] != results[2]
+
+    def test_fields_are_renamed_and_dropped(self, photos: Path, out: Path):
+        proc(photos / "photos-0000.tar", out, op="keep(jpg, cls)|rename(image=jpg)")
+
+        assert {"image", "cls"} == set(plain(out)[0][1])
+
+    def test_a_field_that_is_no_bytes_is_refused(self, photos: Path, out: Path):
+        with pytest.raises(DataError, match=r"encode\(jpg\)"):
+            proc(photos / "photos-0000.tar", out, op="decode(jpg)")
+
+    def test_a_record_that_fails_is_counted(self, make: Make, out: Path):
+        result = proc(make([("a", {"jpg": b"no picture"}), ("b", {"txt": b""})]), out, op="decode(jpg)|encode(jpg)", on_error="skip")
+
+        assert (0, ["a", "b"], 1) == (result.records, [fault.key for fault in result.report.skipped], result.exit_code)
+
+    def test_a_chain_that_cannot_be_read(self, make: Make, out: Path):
+        with pytest.raises(ChainError):
+            proc(make(numbered(1)), out, op="decod(jpg)")
+
+
+class TestShell:
+    def test_the_example_of_the_issue(self, make: Make, bash: Any, tmp_path: Path):
+        make([("a", {"jpg": b"12345"}), ("b", {"jpg": b""})], "in.tar")
+
+        done = bash("tarviz proc -p 2 -c 'wc -c < sample.jpg > sample.size' in.tar -o out.tar")
+
+        assert (0, b"") == (done.returncode, done.stderr)
+        assert [b"5\n", b"0\n"] == [fields["size"] for _, fields in plain(tmp_path / "out.tar")]
+
+    def test_what_commands_print_stays_out_of_the_tar(self, make: Make, bash: Any, tmp_path: Path):
+        make(numbered(2))
+
+        done = bash("tarviz proc -c 'ls; echo oops >&2' a.tar > out.tar")
+
+        assert b"sample.cls\nsample.png\noops\n" * 2 == done.stderr
+        assert numbered(2) == plain(tmp_path / "out.tar")
+
+    def test_one_failure_ends_with_two_and_skips_with_one(self, make: Make, bash: Any, tmp_path: Path):
+        make(numbered(3))
+
+        failed = bash("tarviz proc -c 'false' a.tar -o out.tar")
+        skipped = bash("tarviz proc -c '[ $(cat sample.cls) = 1 ]' --on-error skip a.tar -o out.tar --json")
+
+        assert (2, 1) == (failed.returncode, skipped.returncode)
+        assert b"E_COMMAND" in failed.stderr
+        assert 1 == json.loads(skipped.stdout)["records"]
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_a_signal_ends_all_of_it(self, make: Make, tmp_path: Path, tmp: Path, number: signal.Signals):
+        a = make(numbered(50))
+        argv = [
+            sys.executable,
+            "-m",
+            "tarviz",
+            "proc",
+            "-j",
+            "3",
+            "-c",
+            f"touch {tmp_path}/began; sleep 66.25",
+            str(a),
+            "-o",
+            str(tmp_path / "o.tar"),
+        ]
+        process = subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True)
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "began").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.2)
+        begin = time.monotonic()
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=20)
+
+        assert time.monotonic() - begin < 5
+        assert (130 if number == signal.SIGINT else 128 + number, b"") == (process.returncode, errors)
+        assert [] == os.listdir(tmp)
+        assert [] == [path for path in tmp_path.iterdir() if ".tmp-" in path.name or path.name == "o.tar"]
+        assert b"66.25" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, check=True).stdout
+
+    def test_a_reader_that_leaves_is_no_error(self, make: Make, bash: Any):
+        make(numbered(40, payload=LARGE))
+
+        done = bash("tarviz proc -c true -j 2 a.tar | head -c 100 | wc -c; echo ${PIPESTATUS[0]}")
+
+        assert (b"100\n141\n", b"") == (done.stdout, done.stderr)
+
+    def test_graphicsmagick_and_the_chain_agree_on_the_size(self, photos: Path, bash: Any, tmp_path: Path):
+        if not Path("/usr/bin/gm").exists():
+            pytest.skip("GraphicsMagick is not installed")
+        from PIL import Image
+
+        done = bash(f"tarviz proc -p 2 -c 'gm mogrify -resize 256x256 *.jpg' {photos}/photos-0000.tar > out.tar")
+
+        assert (0, b"") == (done.returncode, done.stderr)
+        assert {256} == {max(Image.open(io.BytesIO(fields["jpg"])).size) for _, fields in plain(tmp_path / "out.tar")}
+
+    def test_the_folder_of_a_worker_is_closed_to_others(self, make: Make, out: Path, tmp: Path):
+        proc(make(numbered(1)), out, command=f"stat -c %a {tmp}/* > sample.mode")
+
+        assert "700" == plain(out)[0][1]["mode"].decode().strip()
+        assert stat.S_IMODE(tmp.stat().st_mode) & 0o700
