@@ -33,9 +33,7 @@ class Studio:
         from PIL import Image
 
         tab.wait_for_timeout(400)
-        picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
-        palette = picture.quantize(256, method=Image.Quantize.FASTOCTREE)
-        picture = picture.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
+        picture = few_colours(Image.open(io.BytesIO(tab.screenshot())).convert("RGB"))
         self.out.mkdir(parents=True, exist_ok=True)
         picture.save(self.out / f"{name}.png", optimize=True)
         sys.stdout.write(f"{name}.png  {(self.out / f'{name}.png').stat().st_size // 1000} kB\n")
@@ -59,6 +57,17 @@ class Studio:
             tab.wait_for_selector(".tvz")
             yield found
             assert not found.elsewhere, found.elsewhere
+
+
+def few_colours(picture: Any) -> Any:
+    """The picture in 256 colours: the commonest as they are, so that areas stay plain, the others dithered."""
+    from PIL import Image
+
+    common = sorted(picture.getcolors(1 << 24), reverse=True)[:64]
+    rest = picture.quantize(192, method=Image.Quantize.FASTOCTREE).getpalette()[: 192 * 3]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for _, colour in common for part in colour] + rest)
+    return picture.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
 
 
 def shoot_browse(studio: Studio) -> None:
