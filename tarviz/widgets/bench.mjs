@@ -162,13 +162,13 @@ class BenchView {
       this.lost = true;
       this.said = { ...this.said, running: false };
       this.draw();
-      this.tell("No kernel: this is what was measured until it went.");
+      this.tell(`${error.fault.msg} ${error.fault.hint} This is what was measured until then.`);
     } else this.tell(error instanceof RpcError ? `${error.fault.msg} ${error.fault.hint}` : String(error));
   }
 
   /** @param {string} [text] */
   tell(text) {
-    const line = text ?? (this.slow ? "kernel busy…" : this.said.status ?? "");
+    const line = text ?? (this.slow ? "No answer from the kernel: it is busy, or it was restarted. Run the cell again to go on." : this.said.status ?? "");
     this.statusText.textContent = line;
     this.statusText.title = line;
     this.statusText.classList.toggle("tvz-busy", !text && !!this.said.running);
@@ -372,7 +372,7 @@ class BenchView {
   turn(view, quiet = false) {
     this.view = view;
     this.root.setAttribute("data-view", String(view));
-    this.tabs.forEach((/** @type {HTMLElement} */ tab, /** @type {number} */ at) => tab.setAttribute("aria-selected", String(at + 1 === view)));
+    this.tabs?.forEach((/** @type {HTMLElement} */ tab, /** @type {number} */ at) => tab.setAttribute("aria-selected", String(at + 1 === view)));
     const part = [this.lineBox, this.stages, this.results][view - 1];
     if (!quiet) {
       part.scrollIntoView({ block: "nearest" });
@@ -392,7 +392,11 @@ class BenchView {
 
   remember() {
     if (this.lost) return;
-    this.model.send({ k: "tvz:state", state: { view: this.view, focused: this.root.contains(focusedBeside(this.root)) } });
+    try {
+      this.model.send({ k: "tvz:state", state: { view: this.view, focused: this.root.contains(focusedBeside(this.root)) } });
+    } catch {
+      // the kernel is gone: the next request says so
+    }
   }
 
   help() {
@@ -405,7 +409,7 @@ class BenchView {
     const close = h("button", { onclick: () => this.help() }, "close");
     this.sheet = h("div", { class: "tvz-sheet", role: "dialog", "aria-modal": "true", "aria-label": "keys" }, h("h2", {}, "Keys"),
       h("dl", {}, ...BENCH_KEYS.flatMap(([keys, what]) => [h("dt", {}, ...keys.split(" ").flatMap((key, at) => [at ? " " : "", h("kbd", {}, key)])), h("dd", {}, what)])), close);
-    this.root.append(this.sheet);
+    this.root.append(/** @type {HTMLElement} */ (this.sheet));
     close.focus();
   }
 }

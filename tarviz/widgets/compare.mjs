@@ -65,6 +65,8 @@ class CompareView {
     /** @type {{ column: number, step: number } | null} null: the tile under the cursor */
     this.b = saved.b ?? null;
     this.stage = new Stage(signal, { ask: (place) => this.full(place), changed: () => this.remembering(), state: saved.stage });
+    /** @type {HTMLElement} */
+    this.root = h("div", { class: "tvz tvz-compare", role: "region", "aria-label": `tarviz comparison of ${first.config.title}` });
     this.build(el);
     this.take(first.poll, model.get("_pictures"));
     this.show();
@@ -88,7 +90,7 @@ class CompareView {
     this.list = h("div", { class: "tvz-strips", role: "listbox", tabIndex: 0, "aria-label": "steps" });
     this.main = h("div", { class: "tvz-main" }, this.list, this.stage.root);
     this.statusText = h("span", { role: "status", "aria-live": "polite", class: "tvz-cut" });
-    this.root = h("div", { class: "tvz tvz-compare", role: "region", "aria-label": `tarviz comparison of ${config.title}` }, this.head, this.tools, h("div", { class: "tvz-heads-box" }, this.heads), this.main, h("footer", { class: "tvz-status" }, this.statusText));
+    this.root.append(this.head, this.tools, h("div", { class: "tvz-heads-box" }, this.heads), this.main, h("footer", { class: "tvz-status" }, this.statusText));
     el.append(this.root);
     this.list.addEventListener("click", (/** @type {any} */ event) => {
       const tile = event.target.closest("[data-place]");
@@ -156,13 +158,13 @@ class CompareView {
     if (error instanceof RpcError && error.fault.code === "no-kernel") {
       this.lost = true;
       this.running = false;
-      this.tell("No kernel: the saved thumbnails are shown.");
+      this.tell(`${error.fault.msg} ${error.fault.hint} The thumbnails that were there stay.`);
     } else this.tell(error instanceof RpcError ? `${error.fault.msg} ${error.fault.hint}` : String(error));
   }
 
   /** @param {string} [text] */
   tell(text) {
-    const line = text ?? (this.slow ? "kernel busy…" : this.said ?? "");
+    const line = text ?? (this.slow ? "No answer from the kernel: it is busy, or it was restarted. Run the cell again to go on." : this.said ?? "");
     this.statusText.textContent = line;
     this.statusText.title = line;
     this.statusText.classList.toggle("tvz-busy", !text && (this.running || !!this.slow));
@@ -273,13 +275,14 @@ class CompareView {
       return { name: `${placeName(place)}@${version}`, place, title: name, text: tile?.error || tile?.text || "", small: tile?.picture ? this.blobs.get(tile.picture) : undefined, mapping: tile?.mapping ?? "" };
     };
     const [left, right] = [side(a), side(b)];
+    if (this.b) right.title += " · fixed";
     this.stage.set(left, right);
     this.measure(left, right);
   }
 
   /** @param {any} a @param {any} b */
   async measure(a, b) {
-    this.stage.say("");
+    this.stage.say(a.name === b.name ? "A and B are the same step" : "");
     if (this.lost || a.name === b.name || !this.tileOf(a.place) || !this.tileOf(b.place)) return;
     const pair = (/** @type {Place} */ { column, step: at }) => [column, at];
     try {
@@ -425,7 +428,11 @@ class CompareView {
   remember() {
     if (this.lost) return;
     const focused = this.root.contains(focusedBeside(this.root));
-    this.model.send({ k: "tvz:state", state: { at: this.at, a: this.a, b: this.b, px: this.px, last: this.last, byTime: this.byTime, stage: this.stage.state(), focused } });
+    try {
+      this.model.send({ k: "tvz:state", state: { at: this.at, a: this.a, b: this.b, px: this.px, last: this.last, byTime: this.byTime, stage: this.stage.state(), focused } });
+    } catch {
+      // the kernel is gone: the next request says so
+    }
   }
 
   help() {
@@ -438,7 +445,7 @@ class CompareView {
     const close = h("button", { onclick: () => this.help() }, "close");
     this.sheet = h("div", { class: "tvz-sheet", role: "dialog", "aria-modal": "true", "aria-label": "keys" }, h("h2", {}, "Keys"),
       h("dl", {}, ...COMPARE_KEYS.flatMap(([keys, what]) => [h("dt", {}, ...keys.split(" ").flatMap((key, at) => [at ? " " : "", h("kbd", {}, key)])), h("dd", {}, what)])), close);
-    this.root.append(this.sheet);
+    this.root.append(/** @type {HTMLElement} */ (this.sheet));
     close.focus();
   }
 }
