@@ -24,12 +24,13 @@ _TILE = 148
 
 @dataclass(frozen=True)
 class Shown(_shell.Result):
-    """The records looked at, what was found wrong on the way, and the page that was written."""
+    """The records looked at, what was found wrong on the way, the page that was written; `fields` are those shown (None: all)."""
 
     records: list[Record]
     faults: list[Fault] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
     page: str | None = None
+    fields: frozenset[str] | None = None
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]
@@ -39,7 +40,7 @@ class Shown(_shell.Result):
         if self.page is not None:
             parts = [f"{len(self.records)} records in {self.page}"]
         else:
-            parts = [_record_text(record) for record in self.records] or ["no records"]
+            parts = [record_text(record, self.fields) for record in self.records] or ["no records"]
         return "\n".join([*parts, *(str(fault) for fault in (*self.faults, *self.warnings))])
 
     def to_dict(self) -> dict[str, Any]:
@@ -50,7 +51,7 @@ class Shown(_shell.Result):
                     "index": record.index,
                     "key": record.key,
                     "pending": record.pending,
-                    "fields": {ext: {"size": len(record[ext]), "shows": _summary(record, ext)} for ext in record},
+                    "fields": {ext: {"size": len(record[ext]), "shows": _summary(record, ext)} for ext in _chosen(record, self.fields)},
                 }
                 for record in self.records
             ],
@@ -63,7 +64,7 @@ class Shown(_shell.Result):
 
     def _sheet(self) -> str:
         notes = "".join(f'<p class="bad">{_page.text(fault)}</p>' for fault in (*self.faults, *self.warnings))
-        return _page.sheet(map(_tile, self.records), width=_TILE) + notes
+        return _page.sheet((_tile(record, self.fields) for record in self.records), width=_TILE) + notes
 
     def to_html(self) -> str:
         """The contact sheet as a page of its own: no script, nothing loaded from elsewhere, light and dark."""
@@ -74,8 +75,8 @@ class Shown(_shell.Result):
         return _page.page(title, head + self._sheet())
 
 
-def show(urls: URLs, *, count: int = TEXT_COUNT, **reading: Any) -> Shown:
-    """The first `count` records of shards, as a result that is text, HTML or JSON as asked.
+def show(urls: URLs, *, count: int = TEXT_COUNT, fields: str | None = None, **reading: Any) -> Shown:
+    """The first `count` records of shards, as a result that is text, HTML or JSON as asked; `fields` (`"jpg cls"`) are shown, None is all.
 
     Reads leniently: a record that may be incomplete is shown and warned of. Damage ends a shard and is listed; `reading` holds options of
     `ReadOptions`. `NotFoundError` where a shard is missing.
@@ -94,7 +95,8 @@ def show(urls: URLs, *, count: int = TEXT_COUNT, **reading: Any) -> Shown:
                     found += islice(block, count - len(found))
         except DataError as error:
             faults.append(error.at(shard=url).fault)
-    return Shown(found, [*faults, *report.skipped], report.warnings)
+    chosen = None if fields is None else frozenset(fields.lower().replace(",", " ").replace(";", " ").split())
+    return Shown(found, [*faults, *report.skipped], report.warnings, fields=chosen)
 
 
 def _summary(record: Record, ext: str) -> str:
@@ -110,23 +112,28 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def _record_text(record: Record) -> str:
+def _chosen(record: Record, fields: frozenset[str] | None) -> list[str]:
+    return [ext for ext in record if fields is None or ext in fields]
+
+
+def record_text(record: Record, fields: frozenset[str] | None = None) -> str:
+    """A record as lines of text: where it is, then a line for each field."""
     doubt = "  (may be incomplete)" if record.pending else ""
     head = f"{safe(redact(record.shard))}  record {record.index}  {safe(record.key)}{doubt}"
     rows = []
-    for ext in record:
+    for ext in _chosen(record, fields):
         shows = _summary(record, ext)
         rows.append(("", ext, format_size(len(record[ext])), _cut(shows, MAX_VALUE)))
     return f"{head}\n{_shell.table(rows, right=[2])}" if rows else head
 
 
-def _tile(record: Record) -> str:
+def _tile(record: Record, fields: frozenset[str] | None = None) -> str:
     """A record's first picture, or the first thing that can be shown; the other small fields below it."""
     from tarviz import viewers
 
     best: tuple[bytes | str, bool] = ("no fields", False)
     lines = []
-    for ext in record:
+    for ext in _chosen(record, fields):
         payload = record[ext]
         meta = viewers.Meta(ext, record.key, record.shard)
         kind = viewers.choose(ext, payload[:4096])
@@ -156,18 +163,35 @@ def _small(picture: bytes) -> bool:
 @_shell.urls_argument
 @_shell.json_option
 @_shell.quiet_option
-@click.option("-n", "--count", type=click.IntRange(min=1), help=f"Records to show. [default: {TEXT_COUNT}; {SHEET_COUNT} with --html]")
+@click.option(
+    "-n", "-c", "--count", type=click.IntRange(min=1), help=f"Records. [default: {TEXT_COUNT}; {SHEET_COUNT} with --html or --png]"
+)
+@click.option("-f", "--fields", metavar="LIST", help="Fields to show: 'jpg cls'.")
 @click.option("--html", "page", metavar="FILE", help="Write a contact sheet, one page that needs nothing else.")
+@click.option("--png", "picture", metavar="FILE", help="Write a contact sheet of the pictures as one PNG.")
+@click.option("--inline", type=click.Choice(["auto", "no", "kitty", "iterm2", "sixel"]), default="auto", help="Pictures in the terminal.")
 @_shell.reading_options
-def command(urls: tuple[str, ...], count: int | None, page: str | None, as_json: bool, strict: bool | None, **reading: Any) -> Any:
-    """Show the first records: fields, sizes, small values; pictures with --html.
+def command(
+    urls: tuple[str, ...], count: int | None, page: str | None, picture: str | None, inline: Any, as_json: bool, **rest: Any
+) -> Any:
+    """Show the first records: fields, sizes, small values; pictures where the terminal can, with --html, with --png.
 
     Nothing a record holds is executed; what cannot be shown safely is named and left as bytes. Damage ends a shard and is reported behind
-    its last record.
+    its last record. kitty, iTerm2 and terminals with sixels show pictures between the lines; nothing is ever waited for.
     """
-    result = show(urls, count=count or (SHEET_COUNT if page else TEXT_COUNT), strict=bool(strict), **reading)
+    from tarviz.commands import _inline
+
+    result = show(urls, count=count or (SHEET_COUNT if page or picture else TEXT_COUNT), **{**rest, "strict": bool(rest["strict"])})
+    if picture is not None:
+        _write(picture, _inline.sheet(result))
     if page is not None:
-        with stores.of(page).create(URL(page)) as sink:
-            sink.write(result.to_html().encode("utf-8", "backslashreplace"))
-        result = replace(result, page=page)
-    return _shell.emit(result, as_json)
+        _write(page, result.to_html().encode("utf-8", "backslashreplace"))
+    if page or picture:
+        return _shell.emit(replace(result, page=" and ".join(filter(None, (page, picture)))), as_json)
+    how = None if as_json else _inline.protocol(inline)
+    return _shell.emit(_inline.Illustrated(result, how) if how else result, as_json)
+
+
+def _write(place: str, data: bytes) -> None:
+    with stores.of(place).create(URL(place)) as sink:
+        sink.write(data)
