@@ -38,14 +38,16 @@ _CUT = """(room) => {
     range.selectNodeContents(node);
     for (const rect of range.getClientRects()) {
       if (rect.width < 1 || rect.height < 1) continue;
-      let cut = rect.right > box.right + 2 || rect.bottom > box.bottom + 2 || rect.left < box.left - 2 || rect.top < box.top - 2;
-      for (let up = parent; up && up !== room && !cut; up = up.parentElement) {
+      let cut = false;
+      let scrolls = false;
+      for (let up = parent; up && up !== room && !cut && !scrolls; up = up.parentElement) {
         const style = getComputedStyle(up);
         const clip = up.getBoundingClientRect();
+        scrolls = /auto|scroll/.test(style.overflowX + style.overflowY);
         if (/hidden|clip/.test(style.overflowX) && (rect.right > clip.right + 2 || rect.left < clip.left - 2)) cut = true;
         if (/hidden|clip/.test(style.overflowY) && (rect.bottom > clip.bottom + 3 || rect.top < clip.top - 3)) cut = true;
-        if (/auto|scroll/.test(style.overflowX + style.overflowY)) break;
       }
+      if (!scrolls) cut ||= rect.right > box.right + 2 || rect.bottom > box.bottom + 2 || rect.left < box.left - 2 || rect.top < box.top - 2;
       if (cut) { found.push(node.textContent.trim().slice(0, 60)); break; }
     }
   }
@@ -158,7 +160,7 @@ def _look_at_page(page: Any, seen: Seen, shots: Path | None) -> None:
         until(page, f"document.querySelectorAll('[data-tarviz-drawn]').length >= {seen.widgets}")
         page.wait_for_timeout(400)
     page.evaluate("window.scrollTo(0, 0)")
-    room = page.query_selector("article, main, body")
+    room = page.query_selector("article") or page.query_selector("main") or page.query_selector("html")
     seen.unpainted += room.evaluate(_UNPAINTED)
     seen.cut += room.evaluate(_CUT)
     if (spilled := page.evaluate(_SPILLED)) > 1:

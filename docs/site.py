@@ -44,7 +44,8 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
         shutil.copy(ROOT / name, folder / name)
     for path in [*sorted((ROOT / "docs" / "dialects").glob("*.md")), ROOT / "docs" / "design.md"]:
         (folder / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, folder / path.relative_to(ROOT))
+        text = path.read_text("utf-8").replace("(../README.md)", "(../index.md)")  # the README is the site's first page
+        (folder / path.relative_to(ROOT)).write_text(text, "utf-8")
     for path in executed:
         write_notebook(path, folder / "notebooks" / path.name)
     for name, page in references.items():
@@ -69,7 +70,7 @@ def write_notebook(source: Path, target: Path) -> None:
     if saved.models:
         text = START.format(saved=saved.script(), host=HOST.read_text("utf-8"), call=CALL)
         output = nbformat.v4.new_output("display_data", {"text/html": text})
-        notebook.cells.append(nbformat.v4.new_code_cell("", outputs=[output], metadata={"tags": ["remove-input"]}))
+        notebook.cells.append(nbformat.v4.new_code_cell("# what the widgets above hold", outputs=[output], metadata={"tags": ["remove-input"]}))
     target.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, target)
 
