@@ -20,7 +20,7 @@ from tarviz.ops._draws import draws
 from tarviz.ops._text import Call, parse_call, print_call
 from tarviz.reading import ReadOptions
 from tarviz.selection import Selection, Structure
-from tarviz.types import Duplicates, Feature, Grouping, KeySplit, OnError, Record, Schema, to_bytes
+from tarviz.types import Duplicates, Feature, Grouping, KeySplit, OnError, Record, Schema, rich_form, to_bytes
 
 
 class ReadKeywords(TypedDict, total=False):
@@ -115,6 +115,9 @@ class Pipeline:
                 keywords[part.name] = value
         urls = self.urls[0] if len(self.urls) == 1 else list(self.urls)
         return print_call("Pipeline", [urls, str(self.chain)] if self.chain else [urls], keywords, quote=True)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return rich_form(self)
 
     def with_urls(self, urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Pipeline:
         """The same pipeline over other shards."""

@@ -21,7 +21,7 @@ from tarviz.formats.compression import Inflater, kind
 from tarviz.formats.records import Grouper
 from tarviz.formats.tar import Scanner
 from tarviz.stores import Stat, Stream
-from tarviz.types import URL, Block, Duplicates, Grouping, KeySplit, Members, OnError, Record
+from tarviz.types import URL, Block, Duplicates, Grouping, KeySplit, Members, OnError, Record, rich_form
 
 URLs = str | PathLike[str] | Iterable[str | PathLike[str]]
 
@@ -306,6 +306,9 @@ class Records(Iterator[Record]):
 
     def __repr__(self) -> str:
         return f"<Records of {len(self.urls)} shard(s), first {redact(self.urls[0])}; so far {self.report}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return rich_form(self)
 
 
 def records(urls: URLs, *, options: ReadOptions | None = None, **changes: Any) -> Records:

@@ -18,7 +18,7 @@ from tarviz.errors import ChainError, DataError, SchemaError, TarvizError
 from tarviz.ops._base import Draw, FieldOp, Op, unpack
 from tarviz.ops._draws import draws
 from tarviz.ops._text import Call, parse_calls, pointed
-from tarviz.types import Feature, Record, Schema, to_bytes
+from tarviz.types import Feature, Record, Schema, rich_form, to_bytes
 
 Chainable: TypeAlias = Union[str, Op, "Chain", Iterable[Union[str, Op, "Chain"]], None]
 
@@ -69,6 +69,9 @@ class Chain(Sequence[Op]):
 
     def __repr__(self) -> str:
         return f"Chain.of({str(self)!r})"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return rich_form(self)
 
     @property
     def draws(self) -> int:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import base64
 import html
+import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from tarviz.config import format_size
-from tarviz.errors import TarvizError, redact, safe
+from tarviz.errors import TarvizError, TarvizWarning, redact, safe
 from tarviz.viewers._panel import Meta, readable
 from tarviz.viewers._registry import tile
 
@@ -101,9 +104,58 @@ def _first_field(found: Any) -> str:
     return field(ext, found[ext], found.key) if ext else ""
 
 
+def records(found: Any) -> str:
+    """An iterator over records: its shards, how far it is, and the first records of local ones, read anew so that none is used up."""
+    from tarviz import stores
+    from tarviz.reading import blocks
+
+    names = [{"shard": redact(url)} for url in found.urls[:10]]
+    more = f"<div style='{_FAINT}'>and {len(found.urls) - 10} more shards</div>" if len(found.urls) > 10 else ""
+    parts = [f"<div><b>records</b> <span style='{_FAINT}'>so far {text(found.report)}</span></div>", table(names), more]
+    if stores.is_local(found.urls[0]):
+        with warnings.catch_warnings(), closing(blocks(found.urls[0], replace(found.options, strict=False), stop=6)) as run:
+            warnings.simplefilter("ignore", TarvizWarning)
+            parts += _within_budget(_first_field(one) for block in run for one in block)
+    return "".join(parts)
+
+
+def chain(found: Any) -> str:
+    """A chain: its text, and what each op does."""
+    steps = [{"op": str(op), "does": (type(op).__doc__ or "").strip().partition("\n")[0]} for op in found]
+    return f"<div><b>chain</b> <code>{text(found, 2000)}</code></div>{table(steps)}"
+
+
+def pipeline(found: Any) -> str:
+    """A pipeline: shards, ops, selection, and what it yields where that can be told from names alone."""
+    from tarviz import selection, stores
+
+    rows: list[tuple[str, object]] = [("shards" if number == 0 else "", redact(url)) for number, url in enumerate(found.urls[:5])]
+    rows += [("", f"and {len(found.urls) - 5} more")] if len(found.urls) > 5 else []
+    rows.append(("chain", str(found.chain) or "none: raw records"))
+    rows += [("yields", str(selection.plain(found.select) or "a dict of all fields"))]
+    if found.seed:
+        rows.append(("seed", found.seed))
+    if stores.is_local(found.urls[0]) and all(op.typed for op in found.chain):
+        try:
+            rows.append(("schema", _structure(found.schema())))
+        except TarvizError as error:
+            rows.append(("schema", str(error)))
+    return f"<div><b>pipeline</b></div>{table({'': name, 'value': value} for name, value in rows)}"
+
+
+def _structure(features: Any) -> str:
+    """Features in the structure of a selection, as people write it: `(uint8[4, 4, 3], bytes)`."""
+    if isinstance(features, Mapping):
+        return ", ".join(f"{name}: {_structure(part)}" for name, part in features.items())
+    if isinstance(features, list | tuple):
+        return f"({', '.join(map(_structure, features))})"
+    return str(features)
+
+
 def bundle(found: Any) -> dict[str, str]:
-    """What a notebook shows for a `Record` or an `Index`; plain text where HTML is not wanted."""
-    make = index if hasattr(found, "shards") else record
+    """What a notebook shows for a record, records, an index, a chain or a pipeline; plain text where HTML is not wanted."""
+    makers = {"Records": records, "Chain": chain, "Pipeline": pipeline}
+    make = makers.get(type(found).__name__) or (index if hasattr(found, "shards") else record)
     try:
         return {"text/plain": repr(found), "text/html": make(found)}
     except (TarvizError, OSError) as error:  # the shard changed or went away since
