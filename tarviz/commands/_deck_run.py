@@ -77,7 +77,7 @@ def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int = 2_
 def environment() -> dict[str, str]:
     """The environment of the kernel: this Python's commands come first, TensorFlow keeps its start-up talk to itself."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    return {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, "PATH": path}
+    return {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", **os.environ, "PATH": path}
 
 
 def failure(notebook: Any, at: int, reason: str) -> TarvizError:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tarviz.errors import DataError, TarvizError
 from tarviz.pipeline import Pipeline
 from tarviz.reading import ReadReport
+from tarviz.runners._indexed import Known
 from tarviz.runners._tf_feed import Chunk, chunks
 from tarviz.runners._tf_steps import Step
 from tarviz.runners.eager import placed
@@ -70,6 +71,7 @@ class Source:
         self.report = ReadReport()
         self.error: BaseException | None = None
         self.draws = max(pipeline.chain.draws, 1)  # TensorFlow 2.21 dies when it unbatches a tensor that has no elements
+        self._known = Known()
         self._runs: dict[int, Run] = {}
         self._numbers = itertools.count()
         self._lock = threading.Lock()
@@ -97,6 +99,7 @@ class Source:
             workers=self.workers,
             ordered=self.ordered,
             extra=self.extra,
+            known=self._known,
         )
         columns: Iterator[list[NDArray[Any]]] = ([chunk.column(name) for name in self.columns] for chunk in pulled)
         if size:

@@ -112,6 +112,59 @@ def shoot_damage(studio: Studio) -> None:
         studio.save(page.tab, "browse-damage-light-1280")
 
 
+PHOTOS = "photos/photos-{0000..0003}.tar"
+CHAINS = {
+    "train": "decode(jpg)|random_crop(jpg, (300, 300))|resize(jpg, (224, 224))|flip(jpg)|convert(jpg, float32)",
+    "turned": "decode(jpg)|rotate(jpg)|resize(jpg, (224, 224))|convert(jpg, float32)|normalize(jpg, (0.5,), (0.25,))",
+    "small": "decode(jpg)|center_crop(jpg, (400, 400))|resize(jpg, (32, 32))",
+}
+
+
+def shoot_compare(studio: Studio) -> None:
+    """Chains compared: every step, an op that fails, wipe and difference on the stage."""
+    from tarviz.widgets.compare import Compare
+
+    for scheme in SCHEMES:
+        for width in WIDTHS:
+            run = Compare(PHOTOS, CHAINS, records=4)
+            run.wait()
+            with studio.page(run, scheme, width) as page:
+                page.until("document.querySelectorAll('.tvz-ctile img').length > 20")
+                page.tab.locator('[data-place*=\'"column":1,"step":1\']').first.click()
+                page.key("w" if scheme == "light" else "Escape")
+                page.until("/differ/.test(document.querySelector('.tvz-stage-words').textContent)")
+                page.tab.mouse.move(2, 2)
+                studio.save(page.tab, f"compare-{scheme}-{width}")
+    run = Compare(PHOTOS, CHAINS, records=4)
+    run.wait()
+    with studio.page(run, "light", 1280) as page:
+        page.until("document.querySelectorAll('.tvz-ctile img').length > 20")
+        page.tab.locator('[data-place*=\'"column":0,"step":2\']').first.click()
+        page.key("a", "ArrowRight", "d", "l")
+        page.tab.mouse.move(2, 2)
+        studio.save(page.tab, "compare-difference-light-1280")
+
+
+def shoot_bench(studio: Studio) -> None:
+    """A bench: live, a sweep done, stages."""
+    from tarviz.widgets.bench import BenchRun
+
+    chain = "decode(jpg)|resize(jpg, (224, 224))|flip(jpg)|convert(jpg, float32)"
+    for scheme in SCHEMES:
+        for width in WIDTHS:
+            sweep = {"workers": (0, 1, 2), "batch": (8, 16, 32)} if width > 1000 else {"workers": 2}
+            run = BenchRun(PHOTOS, chain, select=("jpg", "cls"), seconds=1.5, **sweep)
+            run.wait()
+            with studio.page(run, scheme, width) as page:
+                page.until("document.querySelector('.tvz-stop').textContent === 'done'")
+                studio.save(page.tab, f"bench-{scheme}-{width}")
+    run = BenchRun(PHOTOS, chain, select=("jpg", "cls"), seconds=60, batch=8)
+    with studio.page(run, "light", 1280) as page:
+        page.tab.wait_for_timeout(5000)
+        studio.save(page.tab, "bench-live-light-1280")
+        run.end()
+
+
 def shoot_lab(studio: Studio) -> None:
     """The browser in a notebook cell, in JupyterLab."""
     with running_lab(Path(tempfile.mkdtemp(prefix="tarviz-lab-"))) as lab:
@@ -132,6 +185,25 @@ def _shoot_lab(studio: Studio, lab: Lab, scheme: str) -> None:
     page.tab.wait_for_timeout(1500)
     studio.save(page.tab, f"lab-browse-{scheme}-1280")
     context.close()
+    _shoot_lab_work(studio, lab, scheme)
+
+
+def _shoot_lab_work(studio: Studio, lab: Lab, scheme: str) -> None:
+    """A comparison and a bench in notebook cells."""
+    compare = "%%tv compare photos/photos-{0000..0003}.tar -n 3\n" + "\n".join(f"{name} = {chain}" for name, chain in CHAINS.items())
+    bench = "%tv bench photos/photos-{0000..0003}.tar -c 'decode(jpg)|resize(jpg, (224, 224))' -j 0,1,2 --for 1.5"
+    cells = {"compare": (compare, ".tvz-ctile img"), "bench": (bench, ".tvz-heat .tvz-best")}
+    for name, (cell, ready) in cells.items():
+        write_notebook(lab.folder / f"{name}-{scheme}.ipynb", "%load_ext tarviz", cell)
+        context = studio.chromium.new_context(viewport={"width": 1280, "height": 960}, color_scheme=scheme)
+        page = lab.open(context, f"{name}-{scheme}.ipynb")
+        if scheme == "dark":
+            page.tab.evaluate("jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
+        page.tab.evaluate("jupyterapp.shell.collapseLeft()")
+        page.until(f"document.querySelector('{ready}')", 60)
+        page.tab.wait_for_timeout(2500)
+        studio.save(page.tab, f"lab-{name}-{scheme}-1280")
+        context.close()
 
 
 def main(arguments: list[str]) -> int:
