@@ -144,7 +144,7 @@ def command(output: str | None, as_json: bool, **options: Any) -> Any:
     Bytes are copied as they are; a member gets a new header only where its name changes. Shards are paths, templates, URLs, or - (which
     is what is read when none is named); they may be packed, and so is the output when its name ends in .gz, .zst, .bz2 or .xz. Folders
     and links in a tar are no records and stay behind. Exit code 1: something was left out or warned of; 2: damage, and nothing has the
-    output's name.
+    output's name. Also there as tarscat and tarcat; GNU tar has a tarcat of its own, which joins volumes.
     """
     result = cat(output=output or "-", **options)
     return _shell.emit(result, as_json, err=result.to_stdout)

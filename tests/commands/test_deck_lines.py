@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -26,8 +27,10 @@ def done(result: CompletedProcess[bytes]) -> bytes:
 
 
 def test_tarscat_reads_ten_records_from_a_pipe(folder: Path, bash: Bash):
-    done(bash("cat imagenet_train-0000.tar | tarscat -c 10 > small.tar"))
+    done(bash("gzip -c imagenet_train-0000.tar > imagenet_train-0000.tgz"))
+    done(bash("cat imagenet_train-0000.tgz | tarscat -c 10 > small.tar"))
 
+    assert b"10" == done(bash("tar tvf small.tar | fgrep .jpg | wc -l")).strip()
     assert plain(folder / "imagenet_train-0000.tar")[:10] == plain(folder / "small.tar")
     assert listed(folder / "small.tar")
 
@@ -58,9 +61,22 @@ def test_tarproc_gives_a_tar_and_the_listing_goes_to_standard_error(folder: Path
     done(bash("tarscat -c 6 imagenet_train-0000.tar > small.tar"))
     result = bash("tarproc -p 5 -c 'ls; gm mogrify -size 256x256 *.jpg -resize 256x256' small.tar > out.tar")
 
+    # GraphicsMagick passes over options behind the file names: as written in the deck, the pictures keep their size.
     done(result)
     assert 6 == len(plain(folder / "out.tar"))
     assert b"sample.jpg" in result.stderr
+
+
+@pytest.mark.skipif(not shutil.which("gm"), reason="GraphicsMagick is not here: apt install graphicsmagick")
+def test_its_mogrify_example_needs_no_process(folder: Path, bash: Bash):
+    from PIL import Image
+
+    sizes = []
+    for what in ("-c 'gm mogrify -resize 256x256 *.jpg'", "--op 'decode(jpg)|resize(jpg, (192, 256))|encode(jpg, quality=90)'"):
+        done(bash(f"tarscat -c 3 imagenet_train-0000.tar | tarproc -p 2 {what} > out.tar"))
+        sizes.append([max(Image.open(io.BytesIO(fields["jpg"])).size) for _, fields in plain(folder / "out.tar")])
+
+    assert [[256] * 3] * 2 == sizes
 
 
 def test_tarproc_runs_over_a_range_with_any_job_queue(folder: Path, bash: Bash):
@@ -69,6 +85,13 @@ def test_tarproc_runs_over_a_range_with_any_job_queue(folder: Path, bash: Bash):
     done(bash(f"printf '%s\\n' 0000 0001 | xargs -I{{}} -P2 {work}"))
 
     assert ["ocr" in fields for _, fields in plain(folder / "ocr-0001.tar")] == [True] * 12
+
+
+def test_one_job_takes_a_template_too(folder: Path, bash: Bash):
+    shutil.copy(folder / "imagenet_train-0000.tar", folder / "imagenet_train-0001.tar")
+
+    done(bash("tarsort -s cls 'imagenet_train-{0000..0001}.tar' > sorted.tar || test $? = 1"))  # the same keys twice: warned of
+    assert 96 == len(listed(folder / "sorted.tar"))
 
 
 @pytest.mark.parametrize(
