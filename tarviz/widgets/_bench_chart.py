@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tarviz.widgets._verdict import per_second
@@ -55,7 +56,7 @@ def grid(rows: list[Row]) -> tuple[list[Any], list[Any], dict[tuple[Any, Any], f
     """Workers, batch sizes (or prefetch, where only that changes) and the rate of each pair; None where there is nothing to sweep."""
     swept = [row for row in rows if row.kind == "tarviz"]
     across = sorted({row.setting.get("workers") for row in swept}, key=_order)
-    down_name = "batch" if len({row.setting.get("batch") for row in swept}) > 1 else "prefetch"
+    down_name = down_of(swept)
     down = sorted({row.setting.get(down_name) for row in swept}, key=_order)
     if len(swept) < 3 or len(across) * len(down) < 3:
         return None
@@ -64,6 +65,13 @@ def grid(rows: list[Row]) -> tuple[list[Any], list[Any], dict[tuple[Any, Any], f
         place = row.setting.get("workers"), row.setting.get(down_name)
         best[place] = max(best.get(place, 0.0), row.rate)
     return across, down, best
+
+
+def down_of(rows: Iterable[Row]) -> str:
+    """What stands at the side of the heat map: prefetch where only that changes beside workers, else batch."""
+    swept = [row.setting for row in rows if row.kind == "tarviz"]
+    several = {name: len({setting.get(name) for setting in swept}) > 1 for name in ("batch", "prefetch")}
+    return "prefetch" if several["prefetch"] and not several["batch"] else "batch"
 
 
 def _order(value: Any) -> float:
@@ -126,7 +134,7 @@ def _draw_heat(axes: Any, result: BenchResult, rows: list[Row], _line: Any) -> N
     axes.set_xticks(range(len(across)), [str(each) for each in across])
     axes.set_yticks(range(len(down)), [str(each) for each in down])
     axes.set_xlabel("workers", fontsize=8, color=_SOFT)
-    axes.set_ylabel("batch" if len({row.setting.get("batch") for row in rows}) > 1 else "prefetch", fontsize=8, color=_SOFT)
+    axes.set_ylabel(down_of(rows), fontsize=8, color=_SOFT)
     axes.set_title("records/s", fontsize=9, loc="left", color=_INK)
 
 

@@ -123,13 +123,13 @@ class Meter:
 
 
 def _margin(times: np.ndarray[Any, np.dtype[np.float64]], records: np.ndarray[Any, np.dtype[np.int64]]) -> float:
-    """Half the 95 % interval of the rate, from parts of the run of about the same number of batches."""
-    parts = min(_PARTS, (len(times) - 1) // 2)
-    if parts < 3:
+    """Half the 95 % interval of the rate, from parts of the run of the same time, each long enough for some batches."""
+    parts = min(_PARTS, (len(times) - 1) // 3)
+    if parts < 3 or times[-1] <= times[0]:
         return math.nan
-    ends = np.linspace(0, len(times) - 1, parts + 1).astype(int)
-    spans = np.diff(times[ends])
-    return half_interval((np.diff(records[ends])[spans > 0] / spans[spans > 0]).tolist())
+    edges = np.linspace(times[0], times[-1], parts + 1)
+    came = records[np.searchsorted(times, edges, side="right") - 1]
+    return half_interval((np.diff(came) / np.diff(edges)).tolist())
 
 
 def half_interval(values: Sequence[float]) -> float:

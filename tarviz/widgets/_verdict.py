@@ -33,7 +33,7 @@ def verdict(rows: Sequence[Row], groups: Sequence[Group], records: int, cores: i
     """The sentence, its first clause apart: ("decode is the limit", "8.1 of 9.6 ms per record; …")."""
     ours = [row for row in rows if row.kind != "peer" and row.kind != "stage" and math.isfinite(row.rate)]
     if not ours:
-        return "", ""
+        return _limit(groups, records, cores)
     best = max(ours, key=lambda row: row.rate)
     head, rest = _limit(groups, records, cores)
     if not head:

@@ -18,7 +18,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.types import URL
 from tarviz.viewers._panel import readable
 from tarviz.widgets import _host, _trials
-from tarviz.widgets._bench_chart import chart, grid
+from tarviz.widgets._bench_chart import chart, down_of, grid
 from tarviz.widgets._bench_result import BenchResult, Row
 from tarviz.widgets._meter import Clock, Meter, line
 from tarviz.widgets._peers import of_peer
@@ -335,6 +335,5 @@ def _heat_message(rows: Sequence[Row]) -> Message | None:
     if found is None:
         return None
     across, down, rates = found
-    name = "batch" if len({row.setting.get("batch") for row in rows if row.kind == "tarviz"}) > 1 else "prefetch"
     cells = [[rates.get((x, y)) for x in across] for y in down]
-    return {"across": [str(x) for x in across], "down": [str(y) for y in down], "name": name, "cells": cells}
+    return {"across": [str(x) for x in across], "down": [str(y) for y in down], "name": down_of(rows), "cells": cells}

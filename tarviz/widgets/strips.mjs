@@ -78,11 +78,11 @@ export function drawStep(tile, place, { px, url }) {
     };
     box.append(picture);
   } else box.append(h("span", { class: "tvz-snippet tvz-mono", dir: "auto" }, tile.text));
-  const line = (/** @type {string} */ text, /** @type {string} */ kind = "tvz-faint") => (text ? h("span", { class: `tvz-cut ${kind}`, title: text }, text) : null);
+  const line = (/** @type {string} */ text, /** @type {string} */ kind = "tvz-faint", title = text) => (text ? h("span", { class: `tvz-cut ${kind}`, title }, text) : null);
   return h("div", { class: "tvz-ctile", role: "option", "aria-selected": "false", "aria-label": tileLabel(tile), "data-place": JSON.stringify(place), title: tile.op },
     box, h("div", { class: "tvz-ccap" },
       line(tile.op.includes(": the whole chain") ? tile.op.split(":")[0] : tile.op || tile.ext, "tvz-op"),
       line(tile.error ? "" : `${tile.op && tile.ext && !tile.op.includes(`(${tile.ext}`) ? `${tile.ext}: ` : ""}${tile.feature.replaceAll(", ", ",")}`, "tvz-mono"),
       tile.error ? null : h("span", { class: "tvz-ctimes tvz-faint" }, line(tile.range), h("span", { class: "tvz-number" }, tile.ms)),
-      line(tile.drawn, "tvz-drawn"), line(tile.mapping && tile.mapping !== "as it is" ? `shown ${tile.mapping}` : "")));
+      line(tile.drawn, "tvz-drawn"), line(tile.mapping && tile.mapping !== "as it is" ? `shown ${tile.mapping.split(" from ")[0]}` : "", "tvz-faint", `shown ${tile.mapping}`)));
 }
