@@ -1,26 +1,21 @@
-"""Blocks of a shard whose index is known: its bytes are read, its headers need not be looked at again."""
+"""Blocks of a shard whose index is in the cache: its bytes are read, its headers need not be looked at again."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import cast, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tarviz import reading, stores
 from tarviz._indexing import cached_index
 from tarviz.errors import ChangedError
-from tarviz.formats._columns import joined
 from tarviz.formats._feed import Feed
-from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.reading import ReadOptions, ReadReport, Shard
 from tarviz.stores import Stat
-from tarviz.types import URL, Block, Members
+from tarviz.types import URL, Block
 
 
 def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None) -> Generator[Block, None, None]:
@@ -29,21 +24,22 @@ def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, s
     So it does for a plain local tar that had no fault when it was indexed and has not changed since (size and time; the file that
     is opened is compared again). It saves three quarters of the processor time that small records take.
     """
-    stat = stores.of(url).stat(url) if url != "-" and stores.is_local(url) else None
-    index = None if stat is None else usable_index(url, options, stat)
-    if index is None or stat is None:
+    found = usable_index(url, options)
+    if found is None:
         return reading.blocks(url, options, report=report, start=start, stop=stop)
+    index, stat = found
     return _indexed(url, options, report, index, stat, start, len(index) if stop is None else min(stop, len(index)))
 
 
-def usable_index(url: URL, options: ReadOptions, stat: Stat) -> ShardIndex | None:
-    """The cached index of this version of a plain local shard, if that had no faults."""
-    if not stores.is_local(url) or options.group != "adjacent":
+def usable_index(url: URL, options: ReadOptions) -> tuple[ShardIndex, Stat] | None:
+    """The cached index of a plain local shard without faults, and which version it is of."""
+    if url == "-" or not stores.is_local(url) or options.group != "adjacent":
         return None
+    stat = stores.of(url).stat(url)
     index = cached_index(stat, options)
     if index is None or index.error or index.warnings or index.pending >= 0 or index.packed or index.members.sparse or not len(index):
         return None
-    return index if int(index.members.size.max()) <= options.cut().max_member_bytes else None
+    return (index, stat) if int(index.members.size.max()) <= options.cut().max_member_bytes else None
 
 
 def _indexed(
@@ -91,74 +87,6 @@ def _indexed(
             finally:
                 report.bytes += feed.bytes
                 report.shards += 1
-
-
-class Known:
-    """What a dataset learned of its plain local shards while it read them: their columns, `limit` bytes of them at most.
-
-    So the passes behind the first are as fast as with an index in the cache.
-    """
-
-    def __init__(self, limit: int = 32 << 20) -> None:
-        self._left = limit
-        self._found: dict[URL, tuple[ShardIndex, Stat]] = {}
-        self._lock = threading.Lock()
-
-    def blocks(self, url: URL, options: ReadOptions, report: ReadReport) -> Generator[Block, None, None]:
-        """The blocks of a shard, as `reading.blocks` gives them."""
-        if url == "-" or not stores.is_local(url) or options.group != "adjacent" or options.duplicates != "error":
-            return reading.blocks(url, options, report=report)
-        stat = stores.of(url).stat(url)
-        index, seen = self._found.get(url, (None, None))
-        if index is None or seen != stat:
-            index = usable_index(url, options, stat)
-        if index is None:
-            return self._learning(url, options, report, stat)
-        return _indexed(url, options, report, index, stat, 0, len(index))
-
-    def _learning(self, url: URL, options: ReadOptions, report: ReadReport, stat: Stat) -> Generator[Block, None, None]:
-        before = report.counts()
-        parts: list[tuple[Members, NDArray[np.int64], NDArray[np.int32]]] = []
-        exts: tuple[str, ...] = ()
-        size, fits = 0, self._left > 0
-        with closing(reading.blocks(url, options, report=report)) as blocks:
-            for block in blocks:
-                if fits:
-                    members = _owned(block.members)
-                    size += _size(members)
-                    parts.append((members, np.diff(block.rows), block.ext))
-                    fits = size < self._left and members.name.dtype != object and not members.sparse and block.pending < 0
-                    exts = block.exts
-                yield block
-                del block
-        if fits and parts and report.counts() == before and _compressed(url) is None:
-            self._keep(url, stat, parts, exts, size)
-
-    def _keep(
-        self, url: URL, stat: Stat, parts: list[tuple[Members, NDArray[np.int64], NDArray[np.int32]]], exts: tuple[str, ...], size: int
-    ) -> None:
-        rows = np.append(0, np.cumsum(np.concatenate([counts for _, counts, _ in parts])))
-        codes = np.concatenate([ext for _, _, ext in parts])
-        index = ShardIndex(joined([members for members, _, _ in parts]), rows, codes, exts, np.empty(0, np.uint64))
-        with self._lock:
-            if size < self._left and stores.of(url).stat(url) == stat:
-                self._left -= size
-                self._found[url] = index, stat
-
-
-def _owned(members: Members) -> Members:
-    """The columns without what they may be views on: a name may lie in the buffer that was read."""
-    columns = {name: getattr(members, name) for name in ("name", "type", "start", "data", "size", "end")}
-    return replace(members, **{name: column if column.base is None else column.copy() for name, column in columns.items()})
-
-
-def _size(members: Members) -> int:
-    m = members
-    return sum(column.nbytes for column in (m.name, m.type, m.start, m.data, m.size, m.end)) + 12 * len(m)
-
-
-def _compressed(url: URL) -> str | None:
-    return kind(stores.of(url).read(url, 0, 6))
 
 
 class _Keys(Sequence[bytes]):

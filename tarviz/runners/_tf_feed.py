@@ -20,7 +20,7 @@ from tarviz.ops._base import missing
 from tarviz.ops._draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.reading import ReadReport
-from tarviz.runners._indexed import Known
+from tarviz.runners._indexed import blocks as indexed_blocks
 from tarviz.runners.eager import shuffled
 from tarviz.types import URL, Block, Record, to_bytes, to_text
 
@@ -87,7 +87,6 @@ def chunks(
     workers: int = 1,
     ordered: bool = True,
     extra: bool = False,
-    known: Known | None = None,
 ) -> Generator[Chunk, None, None]:
     """The records of `epochs` passes, in shard and record order unless shuffled.
 
@@ -97,11 +96,10 @@ def chunks(
     records is the last.
     """
     chain, seed = pipeline.chain, pipeline.seed
-    known = Known() if known is None else known
     number = 0
     for epoch in epochs:
         begin = number
-        with closing(_blocks(pipeline, report, workers, ordered, known)) as blocks:
+        with closing(_blocks(pipeline, report, workers, ordered)) as blocks:
             pieces: Iterator[Chunk] = _cut_blocks(blocks, fields, report, pipeline.options.on_error == "skip", extra)
             if shuffle > 1:
                 pieces = _mixed(pieces, fields, shuffle, [seed & 0xFFFFFFFFFFFFFFFF, epoch])
@@ -116,11 +114,11 @@ def chunks(
             return
 
 
-def _blocks(pipeline: Pipeline, report: ReadReport, workers: int, ordered: bool, known: Known) -> Generator[Block, None, None]:
+def _blocks(pipeline: Pipeline, report: ReadReport, workers: int, ordered: bool) -> Generator[Block, None, None]:
     urls = reading.shards(pipeline.urls)
 
     def opened(url: URL, own: ReadReport) -> Generator[Block, None, None]:
-        with closing(known.blocks(url, pipeline.options, own)) as blocks:
+        with closing(indexed_blocks(url, pipeline.options, own)) as blocks:
             try:
                 yield from blocks
             except DataError as error:
