@@ -47,7 +47,8 @@ _CUT = """(room) => {
         if (/hidden|clip/.test(style.overflowX) && (rect.right > clip.right + 2 || rect.left < clip.left - 2)) cut = true;
         if (/hidden|clip/.test(style.overflowY) && (rect.bottom > clip.bottom + 3 || rect.top < clip.top - 3)) cut = true;
       }
-      if (!scrolls) cut ||= rect.right > box.right + 2 || rect.bottom > box.bottom + 2 || rect.left < box.left - 2 || rect.top < box.top - 2;
+      if (!scrolls) cut ||= rect.right > box.right + 2 || rect.bottom > box.bottom + 2;
+      if (!scrolls) cut ||= rect.left < box.left - 2 || rect.top < box.top - 2;
       if (cut) { found.push(node.textContent.trim().slice(0, 60)); break; }
     }
   }

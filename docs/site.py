@@ -70,7 +70,9 @@ def write_notebook(source: Path, target: Path) -> None:
     if saved.models:
         text = START.format(saved=saved.script(), host=HOST.read_text("utf-8"), call=CALL)
         output = nbformat.v4.new_output("display_data", {"text/html": text})
-        notebook.cells.append(nbformat.v4.new_code_cell("# what the widgets above hold", outputs=[output], metadata={"tags": ["remove-input"]}))
+        notebook.cells.append(
+            nbformat.v4.new_code_cell("# what the widgets above hold", outputs=[output], metadata={"tags": ["remove-input"]})
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, target)
 

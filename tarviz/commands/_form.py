@@ -139,6 +139,8 @@ class Form:
             rows, kept = self._rows(batch, records)
         if not len(kept):
             return
+        if batch.block.pending >= 0 and batch.block.pending in kept:
+            self._doubtful(batch)
         if self.key is not None or self._names:
             outlet.write(self._rewritten(batch, rows, kept, outlet.records))
         else:
@@ -220,6 +222,10 @@ class Form:
             there = " ".join(batch.fields(record))
             text = f"the record has no field {' or '.join(pick.exts)}; it has {there}."
             self._fault(batch, record, text, f'write "{";".join(pick.exts)}?" for a field that may be missing, or --on-error skip.')
+
+    def _doubtful(self, batch: Batch) -> None:
+        text = "the record may lack a member; it is kept."
+        self.report.add(Fault("W_PENDING", text, batch.block.shard, to_text(batch.block.keys[batch.block.pending])))
 
     def _emptied(self, batch: Batch, records: NDArray[np.int64]) -> None:
         for record in records.tolist():

@@ -206,7 +206,7 @@ class _Around:
                     carry, place = None, noted
             if carry is not None:
                 grouped = self.grouper.group(carry, quiet_before=noted)
-                yield from self._batch(grouped, len(grouped))
+                yield from self._batch(grouped, len(grouped), doubtful=self._open_end())
             self.source.check()
         finally:
             if note:
@@ -214,7 +214,12 @@ class _Around:
                 _Noted(self.report).take(self)  # type: ignore[arg-type]
                 self.report.shards += 1
 
-    def _batch(self, grouped: Grouped, closed: int) -> Iterator[Batch]:
+    def _open_end(self) -> bool:
+        """Whether the archive's end came without its mark, so that the last record may lack a member."""
+        last = self.scanner.notes[-1:]
+        return any(note.code in ("W_NO_EOF", "W_TRUNCATED_PADDING", "W_ORPHAN_EXT") and "one zero" not in note.message for note in last)
+
+    def _batch(self, grouped: Grouped, closed: int, *, doubtful: bool = False) -> Iterator[Batch]:
         settled, problem = self.grouper.settle(grouped, closed)
         again = [] if self.returning else self.grouper.returns(settled)
         stop = len(settled)
@@ -237,6 +242,7 @@ class _Around:
             ext=settled.ext,
             exts=tuple(self.grouper.exts),
             members=settled.members,
+            pending=len(settled) - 1 if doubtful else -1,
         )
         block = block if stop == len(block) else block.part(0, stop)
         self._count += len(block)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tarviz
-from tarviz import reading, stores
+from tarviz import reading
 from tarviz.errors import ChangedError
 from tarviz.reading import ReadOptions, ReadReport
 from tarviz.runners import _indexed
@@ -35,10 +35,6 @@ def path(tmp_path: Path, request: pytest.FixtureRequest) -> URL:
     return URL(str(place))
 
 
-def usable(url: URL, options: ReadOptions) -> object:
-    return _indexed.usable_index(url, options, stores.of(url).stat(url))
-
-
 def listed(blocks: object) -> list[tuple[object, ...]]:
     return [
         (record.key, record.index, record.shard, {ext: bytes(data) for ext, data in record.items()}, record.members)
@@ -53,14 +49,14 @@ class TestBlocks:
     def test_they_hold_the_same_records(self, path: URL, block_size: int, start: int, stop: int | None) -> None:
         options = ReadOptions(block_size=block_size)
         report = ReadReport()
-        assert usable(path, options) is None
+        assert _indexed.usable_index(path, options) is None
         expected = listed(reading.blocks(path, options, start=start, stop=stop))
 
         tarviz.index(path)
-        index = usable(path, options)
+        usable = _indexed.usable_index(path, options)
         actual = listed(_indexed.blocks(path, options, report, start, stop))
 
-        if index is None:  # what was noted when it was indexed has to be told again: it is read
+        if usable is None:  # what was noted when it was indexed has to be told again: it is read
             assert "folders" in path or tarviz.index(path).warnings
         assert expected == actual
         assert len(actual) == report.records
@@ -72,41 +68,6 @@ class TestBlocks:
         assert list(block.keys) == block.keys[:] == [block.keys[at] for at in range(len(block))]
         with pytest.raises(IndexError):
             block.keys[len(block)]
-
-
-class TestKnown:
-    @pytest.mark.parametrize("block_size", [4096, 1 << 20])
-    def test_the_second_pass_gives_what_the_first_gave(self, path: URL, block_size: int) -> None:
-        known, options, reports = _indexed.Known(), ReadOptions(block_size=block_size), [ReadReport(), ReadReport()]
-        first, second = (listed(known.blocks(path, options, report)) for report in reports)
-
-        assert first == second == listed(reading.blocks(path, options))
-        assert [60, 60] == [report.records for report in reports]
-        assert (path in known._found) is ("long" not in path and not reports[0].counts() and "n" * 600 not in str(first[0][0]))
-
-    def test_only_so_much_is_kept(self, path: URL) -> None:
-        known = _indexed.Known(limit=2000)
-        listed(known.blocks(path, ReadOptions(), ReadReport()))
-
-        assert not known._found
-
-    def test_a_pass_that_was_left_teaches_nothing(self, path: URL) -> None:
-        known = _indexed.Known()
-        run = known.blocks(path, ReadOptions(block_size=4096), ReadReport())
-        next(run)
-        run.close()
-
-        assert not known._found
-
-    def test_a_shard_that_changed_is_learned_anew(self, path: URL) -> None:
-        known = _indexed.Known()
-        listed(known.blocks(path, ReadOptions(), ReadReport()))
-        with tarfile.open(path, "w") as tar:
-            for at in range(5):
-                tar.addfile(tarfile.TarInfo(f"other{at}.cls"))
-        second = listed(known.blocks(path, ReadOptions(), ReadReport()))
-
-        assert [f"other{at}" for at in range(5)] == [record[0] for record in second]
 
 
 class TestChanges:
@@ -133,5 +94,6 @@ class TestChanges:
             tar.addfile(info)
         tarviz.index(place)
 
-        assert usable(URL(str(place)), ReadOptions()) is None
+        assert _indexed.usable_index(URL(str(place)), ReadOptions()) is None
+        assert _indexed.usable_index(URL("-"), ReadOptions()) is None
         assert 1 == len(listed(_indexed.blocks(URL(str(place)), ReadOptions(), ReadReport())))
