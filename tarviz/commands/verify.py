@@ -88,6 +88,8 @@ def verify(
     deep: bool = False,
     examples: bool | Mapping[str, str] = False,
     format: str | None = None,
+    repair: bool = False,
+    output: str | None = None,
     **reading_options: Any,
 ) -> Verified:
     """Reads shards to their end and lists every fault; goes on behind damage at the next header that is whole.
@@ -95,7 +97,8 @@ def verify(
     Lenient as `ls` is; `strict` makes errors of what strict reading refuses (missing end blocks, split records). `deep` decodes every field
     that tarviz knows, and never runs a pickle. `examples` parses each record of a TFRecord file as `tf.train.Example`; a mapping
     also says what its features must hold (`{"cls": "int64"}`). `format` is `tar` or `tfrecord`, None
-    decides by name, then by content. `NotFoundError` and `StoreError` are raised: they say nothing about the data.
+    decides by name, then by content. With `repair` what can be saved of a damaged tar is written beside it, or as `output`.
+    `NotFoundError` and `StoreError` are raised: they say nothing about the data.
     """
     options = reading.with_changes(reading.ReadOptions(strict=strict, on_error="skip"), reading_options)
     types = None if examples is False else {} if examples is True else examples
@@ -109,7 +112,13 @@ def verify(
             else:
                 _verify_tar(url, options, result, deep, bar)
             result.shards += 1
-    return result
+    if not repair:
+        return result
+    if "tfrecord" in (format or _format(url) for url in targets):
+        raise UsageError("only tars can be repaired, no TFRecord files.", hint="tarviz convert --on-error skip writes what can be read.")
+    from tarviz.commands._repair import repair as save
+
+    return save(targets, output, result, options)
 
 
 def _format(url: URL) -> str:
@@ -200,12 +209,16 @@ def undecodable(record: Record, ext: str) -> TarvizError | None:
     return error
 
 
-@_shell.verb("verify", example=["tarviz verify data/", "tarviz verify --deep --json shard.tar", "tarviz verify --examples train.tfrecord"])
+@_shell.verb(
+    "verify", example=["tarviz verify data/", "tarviz verify --deep --json shard.tar", "tarviz verify --repair -o saved.tar bad.tar"]
+)
 @_shell.urls_argument
 @click.option("--deep", is_flag=True, help="Decode every field of a known kind.")
 @click.option("--examples", is_flag=True, help="Parse every record of a TFRecord file as tf.train.Example.")
 @click.option("--types", metavar="NAME=KIND,...", help="What features must hold (bytes, int64, float); implies --examples.")
 @click.option("--format", type=click.Choice(["tar", "tfrecord"]), help="What the files are. [default: by name]")
+@click.option("--repair", is_flag=True, help="Write what can be saved of a damaged a.tar as a.repaired.tar, or where -o says.")
+@_shell.output_option
 @_shell.json_option
 @_shell.quiet_option
 @_shell.reading_options
