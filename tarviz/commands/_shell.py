@@ -131,7 +131,14 @@ def _set_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
 
 def urls_argument(command: F) -> F:
     """`URL...`: shards as paths, folders, globs, templates or URLs; handed over as the tuple `urls`."""
-    return click.argument("urls", nargs=-1, required=True, metavar="URL...")(command)
+    return click.argument("urls", nargs=-1, required=True, metavar="URL...", shell_complete=complete_shards)(command)
+
+
+def complete_shards(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Shards and folders that a URL may go on with, for the shell and for magics."""
+    from tarviz.commands import _complete
+
+    return _complete.shards(incomplete)
 
 
 def json_option(command: F) -> F:

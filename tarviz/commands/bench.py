@@ -122,7 +122,7 @@ NUMBERS = Numbers()
         "tarviz bench data/ -c 'decode(jpg)' --baseline base.json --fail-below 0.9",
     ],
 )
-@click.argument("urls", nargs=-1, metavar="URL...")
+@click.argument("urls", nargs=-1, metavar="URL...", shell_complete=_shell.complete_shards)
 @click.option("-c", "--chain", default=None, metavar="CHAIN", help="The ops to run on each record. [default: none, raw records]")
 @click.option("--select", default=None, metavar="FIELDS", help="What a step yields: jpg,cls. [default: all fields]")
 @click.option("--runner", type=click.Choice(["eager", "tf.data"]), default="eager", show_default=True)

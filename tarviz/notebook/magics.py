@@ -172,11 +172,11 @@ class Magics:
         if before in _OWN_FIELDS:
             return now, [(name, "field") for name in _complete.fields(urls) if name.startswith(now)]
         items = ShellComplete(cli.group, {}, "tarviz", "_TARVIZ_COMPLETE").get_completions(words, now)
-        found = [item.value for item in items if item.type == "plain"]
-        if found or not words or now.startswith("-"):
-            return now, [(name, "verb" if not words else "option") for name in found]
+        names = [item.value for item in items if item.type == "plain"]
+        if not words or now.startswith("-") or before.startswith("-"):
+            return now, [(name, "option" if words else "verb") for name in names]
         shown = [(name, "variable") for name in self.shell.user_ns if now and name.startswith(now) and self._words(name) is not None]
-        return now, [*((shlex.quote(name) if " " in name else name, "path") for name in _complete.shards(now)), *shown]
+        return now, [*((shlex.quote(name) if " " in name else name, "path") for name in names), *shown]
 
     def _urls(self, words: Sequence[str], verb: str) -> list[str]:
         """The URLs among the words."""

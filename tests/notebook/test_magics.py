@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -368,3 +369,23 @@ class TestKernel:
 
         assert "s-{0..2}.tar" in reply["matches"]
         assert (7, 9) == (reply["cursor_start"], reply["cursor_end"])
+
+    def test_a_notebook_run_by_nobody_keeps_pictures_and_whole_state(self, shell_folder: Path):
+        """nbclient: the cells wait, and what is saved is what came out in the end."""
+        nbclient = pytest.importorskip("nbclient")
+        nbformat = pytest.importorskip("nbformat")
+        cells = ["%load_ext tarviz", "%%tv compare s-0.tar -n 2\na = decode(png)", "%tv bench s-{0..2}.tar -c 'decode(png)' --for 0.5"]
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        resources = {"metadata": {"path": str(shell_folder)}}
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        client = nbclient.NotebookClient(notebook, timeout=60, resources=resources, kernel_name="python3")
+        client.execute(env=environment)
+        compared, measured = (notebook.cells[at].outputs[-1]["data"] for at in (1, 2))
+        states = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"].values()
+        firsts = [each["state"]["_first"] for each in states if "_first" in each["state"]]
+
+        assert compared["image/png"]
+        assert measured["image/png"]
+        assert "is the limit" in measured["text/plain"]
+        assert [False, False] == [first["poll"]["running"] for first in firsts]
+        assert ["done"] == [first["poll"]["state"] for first in firsts if "state" in first["poll"]]

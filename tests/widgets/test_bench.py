@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -506,3 +509,15 @@ class TestVerb:
     def test_wrong_use_is_one_line(self, argv: list[str], capsys: pytest.CaptureFixture[str]):
         assert 2 == cli.main(["bench", *argv])
         assert 1 == capsys.readouterr().err.count("\n")
+
+    def test_ctrl_c_keeps_what_was_measured(self, shards: str):
+        command = [sys.executable, "-m", "tarviz", "bench", shards, "-c", "decode(png)", "--for", "60"]
+        with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            time.sleep(3)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=20)
+
+        assert 1 == process.returncode
+        assert "is the limit" in out
+        assert "stopped: what was measured until then" in out
+        assert "Traceback" not in err
