@@ -62,6 +62,22 @@ class Door:
     cell: Any = None
 
 
+def in_notebook() -> bool:
+    """Whether this is a notebook, that shows widgets: an IPython with a kernel, or marimo. A terminal's IPython is none."""
+    if "marimo" in sys.modules and sys.modules["marimo"].running_in_notebook():
+        return True
+    if "IPython" not in sys.modules:
+        return False
+    from IPython.core.getipython import get_ipython
+
+    return getattr(get_ipython(), "kernel", None) is not None
+
+
+def for_widgets(door: Any) -> bool:
+    """Whether who called the verb through `door` shows the widget it returns."""
+    return isinstance(door, Door) and door.capture and in_notebook()
+
+
 def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
     """End a verb: write the result (`err=True`: to stderr, because stdout carries data) and leave with its exit code.
 

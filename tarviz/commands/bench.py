@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -68,7 +67,7 @@ def bench(
         fail_below=fail_below,
         **reading,
     )
-    if "ipykernel" not in sys.modules and "marimo" not in sys.modules:
+    if not _shell.in_notebook():
         return run
     from tarviz.widgets._bench_view import BenchView
 
@@ -155,7 +154,7 @@ def command(urls: tuple[str, ...], select: str | None, vs: str, save: str | None
     if not urls and cell is None:
         raise click.UsageError("Missing argument 'URL...'.", context)
     source = list(urls) if urls else _items(cell)
-    if isinstance(door, _shell.Door) and door.capture and "ipykernel" in sys.modules and not (wait or as_json or save):
+    if _shell.for_widgets(door) and not (wait or as_json or save):
         return _shell.emit(bench(source, **wish))
     from tarviz.widgets.bench import BenchRun
 

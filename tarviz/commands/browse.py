@@ -84,7 +84,7 @@ def command(
     """
     chosen = {**wish, "sort": sort if shuffle is None else "random", "seed": shuffle or 0, "px": int(px)}
     door = click.get_current_context().find_root().obj
-    if isinstance(door, _shell.Door) and door.capture and "ipykernel" in sys.modules:
+    if _shell.for_widgets(door):
         return _shell.emit(browse(list(urls), **chosen))
     from tarviz.widgets._page import Page
     from tarviz.widgets.browse import Browser

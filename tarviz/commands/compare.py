@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -147,7 +146,7 @@ def command(
     wish |= {"columns": [each.strip() for each in columns.split(",") if each.strip()]}
     door = click.get_current_context().find_root().obj
     lines = [*chains, *(door.cell or [])] if isinstance(door, _shell.Door) else list(chains)
-    if isinstance(door, _shell.Door) and door.capture and "ipykernel" in sys.modules and page is None and not as_json:
+    if _shell.for_widgets(door) and page is None and not as_json:
         return _shell.emit(compare(list(urls), lines, records=list(keys) or count or 4, **wish))
     from tarviz.widgets.compare import Compare
 

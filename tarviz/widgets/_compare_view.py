@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tarviz.widgets._live import LiveView
+from tarviz.widgets._trace import Column
 from tarviz.widgets.compare import Compare
 
 
@@ -19,6 +22,11 @@ class CompareView(LiveView):
     def spec(self) -> str:
         """The Python call that makes this comparison."""
         return self.controller.spec
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """What was run, a column for each chain and runner."""
+        return self.controller.columns
 
     @property
     def status(self) -> str:

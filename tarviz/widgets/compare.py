@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import queue
@@ -326,6 +327,8 @@ class Compare(Controller):
     def close(self) -> None:
         self._closed = True
         self._jobs.put(None)
+        with contextlib.suppress(ValueError):  # it is being read this moment, and closes with its last reference
+            self._reader.close()
 
     # ---- what Python asks
 

@@ -16,11 +16,11 @@ from tests.widgets.conftest import png, tar
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _loops_closed() -> Iterator[None]:
     """IPython and jupyter_client make event loops that nobody closes."""
     yield
-    for loop in [each for each in gc.get_objects() if isinstance(each, asyncio.BaseEventLoop)]:
+    for loop in [each for each in gc.get_objects() if issubclass(type(each), asyncio.BaseEventLoop)]:
         if not loop.is_running() and not loop.is_closed():
             loop.close()
 
