@@ -8,14 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 512
-_DIGIT = np.uint32(0xF8F8F8F8)  # a byte is an octal digit when these bits of it are those of "0"
-_ZERO = np.uint32(0x30303030)
-_TWO, _THREE = np.uint32(0xFFFF), np.uint32(0xFFFFFF)
+_DIGIT = 0xF8F8F8F8  # a byte is an octal digit when these bits of it are those of "0"
+_ZERO = 0x30303030
+_TWO, _THREE, _FOUR = 0xFFFF, 0xFFFFFF, 0xFFFFFFFF
 _HIGH = np.uint64(0x8080808080808080)
+_LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
 _ONES = np.uint64(0x0101010101010101)
+_PAIRS = np.uint64(0x00FF00FF00FF00FF)
 # Bytes 257..261 of a header, `ustar`, seen as the middle of the little-endian word at 256.
 _MAGIC_WORD = np.uint64(int.from_bytes(b"ustar", "little"))
 _MAGIC_MASK = np.uint64((1 << 40) - 1)
+_NAME = 13  # words that hold the name, the last of them half
+
+Words = NDArray[Any]  # uint64 [headers] or [words, headers]
 
 
 class Headers(NamedTuple):
@@ -61,65 +66,75 @@ def headers(raw: NDArray[np.uint8], at: NDArray[np.int64] | None = None) -> Head
 
     A block inside somebody's payload may carry the magic as well: only following `next` from a known header
     (`breaks` says where that leads off the column) tells headers from payload.
+
+    A header is 64 words of 8 bytes, nearly all of them zero: those that are not, turned into columns, are all that is looked at.
     """
     at = candidates(raw) if at is None else at
-    table = raw.take(at, axis=0)
-    fours = table.view("<u4")  # a reduction over a short axis is slow in NumPy: fields are judged as words
-    kind = table[:, 156]
+    rows: Words = raw.view("<u8").take(at, axis=0)
+    filled = np.bitwise_or.reduce(rows, axis=0)
+    used = np.flatnonzero(filled)
+    columns: Words = rows.T[used]
+    word = dict(zip(used.tolist(), columns, strict=True))
+    none = np.zeros(len(at), np.uint64)
+    w15, w16, w17, w18, w19 = (word.get(number, none) for number in range(15, 20))
+
+    kind = (w19 >> 32) & 0xFF
     pax = kind == 120
-    ends = table[:, 135]
-    low, mid, high = fours[:, 31], fours[:, 32], fours[:, 33] & _THREE
+    ends = w16 >> 56
+    low, mid, high = w15 >> 32, w16 & _FOUR, (w16 >> 32) & _THREE
     plain = ((low & _DIGIT) == _ZERO) & ((mid & _DIGIT) == _ZERO) & ((high & _DIGIT) == (_ZERO & _THREE))
     plain &= (ends == 0) | (ends == 32)
     plain &= (kind == 48) | (kind == 0) | (kind == 55) | pax
-    plain &= table[:, 136] < 128  # a base-256 time is read with care
-    plain &= (table[:, 345] == 0) | (table[:, 262] == 32)  # no ustar prefix, or GNU, which keeps other things there
-    plain &= _checksum_right(table, fours)
+    plain &= (w17 & 0x80) == 0  # a base-256 time is read with care
+    if 43 in word:  # no ustar prefix, or GNU, which keeps other things there
+        plain &= ((word[43] & 0xFF00) == 0) | (((word[32] >> 48) & 0xFF) == 32)
+    plain &= _checksum_right(columns, w18 >> 32, w19 & _FOUR)
     size = (_octal(low) << 21) | (_octal(mid) << 9) | (_octal(high) >> 3)
 
-    name = table[:, :100]
-    used = np.flatnonzero(np.any(name, axis=0))
-    width = int(used[-1]) + 1 if len(used) else 1
-    padded = np.zeros((len(at), -(-width // 8) * 8), np.uint8)
-    padded[:, :width] = name[:, :width]
-    words = padded.view("<u8")
-    count = np.zeros(len(at), np.uint64)
-    for column in range(words.shape[1]):
-        count += _nonzero(words[:, column])
-    length = np.char.str_len(padded.view(f"S{padded.shape[1]}")[:, 0])
-    plain &= (length > 0) & (count == length)  # nothing behind the first NUL
-    plain &= padded[np.arange(len(at)), np.maximum(length - 1, 0)] != 47  # a trailing slash makes it a folder
-    high_bits = np.zeros(len(at), np.uint64)
-    for column in range(words.shape[1]):
-        high_bits |= words[:, column]
+    # Names: nothing may follow the first NUL, and a slash at the end makes it a folder.
+    filled[_NAME - 1] &= _FOUR  # the mode is behind it
+    wide = max((8 * number + (int(filled[number]).bit_length() + 7) // 8 for number in range(_NAME) if filled[number]), default=1)
+    name: Words = rows[:, : (wide + 7) // 8].copy()
+    if name.shape[1] == _NAME:
+        name[:, -1] &= _FOUR
+    parts: Words = name.T.copy()
+    there = (((parts & _LOW) + _LOW) | parts) & _HIGH  # the high bit of every byte that is not zero
+    bits = there >> 7
+    length = (np.add.reduce(bits * _ONES >> 56, axis=0) if len(parts) > 1 else bits[0] * _ONES >> 56).astype(np.int64)
+    bits *= 255  # bytes of ones, from the lowest on, or there is a hole
+    plain &= (length > 0) & ((bits & (bits + 1)) == 0).all(axis=0) & ((there[:-1] == _HIGH) | (parts[1:] == 0)).all(axis=0)
+    letters = name.view(np.uint8)
+    plain &= letters[np.arange(len(at)), np.maximum(length - 1, 0)] != 47
+    ascii = (np.bitwise_or.reduce(parts, axis=0) & _HIGH) == 0
     follow = at + 1 + ((size + (BLOCK - 1)) >> 9)
     breaks = np.ones(len(at), np.bool_)
     if len(at):
         breaks[:-1] = ~plain[:-1] | (follow[:-1] != at[1:])
-    return Headers(at, size, follow, plain, pax, padded[:, :width], (high_bits & _HIGH) == 0, np.flatnonzero(breaks))
+    return Headers(at, size, follow, plain, pax, letters[:, :wide], ascii, np.flatnonzero(breaks))
 
 
-def _octal(word: NDArray[np.uint32]) -> NDArray[np.int64]:
+def _octal(word: Words) -> NDArray[np.int64]:
     """Four octal digits in the order of their bytes, as a number."""
-    value = word.astype(np.int64)
+    value: NDArray[np.int64] = word.view(np.int64)
     return ((value & 7) << 9) | ((value >> 2) & 0o700) | ((value >> 13) & 0o70) | ((value >> 24) & 7)
 
 
-def _nonzero(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """How many bytes of each word are not zero."""
-    bits = ((((word & ~_HIGH) + ~_HIGH) | word) & _HIGH) >> np.uint64(7)
-    return (bits * _ONES) >> np.uint64(56)
+def _checksum_right(columns: Words, first: Words, second: Words) -> NDArray[np.bool_]:
+    """Whether the stored checksum, six octal digits then NUL or space, equals the unsigned sum (POSIX, pax(1)).
 
-
-def _checksum_right(table: NDArray[np.uint8], fours: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Whether the stored checksum, six octal digits then NUL or space, equals the unsigned sum (POSIX, pax(1))."""
-    total = table.sum(axis=1, dtype=np.uint32)
-    first, second = fours[:, 37], fours[:, 38]  # the field itself counts as eight spaces
+    `columns` are the words of the headers that are not zero, [words, headers]; `first` and `second` the halves of the stored field,
+    which itself counts as eight spaces. Bytes are added in four lanes of 16 bits: 64 words of them do not overflow.
+    """
+    lanes = columns >> 8
+    lanes &= _PAIRS
+    lanes += columns & _PAIRS
+    total = np.add.reduce(lanes, axis=0)
     for word in (first, second):
-        pairs = (word & np.uint32(0x00FF00FF)) + ((word >> np.uint32(8)) & np.uint32(0x00FF00FF))
-        total -= (pairs & np.uint32(0xFFFF)) + (pairs >> np.uint32(16))
-    digits = ((first & _DIGIT) == _ZERO) & ((second & _DIGIT & _TWO) == (_ZERO & _TWO)) & (table[:, 154] <= 32)
-    right: NDArray[np.bool_] = digits & (((_octal(first) << 6) | (_octal(second & _TWO) >> 6)) == total.astype(np.int64) + 8 * 32)
+        total -= (word & _PAIRS) + ((word >> 8) & _PAIRS)  # these are among them: no lane goes below zero
+    total = (total & 0xFFFF0000FFFF) + ((total >> 16) & 0xFFFF0000FFFF)
+    total = (total & _FOUR) + (total >> 32)
+    digits = ((first & _DIGIT) == _ZERO) & ((second & (_DIGIT & _TWO)) == (_ZERO & _TWO)) & (((second >> 16) & 0xFF) <= 32)
+    right: NDArray[np.bool_] = digits & (((_octal(first) << 6) | (_octal(second & _TWO) >> 6)) == (total + 8 * 32).view(np.int64))
     return right
 
 
@@ -137,12 +152,25 @@ class Keys(NamedTuple):
     valid: NDArray[np.bool_]  # false: no key and extension in this name
 
 
-def split(names: NDArray[np.uint8], *, last: bool) -> Keys:
-    """Cut names (uint8 [names, width], NUL-padded, no NUL inside) at the first dot of the base name, or the last."""
+def base(slash: NDArray[np.bool_]) -> int | NDArray[np.int64]:
+    """Where the base name begins in each row: one number when it is the same in all."""
+    folders = np.flatnonzero(np.any(slash, axis=0))
+    if not len(folders):
+        return 0
+    if slash[:, folders[-1]].all():
+        return int(folders[-1]) + 1
+    width = slash.shape[1]
+    return np.where(slash.any(1), width - np.argmax(slash[:, ::-1], axis=1), 0)
+
+
+def split(names: NDArray[np.uint8], begin: int | NDArray[np.int64], *, last: bool) -> Keys:
+    """Cut names (uint8 [names, width], NUL-padded, no NUL inside) at the first dot of the base name, or the last.
+
+    `begin`: where the base names begin (see `base`).
+    """
     count, width = names.shape
-    slash = names == 47
     dots = names == 46
-    dot = _same_dot(slash, dots, last)
+    dot = _same_dot(begin, dots, last) if isinstance(begin, int) else None
     if dot is not None and names[:, dot + 1 :].shape[1] and names[:, dot + 1].all():
         # All names have the same shape, `train/n00000017.png`: two slices do.
         ext = names[:, dot + 1 :].copy()
@@ -151,9 +179,8 @@ def split(names: NDArray[np.uint8], *, last: bool) -> Keys:
         length = np.full(count, dot)
     else:
         columns = np.arange(width)
-        begin = np.where(slash.any(1), width - np.argmax(slash[:, ::-1], axis=1), 0)
         total = (names != 0).sum(1)
-        dots &= columns >= begin[:, None]
+        dots &= columns >= np.broadcast_to(begin, count)[:, None]
         place = width - 1 - np.argmax(dots[:, ::-1], axis=1) if last else np.argmax(dots, axis=1)
         valid = dots.any(1) & (place > begin) & (place < total - 1)
         length = np.where(valid, place, total)
@@ -165,21 +192,13 @@ def split(names: NDArray[np.uint8], *, last: bool) -> Keys:
     return Keys(key, length, ext, valid)
 
 
-def _same_dot(slash: NDArray[np.bool_], dots: NDArray[np.bool_], last: bool) -> int | None:
-    """The column of every name's dot between key and extension, when it is one for all and the base begins in one."""
-    if not len(slash):
-        return None
-    folders = np.flatnonzero(np.any(slash, axis=0))
-    base = 0
-    if len(folders):
-        base = int(folders[-1]) + 1
-        if not slash[:, base - 1].all():
-            return None
-    places = np.flatnonzero(np.any(dots[:, base:], axis=0))
+def _same_dot(begin: int, dots: NDArray[np.bool_], last: bool) -> int | None:
+    """The column of every name's dot between key and extension, when it is one for all; base names begin at `begin`."""
+    places = np.flatnonzero(np.any(dots[:, begin:], axis=0))
     if not len(places):
         return None
-    dot = base + int(places[-1 if last else 0])
-    return dot if dot > base and dots[:, dot].all() else None
+    dot = begin + int(places[-1 if last else 0])
+    return dot if dot > begin and dots[:, dot].all() else None
 
 
 def starts(key: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArray[np.bool_]:

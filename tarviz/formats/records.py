@@ -86,11 +86,9 @@ class Grouper:
         dotted = (names[:, :2] == (46, 47)).all(1) if names.shape[1] > 1 else np.zeros(len(names), np.bool_)
         if dotted.any():
             return self._one_by_one(members, quiet_before)
-        cut = _hot.split(names, last=self.key_split == "last-dot")
-        suspicious = ~cut.valid
-        base = names[:, :2] if not (names == 47).any() else None
-        if base is None or ((base[:, 0] == 46) | (base[:, 0] == 95)).any():
-            suspicious = suspicious | self._meta_candidates(names)
+        base = _hot.base(names == 47)
+        cut = _hot.split(names, base, last=self.key_split == "last-dot")
+        suspicious = ~cut.valid | self._meta_candidates(names, base)
         if suspicious.any():
             keep = self._without_key(members, np.flatnonzero(suspicious), quiet_before)
             members = picked(members, keep)
@@ -113,13 +111,11 @@ class Grouper:
         return picked(members, members.type == FILE)
 
     @staticmethod
-    def _meta_candidates(names: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    def _meta_candidates(names: NDArray[np.uint8], base: int | NDArray[np.int64]) -> NDArray[np.bool_]:
         """Rows whose base name begins with a dot or an underscore twice."""
-        width = names.shape[1]
-        slash = names == 47
-        base = np.where(slash.any(1), width - np.argmax(slash[:, ::-1], axis=1), 0)
-        rows = np.arange(len(names))
-        first, second = names[rows, np.minimum(base, width - 1)], names[rows, np.minimum(base + 1, width - 1)]
+        last = names.shape[1] - 1
+        rows: Any = slice(None) if isinstance(base, int) else np.arange(len(names))
+        first, second = names[rows, np.minimum(base, last)], names[rows, np.minimum(base + 1, last)]
         found: NDArray[np.bool_] = (first == 46) | ((first == 95) & (second == 95))
         return found
 

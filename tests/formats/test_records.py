@@ -46,7 +46,8 @@ class TestSplitName:
         if not clean:
             return
         for rule in ("first-dot", "last-dot"):
-            cut = _hot.split(_hot.matrix(np.array(clean)), last=rule == "last-dot")
+            names = _hot.matrix(np.array(clean))
+            cut = _hot.split(names, _hot.base(names == 47), last=rule == "last-dot")
             for row, name in enumerate(clean):
                 expected = split_name(name, rule)
                 assert (expected is not None) == bool(cut.valid[row]), name
