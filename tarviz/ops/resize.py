@@ -40,7 +40,11 @@ class Resize(FieldOp):
     def apply_tf(self, value: Any, draw: Any = None) -> Any:
         import tensorflow as tf
 
-        resized = tf.image.resize(value, self.size, antialias=True)
-        if value.dtype.is_integer:
-            resized = tf.round(resized)
-        return tf.saturate_cast(resized, value.dtype)
+        def resized() -> Any:
+            made = tf.image.resize(value, self.size, antialias=True)
+            return tf.saturate_cast(tf.round(made) if value.dtype.is_integer else made, value.dtype)
+
+        if value.shape[:2].is_fully_defined():
+            return value if tuple(value.shape[:2]) == self.size else resized()
+        same = tf.reduce_all(tf.shape(value)[:2] == self.size)
+        return tf.ensure_shape(tf.cond(same, lambda: value, resized), (*self.size, value.shape[2]))
