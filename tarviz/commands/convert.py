@@ -367,7 +367,7 @@ def _selected(text: str | None) -> Any:
     "--types", multiple=True, metavar="NAME=KIND,…", help="Kinds of features: bytes, int64, float. Class fields are int64 without it."
 )
 @click.option("--max-shard-size", type=_shell.SIZE, metavar="SIZE", help="Most bytes of an output, framing included: 100MB, 1GiB.")
-@click.option("--chain", metavar="CHAIN", help="Ops to run on every record: 'decode(jpg)|resize(jpg, (224, 224))|encode(jpg)'.")
+@click.option("-c", "--chain", metavar="CHAIN", help="Ops to run on every record: 'decode(jpg)|resize(jpg, (224, 224))|encode(jpg)'.")
 @click.option("--select", metavar="NAMES", help="Features to write: jpg,cls or image=jpg,label=cls.")
 @click.option("--compression", type=click.Choice(["gzip", "zlib"]), help="Compress the outputs.")
 @click.option("--key/--no-key", default=True, show_default=True, help="Write the key as feature __key__.")

@@ -209,6 +209,8 @@ def _missing(template: str, missing: list[str], total: int) -> NotFoundError:
         what = f"{len(missing)} of {total} shards do not exist: {some}{', …' if len(missing) > 3 else ''}."
     if "{}" in first:
         hint = "{} counts outputs; to read, write a range such as {1..9}."
+    elif "{" in first:
+        hint = "The braces are no range: write {0..9}, {0000..0147} or {a,b}."
     else:
         hint = nearest(first) or "Check the path."
     return NotFoundError(what, shard=redact(template if total > 1 else first), hint=hint)
