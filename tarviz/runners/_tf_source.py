@@ -29,6 +29,7 @@ class Run:
     """One iteration of the dataset: where it is, what the graph may still lose, and what went wrong."""
 
     chunks: Generator[Chunk, None, None]
+    columns: Iterator[list[NDArray[Any]]]
     report: ReadReport
     kept: deque[Chunk]
     issued: int = 0
@@ -74,8 +75,10 @@ class Source:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 
-    def start(self) -> NDArray[np.int64]:
+    def start(self, size: int = 0, drop_remainder: bool = False) -> NDArray[np.int64]:
         """Begin an iteration; returns its handle, which TensorFlow holds as long as its iterator lives.
+
+        `take` then gives columns of `size` records each; with 0, as many as come together.
 
         There is no other sign of an iterator that is dropped half-way (short of `from_generator`, see `tf.py`): the handle's
         memory stays NumPy's, and when the iterator lets go of it, the run is closed.
@@ -96,7 +99,10 @@ class Source:
             ordered=self.ordered,
             extra=self.extra,
         )
-        run = self._runs[number] = Run(pulled, report, deque(), failed={})
+        columns: Iterator[list[NDArray[Any]]] = ([chunk.column(name) for name in self.columns] for chunk in pulled)
+        if size:
+            columns = even(columns, size, drop_remainder)
+        run = self._runs[number] = Run(pulled, columns, report, deque(), failed={})
         self.report, self.error = report, None
         memory = np.zeros(2 * _ALIGNED, np.uint8)
         handle = memory[-memory.ctypes.data % _ALIGNED :][:_ALIGNED].view(np.int64)
@@ -104,26 +110,40 @@ class Source:
         weakref.finalize(memory, _dropped, weakref.ref(self), number, weakref.ref(run)).atexit = False
         return handle
 
-    def pull(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
-        """The next block of records: whether there is one, their numbers, random numbers and columns."""
+    def take(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
+        """The next records as they are: whether there are any, and their columns. What goes wrong is raised."""
         run = self._runs.get(int(handle[0]))  # none: it ended with an error, and somebody asks again
+        columns: list[NDArray[Any]] | None = None
+        if run is not None:
+            run.pulled = True
+            try:
+                columns = next(run.columns, None)
+            except BaseException as error:
+                self._fail(run, error)
+                self._runs.pop(int(handle[0]), None)
+                raise
+        if columns is None:
+            self._runs.pop(int(handle[0]), None)
+            return False, *self._nothing()
+        return True, *columns
+
+    def pull(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
+        """The next records for the steps: whether there are any, their numbers, random numbers and columns.
+
+        What goes wrong ends them; `settle` raises it, behind the records that are under way.
+        """
+        run = self._runs.get(int(handle[0]))
         chunk: Chunk | None = None
         if run is not None:
             run.pulled = True
             try:
                 chunk = next(run.chunks, None)
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001
                 self._fail(run, error)
-                if not self.steps:  # else it is raised behind the records that are under way
-                    self._runs.pop(int(handle[0]), None)
-                    raise
         if run is None or chunk is None:
-            if not self.steps:
-                self._runs.pop(int(handle[0]), None)
             return False, np.empty(0, np.int64), np.empty((0, self.draws)), *self._nothing()
         run.issued = chunk.first + len(chunk)
-        if self.steps:
-            self._keep(run, chunk)
+        self._keep(run, chunk)
         drawn = chunk.draws if chunk.draws.size else np.zeros((len(chunk), 1))
         return True, chunk.numbers, drawn, *(chunk.column(name) for name in self.columns)
 
@@ -212,6 +232,32 @@ class Source:
         run = self._runs.pop(handle, None)
         if run is not None:
             run.chunks.close()
+
+
+def even(parts: Iterator[list[NDArray[Any]]], size: int, drop_remainder: bool) -> Iterator[list[NDArray[Any]]]:
+    """Columns of `size` records each out of columns of any length; the last are fewer, or left out.
+
+    >>> [column.tolist() for column, in even(iter([[np.arange(3)], [np.arange(3, 7)]]), 2, False)]
+    [[0, 1], [2, 3], [4, 5], [6]]
+    """
+    held: list[list[NDArray[Any]]] = []
+    count = 0
+    for part in parts:
+        length, at = len(part[0]), 0
+        while count + length - at >= size:
+            end = at + size - count
+            yield _joined([*held, [column[at:end] for column in part]])
+            held, count, at = [], 0, end
+        if at < length:
+            held.append([column[at:] for column in part])
+            count += length - at
+        del part
+    if held and not drop_remainder:
+        yield _joined(held)
+
+
+def _joined(parts: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
+    return parts[0] if len(parts) == 1 else [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
 
 def _dropped(source: weakref.ref[Source], handle: int, run: weakref.ref[Run]) -> None:

@@ -19,7 +19,10 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from tarviz.config import options as configured
 from tarviz.errors import MissingPackageError, TarvizError, UsageError
@@ -36,7 +39,9 @@ try:
 except ImportError as error:
     raise MissingPackageError.of("tensorflow", "Pipeline.tf()", "tensorflow") from error
 
-_CHUNKS_AHEAD = 1
+_AHEAD = 1  # blocks
+_LARGE = 1 << 20  # bytes of a batch
+_LEARN = 28 << 20  # bytes, less than glibc's 32 MiB
 
 
 def run(
@@ -75,7 +80,10 @@ def run(
     plan = pipeline.plan()
     fields = fields_read(pipeline, plan.fields, plan.needs)
     known = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
-    made = steps(pipeline, known, plan.schema, lambda: unpack(pipeline._peek()[1], plan.needs))
+    first = pipeline._peek()[1]
+    made = steps(pipeline, known, plan.schema, lambda: unpack(first, plan.needs))
+    pipeline = pipeline._with(options=replace(pipeline.options, block_size=pipeline.options.block_size or 2 * configured().block_size))
+    _learn()
     places = _places(pipeline)
     source = Source(
         pipeline,
@@ -96,11 +104,20 @@ def run(
     finish = functools.partial(_finish, source=source, length=length, ahead=ahead)
     if made:
         return finish(_worked(source, plan.schema, workers, batch, drop_remainder), batch, drop_remainder)
-    pick = _quiet(lambda numbers, drawn, *columns: pipeline.select.pick_tf(dict(zip(source.columns, columns, strict=True))))
-    whole = _blocks(source, lambda handle, blocks: blocks.map(pick))
+    again = functools.partial(_raw, source, sum(len(first[ext]) for ext in first if plan.needs is None or ext in plan.needs))
     if batch is None:
-        return finish(whole.unbatch(), None, False, whole)
-    return finish(whole.rebatch(batch, drop_remainder=drop_remainder), batch, drop_remainder)
+        return finish(again().unbatch(), None, False, again)
+    return finish(again(batch, drop_remainder), batch, drop_remainder)
+
+
+@functools.cache
+def _learn() -> None:
+    """Let malloc keep the memory of a block.
+
+    glibc gives freed memory back to the system above a limit of 128 KiB, and adapts it, up to twice 32 MiB, to the largest piece
+    that was freed. Else each block's strings are page-faulted in anew: seven times the time that copying them takes.
+    """
+    np.empty(_LEARN, np.uint8)
 
 
 def _places(pipeline: Pipeline) -> tuple[str, ...]:
@@ -115,25 +132,37 @@ def _quiet(function: Callable[..., Any]) -> Any:
     return tf.autograph.experimental.do_not_convert(function)
 
 
-def _blocks(source: Source, then: Callable[[Any, Any], Any]) -> Any:
-    """Dataset of what `then(handle, blocks)` makes of the blocks of one iteration: (numbers, draws, *columns)."""
-    kinds = [tf.int64 if name == "__index__" else tf.string for name in source.columns]
+def _run(start: Callable[..., Any], pull: Callable[..., Any], kinds: list[Any], then: Callable[[Any, Any], Any]) -> Any:
+    """Dataset of what `then(handle, pulled)` makes of what `pull(handle)` gives, of these dtypes, until it gives no more."""
 
     def begin(_: Any) -> Any:
-        handle = tf.numpy_function(source.start, [], tf.int64)
-
-        def pull(_: Any) -> Any:
-            more, numbers, drawn, *columns = tf.numpy_function(source.pull, [handle], (tf.bool, tf.int64, tf.float64, *kinds))
-            more.set_shape(())
-            drawn.set_shape((None, source.draws))
-            for column in (numbers, *columns):
-                column.set_shape((None,))
-            return more, numbers, drawn, *columns
-
-        pulled = tf.data.Dataset.counter().map(_quiet(pull)).take_while(_quiet(lambda more, *_: more))
-        return then(handle, pulled.map(_quiet(lambda more, *rest: rest)).prefetch(_CHUNKS_AHEAD))
+        handle = tf.numpy_function(start, [], tf.int64)
+        pulled = tf.data.Dataset.counter().map(_quiet(lambda _: tf.numpy_function(pull, [handle], (tf.bool, *kinds))))
+        return then(handle, pulled.take_while(_quiet(lambda more, *_: tf.ensure_shape(more, ()))))
 
     return tf.data.Dataset.from_tensors(0).flat_map(_quiet(begin))
+
+
+def _kinds(source: Source) -> list[Any]:
+    return [tf.int64 if name == "__index__" else tf.string for name in source.columns]
+
+
+def _raw(source: Source, record_bytes: int, batch: int | None = None, drop_remainder: bool = False) -> Any:
+    """Dataset of selected columns, a block each, or so many records each.
+
+    Records that are large are put together into batches before they become tensors, which saves a copy of each; of small ones a
+    block has many batches, and the graph takes it apart faster than it comes for one at a time.
+    """
+    whole = batch is not None and batch * record_bytes > _LARGE
+    start = functools.partial(source.start, batch or 0, drop_remainder) if whole else source.start
+
+    def pick(_: Any, *columns: Any) -> Any:
+        for column in columns:
+            column.set_shape((batch if whole and drop_remainder else None,))
+        return source.pipeline.select.pick_tf(dict(zip(source.columns, columns, strict=True)))
+
+    picked = _run(start, source.take, _kinds(source), lambda handle, pulled: pulled.map(_quiet(pick)).prefetch(_AHEAD))
+    return picked if batch is None or whole else picked.rebatch(batch, drop_remainder=drop_remainder)
 
 
 def _worked(source: Source, schema: Any, workers: int, batch: int | None, drop_remainder: bool) -> Any:
@@ -143,11 +172,18 @@ def _worked(source: Source, schema: Any, workers: int, batch: int | None, drop_r
     raises or counts it, with the error that the same record gives in Python. An element numbered -1 marks the end.
     """
 
-    def then(handle: Any, blocks: Any) -> Any:
+    def then(handle: Any, pulled: Any) -> Any:
+        def shape(_: Any, numbers: Any, drawn: Any, *columns: Any) -> Any:
+            drawn.set_shape((None, source.draws))
+            for column in (numbers, *columns):
+                column.set_shape((None,))
+            return numbers, drawn, *columns
+
         def work(number: Any, drawn: Any, *columns: Any) -> Any:
             values = _record(source, handle, number, drawn, dict(zip(source.columns, columns, strict=True)))
             return number, refill(as_tuples(schema), values)
 
+        blocks = pulled.map(_quiet(shape)).prefetch(_AHEAD)
         records = blocks.unbatch().map(_quiet(work), num_parallel_calls=workers, deterministic=True).ignore_errors()
         records = records.map(_quiet(lambda number, values: (number[None], values))) if batch is None else records.batch(batch)
         end = tf.nest.map_structure(_zeros, records.element_spec)
@@ -167,7 +203,7 @@ def _worked(source: Source, schema: Any, workers: int, batch: int | None, drop_r
         whole = through.filter(_quiet(lambda numbers, values: tf.size(numbers) == batch))
         return whole.map(_quiet(lambda numbers, values: tf.nest.map_structure(lambda value: _first(value, batch), values)))
 
-    return _blocks(source, then)
+    return _run(source.start, source.pull, [tf.int64, tf.float64, *_kinds(source)], then)
 
 
 def _first(value: Any, size: int) -> Any:
@@ -210,7 +246,7 @@ def _dtype(feature: Feature) -> Any:
 
 
 def _finish(
-    dataset: Any, batch: int | None, drop_remainder: bool, whole: Any = None, *, source: Source, length: int | None, ahead: int
+    dataset: Any, batch: int | None, drop_remainder: bool, raw: Any = None, *, source: Source, length: int | None, ahead: int
 ) -> Any:
     """The dataset with its length, options and prefetching, as a `Records`."""
     if length is not None:
@@ -222,17 +258,19 @@ def _finish(
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False  # nothing to be won here; it takes 30 ms an iterator
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-    again = None if whole is None else functools.partial(_finish, source=source, length=length, ahead=2)
-    return Records(dataset.with_options(options), source, whole, again)
+
+    def again(batch: int, drop_remainder: bool) -> Any:
+        return _finish(raw(batch, drop_remainder), batch, drop_remainder, source=source, length=length, ahead=2)
+
+    return Records(dataset.with_options(options), source, again if raw is not None else None)
 
 
 class Records(tf.data.Dataset):  # type: ignore[misc]
     """A `tf.data.Dataset` that raises the errors of its pipeline as they are, and has a `report` of the latest iteration."""
 
-    def __init__(self, inner: Any, source: Source, whole: Any = None, again: Callable[..., Any] | None = None) -> None:
+    def __init__(self, inner: Any, source: Source, again: Callable[[int, bool], Any] | None = None) -> None:
         self._inner = inner
         self._source = source
-        self._whole = whole
         self._again = again
         super().__init__(inner._variant_tensor)
 
@@ -253,10 +291,10 @@ class Records(tf.data.Dataset):  # type: ignore[misc]
 
     def batch(self, batch_size: Any, drop_remainder: Any = False, *args: Any, **kwargs: Any) -> Any:
         """`tf.data.Dataset.batch`; raw records are batched out of their blocks, without a step through single ones."""
-        plain = isinstance(batch_size, int) and isinstance(drop_remainder, bool) and not args and not kwargs
+        plain = type(batch_size) is int and batch_size > 0 and isinstance(drop_remainder, bool) and not args and not kwargs
         if self._again is None or not plain:
             return super().batch(batch_size, drop_remainder, *args, **kwargs)
-        return self._again(self._whole.rebatch(batch_size, drop_remainder=drop_remainder), batch_size, drop_remainder)
+        return self._again(batch_size, drop_remainder)
 
 
 @functools.cache
