@@ -140,7 +140,7 @@ def _through_stream(url: URL, scanner: Scanner, report: ReadReport) -> Iterator[
                     scanner.notes.append(Fault("W_TRAILING", text, url))
                 return
             left = bytes(data[begin - base :])
-            if scanner.wants - begin > len(buffer):
+            if begin == scanner.at and scanner.wants - begin > len(buffer):  # a header that does not fit, no payload to pass over
                 buffer = bytearray(-(-(scanner.wants - begin) // 512) * 512)
             buffer[: len(left)] = left
             base, filled = begin, len(left)

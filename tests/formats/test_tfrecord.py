@@ -216,19 +216,20 @@ class TestRead:
     def test_a_length_that_lies_costs_no_memory(self):
         code = """
 import resource, sys
+from tests import memory
 from tarviz.formats import tfrecord
 from tarviz.errors import DataError
 list(tfrecord.read(tfrecord.frame([b"x"]).buffers()[0]))
-resource.setrlimit(resource.RLIMIT_AS, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + (600 << 20),) * 2)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+resource.setrlimit(resource.RLIMIT_AS, (memory.peak() + (600 << 20),) * 2)
+before = memory.begin()
 for path in sys.argv[1:]:
     with open(path, "rb") as file:
         try:
             list(tfrecord.read(file))
         except DataError as error:
             assert error.code == "E_TRUNCATED", error
-grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-assert grown < 16 << 10, grown
+grown = memory.peak() - before
+assert grown < 16 << 20, grown
 """
         huge = [str(path) for path in FILES if path.name.startswith("huge-length")]
 

@@ -6,7 +6,6 @@ import gzip
 import io
 import os
 import pickle
-import resource
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from tarviz import reading
 from tarviz.errors import DataError, TarvizError
 from tarviz.ops._payloads import decode_npy, decode_payload, gunzip, kind_of
 from tarviz.pipeline import Pipeline
+from tests import memory
 
 D00 = Path(__file__).parents[1] / "data" / "corpora" / "generated" / "D00-hostile-payloads.tar"
 
@@ -61,10 +61,10 @@ def is_known(outcome: Any) -> bool:
 class TestHostilePayloads:
     @pytest.mark.parametrize(("member", "ext", "data"), list(hostile()), ids=lambda value: value if isinstance(value, str) else "")
     def test_each_is_refused_as_the_matrix_says(self, member: str, ext: str, data: bytes) -> None:
-        before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+        before, begin = memory.begin(), time.process_time()
         outcome = outcome_of(lambda: decode_payload(ext, data))
         seconds = time.process_time() - begin
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+        grown = memory.peak() - before
 
         assert seconds < 1
         assert grown < 32 << 20
