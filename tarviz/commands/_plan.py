@@ -56,7 +56,9 @@ def planned(url: str, delimiter: str | None, template: str, base: str, *, check:
         for title, cell in found.items():
             if cell is not None:
                 fields.append((to_bytes(title.removeprefix("@")), _file(cell, base, url, where, check) if title[0] == "@" else cell))
-        records.append(Planned(_form.checked(key, key), fields, where))
+        if check:
+            _form.checked(key, key)
+        records.append(Planned(key, fields, where))
     return iter(records)
 
 

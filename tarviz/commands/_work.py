@@ -27,10 +27,11 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFO
 _OLD = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 # Folder number and key come in with NULs behind them, exit codes go out as lines. The command sees neither descriptor.
+# In a UTF-8 locale bash takes the NUL behind an incomplete character for a part of it, and waits for ever: keys are read as bytes.
 _DRIVER = r"""
 _tarviz_in=$1 _tarviz_out=$2 _tarviz_command=$3; shift 3
 export TARVIZ_KEY
-while IFS= read -r -d '' _tarviz_folder <&"$_tarviz_in" && IFS= read -r -d '' TARVIZ_KEY <&"$_tarviz_in"; do
+while LC_ALL=C IFS= read -r -d '' _tarviz_folder <&"$_tarviz_in" && LC_ALL=C IFS= read -r -d '' TARVIZ_KEY <&"$_tarviz_in"; do
   ( exec {_tarviz_in}<&- {_tarviz_out}>&-; cd "$_tarviz_folder" && eval "$_tarviz_command" ) </dev/null
   printf '%d\n' "$?" >&"$_tarviz_out"
 done

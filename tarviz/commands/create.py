@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from tarviz import stores
-from tarviz.commands import _shell
+from tarviz.commands import _form, _shell
 from tarviz.commands._folder import Layout, files_of
 from tarviz.commands._intake import Source
 from tarviz.commands._outlet import Outlet, Piece, Range
@@ -102,6 +102,7 @@ def create(
 
 
 def _check(record: Planned, seen: set[bytes]) -> None:
+    _form.checked(record.key, record.key)
     if not record.fields:
         raise UsageError(f"{record.place}: the record {to_text(record.key)!r} has no field.")
     digest = hashlib.blake2b(to_bytes(record.split) + b"\0" + record.key, digest_size=8).digest()

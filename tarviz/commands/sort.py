@@ -21,6 +21,7 @@ from tarviz.commands._outlet import Outlet
 from tarviz.commands._tool import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.config import options as configured
 from tarviz.errors import DataError, Fault, StoreError, TarvizError, UsageError
+from tarviz.formats import _sniff
 from tarviz.reading import ReadOptions, ReadReport, Shard, with_changes
 from tarviz.stores import URLs
 from tarviz.types import URL, to_text
@@ -100,6 +101,10 @@ def _read(
     try:
         if source is None:
             source = _spooled(url, spool, options, there)
+            if plain(source.url) is None and os.path.getsize(spool):  # else it would be inflated once more, and its places be wrong
+                with open(spool, "rb") as file:
+                    hint = _sniff.hint(file.read(512))
+                raise DataError("this is no tar.", code="E_NOT_TAR", shard=url, offset=0, hint=hint)
         with closing(shard_batches(source.url, options, there, returning=True)) as batches:
             for batch in batches:
                 keep = ranks.add(batch) if ranks is not None else None

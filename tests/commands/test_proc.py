@@ -188,6 +188,15 @@ class TestFolder:
         result = proc(path, out, command="true", on_error="skip")
         assert (1, 1) == (result.exit_code, len(result.report.skipped))
 
+    def test_a_key_that_is_no_utf_8_is_byte_exact(self, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("LC_ALL", "C.UTF-8")  # bash's `read` takes the end of such a key for a part of a character
+        key = b"caf\xe9"
+        (tmp_path / "s.tar").write_bytes(shard([(key.decode("utf-8", "surrogateescape"), {"txt": b"x"})]))
+
+        proc(tmp_path / "s.tar", out, command='printf %s "$TARVIZ_KEY" > sample.key', timeout=20)
+
+        assert [key] == [fields["key"] for _, fields in plain(out)]
+
     def test_keys_that_attack_shells_are_text(self, out: Path, tmp_path: Path):
         path = next(TARS.glob("S12-*.tar"))
         before = sorted(os.listdir(tmp_path))
