@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 SLOW   := slow or browser or network or torch
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix test-torch test-browser soak fuzz bench screenshots
+.PHONY: help demo test check fix test-torch test-browser soak fuzz bench screenshots lab notebooks pairs
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,4 +84,18 @@ bench: $(STAMPS)/bench  ## measure tarviz and its peers side by side; writes ben
 	$(BIN)/python -m bench
 	$(BIN)/python docs/tables.py --write
 
-# ---- notebooks, slides, site: each part adds its targets below -----------------------------------------------------------
+# ---- notebooks, slides, site -----------------------------------------------------------------------------------------
+
+NOTEBOOKS := $(patsubst notebooks/%.md,build/notebooks/%.ipynb,$(wildcard notebooks/*.md))
+
+lab: $(STAMPS)/test  ## JupyterLab, open on the tour
+	$(BIN)/jupyter lab notebooks/00-tour.ipynb
+
+notebooks: $(NOTEBOOKS)  ## run every notebook; what they showed lies in build/notebooks
+
+# A notebook is run again when it or the package is younger than what it showed.
+build/notebooks/%.ipynb: notebooks/%.md $(shell find tarviz -name '*.py' -o -name '*.mjs' -o -name '*.css') | $(STAMPS)/test
+	$(BIN)/python -m docs.pairs --run $< -o $@
+
+pairs: $(STAMPS)/test  ## bring .md and .ipynb of notebooks and slides in step; the one saved last wins
+	$(BIN)/python -m docs.pairs --write
