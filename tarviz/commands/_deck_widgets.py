@@ -47,9 +47,6 @@ class Saved:
         notebook.metadata.pop("widgets", None)
 
     def _model(self, saved: dict[str, Any]) -> dict[str, Any]:
-        state = {
-            name: value for name, value in saved["state"].items() if name in ("_first", "_pictures", "_state", "_answers") or name[0] != "_"
-        }
         state = {name: value for name, value in saved["state"].items() if name in _OURS or name[0] != "_"}
         buffers = [{"path": each["path"], "data": each["data"]} for each in saved.get("buffers", ())]
         module = self._keep(self.modules, saved["state"]["_esm"])

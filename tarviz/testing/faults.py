@@ -108,7 +108,7 @@ class FaultServer:
         self._listener = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=128)
         port = self._listener.getsockname()[1]
         self.url = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
-        self._start(self._accept)
+        self._acceptor = self._start(self._accept)
 
     def put(
         self,
@@ -148,6 +148,7 @@ class FaultServer:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self._acceptor.join()  # it alone starts threads: from now on their number only falls
         for thread in list(self._threads):
             thread.join()
 
@@ -157,10 +158,11 @@ class FaultServer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start(self, call: Callable[[], None]) -> None:
+    def _start(self, call: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=self._run, args=(call,), daemon=True, name="FaultServer")
         self._threads.add(thread)
         thread.start()
+        return thread
 
     def _run(self, call: Callable[[], None]) -> None:
         try:
