@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 SLOW   := slow or browser or network or torch
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix test-torch test-browser soak fuzz bench screenshots lab notebooks pairs
+.PHONY: help demo test check fix test-torch test-browser soak fuzz bench screenshots lab notebooks pairs slides
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,15 +87,28 @@ bench: $(STAMPS)/bench  ## measure tarviz and its peers side by side; writes ben
 # ---- notebooks, slides, site -----------------------------------------------------------------------------------------
 
 NOTEBOOKS := $(patsubst notebooks/%.md,build/notebooks/%.ipynb,$(wildcard notebooks/*.md))
+DECKS     := $(patsubst slides/%.md,build/slides/%.html,$(wildcard slides/*.md))
+PACKAGE   := $(shell find tarviz -name '*.py' -o -name '*.mjs' -o -name '*.css')
 
 lab: $(STAMPS)/test  ## JupyterLab, open on the tour
 	$(BIN)/jupyter lab notebooks/00-tour.ipynb
 
 notebooks: $(NOTEBOOKS)  ## run every notebook; what they showed lies in build/notebooks
 
-# A notebook is run again when it or the package is younger than what it showed.
-build/notebooks/%.ipynb: notebooks/%.md $(shell find tarviz -name '*.py' -o -name '*.mjs' -o -name '*.css') | $(STAMPS)/test
+slides: can-torch $(DECKS)  ## make every deck, one HTML file each, in build/slides (PyTorch's slides need torch: its CPU build)
+
+# Run again when the text or the package is younger than what it showed. Each runs in an empty folder.
+build/notebooks/%.ipynb: notebooks/%.md $(PACKAGE) | $(STAMPS)/test
 	$(BIN)/python -m docs.pairs --run $< -o $@
+
+build/slides/%.html: slides/%.md $(PACKAGE) | $(STAMPS)/test can-torch
+	$(BIN)/python -m docs.pairs --run $< -o build/slides/$*.ipynb
+	$(BIN)/tarviz deck --execute never build/slides/$*.ipynb -o $@
+
+# Where torch cannot be had, the deck on input pipelines shows the same batches in NumPy.
+.PHONY: can-torch
+can-torch: $(STAMPS)/test
+	-@$(BIN)/python .ci/install_torch.py
 
 pairs: $(STAMPS)/test  ## bring .md and .ipynb of notebooks and slides in step; the one saved last wins
 	$(BIN)/python -m docs.pairs --write

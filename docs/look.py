@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,21 +82,20 @@ class Seen:
 
 
 @contextmanager
-def browser(*, dark: bool = False, width: int = 1280, height: int = 720) -> Iterator[Any]:
-    """A browser context without a network."""
-    from playwright.sync_api import sync_playwright
+def browser(running: Any = None, *, dark: bool = False, width: int = 1280, height: int = 720) -> Iterator[Any]:
+    """A context without a network, of a browser that runs, or of one of its own."""
+    with ExitStack() as stack:
+        if running is None:
+            from playwright.sync_api import sync_playwright
 
-    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        context = chromium.new_context(
+            path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+            running = stack.enter_context(sync_playwright()).chromium.launch(executable_path=path, args=FLAGS)
+            stack.callback(running.close)
+        context = running.new_context(
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", offline=True, reduced_motion="reduce"
         )
-        try:
-            yield context
-        finally:
-            context.close()
-            chromium.close()
+        stack.callback(context.close)
+        yield context
 
 
 def look(context: Any, path: Path, shots: Path | None = None) -> Seen:

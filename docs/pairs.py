@@ -8,6 +8,7 @@ are out of step and leaves with 1; `--run NOTEBOOK.md -o OUT.ipynb` executes one
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -26,6 +27,9 @@ from tarviz.errors import TarvizError
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("notebooks", "slides")
 KEEP = "keep-output"
+TOLD = "raises-exception"
+FAILED = re.compile(r"^(?:tarviz: .*|.*: (?:command )?not found)$", re.MULTILINE)  # a shell's command that failed stops no notebook
+BUDGET = 700_000  # bytes that a widget keeps for those who have no kernel
 CONFIG = load_jupytext_configuration_file(str(ROOT / "jupytext.toml"))
 
 
@@ -113,7 +117,11 @@ def run(path: Path, output: Path | None, *, keep: bool = False) -> float:
     begin = time.perf_counter()
     notebook = parse(path.read_text("utf-8"))
     with TemporaryDirectory(prefix="tarviz-") as folder:
-        _deck_run.execute(notebook, Path(folder))
+        _deck_run.execute(notebook, Path(folder), budget=BUDGET)
+    for at, cell in enumerate(notebook.cells):
+        for shown in cell.get("outputs", []):
+            if TOLD not in cell.metadata.get("tags", []) and (found := FAILED.search(str(shown.get("text", "")))):
+                raise _deck_run.failure(notebook, at, found[0])
     took = time.perf_counter() - begin
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,8 @@ class Verified(_shell.Result):
     def _verdict(self) -> str:
         counts = ", ".join(f"{code} ×{count}" for code, count in sorted(self.counts.items()))
         shards = f"{self.shards} file{'' if self.shards == 1 else 's'}"
-        return f"{self.records:,} records in {shards}: {counts or 'no fault found'}"
+        records = f"{self.records:,} record{'' if self.records == 1 else 's'}"
+        return f"{records} in {shards}: {counts or 'no fault found'}"
 
     def __str__(self) -> str:
         return "\n".join([*self._lines(), self._verdict()])

@@ -60,6 +60,7 @@ class BrowserView {
     /** fields that most records have, "" where there is no such set */
     this.common = "";
     this.stale = false;
+    this.looked = false;
     this.rail = new Rail(this, signal);
     this.grid = new Grid(this, signal);
     this.pane = new RecordPane(this);
@@ -169,6 +170,7 @@ class BrowserView {
 
   /** @param {boolean} idle */
   async pollNow(idle) {
+    if (this.polling) this.looked ||= idle; // asked for while a poll is under way: looked after when it is back
     if (this.polling || this.signal.aborted) return;
     this.polling = true;
     this.polled = performance.now();
@@ -182,6 +184,10 @@ class BrowserView {
       this.polling = false;
     }
     if (idle && !this.lost && !(this.exact && this.done)) this.wake();
+    if (this.looked) {
+      this.looked = false;
+      await this.pollNow(true);
+    }
   }
 
   wanted() {

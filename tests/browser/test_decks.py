@@ -47,10 +47,10 @@ def deck(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def tab(deck: Path) -> Iterator[Any]:
+def tab(chromium: Any, deck: Path) -> Iterator[Any]:
     """The deck at its slide with the widget, and the errors it met."""
     errors: list[str] = []
-    with look.browser() as context:
+    with look.browser(chromium) as context:
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"{deck.as_uri()}#/1")
@@ -66,19 +66,19 @@ def key(page: Any) -> str:
 
 
 class TestSmallDeck:
-    def test_nothing_is_asked_for_and_nothing_is_wrong(self, deck: Path):
-        with look.browser() as context:
+    def test_nothing_is_asked_for_and_nothing_is_wrong(self, chromium: Any, deck: Path):
+        with look.browser(chromium) as context:
             seen = look.look(context, deck)
 
         assert [] == seen.wrong
         assert (3, 1) == (seen.slides, seen.widgets)
 
-    def test_it_is_whole_in_the_dark_too(self, deck: Path):
-        with look.browser(dark=True) as context:
+    def test_it_is_whole_in_the_dark_too(self, chromium: Any, deck: Path):
+        with look.browser(chromium, dark=True) as context:
             assert [] == look.look(context, deck).wrong
 
-    def test_what_does_not_fit_is_shrunk(self, deck: Path):
-        with look.browser() as context:
+    def test_what_does_not_fit_is_shrunk(self, chromium: Any, deck: Path):
+        with look.browser(chromium) as context:
             assert ["slide 3"] == [each.partition(":")[0] for each in look.look(context, deck).shrunk]
 
     def test_it_is_printed_a_page_a_slide(self, deck: Path):
@@ -126,8 +126,8 @@ class TestWidget:
         assert 2 == tab.evaluate("Reveal.getIndices().h")
 
 
-def test_the_speaker_sees_the_notes(deck: Path):
-    with look.browser() as context:
+def test_the_speaker_sees_the_notes(chromium: Any, deck: Path):
+    with look.browser(chromium) as context:
         page = context.new_page()
         page.goto(deck.as_uri())
         look.until(page, "document.documentElement.dataset.tarvizDeck === 'ready'")
@@ -150,8 +150,8 @@ def built(request: pytest.FixtureRequest) -> Path:
 
 class TestDecksOfTheRepository:
     @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-    def test_every_slide_is_whole_with_the_network_off(self, built: Path, dark: bool):
-        with look.browser(dark=dark) as context:
+    def test_every_slide_is_whole_with_the_network_off(self, chromium: Any, built: Path, dark: bool):
+        with look.browser(chromium, dark=dark) as context:
             seen = look.look(context, built)
 
         assert [] == seen.wrong
