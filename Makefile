@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 SLOW   := slow or browser or network or torch
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix test-torch test-browser soak fuzz bench screenshots lab notebooks pairs slides
+.PHONY: help demo test check fix test-torch test-browser soak fuzz bench screenshots lab notebooks pairs slides docs
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,8 +28,9 @@ $(BIN)/python:
 $(STAMPS)/demo: EXTRAS := $(TENSORFLOW),demo,fast
 $(STAMPS)/test: EXTRAS := $(TENSORFLOW),demo,fast,lab,deck,test
 $(STAMPS)/bench: EXTRAS := $(TENSORFLOW),demo,fast,bench
+$(STAMPS)/docs: EXTRAS := $(TENSORFLOW),demo,fast,lab,deck,test,docs
 
-$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/bench: pyproject.toml | $(BIN)/python
+$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/bench $(STAMPS)/docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(EXTRAS)]"
 	@mkdir -p $(STAMPS) && touch $@
 
@@ -109,6 +110,9 @@ build/slides/%.html: slides/%.md $(PACKAGE) | $(STAMPS)/test can-torch
 .PHONY: can-torch
 can-torch: $(STAMPS)/test
 	-@$(BIN)/python .ci/install_torch.py
+
+docs: $(STAMPS)/docs $(NOTEBOOKS) $(DECKS)  ## build the site in site/: README, notebooks as they ran, slides, reference; opens from the disk
+	$(BIN)/python -m docs.site build/notebooks build/slides -o site
 
 pairs: $(STAMPS)/test  ## bring .md and .ipynb of notebooks and slides in step; the one saved last wins
 	$(BIN)/python -m docs.pairs --write

@@ -7,6 +7,7 @@ is in SITE: it opens from the disk, its search too, and asks nobody for anything
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import sys
@@ -14,6 +15,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+os.environ.update({"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"})  # the reference loads TensorFlow, which talks
 
 import nbformat
 from sphinx.cmd.build import build_main
@@ -59,7 +62,9 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
         toctree("Coming from other tools", [f"docs/dialects/{path.stem}" for path in sorted((ROOT / "docs" / "dialects").glob("*.md"))]),
         toctree("Design", ["docs/design", "CONTRIBUTING", "CHANGELOG"]),
     ]
-    (folder / "index.md").write_text((ROOT / "README.md").read_text("utf-8") + "\n" + "\n".join(tree), "utf-8")
+    readme = re.sub(r"\((notebooks/[^)]+)\.md\)", r"(\1.ipynb)", (ROOT / "README.md").read_text("utf-8"))
+    (folder / "index.md").write_text(readme + "\n" + "\n".join(tree), "utf-8")
+    shutil.copytree(ROOT / "docs" / "screenshots", folder / "docs" / "screenshots")
 
 
 def write_notebook(source: Path, target: Path) -> None:
