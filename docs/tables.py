@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PLACE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 CONSOLE = re.compile(r"^```(?:console|bash|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+ESCAPED = re.compile(r"^!(.*tarviz .*)$", re.MULTILINE)  # a cell that calls the shell
+MAGIC = re.compile(r"^%{1,2}(?:tv|tarviz) (\w.*)$", re.MULTILINE)
 
 
 def markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -117,10 +119,11 @@ def dead_links(path: Path, text: str) -> Iterator[str]:
 
 
 def wrong_commands(path: Path, text: str) -> Iterator[str]:
-    """Verbs and flags in shell examples that tarviz does not have."""
-    for block in CONSOLE.findall(text):
-        for line in block.splitlines():
-            for words in _calls(line.removeprefix("$ ")):
+    """Verbs and flags in shell examples and cells that tarviz does not have."""
+    shells = [line for block in CONSOLE.findall(text) for line in block.splitlines()]
+    for lines, magic in ((shells, False), (ESCAPED.findall(text), False), (MAGIC.findall(text), True)):
+        for line in lines:
+            for words in _calls(f"tarviz {line}" if magic else line.removeprefix("$ ")):
                 verb = words[0] if words else "--help"
                 if verb.startswith("-"):
                     continue
@@ -128,7 +131,11 @@ def wrong_commands(path: Path, text: str) -> Iterator[str]:
                     yield f"{path.relative_to(ROOT)}: there is no verb {verb!r}: {line}"
                     continue
                 command: click.Command = _plugins.load("commands", verb).command
-                flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "-h"}
+                flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {
+                    "--help",
+                    "-h",
+                    *(["-o"] if magic else []),
+                }
                 for word in words[1:]:
                     if re.match(r"--[a-z]|-[a-zA-Z]$", word) and word.partition("=")[0] not in flags:
                         yield f"{path.relative_to(ROOT)}: tarviz {verb} has no {word}: {line}"

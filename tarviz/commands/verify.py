@@ -72,8 +72,13 @@ class Verified(_shell.Result):
         tone = {0: "good", 1: "", 2: "bad"}[self.exit_code]
         columns = ("code", "shard", "record", "member", "offset", "message")
         rows = [[found.get(name, "") for name in columns] for found in (*self.faults, *self.warnings)[:200]]
-        body = f'<p class="{tone}">{_page.text(self._verdict())}</p>' + (_page.table(rows, header=columns, right=[4]) if rows else "")
+        body = f'<p class="{tone}">{_page.text(self._verdict())}</p>' + _listing(rows, columns)
         return {"text/plain": str(self), "text/html": _page.fragment(body)}
+
+
+def _listing(rows: list[list[Any]], columns: tuple[str, ...]) -> str:
+    """Findings as a table that keeps room for what they say, and scrolls where there is too little."""
+    return f'<div class="findings">{_page.table(rows, header=columns, right=[4])}</div>' if rows else ""
 
 
 def _text(found: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from typing import Any
@@ -391,6 +392,10 @@ class Browser(Controller):
         self.wait(FIRST, 5.0)
         rows = self.query.ids(0, _STILL)
         yield "poll", None
+        if self.start:
+            with suppress(UsageError):
+                rows = list(dict.fromkeys([self.find(self.start)["row"], *rows]))
+            yield "find", {"text": self.start}
         yield "histogram", {"label": self.label or ""}
         for row in rows:
             yield "record", {"row": row, "ext": "", "options": {}}

@@ -29,6 +29,12 @@ class TestCommands:
     def test_flags_of_other_programs_are_theirs(self, page: Path):
         assert [] == list(tables.wrong_commands(page, "```bash\ntarviz ls --json a.tar | jq --raw-output .\n```\n"))
 
+    @pytest.mark.parametrize("cell", ["!tarviz first -w 'cls == 1' a.tar | head", "%tv first -w 'cls == 1' a.tar -o found"])
+    def test_cells_are_looked_at(self, page: Path, cell: str):
+        assert [f"tarviz first has no -w: {cell.lstrip('!').removeprefix('%tv ')}"] == [
+            each.partition(": ")[2] for each in tables.wrong_commands(page, f"```python\nx = 1\n{cell}\n```\n")
+        ]
+
     def test_python_blocks_are_left_alone(self, page: Path):
         assert [] == list(tables.wrong_commands(page, "```python\ntarviz lst\n```\n"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -223,6 +224,15 @@ class TestFind:
 
     def test_what_is_not_there_is_said_with_how_much_was_looked_at(self, browser):
         assert "No record 'nobody' among 60." == ask(browser, "find", text="nobody")[0]["msg"]
+
+    def test_what_a_page_without_a_kernel_asks_first_is_answered_beforehand(self, shards):
+        with contextlib.closing(Browser(shards, cache=False, start="#17")) as browser:
+            settle(browser)
+            row = browser.find("#17")["row"]
+            asked = list(browser.likely())
+
+        assert ("find", {"text": "#17"}) == asked[1]
+        assert ("record", {"row": row, "ext": "", "options": {}}) == asked[3]
 
 
 class TestRecord:
