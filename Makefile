@@ -65,7 +65,12 @@ fix: $(STAMPS)/test  ## mend what tools can mend: lint, format, the tables in th
 test-torch: $(STAMPS)/torch  ## the tests that need torch (installs its CPU build)
 	$(PYTEST) -q -m torch
 
-test-browser: $(STAMPS)/test  ## the tests in a real browser (installs chromium where it can)
+# Voila serves notebooks without their code; one test sees whether our widgets are alive in it, and is left out where it cannot be had.
+$(STAMPS)/browser: pyproject.toml $(STAMPS)/test
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check "voila>=0.5.8"
+	@touch $@
+
+test-browser: $(STAMPS)/browser  ## the tests in a real browser (installs chromium where it can)
 	@.ci/need chromium chromium || echo "the browser tests are skipped"
 	$(PYTEST) -q -m browser
 

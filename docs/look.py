@@ -133,9 +133,7 @@ def _look_at_deck(page: Any, seen: Seen, shots: Path | None) -> None:
         seen.slides += 1
         if widgets := page.locator(".present [data-tarviz-widget]:visible").count():
             seen.widgets += widgets
-            page.wait_for_function(
-                "document.querySelectorAll('.present [data-tarviz-widget]:not([data-tarviz-drawn])').length === 0", timeout=10_000
-            )
+            until(page, "document.querySelectorAll('.present [data-tarviz-widget]:not([data-tarviz-drawn])').length === 0")
             page.wait_for_timeout(600)
         room = page.evaluate_handle("Reveal.getCurrentSlide().querySelector('.page')")
         name = f"slide {seen.slides}"

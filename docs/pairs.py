@@ -29,7 +29,6 @@ FOLDERS = ("notebooks", "slides")
 KEEP = "keep-output"
 TOLD = "raises-exception"
 FAILED = re.compile(r"^(?:tarviz: .*|.*: (?:command )?not found)$", re.MULTILINE)  # a shell's command that failed stops no notebook
-BUDGET = 700_000  # bytes that a widget keeps for those who have no kernel
 CONFIG = load_jupytext_configuration_file(str(ROOT / "jupytext.toml"))
 
 
@@ -117,7 +116,7 @@ def run(path: Path, output: Path | None, *, keep: bool = False) -> float:
     begin = time.perf_counter()
     notebook = parse(path.read_text("utf-8"))
     with TemporaryDirectory(prefix="tarviz-") as folder:
-        _deck_run.execute(notebook, Path(folder), budget=BUDGET)
+        _deck_run.execute(notebook, Path(folder))
     for at, cell in enumerate(notebook.cells):
         for shown in cell.get("outputs", []):
             if TOLD not in cell.metadata.get("tags", []) and (found := FAILED.search(str(shown.get("text", "")))):

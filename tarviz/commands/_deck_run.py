@@ -37,7 +37,7 @@ def read(path: Path, *, outputs: bool = False) -> Any:
     return notebook
 
 
-def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int = 2_000_000) -> None:
+def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int = 700_000) -> None:
     """Run all cells in `folder`, with this Python; outputs and the state of widgets are put into the notebook.
 
     A cell that fails ends it, unless its tag is `raises-exception`. `budget`: bytes that a widget may keep for answers without a kernel.

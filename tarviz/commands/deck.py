@@ -62,7 +62,7 @@ def deck(
     *,
     execute: Literal["always", "never"] = "always",
     pdf: bool | str | os.PathLike[str] = False,
-    budget: int | str = "2MB",
+    budget: int | str = "700kB",
     timeout: int = 600,
 ) -> Deck:
     """Slides of a notebook (`.md` in jupytext's form, or `.ipynb`) as one HTML file; `output` is `FILE.html` if not given.
@@ -127,7 +127,7 @@ def print_pdf(html: str, path: Path) -> None:
 )
 @click.option("--pdf", is_flag=True, help="Also print it, beside the HTML; needs Chromium.")
 @click.option(
-    "--budget", type=_shell.SIZE, default="2MB", show_default=True, help="What each widget may keep, to be alive without a kernel."
+    "--budget", type=_shell.SIZE, default="700kB", show_default=True, help="What each widget may keep, to be alive without a kernel."
 )
 @click.option("--timeout", type=click.IntRange(min=1), default=600, show_default=True, metavar="SECONDS", help="For one cell.")
 @_shell.json_option

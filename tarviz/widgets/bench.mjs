@@ -1,7 +1,7 @@
 // @ts-check
 // A bench at work (controller: BenchRun in tarviz/widgets/bench.py): the rate as it comes, the stages, the sweep, Stop.
 
-import { asView, bindKeys, copyText, fill, focusedBeside, h, isOvertaken, later, makeRpc, RpcError } from "./core.mjs";
+import { asView, bindKeys, copyText, fill, focusedBeside, h, isOvertaken, keySheet, later, makeRpc, RpcError } from "./core.mjs";
 
 /** What the keys do, as the help sheet lists it. */
 export const BENCH_KEYS = [["s", "stop; what was measured stays"], ["p", "pause the drawing"], ["1 2 3", "line, stages, results"], ["c", "copy the result as JSON"], ["Esc", "leave"], ["?", "this list"]];
@@ -406,10 +406,8 @@ class BenchView {
       this.root.focus();
       return;
     }
-    const close = h("button", { onclick: () => this.help() }, "close");
-    this.sheet = h("div", { class: "tvz-sheet", role: "dialog", "aria-modal": "true", "aria-label": "keys" }, h("h2", {}, "Keys"),
-      h("dl", {}, ...BENCH_KEYS.flatMap(([keys, what]) => [h("dt", {}, ...keys.split(" ").flatMap((key, at) => [at ? " " : "", h("kbd", {}, key)])), h("dd", {}, what)])), close);
-    this.root.append(/** @type {HTMLElement} */ (this.sheet));
-    close.focus();
+    this.sheet = keySheet(BENCH_KEYS, () => this.help());
+    this.root.append(this.sheet);
+    this.sheet.querySelector("button")?.focus();
   }
 }

@@ -1,18 +1,12 @@
 // @ts-check
 // The shard browser (controller: Browser in tarviz/widgets/browse.py): shard rail, grid of tiles, record pane.
 
-import { bindKeys, copyText, fill, focusedBeside, formatBytes, formatCount, h, isOvertaken, later, makeRpc, move, RpcError } from "./core.mjs";
+import { bindKeys, fill, formatBytes, formatCount, h, isOvertaken, later, makeRpc, RpcError } from "./core.mjs";
+import { Copies } from "./copies.mjs";
 import { Grid } from "./grid.mjs";
+import { Keys } from "./keys.mjs";
 import { Rail } from "./rail.mjs";
 import { RecordPane } from "./record.mjs";
-
-/** What the keys do, as the help sheet lists it. */
-export const KEYS = [
-  ["← ↑ → ↓ or h j k l", "move"], ["Home End PgUp PgDn", "move far"], ["Enter", "enlarge the record"], ["Esc", "back; again: leave the browser"],
-  ["[ ]", "shard before, shard after"], ["g", "go to a key or #number"], ["/", "filter"], ["1 … 9", "field of the record"],
-  ["Shift (held)", "hide the labels"], ["+ −", "size of the tiles, or of the enlarged picture"], ["r", "shuffle anew"], ["Space", "mark"], ["m", "marked records only"],
-  ["y", "copy the key"], ["Y", "copy as Python"], ["c", "copy a comparison of the marked"], ["i", "record pane on or off"], ["?", "this list"],
-];
 
 
 /** @param {{ model: any, el: HTMLElement, signal?: AbortSignal }} host */
@@ -36,6 +30,8 @@ class BrowserView {
     const first = model.get("_first");
     const saved = model.get("_state") ?? {};
     this.config = first.config;
+    this.keys = new Keys(this);
+    this.copies = new Copies(this);
     this.rpc = makeRpc(model, { signal, onSlow: (slow) => this.tellSlow(slow) });
     this.query = first.rows.query;
     this.count = 0;
@@ -53,7 +49,7 @@ class BrowserView {
     this.fields = [];
     /** @type {(value?: any) => void} ends the rest between two polls */
     this.wake = () => {};
-    this.remembering = later(() => this.remember(), 300, signal);
+    this.remembering = later(() => this.copies.remember(), 300, signal);
     /** @type {string} */
     this.actionKey = "";
     this.lost = false;
@@ -102,7 +98,7 @@ class BrowserView {
     const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) => h("button", { title, onclick: act }, text);
     this.paneButton = button("pane", "record pane on or off (i)", () => this.togglePane());
     this.railButton = h("button", { class: "tvz-rail-button", title: "fields, classes, findings", "aria-expanded": "false", onclick: () => this.showRail(!this.root.classList.contains("tvz-railed")) }, "fields");
-    this.head = h("header", { class: "tvz-head" }, this.title, this.facts, button("copy as Python", "copy the call that shows what is shown now", () => this.copySpec()), button("?", "keys", () => this.help()));
+    this.head = h("header", { class: "tvz-head" }, this.title, this.facts, button("copy as Python", "copy the call that shows what is shown now", () => this.copies.spec()), button("?", "keys", () => this.keys.help()));
     this.tools = h("div", { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" }, this.filterInput, this.goInput, this.railButton, this.shardSelect, this.sortSelect, this.imageSelect, this.labelInput, this.sizeSelect, this.paneButton);
     this.main = h("div", { class: "tvz-main" }, this.rail.root, this.grid.root, this.pane.root);
     this.statusText = h("span", { role: "status", "aria-live": "polite", class: "tvz-cut" });
@@ -113,7 +109,7 @@ class BrowserView {
 
     this.grid.root.addEventListener("click", (/** @type {any} */ e) => this.clicked(e), { signal });
     this.grid.root.addEventListener("dblclick", (/** @type {any} */ e) => { if (e.target.closest(".tvz-tile")) this.zoom(true); }, { signal });
-    bindKeys(this.root, (name, event) => this.key(name, event), signal);
+    bindKeys(this.root, (name, event) => this.keys.press(name, event), signal);
     this.root.addEventListener("keyup", (/** @type {KeyboardEvent} */ e) => { if (e.key === "Shift") this.root.classList.remove("tvz-bare"); }, { signal });
     this.root.addEventListener("focusout", () => this.root.classList.remove("tvz-bare"), { signal });
     const watch = new ResizeObserver(() => this.resized());
@@ -363,64 +359,11 @@ class BrowserView {
     if (!quiet) this.remembering();
   }
 
-  // ---- keys
-
-  /** @param {string} name @param {KeyboardEvent} event */
-  key(name, event) {
-    const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-    if (name === "Shift") { this.root.classList.add("tvz-bare"); return false; }
-    if (name === "Escape") return this.escape(typing);
-    if (typing || this.sheet) return false;
-    const inGrid = this.grid.root.contains(/** @type {Node} */ (event.target)) || event.target === this.root || this.root.classList.contains("tvz-zoomed");
-    const inRail = this.rail.list.contains(/** @type {Node} */ (event.target));
-    if (inRail && (name === "ArrowDown" || name === "ArrowUp")) { this.stepShard(name === "ArrowDown" ? 1 : -1); return true; }
-    const layout = this.grid.measure();
-    const far = /^(Home|End|Page)/.test(name);
-    if (inGrid || (/^[hjkl]$/.test(name) && !far)) {
-      const to = move(name, this.at, { columns: this.root.classList.contains("tvz-zoomed") && /Arrow(Up|Down)|^[jk]$/.test(name) ? 1 : layout.columns, rows: Math.floor(this.grid.viewHeight() / layout.rowHeight), count: this.count });
-      if (to !== undefined) { this.select(to); return true; }
-    }
-    if ((name === "Enter" || name === "Space") && !inGrid) return false;
-    if (/^[1-9]$/.test(name)) { this.pane.pickField(Number(name) - 1); return true; }
-    const acts = /** @type {Record<string, () => void>} */ ({
-      Enter: () => this.zoom(!this.root.classList.contains("tvz-zoomed")), "[": () => this.stepShard(-1), "]": () => this.stepShard(1), g: () => this.askGo(),
-      "/": () => { this.filterInput.focus(); this.filterInput.select(); }, "+": () => this.step(1), "=": () => this.step(1), "-": () => this.step(-1),
-      r: () => this.search({ sort: "random", seed: this.wish.sort === "random" ? this.wish.seed + 1 : this.wish.seed }), Space: () => this.mark(),
-      m: () => this.search({ only: !this.wish.only }), y: () => this.copyKey(), Y: () => this.copyPython(), c: () => this.copyCompare(), i: () => this.togglePane(), "?": () => this.help(),
-    });
-    if (!acts[name]) return false;
-    acts[name]();
-    return true;
-  }
-
-  /** @param {boolean} typing */
-  escape(typing) {
-    if (this.sheet) this.closeHelp();
-    else if (typing) this.grid.root.focus();
-    else if (this.root.classList.contains("tvz-railed")) this.showRail(false);
-    else if (this.root.classList.contains("tvz-zoomed")) this.zoom(false);
-    else {
-      focusedBeside(this.root)?.blur();
-      /** @type {HTMLElement | null} */ (this.root.closest(".jp-Notebook"))?.focus();
-    }
-    return true;
-  }
-
   /** @param {number} by */
   stepShard(by) {
     if (this.shards.length < 2) return;
     const at = this.wish.shard === null ? (by > 0 ? 0 : this.shards.length - 1) : this.wish.shard + by;
     this.search({ shard: at < 0 || at >= this.shards.length ? null : at });
-  }
-
-  /** Larger or smaller: the tiles, or the picture when the record is enlarged. @param {number} by */
-  step(by) {
-    const view = /** @type {any} */ (this.root.classList.contains("tvz-zoomed") && this.pane.root.querySelector(".tvz-frame"))?.view;
-    if (view) return view.zoom(by > 0 ? 1.5 : 1 / 1.5);
-    const sizes = this.config.sizes;
-    const at = sizes.indexOf(this.px) + by;
-    if (sizes[at]) this.resize(sizes[at]);
-    return undefined;
   }
 
   /** @param {number} px */
@@ -466,52 +409,6 @@ class BrowserView {
     this.remembering();
   }
 
-  /** @param {string} text */
-  async copy(text) {
-    this.say((await copyText(text)) ? `copied: ${text.replaceAll("\n", " · ").slice(0, 160)}` : "the clipboard is closed to this page");
-  }
-
-  copyKey() {
-    const item = this.grid.items.get(this.at);
-    if (item) this.copy(item.key);
-  }
-
-  copyPython() {
-    const { record, field } = this.pane;
-    if (record) this.copy(record.python + (field ? `\nrecord[${JSON.stringify(field)}]` : ""));
-  }
-
-  async copySpec() {
-    try {
-      await this.remember();
-      const { r } = await this.rpc("call", {});
-      this.copy(r.python);
-    } catch {
-      this.copy(this.config.python);
-    }
-  }
-
-  copyCompare() {
-    if (!this.marked.size) return this.say("Nothing is marked: Space marks the record.");
-    this.rpc("call", { marked: [...this.marked] }).then(({ r }) => this.copy(r.python), (error) => this.trouble(error));
-    return undefined;
-  }
-
-  remember() {
-    const state = { selected: this.selected >= 0 ? this.selected : null, at: this.at, marked: [...this.marked].slice(0, 100_000), px: this.px, image: this.image, where: this.wish.where, sort: this.wish.sort, seed: this.wish.seed, shard: this.wish.shard };
-    if (this.lost) return;
-    this.model.send({ k: "tvz:state", state });
-    if (this.model.media) {
-      const words = new URLSearchParams();
-      if (state.where) words.set("where", state.where);
-      if (state.sort !== "order") words.set("sort", state.sort);
-      if (state.sort === "random") words.set("seed", String(state.seed));
-      const item = this.grid.items.get(this.at);
-      if (item) words.set("row", item.key.length < 300 ? item.key : `#${this.at}`);
-      history.replaceState(null, "", `${location.pathname}#${words}`);
-    }
-  }
-
   // ---- frame parts
 
   drawFields() {
@@ -546,24 +443,5 @@ class BrowserView {
   drawSoon() {
     this.grid.draw();
     this.tellState();
-  }
-
-  // ---- help
-
-  help() {
-    if (this.sheet) return this.closeHelp();
-    const close = h("button", { onclick: () => this.closeHelp() }, "close");
-    this.sheet = h("div", { class: "tvz-sheet", role: "dialog", "aria-modal": "true", "aria-label": "keys" }, h("h2", {}, "Keys"),
-      h("dl", {}, ...KEYS.flatMap(([keys, what]) => [h("dt", {}, ...keys.split(" ").flatMap((key, n) => [n ? " " : "", /^(or|…|\(held\))$/.test(key) ? key : h("kbd", {}, key)])), h("dd", {}, what)])),
-      h("p", { class: "tvz-faint" }, "Filter: cls == 3 and json.w > 300 · has:json · not has:cls · size(jpg) > 50000 · txt.contains('cat') · matches(key, '^val/') · or part of a key"), close);
-    this.root.append(this.sheet);
-    close.focus();
-    return undefined;
-  }
-
-  closeHelp() {
-    this.sheet?.remove();
-    this.sheet = undefined;
-    this.grid.root.focus();
   }
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // Chains compared (controller: Compare in tarviz/widgets/compare.py): a strip of tiles for every chain and record, a stage for two of them.
 
-import { asView, bindKeys, BlobCache, copyText, fill, focusedBeside, h, isOvertaken, later, makeRpc, pictureType, RpcError } from "./core.mjs";
+import { asView, bindKeys, copyText, fill, focusedBeside, h, isOvertaken, keySheet, later, makeRpc, pictureType, BlobCache, RpcError } from "./core.mjs";
 import { Stage } from "./stage.mjs";
 import { columnOrder, differenceText, drawStep, placeName, step } from "./strips.mjs";
 
@@ -442,10 +442,8 @@ class CompareView {
       this.list.focus();
       return;
     }
-    const close = h("button", { onclick: () => this.help() }, "close");
-    this.sheet = h("div", { class: "tvz-sheet", role: "dialog", "aria-modal": "true", "aria-label": "keys" }, h("h2", {}, "Keys"),
-      h("dl", {}, ...COMPARE_KEYS.flatMap(([keys, what]) => [h("dt", {}, ...keys.split(" ").flatMap((key, at) => [at ? " " : "", h("kbd", {}, key)])), h("dd", {}, what)])), close);
-    this.root.append(/** @type {HTMLElement} */ (this.sheet));
-    close.focus();
+    this.sheet = keySheet(COMPARE_KEYS, () => this.help());
+    this.root.append(this.sheet);
+    this.sheet.querySelector("button")?.focus();
   }
 }

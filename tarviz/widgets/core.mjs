@@ -406,3 +406,12 @@ export function later(work, wait, signal) {
     if (!signal.aborted) timer = /** @type {any} */ (setTimeout(work, wait));
   };
 }
+
+/** The list of keys, as a sheet over a widget: `keys` are pairs of keys and what they do, `more` is a line below them.
+ * @param {string[][]} keys @param {() => void} close @param {string} [more] */
+export function keySheet(keys, close, more) {
+  const caps = (/** @type {string} */ names) => names.split(" ").flatMap((name, at) => [at ? " " : "", /^(or|…|\(held\))$/.test(name) ? name : h("kbd", {}, name)]);
+  return h("div", { class: "tvz-sheet", role: "dialog", "aria-modal": "true", "aria-label": "keys" }, h("h2", {}, "Keys"),
+    h("dl", {}, ...keys.flatMap(([names, what]) => [h("dt", {}, ...caps(names)), h("dd", {}, what)])),
+    more ? h("p", { class: "tvz-faint" }, more) : "", h("button", { onclick: close }, "close"));
+}

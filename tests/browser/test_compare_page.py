@@ -127,7 +127,7 @@ def test_last_steps_only(page: Any):
 
 def test_records_more(page: Any):
     page.tab.locator("button", has_text="+ record").click()
-    page.until("document.querySelectorAll('.tvz-record').length === 4")
+    page.until("document.querySelectorAll('.tvz-record').length === 4 && document.querySelector('.tvz-ctile[aria-selected=true]')")
 
     assert 3 == at(page)["record"]
 

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
 pytest.importorskip("nbconvert", reason="a deck needs the extra deck")
 pytest.importorskip("playwright", reason="playwright is in the extra `test`")
 
-from docs import look  # noqa: E402 (first what may not be installed)
+from docs import look, pairs  # noqa: E402 (first what may not be installed)
 
 ROOT = Path(__file__).parents[2]
 WIDGET = "document.querySelector('[data-tarviz-drawn]').shadowRoot"
@@ -91,9 +91,7 @@ class TestSmallDeck:
 class TestWidget:
     def test_a_click_opens_the_record_in_full(self, tab: Any):
         tab.locator(".tvz-tile").nth(3).click()
-        tab.wait_for_function(
-            "document.querySelector('[data-tarviz-drawn]').shadowRoot.querySelector('.tvz-pane h2').textContent.endsWith('3')"
-        )
+        look.until(tab, f"{WIDGET}.querySelector('.tvz-pane h2').textContent.endsWith('3')")
 
         assert tab.locator(".tvz-pane canvas").count() >= 1
         assert "jpg" in tab.locator(".tvz-chips").inner_text()
@@ -101,22 +99,18 @@ class TestWidget:
     def test_the_tar_header_of_the_first_record_is_there(self, tab: Any):
         tab.get_by_role("tab", name="Tar header").click()
 
-        assert "photo/n00000000.jpg" in tab.locator(".tvz-body").inner_text()
+        look.until(tab, f"{WIDGET}.querySelector('.tvz-body').textContent.includes('photo/n00000000.jpg')")
 
     def test_a_search_says_that_there_is_no_kernel(self, tab: Any):
         tab.locator(".tvz-filter").fill("cls == 1")
         tab.locator(".tvz-filter").press("Enter")
 
-        tab.wait_for_function(
-            "document.querySelector('[data-tarviz-drawn]').shadowRoot.querySelector('.tvz-status').textContent.includes('no kernel')"
-        )
+        look.until(tab, f"{WIDGET}.querySelector('.tvz-status').textContent.includes('no kernel')")
 
     def test_arrows_move_in_the_widget_and_turn_slides_outside(self, tab: Any):
         tab.locator(".tvz-tile").first.click()
         tab.locator(".tvz-grid").press("ArrowRight")
-        tab.wait_for_function(
-            "document.querySelector('[data-tarviz-drawn]').shadowRoot.querySelector('.tvz-pane h2').textContent.endsWith('1')"
-        )
+        look.until(tab, f"{WIDGET}.querySelector('.tvz-pane h2').textContent.endsWith('1')")
 
         assert 1 == tab.evaluate("Reveal.getIndices().h")
 
@@ -143,8 +137,8 @@ def built(request: pytest.FixtureRequest) -> Path:
     target = ROOT / "build" / "slides" / f"{source.stem}.html"
     newest = max(path.stat().st_mtime for path in [source, *(ROOT / "tarviz").rglob("*.py"), *(ROOT / "tarviz").rglob("*.mjs")])
     if not target.is_file() or target.stat().st_mtime < newest:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        tarviz.deck(source, target)
+        pairs.run(source, target.with_suffix(".ipynb"))  # in an empty folder
+        tarviz.deck(target.with_suffix(".ipynb"), target, execute="never")
     return target
 
 

@@ -123,7 +123,7 @@ def test_a_kernel_restart_leaves_the_tiles_and_one_clear_line(lab: Lab, context:
     page.until(READY, 60)
     page.tab.evaluate("jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.restart()")
     page.tab.wait_for_timeout(2500)
-    page.tab.locator(".tvz-ctile").nth(5).click()
+    page.tab.locator("button", has_text="new seeds").click()
     page.until("/[Kk]ernel|Run the cell again/.test(document.querySelector('.tvz-status').textContent)", 20)
 
     assert page.tab.evaluate(READY)

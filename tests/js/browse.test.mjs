@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { KEYS } from "../../tarviz/widgets/browse.mjs";
+import { KEYS } from "../../tarviz/widgets/keys.mjs";
 import { missing } from "../../tarviz/widgets/grid.mjs";
 import { frozenModel, pack, unpack } from "../../tarviz/widgets/host.mjs";
 import { hexRow, selectPath } from "../../tarviz/widgets/panels.mjs";
