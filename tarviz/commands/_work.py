@@ -1,8 +1,8 @@
 """A record as files in a private folder, and a shell that works on them: what `proc` does to one record.
 
-One shell lives as long as its worker and runs the command in a subshell for each record, in a folder made for that record:
-three times as fast as starting a shell each time. Names of files are ours (`sample.jpg`), never the tar's; what the command
-leaves is read without following links.
+One shell lives as long as its worker and runs the command for each record, in a folder made for that record: in a subshell,
+or, where the command is a simple one that cannot change the shell, without any fork of its own. Names of files are ours
+(`sample.jpg`), never the tar's; what the command leaves is read without following links.
 """
 
 from __future__ import annotations
@@ -26,16 +26,34 @@ _OURS = 1  # the modification time files are given, so that any other says they 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _OLD = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
-# Folder number and key come in with NULs behind them, exit codes go out as lines. The command sees neither descriptor.
+# Folder and key come in with NULs behind them, exit codes go out as lines. The command sees neither descriptor.
 # In a UTF-8 locale bash takes the NUL behind an incomplete character for a part of it, and waits for ever: keys are read as bytes.
 _DRIVER = r"""
-_tarviz_in=$1 _tarviz_out=$2 _tarviz_command=$3; shift 3
+_tarviz_command=$1; shift
 export TARVIZ_KEY
-while LC_ALL=C IFS= read -r -d '' _tarviz_folder <&"$_tarviz_in" && LC_ALL=C IFS= read -r -d '' TARVIZ_KEY <&"$_tarviz_in"; do
-  ( exec {_tarviz_in}<&- {_tarviz_out}>&-; cd "$_tarviz_folder" && eval "$_tarviz_command" ) </dev/null
-  printf '%d\n' "$?" >&"$_tarviz_out"
+while LC_ALL=C IFS= read -r -d '' _tarviz_folder <&IN && LC_ALL=C IFS= read -r -d '' TARVIZ_KEY <&IN; do
+  RUN
+  printf '%d\n' "$?" >&OUT
 done
 """
+_SUBSHELL = """( exec IN<&- OUT>&-; cd "$_tarviz_folder" && eval "$_tarviz_command" ) </dev/null"""
+_SAME_SHELL = """cd "$_tarviz_folder" && eval "$_tarviz_command" </dev/null IN<&- OUT>&-"""
+# One simple command, without anything a shell expands but file names, and none of bash's words that change the shell itself.
+_SIMPLE = re.compile(r"[\w./+-]+(?:[ \t]+[\w./+\-=,:@%*?]+)*[ \t]*")
+_CHANGING = {
+    ".", "alias", "bg", "bind", "break", "builtin", "caller", "case", "cd", "command", "compgen", "complete", "compopt", "continue",
+    "coproc", "declare", "dirs", "disown", "do", "done", "elif", "else", "enable", "esac", "eval", "exec", "exit", "export", "fc",
+    "fg", "fi", "for", "function", "getopts", "hash", "help", "history", "if", "in", "jobs", "let", "local", "logout", "mapfile",
+    "popd", "pushd", "read", "readarray", "readonly", "return", "select", "set", "shift", "shopt", "source", "suspend", "then",
+    "time", "times", "trap", "type", "typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
+}  # fmt: skip
+
+
+def driver(command: str, inner: int, outer: int) -> str:
+    """The script of a worker's shell, which reads from one descriptor and writes to another."""
+    simple = _SIMPLE.fullmatch(command) and command.split()[0] not in _CHANGING
+    text = _DRIVER.replace("RUN", _SAME_SHELL if simple else _SUBSHELL)
+    return text.replace("IN", str(inner)).replace("OUT", str(outer))
 
 
 class Given(NamedTuple):
@@ -73,7 +91,7 @@ class Worker:
     """A private folder, and a shell with a session of its own. One thread uses it; another may `kill` it."""
 
     def __init__(self, folder: str, command: str, base: str, limit: int, timeout: float | None) -> None:
-        self.folder, self.command, self.base, self.limit, self.timeout = folder, command, base, limit, timeout
+        self.folder, self.command, self.base, self.limit, self.timeout = os.path.abspath(folder), command, base, limit, timeout
         self._bash = shutil.which("bash")
         self._process: subprocess.Popen[bytes] | None = None
         self._pipes: tuple[int, int] | None = None
@@ -88,7 +106,7 @@ class Worker:
         os.mkdir(place, 0o700)
         try:
             seen = [self._write(place, field) for field in given]
-            code = self._command(os.path.basename(place), key)
+            code = self._command(place, key)
             if code:
                 how = f"was killed by signal {code - 128}" if 128 < code < 160 else f"ended with exit code {code}"
                 raise DataError(f"the command {how}.", code="E_COMMAND")
@@ -134,7 +152,7 @@ class Worker:
         if self._pipes is None:
             inner, writer = os.pipe()
             reader, outer = os.pipe()
-            argv = [self._bash or "bash", "-c", _DRIVER, "tarviz", str(inner), str(outer), self.command]
+            argv = [self._bash or "bash", "-c", driver(self.command, inner, outer), "tarviz", self.command]
             try:
                 self._process = subprocess.Popen(
                     argv, stdin=subprocess.DEVNULL, stdout=messages(), cwd=self.folder, pass_fds=(inner, outer), start_new_session=True
@@ -155,7 +173,7 @@ class Worker:
             ["sh", "-c", self.command],
             stdin=subprocess.DEVNULL,
             stdout=messages(),
-            cwd=os.path.join(self.folder, folder),
+            cwd=folder,
             env=environment,
             start_new_session=True,
         )

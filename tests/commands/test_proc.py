@@ -50,6 +50,57 @@ def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     assert [] == os.listdir(folder)
 
 
+class TestDriver:
+    @pytest.mark.parametrize(
+        "command", ["true", "gm mogrify -resize 256x256 *.jpg", "./run-ocr  sample.png ", "cp -p sample.png sample-1.png"]
+    )
+    def test_simple_commands_need_no_subshell(self, command: str):
+        assert "( exec" not in _work.driver(command, 7, 8)
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "cd ..",
+            "x=1 true",
+            "exit 3",
+            "true; true",
+            "true & true",
+            "cat < a",
+            "echo $HOME",
+            "exec true",
+            "set -e",
+            "a=b",
+            "time true",
+            "'true'",
+            "f() { :; }",
+        ],
+    )
+    def test_what_could_change_the_shell_runs_in_one_of_its_own(self, command: str):
+        assert "( exec 7<&- 8>&-" in _work.driver(command, 7, 8)
+
+    @pytest.mark.parametrize("more", ["", "; true"], ids=["simple", "subshell"])
+    def test_the_command_has_no_descriptors_but_the_usual_three(self, make: Make, out: Path, more: str):
+        count = "import os; found = sorted(os.listdir('/proc/self/fd')); open('sample.fds', 'w').write(' '.join(found))"
+        script = out.with_name("count.py")
+        script.write_text(count)
+
+        proc(make(numbered(3)), out, command=f"{sys.executable} {script}{more}")
+
+        # the fourth is that of the folder /proc/self/fd itself
+        assert [b"0 1 2 3"] * 3 == [fields["fds"] for _, fields in plain(out)]
+
+    @pytest.mark.parametrize("more", ["", "; true"], ids=["simple", "subshell"])
+    def test_each_record_has_its_folder_its_key_and_an_empty_input(self, make: Make, out: Path, more: str):
+        script = out.with_name("look.py")
+        script.write_text(
+            "import os, sys; open('sample.seen', 'w').write(os.environ['TARVIZ_KEY'] + str(sys.stdin.read()) + str(len(os.listdir('.'))))"
+        )
+
+        proc(make(numbered(4)), out, command=f"{sys.executable} {script}{more}", workers=2)
+
+        assert [(f"{key}3").encode() for key, _ in numbered(4)] == [fields["seen"] for _, fields in plain(out)]
+
+
 class TestFiles:
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_what_is_not_touched_stays_bit_for_bit(self, make: Make, out: Path, payload: bytes):
