@@ -118,6 +118,7 @@ can-torch: $(STAMPS)/test
 
 docs: $(STAMPS)/docs $(NOTEBOOKS) $(DECKS)  ## build the site in site/: README, notebooks as they ran, slides, reference; opens from the disk
 	$(BIN)/python -m docs.site build/notebooks build/slides -o site
+	@if command -v chromium >/dev/null; then $(BIN)/python -m docs.look site; else echo "chromium is not installed: nobody looked at the pages"; fi
 
 pairs: $(STAMPS)/test  ## bring .md and .ipynb of notebooks and slides in step; the one saved last wins
 	$(BIN)/python -m docs.pairs --write

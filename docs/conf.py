@@ -30,6 +30,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_show_search_summary = False  # a page from the disk may not read its neighbours
 html_last_updated_fmt = None
 html_math_renderer = "mathml"
 html_theme_options = {

@@ -158,6 +158,9 @@ def _look_at_page(page: Any, seen: Seen, shots: Path | None) -> None:
         until(page, f"document.querySelectorAll('[data-tarviz-drawn]').length >= {seen.widgets}")
         page.wait_for_timeout(400)
     page.evaluate("window.scrollTo(0, 0)")
+    if seen.path.name == "search.html":
+        page.goto(f"{seen.path.absolute().as_uri()}?q=shard")
+        until(page, "document.querySelectorAll('#search-results li').length > 3")
     room = page.query_selector("article") or page.query_selector("main") or page.query_selector("html")
     seen.unpainted += room.evaluate(_UNPAINTED)
     seen.cut += room.evaluate(_CUT)
