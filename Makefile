@@ -114,7 +114,7 @@ build/slides/%.html: slides/%.md $(PACKAGE) | $(STAMPS)/test can-torch
 # Where torch cannot be had, the deck on input pipelines shows the same batches in NumPy.
 .PHONY: can-torch
 can-torch: $(STAMPS)/test
-	-@$(BIN)/python .ci/install_torch.py
+	-@$(BIN)/python .ci/install_torch.py --cpu
 
 docs: $(STAMPS)/docs $(NOTEBOOKS) $(DECKS)  ## build the site in site/: README, notebooks as they ran, slides, reference; opens from the disk
 	$(BIN)/python -m docs.site build/notebooks build/slides -o site

@@ -1,6 +1,6 @@
 """Install the CPU build of torch into the environment that runs this: without it, Linux would get gigabytes of CUDA.
 
-uv knows where each build lies. Where uv cannot reach that place, pip takes what it is set up for.
+uv knows where each build lies. Where uv cannot reach that place, pip takes what it is set up for, unless `--cpu` is given.
 """
 
 import subprocess
@@ -21,4 +21,4 @@ if __name__ == "__main__":
         if not (
             run(*quiet, "uv>=0.6") and run("uv", "pip", "install", "--quiet", "--python", sys.executable, "--torch-backend", "cpu", WANTED)
         ):
-            sys.exit(not run(*quiet, WANTED))
+            sys.exit("--cpu" in sys.argv or not run(*quiet, WANTED))

@@ -24,6 +24,8 @@ nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json
 python_maximum_signature_line_length = 100
 toc_object_entries = False
 
+smartquotes = False  # flags have two hyphens
+
 html_theme = "furo"
 html_title = "tarviz"
 html_static_path = ["_static"]

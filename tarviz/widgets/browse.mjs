@@ -402,11 +402,12 @@ class BrowserView {
 
   mark() {
     const id = this.grid.items.get(this.at)?.id;
-    if (id === undefined) return;
+    if (id === undefined) return this.say("The record is still on its way: mark it when it shows.");
     if (!this.marked.delete(id)) this.marked.add(id);
     this.grid.draw();
     this.tellState();
     this.remembering();
+    return undefined;
   }
 
   // ---- frame parts

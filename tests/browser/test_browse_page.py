@@ -59,7 +59,7 @@ class TestKeys:
         page.key("g")
         page.tab.keyboard.type("n000033")
         page.key("Enter")
-        page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000033'")
+        page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000033' && !document.querySelector('.tvz-tile.tvz-waiting')")
         page.key("Space", "ArrowRight", "Space", "m")
         page.until("document.querySelectorAll('.tvz-tile.tvz-marked').length === 2 && document.querySelectorAll('.tvz-tile').length === 2")
         assert ["set/n000033", "set/n000034"] == page.shown()
