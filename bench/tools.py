@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TARVIZ = [sys.executable, "-m", "tarviz"]
 ONE = "tiny-0.tar"
 RECORDS = 60_000
-FEW = 2_000
+FEW = 5_000
 PHOTOS = 200
 
 Work = Callable[[], float]

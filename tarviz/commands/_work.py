@@ -26,18 +26,20 @@ _OURS = 1  # the modification time files are given, so that any other says they 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _OLD = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
-# Folder and key come in with NULs behind them, exit codes go out as lines. The command sees neither descriptor.
-# In a UTF-8 locale bash takes the NUL behind an incomplete character for a part of it, and waits for ever: keys are read as bytes.
+# A line comes in for each record: its folder and its key, whose bytes are escaped where they mean something; its exit code goes out
+# as a line. The command sees neither descriptor.
 _DRIVER = r"""
-_tarviz_command=$1; shift
+_tarviz_base=$1 _tarviz_command=$2; shift 2
 export TARVIZ_KEY
-while LC_ALL=C IFS= read -r -d '' _tarviz_folder <&IN && LC_ALL=C IFS= read -r -d '' TARVIZ_KEY <&IN; do
+while IFS=' ' read -r _tarviz_folder _tarviz_key <&IN; do
+  printf -v TARVIZ_KEY %b "$_tarviz_key"
   RUN
   printf '%d\n' "$?" >&OUT
 done
 """
-_SUBSHELL = """( exec IN<&- OUT>&-; cd "$_tarviz_folder" && eval "$_tarviz_command" ) </dev/null"""
-_SAME_SHELL = """cd "$_tarviz_folder" && eval "$_tarviz_command" </dev/null IN<&- OUT>&-"""
+_PLAIN = re.compile(rb"[\w./+-]*")
+_SUBSHELL = """( exec IN<&- OUT>&-; cd "$_tarviz_base/$_tarviz_folder" && eval "$_tarviz_command" ) </dev/null"""
+_SAME_SHELL = """cd "$_tarviz_base/$_tarviz_folder" && eval "$_tarviz_command" </dev/null IN<&- OUT>&-"""
 # One simple command, without anything a shell expands but file names, and none of bash's words that change the shell itself.
 _SIMPLE = re.compile(r"[\w./+-]+(?:[ \t]+[\w./+\-=,:@%*?]+)*[ \t]*")
 _CHANGING = {
@@ -49,10 +51,14 @@ _CHANGING = {
 }  # fmt: skip
 
 
+def is_simple(command: str) -> bool:
+    """Whether a command leaves the shell that runs it as it was, and nothing behind it."""
+    return _SIMPLE.fullmatch(command) is not None and command.split()[0] not in _CHANGING
+
+
 def driver(command: str, inner: int, outer: int) -> str:
     """The script of a worker's shell, which reads from one descriptor and writes to another."""
-    simple = _SIMPLE.fullmatch(command) and command.split()[0] not in _CHANGING
-    text = _DRIVER.replace("RUN", _SAME_SHELL if simple else _SUBSHELL)
+    text = _DRIVER.replace("RUN", _SAME_SHELL if is_simple(command) else _SUBSHELL)
     return text.replace("IN", str(inner)).replace("OUT", str(outer))
 
 
@@ -95,15 +101,20 @@ class Worker:
         self._bash = shutil.which("bash")
         self._process: subprocess.Popen[bytes] | None = None
         self._pipes: tuple[int, int] | None = None
+        self._simple = is_simple(command)
         self._number = 0
+        self._place: str | None = None  # a folder that is empty again
         self.killed = False
         os.mkdir(folder, 0o700)
 
     def run(self, key: bytes, given: list[Given]) -> tuple[list[Left], list[str]]:
         """The records that the command makes of one, and the names of files that are none. `DataError` when it fails."""
-        place = os.path.join(self.folder, str(self._number))
-        self._number += 1
-        os.mkdir(place, 0o700)
+        place = self._place
+        if place is None:
+            place = os.path.join(self.folder, str(self._number))
+            self._number += 1
+            os.mkdir(place, 0o700)
+        self._place = None
         try:
             seen = [self._write(place, field) for field in given]
             code = self._command(place, key)
@@ -112,7 +123,10 @@ class Worker:
                 raise DataError(f"the command {how}.", code="E_COMMAND")
             return self._collect(place, given, seen)
         finally:
-            _remove(place)
+            if self._simple and _emptied(place):
+                self._place = place
+            else:  # what the command started may still be at work there
+                _remove(place)
 
     def _write(self, place: str, field: Given) -> tuple[int, ...]:
         fd = os.open(os.path.join(place, f"{self.base}.{field.ext}"), _NEW, 0o600)
@@ -130,7 +144,7 @@ class Worker:
             return self._alone(folder, key)
         reader, writer = self._shell()
         try:
-            message = to_bytes(folder) + b"\0" + key + b"\0"
+            message = to_bytes(os.path.basename(folder)) + b" " + _escaped(key) + b"\n"
             while message:
                 message = message[os.write(writer, message) :]
             answer = b""
@@ -152,7 +166,7 @@ class Worker:
         if self._pipes is None:
             inner, writer = os.pipe()
             reader, outer = os.pipe()
-            argv = [self._bash or "bash", "-c", driver(self.command, inner, outer), "tarviz", self.command]
+            argv = [self._bash or "bash", "-c", driver(self.command, inner, outer), "tarviz", self.folder, self.command]
             try:
                 self._process = subprocess.Popen(
                     argv, stdin=subprocess.DEVNULL, stdout=messages(), cwd=self.folder, pass_fds=(inner, outer), start_new_session=True
@@ -264,18 +278,32 @@ def _version(status: os.stat_result) -> tuple[int, ...]:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-def _remove(folder: str) -> None:
-    """Remove a folder and what is in it; links are removed, not followed."""
+def _escaped(key: bytes) -> bytes:
+    """A key as `printf %b` reads it."""
+    return key if _PLAIN.fullmatch(key) else b"".join(b"\\0%03o" % byte for byte in key)
+
+
+def _emptied(folder: str) -> bool:
+    """Remove the files and links in a folder; False where there is more in it, or rights were taken away."""
     try:
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))
-        os.rmdir(folder)
-    except OSError:  # folders in it, or rights taken away
-        for path, names, _ in os.walk(folder):
-            for name in (each for each in names if not os.path.islink(os.path.join(path, each))):
-                with suppress(OSError):
-                    os.chmod(os.path.join(path, name), 0o700)
-        shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        return False
+    return True
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder and what is in it; links are removed, not followed."""
+    with suppress(OSError):
+        if _emptied(folder):
+            os.rmdir(folder)
+            return
+    for path, names, _ in os.walk(folder):  # folders in it, or rights taken away
+        for name in (each for each in names if not os.path.islink(os.path.join(path, each))):
+            with suppress(OSError):
+                os.chmod(os.path.join(path, name), 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def checked_base(base: str) -> str:

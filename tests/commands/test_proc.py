@@ -89,6 +89,15 @@ class TestDriver:
         # the fourth is that of the folder /proc/self/fd itself
         assert [b"0 1 2 3"] * 3 == [fields["fds"] for _, fields in plain(out)]
 
+    @pytest.mark.parametrize("command", ["rm -f sample.png", "chmod 500 .", "mkdir -p more/b", "ln -s / sample.up", "touch sample.a.b"])
+    def test_nothing_of_one_record_is_there_for_the_next(self, make: Make, out: Path, command: str):
+        given = numbered(4)
+        proc(make(given[:2] + [(key, {"cls": fields["cls"]}) for key, fields in given[2:]]), out, command=command)
+        found = plain(out)
+
+        assert [b"0", b"1", b"2", b"3"] == [fields["cls"] for _, fields in found]
+        assert "png" not in found[2][1]
+
     @pytest.mark.parametrize("more", ["", "; true"], ids=["simple", "subshell"])
     def test_each_record_has_its_folder_its_key_and_an_empty_input(self, make: Make, out: Path, more: str):
         script = out.with_name("look.py")
