@@ -268,3 +268,14 @@ def _sortable(value: Any) -> tuple[int, Any]:
     if isinstance(value, (int, float)):
         return (0, value)
     return (2, "") if value is None else (1, str(value))
+
+
+def find_part(rows: Rows, needle: bytes) -> int | None:
+    """The number of the first known row whose key holds these bytes."""
+    for shard in rows.shards:
+        for segment in shard.segments:
+            for low in range(0, len(segment), 65_536):
+                for at, key in enumerate(segment.keys(low, low + 65_536), low):
+                    if needle in key:
+                        return row_id(shard.number, segment.first + at)
+    return None

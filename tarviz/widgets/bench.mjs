@@ -1,7 +1,7 @@
 // @ts-check
 // A bench at work (controller: BenchRun in tarviz/widgets/bench.py): the rate as it comes, the stages, the sweep, Stop.
 
-import { asView, bindKeys, copyText, fill, focusedBeside, h, isOvertaken, keySheet, later, makeRpc, RpcError } from "./core.mjs";
+import { asView, bindKeys, copyText, drawnBy, fill, focusedBeside, h, isOvertaken, keySheet, later, makeRpc, RpcError } from "./core.mjs";
 
 /** What the keys do, as the help sheet lists it. */
 export const BENCH_KEYS = [["s", "stop; what was measured stays"], ["p", "pause the drawing"], ["1 2 3", "line, stages, results"], ["c", "copy the result as JSON"], ["Esc", "leave"], ["?", "this list"]];
@@ -49,19 +49,6 @@ export function nearest(points, seconds) {
   for (const point of points) if (!best || Math.abs(point[0] - seconds) < Math.abs(best[0] - seconds)) best = point;
   return best;
 }
-
-/** @param {{ model: any, el: HTMLElement, signal?: AbortSignal }} host */
-function render({ model, el, signal: outer }) {
-  const ending = new AbortController();
-  outer?.addEventListener("abort", () => ending.abort());
-  const view = new BenchView(model, el, ending.signal);
-  return () => {
-    ending.abort();
-    view.root.remove();
-  };
-}
-
-export default { render };
 
 class BenchView {
   /** @param {any} model @param {HTMLElement} el @param {AbortSignal} signal */
@@ -411,3 +398,5 @@ class BenchView {
     this.sheet.querySelector("button")?.focus();
   }
 }
+
+export default { render: drawnBy(BenchView) };

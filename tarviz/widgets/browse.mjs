@@ -1,26 +1,12 @@
 // @ts-check
 // The shard browser (controller: Browser in tarviz/widgets/browse.py): shard rail, grid of tiles, record pane.
 
-import { bindKeys, fill, formatBytes, formatCount, h, isOvertaken, later, makeRpc, RpcError } from "./core.mjs";
+import { bindKeys, drawnBy, fill, formatBytes, formatCount, h, isOvertaken, later, makeRpc, RpcError } from "./core.mjs";
 import { Copies } from "./copies.mjs";
 import { Grid } from "./grid.mjs";
 import { Keys } from "./keys.mjs";
 import { Rail } from "./rail.mjs";
 import { RecordPane } from "./record.mjs";
-
-
-/** @param {{ model: any, el: HTMLElement, signal?: AbortSignal }} host */
-function render({ model, el, signal: outer }) {
-  const ending = new AbortController();
-  outer?.addEventListener("abort", () => ending.abort());
-  const browser = new BrowserView(model, el, ending.signal);
-  return () => {
-    ending.abort();
-    browser.root.remove();
-  };
-}
-
-export default { render };
 
 class BrowserView {
   /** @param {any} model @param {HTMLElement} el @param {AbortSignal} signal */
@@ -446,3 +432,5 @@ class BrowserView {
     this.tellState();
   }
 }
+
+export default { render: drawnBy(BrowserView) };

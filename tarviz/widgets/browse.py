@@ -17,8 +17,8 @@ from tarviz.reading import ReadOptions, URLs
 from tarviz.types import Buffer, Record, to_bytes
 from tarviz.viewers._panel import readable
 from tarviz.widgets import _counts, _header, _inspect, _sheet, _status
-from tarviz.widgets._query import Fields, Query, Wish
-from tarviz.widgets._rows import Row, Rows, row_id
+from tarviz.widgets._query import Fields, Query, Wish, find_part
+from tarviz.widgets._rows import Row, Rows
 from tarviz.widgets._rpc import Answer, Controller, Media, Message, rpc
 from tarviz.widgets._scan import Scan
 from tarviz.widgets._thumbs import SIZES, Tile, Tiles
@@ -307,21 +307,11 @@ class Browser(Controller):
         else:
             row = self.rows.find(to_bytes(text))
             if row is None and text:
-                row = self._key_with(text)
+                row = find_part(self.rows, to_bytes(text))
         if row is None:
             known = sum(shard.count for shard in self.rows.shards)
             raise UsageError(f"No record {text!r} among {known:,}{'' if self.rows.finished else ' scanned so far'}.")
         return {"row": row, "position": self.query.position(row)}
-
-    def _key_with(self, text: str) -> int | None:
-        needle = to_bytes(text)
-        for shard in self.rows.shards:
-            for segment in shard.segments:
-                for low in range(0, len(segment), 65_536):
-                    for at, key in enumerate(segment.keys(low, low + 65_536), low):
-                        if needle in key:
-                            return row_id(shard.number, segment.first + at)
-        return None
 
     @rpc
     def histogram(self, label: str = "") -> Message:

@@ -1,7 +1,7 @@
 // @ts-check
 // Chains compared (controller: Compare in tarviz/widgets/compare.py): a strip of tiles for every chain and record, a stage for two of them.
 
-import { asView, bindKeys, copyText, fill, focusedBeside, h, isOvertaken, keySheet, later, makeRpc, pictureType, BlobCache, RpcError } from "./core.mjs";
+import { asView, bindKeys, copyText, drawnBy, fill, focusedBeside, h, isOvertaken, keySheet, later, makeRpc, pictureType, BlobCache, RpcError } from "./core.mjs";
 import { Stage } from "./stage.mjs";
 import { columnOrder, differenceText, drawStep, placeName, step } from "./strips.mjs";
 
@@ -13,19 +13,6 @@ export const COMPARE_KEYS = [
 ];
 
 /** @typedef {import("./strips.mjs").Place} Place */
-
-/** @param {{ model: any, el: HTMLElement, signal?: AbortSignal }} host */
-function render({ model, el, signal: outer }) {
-  const ending = new AbortController();
-  outer?.addEventListener("abort", () => ending.abort());
-  const view = new CompareView(model, el, ending.signal);
-  return () => {
-    ending.abort();
-    view.root.remove();
-  };
-}
-
-export default { render };
 
 class CompareView {
   /** @param {any} model @param {HTMLElement} el @param {AbortSignal} signal */
@@ -447,3 +434,5 @@ class CompareView {
     this.sheet.querySelector("button")?.focus();
   }
 }
+
+export default { render: drawnBy(CompareView) };

@@ -415,3 +415,15 @@ export function keySheet(keys, close, more) {
     h("dl", {}, ...keys.flatMap(([names, what]) => [h("dt", {}, ...caps(names)), h("dd", {}, what)])),
     more ? h("p", { class: "tvz-faint" }, more) : "", h("button", { onclick: close }, "close"));
 }
+
+/** What a host calls to draw a widget by a view of this class; it returns what ends it.
+ * @param {new (model: any, el: HTMLElement, signal: AbortSignal) => { root: HTMLElement }} View */
+export const drawnBy = (View) => (/** @type {{ model: any, el: HTMLElement, signal?: AbortSignal }} */ { model, el, signal: outer }) => {
+  const ending = new AbortController();
+  outer?.addEventListener("abort", () => ending.abort());
+  const view = new View(model, el, ending.signal);
+  return () => {
+    ending.abort();
+    view.root.remove();
+  };
+};
