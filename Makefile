@@ -97,7 +97,7 @@ DECKS     := $(patsubst slides/%.md,build/slides/%.html,$(wildcard slides/*.md))
 PACKAGE   := $(shell find tarviz -name '*.py' -o -name '*.mjs' -o -name '*.css')
 
 lab: $(STAMPS)/test  ## JupyterLab, open on the tour
-	$(BIN)/jupyter lab notebooks/00-tour.ipynb
+	$(BIN)/jupyter lab $$([ "$$(id -u)" != 0 ] || echo --allow-root) notebooks/00-tour.ipynb
 
 notebooks: $(NOTEBOOKS)  ## run every notebook; what they showed lies in build/notebooks
 

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from tarviz import _plugins, cli
+from tarviz.errors import MissingPackageError
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,11 @@ def markdown(page: Page) -> str:
     """One page of the Python reference."""
     parts = [f"# {page.title}\n"]
     for name, wanted in page.modules:
-        module = importlib.import_module(name)
+        try:
+            module = importlib.import_module(name)
+        except MissingPackageError as error:
+            parts.append(f"## `{name}`\n\nLeft out: {error}\n")
+            continue
         shown = wanted.split() or list(_public(module))
         if len(page.modules) > 1 and not name.startswith("tarviz.commands"):
             parts.append(f"## `{name.removesuffix('._base')}`\n\n{docstring(module)}\n")
@@ -105,15 +110,15 @@ def docstring(value: Any) -> str:
     """A docstring as Markdown: what stands behind `>>>` and below `::` becomes code."""
     lines, made, fence = (inspect.getdoc(value) or "").splitlines(), [], ""
     for at, line in enumerate(lines):
+        if (fence == "pycon" and not line.strip()) or (fence == "text" and line.strip() and not line.startswith("    ")):
+            fence = ""
+            made += ["```", ""]
         if not fence and line.startswith(">>>"):
             fence = "pycon"
             made += ["", "```pycon"]
         elif not fence and line.startswith("    ") and at > 1 and not lines[at - 1].strip() and lines[at - 2].endswith("::"):
             fence = "text"
             made += ["```text"]
-        elif (fence == "pycon" and not line.strip()) or (fence == "text" and line.strip() and not line.startswith("    ")):
-            fence = ""
-            made += ["```", ""]
         made.append(line[4:] if fence == "text" else (line[:-1] if line.endswith("::") and not fence else line))
     return "\n".join([*made, "```"] if fence else made)
 

@@ -19,7 +19,6 @@ from urllib.parse import unquote, urlsplit
 os.environ.update({"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"})  # the reference loads TensorFlow, which talks
 
 import nbformat
-from sphinx.cmd.build import build_main
 
 from docs import pairs, reference
 from tarviz.commands import _deck_page
@@ -129,6 +128,8 @@ def dead_links(site: Path) -> list[str]:
 
 
 def main() -> int:
+    from sphinx.cmd.build import build_main
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("notebooks", type=Path)
     parser.add_argument("slides", type=Path)

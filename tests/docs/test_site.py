@@ -1,0 +1,83 @@
+"""The site's own code: links that lead nowhere are found, docstrings become Markdown, the shell's reference comes from the parser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nbconvert", reason="the site needs the extras lab and deck")
+
+from docs import reference, site
+from tarviz.errors import MissingPackageError
+
+
+class TestDeadLinks:
+    @pytest.fixture
+    def pages(self, tmp_path: Path) -> Path:
+        (tmp_path / "notebooks").mkdir()
+        (tmp_path / "index.html").write_text(
+            '<h1 id="top">a</h1><a href="notebooks/a.html#there">b</a><a href="https://host/x">c</a>', "utf-8"
+        )
+        (tmp_path / "notebooks" / "a.html").write_text(
+            '<p id="there"></p><a href="../index.html#top">b</a><script>"href=nowhere"</script>', "utf-8"
+        )
+        return tmp_path
+
+    def test_links_that_hold_are_no_complaint(self, pages: Path):
+        assert [] == site.dead_links(pages)
+
+    def test_a_file_and_a_place_that_are_not_there_are_found(self, pages: Path):
+        (pages / "b.html").write_text('<a href="index.html#nowhere">x</a><img src="no.png">', "utf-8")
+
+        assert ["b.html: no file at no.png", "b.html: no place at index.html#nowhere"] == sorted(site.dead_links(pages))
+
+
+class TestReference:
+    def test_doctests_and_indented_blocks_become_code(self):
+        def function() -> None:
+            """First line.
+
+            Below::
+
+                tar -tf a.tar
+
+            >>> 1 + 1
+            2
+
+            Last line.
+            """
+
+        made = reference.docstring(function)
+
+        assert "Below:\n\n```text\ntar -tf a.tar" in made
+        assert "```pycon\n>>> 1 + 1\n2\n```" in made
+        assert made.endswith("Last line.")
+
+    def test_a_signature_shows_no_address_in_memory(self):
+        marker = object()
+
+        def function(self: object, a: int, b: object = marker) -> str: ...
+
+        assert "(a: int, b: object = …) -> str" in reference.signature(function).replace('"', "")
+
+    @pytest.mark.parametrize("name", reference.pages())
+    def test_every_page_has_text(self, name: str):
+        if name == "pipeline":
+            pytest.importorskip("tensorflow", reason="the page shows the runner tf")
+        assert len(reference.markdown(reference.pages()[name])) > 500
+
+    def test_a_module_whose_package_is_not_there_is_left_out_with_a_word(self, monkeypatch: pytest.MonkeyPatch):
+        def none(name: str) -> None:
+            raise MissingPackageError.of("torch", "Pipeline.torch()", "torch")
+
+        monkeypatch.setattr(reference.importlib, "import_module", none)
+
+        assert "Left out: E_MISSING" in reference.markdown(reference.Page("A", (("tarviz.runners.torch", "run"),)))
+
+    def test_every_verb_is_in_the_reference_of_the_shell(self):
+        text = reference.shell()
+
+        for name in ("ls", "proc", "deck", "browse"):
+            assert f"### `tarviz {name}`" in text
+        assert "| `-o, --output URL` |" in text
