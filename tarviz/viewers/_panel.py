@@ -99,12 +99,13 @@ class Video:
 class Plot:
     """Numbers as a picture: `lines` over their index, `bars`, or the `envelope` of low and high values.
 
-    `series` holds (name, values); an envelope has exactly two, low and high.
+    `series` holds (name, values); an envelope has exactly two, low and high. `mark` is the number of a bar that stands out.
     """
 
     kind: Literal["lines", "bars", "envelope"]
     series: tuple[tuple[str, tuple[float, ...]], ...]
     label: str = ""
+    mark: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

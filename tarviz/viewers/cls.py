@@ -7,6 +7,7 @@ from tarviz.viewers._panel import Meta, Panel, Plot, Text
 
 EXTENSIONS = ("cls", "cls2", "class", "index", "inx", "id", "label", "count")
 INT64 = 1 << 63
+MOST_BARS = 256
 
 
 def load(blob: memoryview, ext: str) -> int:
@@ -39,8 +40,13 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     counts = meta.options.get("histogram") or {}
     if counts:
         ranked = sorted(counts.items(), key=lambda item: -item[1])
-        panel.blocks.append(Plot("bars", (("records", tuple(float(count) for _, count in ranked[:256])),), "records per class"))
-        panel.facts.append(("records of this class", f"{counts.get(str(number), 0)} of {sum(counts.values())} sampled"))
+        place = next((at for at, (name, _) in enumerate(ranked) if name == str(number)), None)
+        bars = tuple(float(count) for _, count in ranked[:MOST_BARS])
+        marked = place if place is not None and place < MOST_BARS else None
+        panel.blocks.append(Plot("bars", (("records", bars),), "records per class, most frequent first", marked))
+        panel.facts.append(("records of this class", f"{counts.get(str(number), 0):,} of {sum(counts.values()):,} sampled"))
+        if place is not None:
+            panel.facts.append(("place by frequency", f"{place + 1} of {len(ranked)} classes"))
     return panel
 
 

@@ -49,7 +49,7 @@ def histogram(rows: Rows, label: str, *, limit: int = 2000, seconds: float = 1.0
         if time.monotonic() > until:
             break
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return Histogram(label, ranked[:60], len(counts), sampled, total)
+    return Histogram(label, ranked, len(counts), sampled, total)
 
 
 def _kept(row: Row) -> bool:

@@ -1,7 +1,7 @@
 // @ts-check
 // A bench at work (controller: BenchRun in tarviz/widgets/bench.py): the rate as it comes, the stages, the sweep, Stop.
 
-import { asView, bindKeys, copyText, drawnBy, fill, focusedBeside, h, isOvertaken, keySheet, later, makeRpc, RpcError } from "./core.mjs";
+import { asView, bindKeys, copyText, drawnBy, fill, focusedBeside, formatCount, h, isOvertaken, keySheet, later, makeRpc, RpcError } from "./core.mjs";
 
 /** What the keys do, as the help sheet lists it. */
 export const BENCH_KEYS = [["s", "stop; what was measured stays"], ["p", "pause the drawing"], ["1 2 3", "line, stages, results"], ["c", "copy the result as JSON"], ["Esc", "leave"], ["?", "this list"]];
@@ -37,7 +37,7 @@ export function ticks(top, most = 5) {
 /** A rate as people read it. @param {number | null | undefined} rate */
 export function formatRate(rate) {
   if (rate === null || rate === undefined || !Number.isFinite(rate)) return "";
-  return rate >= 100 ? String(Math.round(rate)).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f") : String(Number(rate.toPrecision(3)));
+  return rate >= 100 ? formatCount(Math.round(rate)) : String(Number(rate.toPrecision(3)));
 }
 
 /** Milliseconds. @param {number | null | undefined} ms */
@@ -393,9 +393,9 @@ class BenchView {
       this.root.focus();
       return;
     }
-    this.sheet = keySheet(BENCH_KEYS, () => this.help());
-    this.root.append(this.sheet);
-    this.sheet.querySelector("button")?.focus();
+    const sheet = this.sheet = keySheet(BENCH_KEYS, () => this.help());
+    this.root.append(sheet);
+    sheet.querySelector("button")?.focus();
   }
 }
 

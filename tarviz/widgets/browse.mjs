@@ -8,7 +8,7 @@ import { Keys } from "./keys.mjs";
 import { Rail } from "./rail.mjs";
 import { RecordPane } from "./record.mjs";
 
-class BrowserView {
+export class BrowserView {
   /** @param {any} model @param {HTMLElement} el @param {AbortSignal} signal */
   constructor(model, el, signal) {
     this.model = model;
@@ -43,6 +43,8 @@ class BrowserView {
     this.common = "";
     this.stale = false;
     this.looked = false;
+    /** the pane is to show the first record of the search that runs */
+    this.follow = false;
     this.rail = new Rail(this, signal);
     this.grid = new Grid(this, signal);
     this.pane = new RecordPane(this);
@@ -191,6 +193,7 @@ class BrowserView {
       }
       this.searching = poll.query.done ? "" : this.plain() ? "" : `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}`;
       if (poll.query.error) this.say(poll.query.error, "bad");
+      this.followFirst();
     }
     this.state = poll.status;
     if (poll.summary) {
@@ -205,6 +208,15 @@ class BrowserView {
     this.tellState();
     this.rail.draw();
     this.grid.draw();
+  }
+
+  /** After a search the pane shows the first record found, or that there is none. */
+  followFirst() {
+    if (!this.follow || (!this.count && !this.done)) return;
+    if (this.count) {
+      this.follow = false;
+      this.select(0);
+    } else if (this.pane.record) this.pane.fill();
   }
 
   plain() {
@@ -270,6 +282,7 @@ class BrowserView {
       this.count = 0;
       this.grid.restart();
       this.at = 0;
+      this.follow ||= this.pane.record !== undefined;
       this.filterInput.removeAttribute("aria-invalid");
       this.filterInput.value = next.where;
       this.sortSelect.value = next.sort;
@@ -341,7 +354,7 @@ class BrowserView {
     this.selected = this.grid.items.get(position)?.id ?? -1;
     this.grid.reveal(position);
     this.grid.draw();
-    this.pane.open(id);
+    this.pane.open(id, quiet);
     if (!quiet) this.remembering();
   }
 

@@ -26,6 +26,7 @@ from tarviz.widgets._thumbs import SIZES, Tile, Tiles
 FIRST = 24
 _LABELS = ("cls", "label", "class", "json.label", "json.class", "json.category", "json.name")
 _PART = 4 << 20
+_MOST_CLASSES = 500  # listed in the rail
 _STILL = 12  # records that can be opened where there is no kernel
 
 
@@ -320,9 +321,9 @@ class Browser(Controller):
         if not label:
             return {"label": "", "counts": [], "distinct": 0, "sampled": 0, "total": 0}
         self._histogram = _counts.histogram(self.rows, label)
-        found = asdict(self._histogram)
         names = {str(at): name for at, name in self.classes.items()}
-        return {**found, "counts": [[readable(value), count, names.get(value, "")] for value, count in self._histogram.counts]}
+        counts = [[readable(value), count, names.get(value, "")] for value, count in self._histogram.counts[:_MOST_CLASSES]]
+        return {**asdict(self._histogram), "counts": counts}
 
     def media(self, path: str) -> Media | None:
         number, _, ext = path.partition("/")

@@ -429,9 +429,9 @@ class CompareView {
       this.list.focus();
       return;
     }
-    this.sheet = keySheet(COMPARE_KEYS, () => this.help());
-    this.root.append(this.sheet);
-    this.sheet.querySelector("button")?.focus();
+    const sheet = this.sheet = keySheet(COMPARE_KEYS, () => this.help());
+    this.root.append(sheet);
+    sheet.querySelector("button")?.focus();
   }
 }
 

@@ -4,7 +4,7 @@
 import { copyText } from "./core.mjs";
 
 export class Copies {
-  /** @param {any} view the browser */
+  /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
     this.view = view;
   }

@@ -152,7 +152,7 @@ export function formatBytes(bytes) {
 }
 
 /** Groups of three digits, apart by a thin space: 1 000 000. @param {number} number */
-export const formatCount = (number) => String(number).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+export const formatCount = (number) => String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 
 /** The type of an encoded picture by its first bytes, "" when it is none a browser shows. @param {DataView} view */
 export function pictureType(view) {
@@ -306,7 +306,7 @@ export function move(key, at, { columns, rows, count }) {
 /**
  * Draw a Plot block on a canvas, in the colours of the theme.
  * @param {HTMLCanvasElement} canvas
- * @param {{ kind: string, series: [string, (number | null)[]][] }} plot
+ * @param {{ kind: string, series: [string, (number | null)[]][], mark?: number | null }} plot
  */
 export function drawPlot(canvas, plot) {
   const style = getComputedStyle(canvas);
@@ -338,7 +338,12 @@ export function drawPlot(canvas, plot) {
     pen.fillStyle = pen.strokeStyle = colours[number];
     const step = width / values.length;
     if (plot.kind === "bars") {
-      values.forEach((v, at) => v !== null && v > 0 && pen.fillRect(at * step, y(v), Math.max(step > 4 ? step - 1 : step, 0.7), height - 1 - y(v)));
+      values.forEach((v, at) => {
+        if (v === null || v <= 0) return;
+        if (at === plot.mark) pen.fillStyle = MARKED;
+        pen.fillRect(at * step, y(v), Math.max(step > 4 ? step - 1 : step, at === plot.mark ? 2 : 0.7), height - 1 - y(v));
+        pen.fillStyle = colours[number];
+      });
     } else {
       pen.beginPath();
       values.forEach((v, at) => v !== null && pen.lineTo((at + 0.5) * step, y(v)));
@@ -365,6 +370,8 @@ export function bounds(values) {
   }
   return low > high ? [0, 1] : [low, high];
 }
+
+const MARKED = "#e06c00";
 
 /** @param {string[]} names @param {string} text @param {string} accent */
 function plotColours(names, text, accent) {

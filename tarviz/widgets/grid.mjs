@@ -10,7 +10,7 @@ const BATCH = 36;
 
 /** The grid of one browser; `view` is the BrowserView it belongs to. */
 export class Grid {
-  /** @param {any} view @param {AbortSignal} signal */
+  /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
   constructor(view, signal) {
     this.view = view;
     this.blobs = new BlobCache({ signal });

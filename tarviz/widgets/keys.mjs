@@ -14,7 +14,7 @@ export const KEYS = [
 const FILTERS = "Filter: cls == 3 and json.w > 300 · has:json · not has:cls · size(jpg) > 50000 · txt.contains('cat') · matches(key, '^val/') · or part of a key";
 
 export class Keys {
-  /** @param {any} view the browser */
+  /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
     this.view = view;
     /** @type {HTMLElement | undefined} the list of keys, while it is shown */
@@ -78,9 +78,9 @@ export class Keys {
   help() {
     const { view } = this;
     if (this.sheet) return this.closeHelp();
-    this.sheet = keySheet(KEYS, () => this.closeHelp(), FILTERS);
-    view.root.append(this.sheet);
-    this.sheet.querySelector("button")?.focus();
+    const sheet = this.sheet = keySheet(KEYS, () => this.closeHelp(), FILTERS);
+    view.root.append(sheet);
+    sheet.querySelector("button")?.focus();
     return undefined;
   }
 

@@ -22,11 +22,13 @@ export const shortKey = (key) => key.slice(key.lastIndexOf("/") + 1) || key;
 
 /** The rail of one browser; `view` is the BrowserView it belongs to. */
 export class Rail {
-  /** @param {any} view @param {AbortSignal} signal */
+  /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
   constructor(view, signal) {
     this.view = view;
     this.counted = false;
-    this.allFaults = this.allFields = false;
+    this.allFaults = this.allFields = this.allClasses = false;
+    /** @type {any} how often each value of the label comes */
+    this.histogram = undefined;
     this.shardCount = -1;
     this.area = h("div", { class: "tvz-rail-area" });
     this.list = h("div", { class: "tvz-rail-list", role: "listbox", tabIndex: 0, "aria-label": "shards" }, this.area);
@@ -89,6 +91,7 @@ export class Rail {
     if (sets.length > 1) {
       parts.push(h("h3", {}, "records that have …"), matrix(sets, all.slice(0, 9), (fields) => this.toggleFilter(filterOfSet(fields, all)), (fields) => this.view.wish.where === filterOfSet(fields, all)));
     }
+    this.drawClasses();
     parts.push(this.classes);
     fill(this.more, ...parts);
   }
@@ -113,18 +116,25 @@ export class Rail {
 
   async drawHistogram() {
     this.counted = true;
-    if (!this.view.label) return fill(this.classes);
     try {
-      const { r } = await this.view.rpc("histogram", { label: this.view.label });
-      if (!r.counts.length || (r.distinct > 200 && r.distinct > r.sampled / 2)) return fill(this.classes);
-      const most = r.counts[0][1];
-      const about = r.sampled < r.total ? `${formatCount(r.sampled)} sampled of ${formatCount(r.total)}` : `all ${formatCount(r.total)}`;
-      fill(this.classes, h("h3", {}, `${r.label} `, h("span", { class: "tvz-faint" }, `${r.distinct} values, ${about}`)),
-        ...r.counts.slice(0, 20).map((/** @type {[string, number, string]} */ [value, n, name]) => this.bar(name ? `${value} ${name}` : value, n, most, filterOfLabel(r.label, value))));
+      this.histogram = this.view.label ? (await this.view.rpc("histogram", { label: this.view.label })).r : undefined;
+      this.drawClasses();
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
     }
-    return undefined;
+  }
+
+  /** How often each value of the label comes; nothing where nearly every record has its own. */
+  drawClasses() {
+    const found = this.histogram;
+    if (!found?.counts.length || (found.distinct > 200 && found.distinct > found.sampled / 2)) return fill(this.classes);
+    const about = found.sampled < found.total ? `${formatCount(found.sampled)} sampled of ${formatCount(found.total)}` : `all ${formatCount(found.total)}`;
+    const shown = found.counts.slice(0, this.allClasses ? undefined : 20);
+    const left = found.counts.length - shown.length;
+    const unlisted = found.distinct - found.counts.length;
+    return fill(this.classes, h("h3", {}, `${found.label} `, h("span", { class: "tvz-faint" }, `${formatCount(found.distinct)} values, ${about}`)),
+      ...shown.map((/** @type {[string, number, string]} */ [value, n, name]) => this.bar(name ? `${value} ${name}` : value, n, found.counts[0][1], filterOfLabel(found.label, value))),
+      left ? this.furtherButton(left + unlisted, () => { this.allClasses = true; }) : unlisted ? h("p", { class: "tvz-faint" }, `and ${formatCount(unlisted)} rarer: filter ${filterOfLabel(found.label, "…")}`) : null);
   }
 }
 

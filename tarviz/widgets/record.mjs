@@ -7,7 +7,7 @@ import { shortKey } from "./rail.mjs";
 
 /** The record pane of one browser; `view` is the BrowserView it belongs to. */
 export class RecordPane {
-  /** @param {any} view */
+  /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
     this.view = view;
     this.field = "";
@@ -21,8 +21,8 @@ export class RecordPane {
     this.fill();
   }
 
-  /** The record under the cursor into the pane; where its row has not come yet, when it does. @param {number} [id] where it is known */
-  async open(id) {
+  /** The record under the cursor into the pane; where its row has not come yet, when it does. @param {number} [id] where it is known @param {boolean} [quiet] */
+  async open(id, quiet = false) {
     const position = this.view.at;
     const item = this.view.grid.items.get(position) ?? (id === undefined ? undefined : { id, key: "", fields: [], tile: {} });
     this.opening = item === undefined;
@@ -32,9 +32,9 @@ export class RecordPane {
     try {
       const { r, buffers } = await this.view.rpc("record", { row: item.id, ext: this.field, options: this.options });
       if (this.view.at !== position) return;
-      this.record = r;
       this.fill(r, buffers);
       this.view.tellState();
+      if (!quiet) this.view.remembering();
     } catch (error) {
       if (isOvertaken(error)) return;
       if (error instanceof RpcError && error.fault.code === "no-kernel") this.fillSaved(item);
@@ -63,6 +63,7 @@ export class RecordPane {
   /** @param {any} [record] @param {DataView[]} [buffers] */
   fill(record, buffers = []) {
     this.end();
+    this.record = record;
     if (!record) return void fill(this.root, h("p", { class: "tvz-faint tvz-hint" }, "Select a record to look into it. ", h("kbd", {}, "?"), " lists the keys."));
     const keep = this.root.scrollTop;
     const ext = record.ext ?? "";
@@ -82,7 +83,7 @@ export class RecordPane {
       h("div", { class: "tvz-tabs", role: "tablist", "aria-label": "views" }, tab("value", "Value"), tab("bytes", "Bytes"), tab("example", "tf.Example"), tab("header", "Tar header")),
       body,
       h("div", { class: "tvz-pane-foot" },
-        h("button", { onclick: () => this.view.copyPython(), title: "Y" }, "copy as Python"),
+        h("button", { onclick: () => this.view.copies.record(), title: "Y" }, "copy as Python"),
         field ? h("button", { onclick: () => this.saveField(around, record) }, `save .${ext}`) : null,
         h("button", { onclick: () => this.view.mark(), title: "Space" }, "mark"),
         h("button", { onclick: () => this.view.zoom(!this.view.root.classList.contains("tvz-zoomed")), title: "Enter" }, this.view.root.classList.contains("tvz-zoomed") ? "back" : "enlarge")));

@@ -52,3 +52,17 @@ RUN_ALL = """async () => {
   for (let i = 0; i < 400 && session.session.kernel.status !== 'idle'; i++) await new Promise((go) => setTimeout(go, 50));
   jupyterapp.commands.execute('notebook:run-all-cells');
 }"""
+
+NEXT_CONTROL = """(pressed) => {
+  document.querySelectorAll('[data-pressed-next]').forEach((old) => delete old.dataset.pressedNext);
+  const shown = (element) => element.getClientRects().length && getComputedStyle(element).visibility !== 'hidden' && !element.disabled;
+  for (const control of document.querySelectorAll('.tvz button, .tvz select, .tvz summary, .tvz [role=button], .tvz th[tabindex]')) {
+    const name = `${control.textContent.slice(0, 60)}|${control.title.slice(0, 60)}|${control.getAttribute('aria-label') ?? ''}`;
+    if (!shown(control) || pressed.includes(name)) continue;
+    control.dataset.pressedNext = '';
+    const choices = control.localName === 'select' ? [...control.options].map((choice) => choice.value) : [];
+    return { name, value: control.value ?? '', choices };
+  }
+  return null;
+}"""
+"""The next control that shows and was not pressed, marked with data-pressed-next: its name, and its choices when it has some."""

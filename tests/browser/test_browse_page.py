@@ -126,6 +126,29 @@ class TestKeys:
 
 
 class TestFilter:
+    def test_the_pane_follows_to_the_first_record_found(self, three, open_page):
+        page = open_page(three)
+        page.tab.locator(".tvz-tile").nth(2).click()
+        page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000002'")
+        page.tab.locator(".tvz-filter").fill("cls == 1 and json.w > 500")
+        page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000052'")
+        page.tab.wait_for_timeout(500)
+        assert "set/n000052" == page.page.controller.selected.key
+
+        page.tab.locator(".tvz-filter").fill("cls == 77")
+        page.until("!document.querySelector('.tvz-pane h2') && !document.querySelector('.tvz-empty').hidden")
+        page.tab.locator(".tvz-filter").fill("")
+        page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000000'")
+        assert [] == page.errors
+
+    def test_a_class_in_the_rail_filters_and_shows_that_it_does(self, three, open_page):
+        page = open_page(three)
+        page.until("[...document.querySelectorAll('.tvz-rail h3')].some((e) => e.textContent.startsWith('cls'))")
+        page.tab.locator(".tvz-rail-more > div .tvz-bar").first.click()
+        page.until("document.querySelector('.tvz-rail-more > div .tvz-bar[aria-pressed=true]')")
+        page.tab.locator(".tvz-rail-more > div .tvz-bar[aria-pressed=true]").click()
+        page.until("document.querySelector('.tvz-filter').value === ''")
+
     def test_a_wrong_filter_is_marked_and_explained(self, three, open_page):
         page = open_page(three)
         page.tab.locator(".tvz-filter").fill("cls ==")

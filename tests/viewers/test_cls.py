@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
-from tarviz.viewers import Meta
+from tarviz.viewers import Meta, Plot
 
 
 class TestCls(ViewerTests):
@@ -20,3 +20,12 @@ class TestCls(ViewerTests):
 
         assert "1 dog" == panel.summary
         assert ("records of this class", "30 of 40 sampled") in panel.facts
+        assert ("place by frequency", "1 of 2 classes") in panel.facts
+        assert [0] == [block.mark for block in panel.blocks if isinstance(block, Plot)]
+
+    def test_a_class_too_rare_to_be_drawn_is_counted_all_the_same(self):
+        counts = {str(number): 1000 - number for number in range(400)}
+        panel = viewers.view(b"399", Meta("cls", options={"histogram": counts}))
+
+        assert ("place by frequency", "400 of 400 classes") in panel.facts
+        assert [None] == [block.mark for block in panel.blocks if isinstance(block, Plot)]
