@@ -7,6 +7,8 @@ BIN    := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 TENSORFLOW := $(shell $(PYTHON) -c "import platform, sys; print('tensorflow-cpu' if platform.machine() in ('x86_64', 'AMD64') and sys.platform != 'darwin' else 'tensorflow')")
 
+TSC    := $(STAMPS)/js/node_modules/.bin/tsc
+
 PYTEST := $(BIN)/python -m pytest
 SLOW   := slow or browser or network or torch
 
@@ -56,6 +58,8 @@ check: $(STAMPS)/test  ## lint, format, types, import layers, documents, JavaScr
 	$(BIN)/python docs/tables.py --check
 	@if command -v node >/dev/null; then files=$$(git ls-files '*.test.mjs'); [ -z "$$files" ] || node --test $$files; \
 		else echo "node is not installed: the JavaScript tests are left out"; fi
+	@if command -v npm >/dev/null && { [ -x $(TSC) ] || npm install --silent --no-save --prefix $(STAMPS)/js typescript@5.9.3; }; \
+		then $(TSC) -p .ci; else echo "no npm, or it reaches no registry: the types of the JavaScript are not checked"; fi
 
 fix: $(STAMPS)/test  ## mend what tools can mend: lint, format, the tables in the documents
 	$(BIN)/ruff check --fix --quiet . || true
