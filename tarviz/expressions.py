@@ -105,7 +105,8 @@ def parse_value(text: str) -> Expression:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"{text!r} cannot be read as an expression: {error}.", hint=_HINT) from error
+        why = error.msg if isinstance(error, SyntaxError) else error
+        raise UsageError(f"{text!r} cannot be read as an expression: {why}.", hint=_HINT) from error
     return Expression(text, frozenset(reader.needs), step)
 
 

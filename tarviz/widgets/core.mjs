@@ -131,15 +131,15 @@ export function h(tag, properties = {}, ...children) {
     else if (/^(aria-|data-|role$|list$|for$|colspan$)/.test(name)) element.setAttribute(name, String(value));
     else Object.assign(element, { [name]: value });
   }
-  for (const child of children) if (child !== null && child !== undefined && child !== false) element.append(child);
+  fill(element, ...children);
   return element;
 }
 
 /** What has the keys, in the document or the shadow an element lives in. @param {Element} element @returns {HTMLElement | null} */
 export const focusedBeside = (element) => /** @type {any} */ (element.getRootNode()).activeElement ?? null;
 
-/** Replace what an element holds. @param {Element} element @param {...(Node | string)} children */
-export const fill = (element, ...children) => element.replaceChildren(...children);
+/** Replace what an element holds; what is not there is left out. @param {Element} element @param {...(Node | string | null | undefined | false)} children */
+export const fill = (element, ...children) => element.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
 
 /** @param {number} bytes */
 export function formatBytes(bytes) {

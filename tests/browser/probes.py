@@ -66,3 +66,14 @@ NEXT_CONTROL = """(pressed) => {
   return null;
 }"""
 """The next control that shows and was not pressed, marked with data-pressed-next: its name, and its choices when it has some."""
+
+NO_WORDS = r"""() => {
+  const found = [];
+  for (const text = document.createTreeWalker(document.querySelector('.tvz'), NodeFilter.SHOW_TEXT); text.nextNode();) {
+    const { data, parentElement } = text.currentNode;
+    if (parentElement.closest('.tvz-tree, .tvz-dump')) continue;
+    if (/^(null|true|false)$|undefined|.NaN|NaN.|\[object /.test(data)) found.push(data);
+  }
+  return found;
+}"""
+"""Text that a program shows by mistake: null, undefined, NaN, [object Object]."""

@@ -84,6 +84,7 @@ def press_all(page: Any, pressed: list[str], limit: int = 160) -> None:
             control.dispatch_event("click")
         page.tab.wait_for_timeout(80)
         assert [] == page.errors, found["name"]
+        assert [] == page.tab.evaluate(probes.NO_WORDS), found["name"]
         if "close" not in found["name"] and page.tab.locator(".tvz-sheet").count():
             page.key("Escape")
 
