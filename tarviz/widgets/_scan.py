@@ -172,7 +172,8 @@ class Scan:
 
 def fault_of(error: TarvizError) -> Fault:
     """The error as a fault, its hint said too."""
-    return replace(error.fault, message=f"{error.message} {error.hint or ''}".strip())
+    hint = error.hint or ""
+    return replace(error.fault, message=f"{error.message} {hint[:1].upper()}{hint[1:]}".strip())
 
 
 def _streamed(shard: Shard) -> bool:

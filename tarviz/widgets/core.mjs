@@ -141,6 +141,15 @@ export const focusedBeside = (element) => /** @type {any} */ (element.getRootNod
 /** Replace what an element holds; what is not there is left out. @param {Element} element @param {...(Node | string | null | undefined | false)} children */
 export const fill = (element, ...children) => element.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
 
+/** Why a tile is not shown, into its box: the code, then as many whole lines as fit. @param {HTMLElement} box @param {string} reason @param {number} px */
+export function refuse(box, reason, px) {
+  const [code, ...words] = reason.split(":");
+  const text = h("span", { title: reason }, words.join(":").trim());
+  text.style.webkitLineClamp = String(Math.max(1, Math.floor((px - 38) / 14.5)));
+  box.classList.add("tvz-refused");
+  box.append(h("strong", {}, code), text);
+}
+
 /** @param {number} bytes */
 export function formatBytes(bytes) {
   let number = bytes;

@@ -1,7 +1,7 @@
 // @ts-check
 // The grid of tiles: only the rows in view are drawn and asked for, however many there are.
 
-import { BlobCache, fill, h, layOut, pictureType, scrollOf, topOf, visible } from "./core.mjs";
+import { BlobCache, fill, h, layOut, pictureType, refuse, scrollOf, topOf, visible } from "./core.mjs";
 import { shortKey } from "./rail.mjs";
 
 const TILE_CAPTION = 36;
@@ -200,10 +200,8 @@ export class Grid {
         }
       };
       box.append(picture);
-    } else if (item.tile.reason) {
-      box.classList.add("tvz-refused");
-      box.append(h("strong", {}, item.tile.reason.split(":")[0]), h("span", {}, item.tile.reason.split(":").slice(1).join(":").trim()));
-    } else box.append(h("span", { class: "tvz-snippet tvz-mono", dir: "auto" }, item.tile.text || (item.fields.length ? "" : "no fields")));
+    } else if (item.tile.reason) refuse(box, item.tile.reason, this.tile);
+    else box.append(h("span", { class: "tvz-snippet tvz-mono", dir: "auto" }, item.tile.text || (item.fields.length ? "" : "no fields")));
     const differs = this.view.common ? missing(this.view.common, item.fields) : "";
     const name = shortKey(item.key);
     tile.append(

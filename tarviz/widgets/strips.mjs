@@ -1,7 +1,7 @@
 // @ts-check
 // Strips of tiles: where each stands, how one moves among them, how one is drawn (messages of tarviz/widgets/_compare_text.py).
 
-import { h } from "./core.mjs";
+import { h, refuse } from "./core.mjs";
 
 /** @typedef {{ record: number, column: number, step: number }} Place `step` −1: the record before any op */
 
@@ -62,10 +62,8 @@ export function differenceText(r) {
  */
 export function drawStep(tile, place, { px, url }) {
   const box = h("div", { class: "tvz-box" });
-  if (tile.error) {
-    box.classList.add("tvz-refused");
-    box.append(h("strong", {}, tile.error.split(":")[0]), h("span", {}, tile.error.split(":").slice(1).join(":").trim()));
-  } else if (url) {
+  if (tile.error) refuse(box, tile.error, px);
+  else if (url) {
     const picture = h("img", { src: url, alt: "", draggable: false, decoding: "async" });
     picture.onload = () => {
       const side = Math.max(picture.naturalWidth, picture.naturalHeight);
