@@ -75,14 +75,15 @@ def _within_budget(cards: Iterable[str]) -> list[str]:
 
 
 def table(rows: Iterable[Mapping[str, object]]) -> str:
-    """Rows of like mappings as a table."""
+    """Rows of like mappings as a table: words to the left, numbers to the right."""
     found = list(rows)
     if not found:
         return ""
-    head = "".join(f"<th style='text-align:left;padding-right:14px'>{text(name)}</th>" for name in found[0])
-    body = "".join(
-        "<tr>" + "".join(f"<td style='padding-right:14px'>{text(cell)}</td>" for cell in row.values()) + "</tr>" for row in found
-    )
+    right = {name for name in found[0] if all(str(row[name])[:1].isdigit() for row in found)}
+    style = {name: f"text-align:{'right' if name in right else 'left'};padding-right:14px" for name in found[0]}
+    head = "".join(f"<th style='{style[name]}'>{text(name)}</th>" for name in found[0])
+    lines = ("".join(f"<td style='{style[name]}'>{text(cell)}</td>" for name, cell in row.items()) for row in found)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

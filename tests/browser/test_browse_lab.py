@@ -67,6 +67,28 @@ def test_run_all_click_and_keys_that_stay_inside(lab, context, notebook):
     assert [] == [error for error in page.errors if "tvz" in error or "tarviz" in error]
 
 
+LOOK = """() => {
+  const cell = document.querySelector('.tarviz td');
+  const { textAlign, color } = getComputedStyle(cell);
+  return [textAlign, Math.max(...color.match(/\\d+/g).slice(0, 3).map(Number))];
+}"""
+
+
+def test_tables_follow_the_theme_of_the_notebook_not_of_the_system(lab, context, notebook):
+    write_notebook(lab.folder / "table.ipynb", f"%load_ext tarviz\n%tv ls {notebook.replace('.ipynb', '.tar')}")
+    page = lab.open(context, "table.ipynb")
+    page.until("document.querySelector('.tarviz td')", 60)
+    light = page.tab.evaluate(LOOK)
+    change = "theme => jupyterapp.commands.execute('apputils:change-theme', { theme })"
+    page.tab.evaluate(change, "JupyterLab Dark")
+    page.until("document.body.dataset.jpThemeLight === 'false'")
+    dark = page.tab.evaluate(LOOK)
+    page.tab.evaluate(change, "JupyterLab Light")
+
+    assert ("left", "left") == (light[0], dark[0])
+    assert light[1] < 100 < 200 < dark[1]
+
+
 def test_what_is_selected_is_known_in_python(lab, context, notebook):
     page = lab.open(context, notebook)
     page.until(f"{PICTURES} >= 6", 60)
