@@ -144,7 +144,9 @@ export class BrowserView {
     while (!this.signal.aborted) {
       await this.pollNow(false);
       if (this.lost || (this.exact && this.done)) {
-        if (this.grid.asked.size === 0 && !this.rail.counted) this.rail.drawHistogram();
+        // pictures first: the classes are counted when the rows in view have come
+        for (let at = 0; at < 40 && this.grid.asked.size && !this.rail.counted; at += 1) await new Promise((go) => setTimeout(go, 50));
+        if (!this.lost && !this.rail.counted) this.rail.drawHistogram();
         await new Promise((go) => { this.wake = () => go(undefined); });
         continue;
       }
@@ -235,10 +237,9 @@ export class BrowserView {
     if (this.shards.some((s) => s?.state === "paused")) actions.push(h("button", { title: "read all shards to their end", onclick: () => this.rpc("go_on").then(() => this.wake()) }, "scan all"));
     const stale = this.shards.find((s) => s?.stale || s?.state === "missing");
     if (stale) actions.push(h("button", { onclick: () => this.again(stale.number) }, "scan again"));
-    /** @type {string} */
-    const shownActions = actions.map((a) => a.textContent).join();
-    if (this.actionKey !== shownActions) {
-      this.actionKey = shownActions;
+    const key = actions.map((a) => a.textContent).join();
+    if (this.actionKey !== key) {
+      this.actionKey = key;
       fill(this.statusActions, ...actions);
     }
   }

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import time
 import wave
 
 import pytest
 
+from tarviz.widgets._rpc import rpc
+from tarviz.widgets.browse import Browser
 from tests.browser import probes
 from tests.conftest import DATA
 from tests.widgets.conftest import png, records, tar
@@ -140,6 +143,16 @@ class TestFilter:
         page.tab.locator(".tvz-filter").fill("")
         page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000000'")
         assert [] == page.errors
+
+    def test_classes_are_counted_although_the_scan_ends_before_the_first_rows_come(self, three, open_widget):
+        class Slow(Browser):
+            @rpc
+            def fetch(self, **wish):
+                time.sleep(0.8)
+                return super().fetch(**wish)
+
+        page = open_widget(Slow(three, px=96), ".tvz-tile")  # more tiles than come with the page
+        page.until("[...document.querySelectorAll('.tvz-rail h3')].some((e) => e.textContent.startsWith('cls'))")
 
     def test_a_class_in_the_rail_filters_and_shows_that_it_does(self, three, open_page):
         page = open_page(three)
