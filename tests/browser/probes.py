@@ -53,19 +53,23 @@ RUN_ALL = """async () => {
   jupyterapp.commands.execute('notebook:run-all-cells');
 }"""
 
-NEXT_CONTROL = """(pressed) => {
-  document.querySelectorAll('[data-pressed-next]').forEach((old) => delete old.dataset.pressedNext);
+PRESS_NEXT = """(pressed) => {
   const shown = (element) => element.getClientRects().length && getComputedStyle(element).visibility !== 'hidden' && !element.disabled;
   for (const control of document.querySelectorAll('.tvz button, .tvz select, .tvz summary, .tvz [role=button], .tvz th[tabindex]')) {
+    const choices = control.localName === 'select' ? [...control.options].map((choice) => choice.value) : [''];
     const name = `${control.textContent.slice(0, 60)}|${control.title.slice(0, 60)}|${control.getAttribute('aria-label') ?? ''}`;
-    if (!shown(control) || pressed.includes(name)) continue;
-    control.dataset.pressedNext = '';
-    const choices = control.localName === 'select' ? [...control.options].map((choice) => choice.value) : [];
-    return { name, value: control.value ?? '', choices };
+    for (const choice of choices) {
+      if (!shown(control) || pressed.includes(`${name}|${choice}`)) continue;
+      if (control.localName === 'select') {
+        control.value = choice;
+        control.dispatchEvent(new Event('change', { bubbles: true }));
+      } else control.click();
+      return `${name}|${choice}`;
+    }
   }
   return null;
 }"""
-"""The next control that shows and was not pressed, marked with data-pressed-next: its name, and its choices when it has some."""
+"""Press the next control that shows, or make the next choice of a chooser, if it is not among those pressed: its name, null at the end."""
 
 NO_WORDS = r"""() => {
   const found = [];
