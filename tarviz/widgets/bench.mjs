@@ -1,7 +1,8 @@
 // @ts-check
 // A bench at work (controller: BenchRun in tarviz/widgets/bench.py): the rate as it comes, the stages, the sweep, Stop.
 
-import { asView, bindKeys, copyText, drawnBy, fill, focusedBeside, formatCount, h, isOvertaken, keySheet, later, makeRpc, RpcError } from "./core.mjs";
+import { asView, bindKeys, copyText, drawnBy, fill, focusedBeside, formatCount, h, isOvertaken, later, leave, makeRpc, RpcError } from "./core.mjs";
+import { KeySheet } from "./sheet.mjs";
 
 /** What the keys do, as the help sheet lists it. */
 export const BENCH_KEYS = [["s", "stop; what was measured stays"], ["p", "pause the drawing"], ["1 2 3", "line, stages, results"], ["c", "copy the result as JSON"], ["Esc", "leave"], ["?", "this list"]];
@@ -58,8 +59,7 @@ class BenchView {
     const first = model.get("_first");
     this.config = first.config;
     this.slow = false;
-    /** @type {HTMLElement | undefined} */
-    this.sheet = undefined;
+    this.sheet = new KeySheet(BENCH_KEYS, () => this.root, () => this.root.focus());
     /** @type {number | undefined} seconds the pointer stands at */
     this.spot = undefined;
     this.remembering = later(() => this.remember(), 200, signal);
@@ -86,7 +86,7 @@ class BenchView {
     this.pauseButton = button("pause drawing", "the work goes on (p)", () => this.pause());
     this.tabs = ["line", "stages", "results"].map((text, at) => h("button", { class: "tvz-tab", role: "tab", title: `${text} (${at + 1})`, onclick: () => this.turn(at + 1) }, text));
     this.head = h("header", { class: "tvz-head" }, h("span", { class: "tvz-title tvz-cut", title: config.title, dir: "auto" }, config.title), h("span", { class: "tvz-head-facts tvz-mono tvz-faint tvz-cut", title: config.chain }, config.chain),
-      this.stopButton, this.pauseButton, button("copy as JSON", "copy the result (c)", () => this.copy()), button("?", "keys", () => this.help()));
+      this.stopButton, this.pauseButton, button("copy as JSON", "copy the result (c)", () => this.copy()), button("?", "keys", () => this.sheet.toggle()));
     this.verdict = h("p", { class: "tvz-verdict", "aria-live": "polite" });
     this.canvas = h("canvas", { class: "tvz-line", role: "img", "aria-label": "records per second over time" });
     this.readout = h("div", { class: "tvz-faint tvz-readout" }, "\u200b");
@@ -324,15 +324,12 @@ class BenchView {
   /** @param {string} name @param {KeyboardEvent} event */
   key(name, event) {
     if (name === "Escape") {
-      if (this.sheet) this.help();
-      else {
-        focusedBeside(this.root)?.blur();
-        /** @type {HTMLElement | null} */ (this.root.closest(".jp-Notebook"))?.focus();
-      }
+      if (this.sheet.shown) this.sheet.toggle();
+      else leave(this.root);
       return true;
     }
-    if (this.sheet || (event.target instanceof HTMLButtonElement && /^(Enter|Space)$/.test(name))) return false;
-    const acts = /** @type {Record<string, () => void>} */ ({ s: () => this.stop(), p: () => this.pause(), c: () => this.copy(), "?": () => this.help(), 1: () => this.turn(1), 2: () => this.turn(2), 3: () => this.turn(3) });
+    if (this.sheet.shown || (event.target instanceof HTMLButtonElement && /^(Enter|Space)$/.test(name))) return false;
+    const acts = /** @type {Record<string, () => void>} */ ({ s: () => this.stop(), p: () => this.pause(), c: () => this.copy(), "?": () => this.sheet.toggle(), 1: () => this.turn(1), 2: () => this.turn(2), 3: () => this.turn(3) });
     if (!acts[name]) return false;
     acts[name]();
     return true;
@@ -384,18 +381,6 @@ class BenchView {
     } catch {
       // the kernel is gone: the next request says so
     }
-  }
-
-  help() {
-    if (this.sheet) {
-      this.sheet.remove();
-      this.sheet = undefined;
-      this.root.focus();
-      return;
-    }
-    const sheet = this.sheet = keySheet(BENCH_KEYS, () => this.help());
-    this.root.append(sheet);
-    sheet.querySelector("button")?.focus();
   }
 }
 

@@ -86,7 +86,7 @@ export class BrowserView {
     const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) => h("button", { title, onclick: act }, text);
     this.paneButton = button("pane", "record pane on or off (i)", () => this.togglePane());
     this.railButton = h("button", { class: "tvz-rail-button", title: "fields, classes, findings", "aria-expanded": "false", onclick: () => this.showRail(!this.root.classList.contains("tvz-railed")) }, "fields");
-    this.head = h("header", { class: "tvz-head" }, this.title, this.facts, button("copy as Python", "copy the call that shows what is shown now", () => this.copies.spec()), button("?", "keys", () => this.keys.help()));
+    this.head = h("header", { class: "tvz-head" }, this.title, this.facts, button("copy as Python", "copy the call that shows what is shown now", () => this.copies.spec()), button("?", "keys", () => this.keys.sheet.toggle()));
     this.tools = h("div", { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" }, this.filterInput, this.goInput, this.railButton, this.shardSelect, this.sortSelect, this.imageSelect, this.labelInput, this.sizeSelect, this.paneButton);
     this.main = h("div", { class: "tvz-main" }, this.rail.root, this.grid.root, this.pane.root);
     this.statusText = h("span", { role: "status", "aria-live": "polite", class: "tvz-cut" });

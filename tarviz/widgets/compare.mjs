@@ -1,7 +1,8 @@
 // @ts-check
 // Chains compared (controller: Compare in tarviz/widgets/compare.py): a strip of tiles for every chain and record, a stage for two of them.
 
-import { asView, bindKeys, copyText, drawnBy, fill, focusedBeside, h, isOvertaken, keySheet, later, makeRpc, pictureType, BlobCache, RpcError } from "./core.mjs";
+import { asView, bindKeys, copyText, drawnBy, fill, focusedBeside, h, isOvertaken, later, leave, makeRpc, pictureType, BlobCache, RpcError } from "./core.mjs";
+import { KeySheet } from "./sheet.mjs";
 import { Stage } from "./stage.mjs";
 import { columnOrder, differenceText, drawStep, placeName, step } from "./strips.mjs";
 
@@ -24,8 +25,7 @@ class CompareView {
     this.config = first.config;
     this.slow = false;
     this.said = "";
-    /** @type {HTMLElement | undefined} */
-    this.sheet = undefined;
+    this.sheet = new KeySheet(COMPARE_KEYS, () => this.root, () => this.list.focus());
     this.remembering = later(() => this.remember(), 250, signal);
     this.rpc = makeRpc(model, { signal, onSlow: (slow) => { this.slow = slow; this.tell(); } });
     this.blobs = new BlobCache({ signal, count: 2000 });
@@ -71,7 +71,7 @@ class CompareView {
     this.runnerButtons = config.runners.map((/** @type {[string, string]} */ [name, title]) => h("button", { title: `run the chains by ${title} too and say what differs`, "data-runner": title, onclick: () => this.add(name) }, `+ ${title}`));
     this.moreButton = button("+ record", "one record more", () => this.more());
     this.head = h("header", { class: "tvz-head" }, h("span", { class: "tvz-title tvz-cut", title: config.title, dir: "auto" }, config.title), h("span", { class: "tvz-head-facts" }),
-      button("copy as Python", "copy the call that makes this comparison", () => this.copy(config.python)), button("?", "keys", () => this.help()));
+      button("copy as Python", "copy the call that makes this comparison", () => this.copy(config.python)), button("?", "keys", () => this.sheet.toggle()));
     this.tools = h("div", { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" }, this.lastButton, this.timeButton, this.allButton, this.moreButton, ...this.runnerButtons, this.pxSelect);
     this.heads = h("table", { class: "tvz-heads" });
     this.list = h("div", { class: "tvz-strips", role: "listbox", tabIndex: 0, "aria-label": "steps" });
@@ -306,15 +306,12 @@ class CompareView {
   /** @param {string} name @param {KeyboardEvent} event */
   key(name, event) {
     if (name === "Escape") {
-      if (this.sheet) this.help();
-      else {
-        focusedBeside(this.root)?.blur();
-        /** @type {HTMLElement | null} */ (this.root.closest(".jp-Notebook"))?.focus();
-      }
+      if (this.sheet.shown) this.sheet.toggle();
+      else leave(this.root);
       return true;
     }
     const target = /** @type {HTMLElement} */ (event.target);
-    if (target instanceof HTMLSelectElement || this.sheet) return false;
+    if (target instanceof HTMLSelectElement || this.sheet.shown) return false;
     if (target instanceof HTMLButtonElement && /^(Enter|Space)$/.test(name)) return false;
     if (this.stage.root.contains(target) && this.stage.key(name)) return true;
     const to = step(name, this.at, { order: this.order, lengths: this.lengths, last: this.last });
@@ -326,7 +323,7 @@ class CompareView {
       a: () => this.pin("a"), b: () => this.pin("b"), w: () => this.stage.turn("wipe"), x: () => this.stage.turn("blink"), d: () => this.stage.turn("difference"),
       "+": () => this.stage.louder(1), "=": () => this.stage.louder(1), "-": () => this.stage.louder(-1), 0: () => this.stage.fit(),
       r: () => this.reroll(this.at.column), R: () => this.reroll(null), n: () => this.walk(1), p: () => this.walk(-1), t: () => this.sort(), l: () => this.toggleLast(),
-      y: () => this.copy(this.columns[this.at.column]?.chain ?? ""), "?": () => this.help(),
+      y: () => this.copy(this.columns[this.at.column]?.chain ?? ""), "?": () => this.sheet.toggle(),
     });
     if (!acts[name]) return false;
     acts[name]();
@@ -420,18 +417,6 @@ class CompareView {
     } catch {
       // the kernel is gone: the next request says so
     }
-  }
-
-  help() {
-    if (this.sheet) {
-      this.sheet.remove();
-      this.sheet = undefined;
-      this.list.focus();
-      return;
-    }
-    const sheet = this.sheet = keySheet(COMPARE_KEYS, () => this.help());
-    this.root.append(sheet);
-    sheet.querySelector("button")?.focus();
   }
 }
 

@@ -138,6 +138,12 @@ export function h(tag, properties = {}, ...children) {
 /** What has the keys, in the document or the shadow an element lives in. @param {Element} element @returns {HTMLElement | null} */
 export const focusedBeside = (element) => /** @type {any} */ (element.getRootNode()).activeElement ?? null;
 
+/** Give the keys back to the notebook around a widget. @param {HTMLElement} root */
+export function leave(root) {
+  focusedBeside(root)?.blur();
+  /** @type {HTMLElement | null} */ (root.closest(".jp-Notebook"))?.focus();
+}
+
 /** Replace what an element holds; what is not there is left out. @param {Element} element @param {...(Node | string | null | undefined | false)} children */
 export const fill = (element, ...children) => element.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
 
@@ -421,15 +427,6 @@ export function later(work, wait, signal) {
     clearTimeout(timer);
     if (!signal.aborted) timer = /** @type {any} */ (setTimeout(work, wait));
   };
-}
-
-/** The list of keys, as a sheet over a widget: `keys` are pairs of keys and what they do, `more` is a line below them.
- * @param {string[][]} keys @param {() => void} close @param {string} [more] */
-export function keySheet(keys, close, more) {
-  const caps = (/** @type {string} */ names) => names.split(" ").flatMap((name, at) => [at ? " " : "", /^(or|…|\(held\))$/.test(name) ? name : h("kbd", {}, name)]);
-  return h("div", { class: "tvz-sheet", role: "dialog", "aria-modal": "true", "aria-label": "keys" }, h("h2", {}, "Keys"),
-    h("dl", {}, ...keys.flatMap(([names, what]) => [h("dt", {}, ...caps(names)), h("dd", {}, what)])),
-    more ? h("p", { class: "tvz-faint" }, more) : "", h("button", { onclick: close }, "close"));
 }
 
 /** What a host calls to draw a widget by a view of this class; it returns what ends it.

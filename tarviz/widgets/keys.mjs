@@ -1,7 +1,8 @@
 // @ts-check
 // The keys of the shard browser, and the sheet that lists them.
 
-import { focusedBeside, keySheet, move } from "./core.mjs";
+import { leave, move } from "./core.mjs";
+import { KeySheet } from "./sheet.mjs";
 
 /** What the keys do, as the help sheet lists it. */
 export const KEYS = [
@@ -17,8 +18,7 @@ export class Keys {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
     this.view = view;
-    /** @type {HTMLElement | undefined} the list of keys, while it is shown */
-    this.sheet = undefined;
+    this.sheet = new KeySheet(KEYS, () => view.root, () => view.grid.root.focus(), FILTERS);
   }
 
   /** @param {string} name @param {KeyboardEvent} event */
@@ -27,13 +27,12 @@ export class Keys {
     const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
     if (name === "Shift") { view.root.classList.add("tvz-bare"); return false; }
     if (name === "Escape") return this.escape(typing);
-    if (typing || this.sheet) return false;
+    if (typing || this.sheet.shown) return false;
     const inGrid = view.grid.root.contains(/** @type {Node} */ (event.target)) || event.target === view.root || view.root.classList.contains("tvz-zoomed");
     const inRail = view.rail.list.contains(/** @type {Node} */ (event.target));
     if (inRail && (name === "ArrowDown" || name === "ArrowUp")) { view.stepShard(name === "ArrowDown" ? 1 : -1); return true; }
     const layout = view.grid.measure();
-    const far = /^(Home|End|Page)/.test(name);
-    if (inGrid || (/^[hjkl]$/.test(name) && !far)) {
+    if (inGrid || /^[hjkl]$/.test(name)) {
       const to = move(name, view.at, { columns: view.root.classList.contains("tvz-zoomed") && /Arrow(Up|Down)|^[jk]$/.test(name) ? 1 : layout.columns, rows: Math.floor(view.grid.viewHeight() / layout.rowHeight), count: view.count });
       if (to !== undefined) { view.select(to); return true; }
     }
@@ -43,7 +42,7 @@ export class Keys {
       Enter: () => view.zoom(!view.root.classList.contains("tvz-zoomed")), "[": () => view.stepShard(-1), "]": () => view.stepShard(1), g: () => view.askGo(),
       "/": () => { view.filterInput.focus(); view.filterInput.select(); }, "+": () => this.step(1), "=": () => this.step(1), "-": () => this.step(-1),
       r: () => view.search({ sort: "random", seed: view.wish.sort === "random" ? view.wish.seed + 1 : view.wish.seed }), Space: () => view.mark(),
-      m: () => view.search({ only: !view.wish.only }), y: () => view.copies.key(), Y: () => view.copies.record(), c: () => view.copies.compare(), i: () => view.togglePane(), "?": () => this.help(),
+      m: () => view.search({ only: !view.wish.only }), y: () => view.copies.key(), Y: () => view.copies.record(), c: () => view.copies.compare(), i: () => view.togglePane(), "?": () => this.sheet.toggle(),
     });
     if (!acts[name]) return false;
     acts[name]();
@@ -53,14 +52,11 @@ export class Keys {
   /** @param {boolean} typing */
   escape(typing) {
     const { view } = this;
-    if (this.sheet) this.closeHelp();
+    if (this.sheet.shown) this.sheet.toggle();
     else if (typing) view.grid.root.focus();
     else if (view.root.classList.contains("tvz-railed")) view.showRail(false);
     else if (view.root.classList.contains("tvz-zoomed")) view.zoom(false);
-    else {
-      focusedBeside(view.root)?.blur();
-      /** @type {HTMLElement | null} */ (view.root.closest(".jp-Notebook"))?.focus();
-    }
+    else leave(view.root);
     return true;
   }
 
@@ -73,21 +69,5 @@ export class Keys {
     const at = sizes.indexOf(browser.px) + by;
     if (sizes[at]) browser.resize(sizes[at]);
     return undefined;
-  }
-
-  help() {
-    const { view } = this;
-    if (this.sheet) return this.closeHelp();
-    const sheet = this.sheet = keySheet(KEYS, () => this.closeHelp(), FILTERS);
-    view.root.append(sheet);
-    sheet.querySelector("button")?.focus();
-    return undefined;
-  }
-
-  closeHelp() {
-    const { view } = this;
-    this.sheet?.remove();
-    this.sheet = undefined;
-    view.grid.root.focus();
   }
 }
