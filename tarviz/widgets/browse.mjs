@@ -144,9 +144,8 @@ export class BrowserView {
     while (!this.signal.aborted) {
       await this.pollNow(false);
       if (this.lost || (this.exact && this.done)) {
-        // pictures first: the classes are counted when the rows in view have come
-        for (let at = 0; at < 40 && this.grid.asked.size && !this.rail.counted; at += 1) await new Promise((go) => setTimeout(go, 50));
-        if (!this.lost && !this.rail.counted) this.rail.drawHistogram();
+        // pictures first: the grid wakes us when the rows it asked for have come
+        if (!this.lost && !this.rail.counted && !this.grid.asked.size) this.rail.drawHistogram();
         await new Promise((go) => { this.wake = () => go(undefined); });
         continue;
       }

@@ -234,6 +234,7 @@ export class Grid {
       this.view.trouble(error);
       if (!this.view.lost) await new Promise((go) => setTimeout(go, 1000));
     }
+    if (!this.asked.size && !this.view.rail.counted) this.view.wake();
     this.draw();
   }
 
