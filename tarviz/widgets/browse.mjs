@@ -355,7 +355,6 @@ export class BrowserView {
     this.grid.reveal(position);
     this.grid.draw();
     this.pane.open(id, quiet);
-    if (!quiet) this.remembering();
   }
 
   /** @param {number} by */

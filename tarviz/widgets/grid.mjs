@@ -229,12 +229,12 @@ export class Grid {
       const { r, buffers } = await this.view.rpc("fetch", { query, start, stop: end, px: this.sizeFor(), image: this.view.image, label: this.view.labelKnown ? this.view.label : null }, { keep: true });
       this.asked.delete(name);
       if (query === this.view.query && !r.stale) this.takeRows(r, buffers);
+      if (!this.asked.size && !this.view.rail.counted) this.view.wake();
     } catch (error) {
       this.asked.delete(name);
       this.view.trouble(error);
       if (!this.view.lost) await new Promise((go) => setTimeout(go, 1000));
     }
-    if (!this.asked.size && !this.view.rail.counted) this.view.wake();
     this.draw();
   }
 

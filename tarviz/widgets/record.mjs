@@ -28,13 +28,13 @@ export class RecordPane {
     this.opening = item === undefined;
     if (!item) return;
     this.view.selected = item.id;
+    if (!quiet) this.view.remembering();
     this.view.drawSoon();
     try {
       const { r, buffers } = await this.view.rpc("record", { row: item.id, ext: this.field, options: this.options });
       if (this.view.at !== position) return;
       this.fill(r, buffers);
       this.view.tellState();
-      if (!quiet) this.view.remembering();
     } catch (error) {
       if (isOvertaken(error)) return;
       if (error instanceof RpcError && error.fault.code === "no-kernel") this.fillSaved(item);
