@@ -54,7 +54,7 @@ def _settled(url: URL, key: bytes, rows: list[tuple[Block, int]], options: ReadO
                     key=to_text(key),
                     member=block.members[at].name,
                     offset=int(block.members.start[at]),
-                    hint='choose with duplicates="first" or duplicates="last".',
+                    hint='Choose with duplicates="first" or duplicates="last".',
                 )
             if options.duplicates == "first":
                 continue

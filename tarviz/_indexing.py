@@ -417,13 +417,13 @@ def read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions, 
     if index.packed or index.members.sparse or end - begin > limit:
         for block in adjacent_blocks(url, options, ReadReport(), record, record + 1):
             return block[0]
-        raise ChangedError("the shard has fewer records than when it was indexed.", shard=url, hint="index it again.")
+        raise ChangedError("the shard has fewer records than when it was indexed.", shard=url, hint="Index it again.")
     try:
         data = stores.of(url).read(url, begin, end - begin, etag=index.identity.get("etag"))
     except ChangedError as error:
-        raise error.at(hint="the shard changed since it was indexed; index it again.") from None
+        raise error.at(hint="The shard changed since it was indexed; index it again.") from None
     if begin + len(data) < int(index.members.data[high - 1] + index.members.size[high - 1]):
-        raise ChangedError("the shard is shorter than when it was indexed.", shard=url, offset=begin, hint="index it again.")
+        raise ChangedError("the shard is shorter than when it was indexed.", shard=url, offset=begin, hint="Index it again.")
     return IndexedRecord(url, index, record, data, begin)
 
 

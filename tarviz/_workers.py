@@ -183,7 +183,7 @@ def _killed(status: int) -> TarvizError:
     return TarvizError(
         f"the worker process ended by {name}, {TRIES} times.",
         code="E_WORKER",
-        hint="out of memory? Use fewer workers. num_workers=1 shows where it happens.",
+        hint="Out of memory? Use fewer workers. num_workers=1 shows where it happens.",
     )
 
 
@@ -200,12 +200,12 @@ def _pickled(value: Any) -> bytes:
     except ImportError:
         raise UsageError(
             "a function of the chain cannot travel to worker processes.",
-            hint="put it into a module, use num_workers=1, or pip install cloudpickle.",
+            hint="Put it into a module, use num_workers=1, or pip install cloudpickle.",
         ) from None
     try:
         packed: bytes = cloudpickle.dumps(value)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise UsageError(f"a function of the chain cannot travel to worker processes: {error}.", hint="use num_workers=1.") from error
+        raise UsageError(f"a function of the chain cannot travel to worker processes: {error}.", hint="Use num_workers=1.") from error
     return packed
 
 

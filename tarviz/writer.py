@@ -97,7 +97,7 @@ class Names:
             )
         if self.text.endswith("/") or (stores.is_local(self.text) and os.path.isdir(stores.local_path(self.text))):
             raise UsageError(
-                f"{redact(self.text)} is a folder.", hint=f"name the files in it: {redact(self.text.rstrip('/'))}/train-{{}}.tfrecord"
+                f"{redact(self.text)} is a folder.", hint=f"Name the files in it: {redact(self.text.rstrip('/'))}/train-{{}}.tfrecord"
             )
 
     @property
@@ -244,7 +244,7 @@ def refuse_existing(url: URL) -> None:
         stores.of(url).stat(url)
     except NotFoundError:
         return
-    raise UsageError("there is an output of that name.", shard=url, hint="choose another name, or exists='replace'.")
+    raise UsageError("there is an output of that name.", shard=url, hint="Choose another name, or exists='replace'.")
 
 
 def manifest_url(url: URL) -> URL:

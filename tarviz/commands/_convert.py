@@ -69,7 +69,7 @@ class Recipe:
         for name, part in items:
             leaf = selection.parse(part)
             if not isinstance(leaf, Select | SelectJSON):
-                raise UsageError("an Example is flat: select names, or a dict of names.", hint='for example ("jpg", "cls").')
+                raise UsageError("an Example is flat: select names, or a dict of names.", hint='For example ("jpg", "cls").')
             own = leaf.path[-1] if isinstance(leaf, SelectJSON) and leaf.path else leaf.ext
             named[name or str(own)] = leaf
         return named
@@ -277,7 +277,7 @@ def _append(file: IO[bytes], buffers: Sequence[Buffer]) -> None:
                 view = view[file.write(view) :]
     except OSError as error:
         what = f"the workers' temporary files cannot be written: {error.strerror}."
-        raise StoreError(what, code="E_WRITE", hint="free some space, or use num_workers=1.") from error
+        raise StoreError(what, code="E_WRITE", hint="Free some space, or use num_workers=1.") from error
 
 
 class Piece:

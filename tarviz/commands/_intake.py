@@ -262,7 +262,7 @@ class _Around:
             key=to_text(bytes(grouped.keys[record])),
             member=to_text(bytes(grouped.members.name[row])),
             offset=offset,
-            hint="sort the shard: tarviz sort.",
+            hint="Sort the shard: tarviz sort.",
         )
 
     def _handed_over(self, place: int) -> Iterator[Batch]:

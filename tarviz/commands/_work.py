@@ -237,7 +237,7 @@ class Worker:
             if status.st_size > self.limit:
                 name = to_text(os.fsencode(os.path.basename(path)))
                 raise LimitError(
-                    f"the file {name!r} has {status.st_size} bytes, {self.limit} are allowed.", hint="raise TARVIZ_MAX_MEMBER_BYTES."
+                    f"the file {name!r} has {status.st_size} bytes, {self.limit} are allowed.", hint="Raise TARVIZ_MAX_MEMBER_BYTES."
                 )
             pieces = []
             while piece := os.read(fd, 1 << 24):

@@ -131,7 +131,7 @@ def convert(
     """
     if isinstance(urls, Pipeline):
         if chain is not None or select is not None or options:
-            raise UsageError("a Pipeline brings chain, selection and reading options of its own.", hint="use its with_chain, with_select.")
+            raise UsageError("a Pipeline brings chain, selection and reading options of its own.", hint="Use its with_chain, with_select.")
         pipeline = urls
         urls, chain, select, seed, read = pipeline.urls, pipeline.chain, pipeline.select, pipeline.seed, pipeline.options
     else:
@@ -145,7 +145,7 @@ def convert(
     names = out if isinstance(out, Names) else Names(os.fspath(out))
     limit = None if max_shard_size is None else config.parse_size(max_shard_size)
     if limit is not None and names.text == "-":
-        raise UsageError("standard output is one output.", hint="name a file to split the records over several.")
+        raise UsageError("standard output is one output.", hint="Name a file to split the records over several.")
     with _shell.silent_warnings():
         if (recipe.chain or select is not None) and "-" not in shards:
             Pipeline(shards, recipe.chain, select=recipe.select, seed=seed, **_read_keywords(read)).plan()
@@ -212,7 +212,7 @@ class _Conversion:
         inputs = {_identity(source.url) for source in sources}
         for number in range(len(sources) if settings.names.counts else 1):
             if _identity(url := settings.names.at(number)) in inputs:
-                raise UsageError("the output is one of the shards that are read.", shard=url, hint="choose another name.")
+                raise UsageError("the output is one of the shards that are read.", shard=url, hint="Choose another name.")
 
     def each(self, resume: bool) -> list[Written]:
         """One output for each shard."""
@@ -338,7 +338,7 @@ def _pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     for part in ",".join(texts).split(","):
         name, mark, value = part.partition("=")
         if not (name.strip() and mark and value.strip()):
-            raise UsageError(f"{option} {part!r} is no NAME=VALUE.", hint=f"for example {_PAIRS[option]}.")
+            raise UsageError(f"{option} {part!r} is no NAME=VALUE.", hint=f"For example {_PAIRS[option]}.")
         pairs[name.strip()] = value.strip()
     return pairs
 

@@ -78,7 +78,7 @@ def _write_dali(made: Index, target: str) -> list[URL]:
     written = []
     for url, shard in zip(made.urls, made.shards, strict=True):
         if compression.kind(stores.of(url).read(url, 0, 6)) is not None:
-            raise UsageError(f"{redact(url)} is compressed; DALI reads plain tars only.", hint="decompress it first.")
+            raise UsageError(f"{redact(url)} is compressed; DALI reads plain tars only.", hint="Decompress it first.")
         stem = Path(url.rpartition("/")[2]).stem
         place = stores.join(target, f"{stem}.idx") if folder else URL(target)
         with stores.of(place).create(place) as sink:

@@ -67,7 +67,7 @@ def encode_block(
     checked(types or {})
     used = sorted((ext for ext in block.exts if fields is None or ext in fields), key=order)
     if key and KEY in used:
-        raise SchemaError(f"a field is named {KEY!r} like the key's feature.", shard=block.shard, hint="pass key=False or rename it.")
+        raise SchemaError(f"a field is named {KEY!r} like the key's feature.", shard=block.shard, hint="Pass key=False or rename it.")
     count = len(block)
     whole = int(block.size.sum()) < JOIN_BELOW * count
     work = _Work(block, types or {}, key, whole, np.zeros(count, np.int64), [b""] * count)

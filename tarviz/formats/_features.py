@@ -88,7 +88,7 @@ def parse_integer(text: bytes, field: str) -> int:
         raise DataError(
             f"field {field!r} holds {shown(text)}, which is no integer.",
             code="E_DECODE",
-            hint=f"keep it as it is with types={{{field!r}: 'bytes'}}.",
+            hint=f"Keep it as it is with types={{{field!r}: 'bytes'}}.",
         )
     value = int(match[2] or b"0") if len(match[2]) < 20 else 2**64
     return _in_range(-value if match[1] == b"-" else value, field)
@@ -210,4 +210,4 @@ def _numbers(field: str, array: np.ndarray[Any, Any], named: Kind, explicit: boo
 
 def _misfit(field: str, what: str, named: Kind | None) -> TarvizError:
     asked = f", not {named} as types says" if named else ", which no feature can hold"
-    return SchemaError(f"field {field!r} holds {what}{asked}.", hint=f"encode, convert, select or drop {field!r} in the chain.")
+    return SchemaError(f"field {field!r} holds {what}{asked}.", hint=f"Encode, convert, select or drop {field!r} in the chain.")

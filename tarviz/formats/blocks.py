@@ -180,7 +180,7 @@ class Blocks(Iterator[Block]):
             f"the member has {int(members.size[row])} bytes, {self._cut.max_member_bytes} are allowed.",
             member=to_text(bytes(members.name[row])),
             offset=int(members.start[row]),
-            hint="raise max_member_bytes if you want it in memory.",
+            hint="Raise max_member_bytes if you want it in memory.",
             details={"need": int(members.size[row])},
         )
 
@@ -286,7 +286,7 @@ class Blocks(Iterator[Block]):
             key=to_text(bytes(grouped.keys[row])),
             member=to_text(bytes(grouped.members.name[at])),
             offset=offset,
-            hint='sort the shard (tarviz sort) or read with group="shard".',
+            hint='Sort the shard (tarviz sort) or read with group="shard".',
         )
 
     def _expanded(self, members: Members, data: memoryview, offset: NDArray[np.int64]) -> tuple[memoryview, NDArray[np.int64]]:

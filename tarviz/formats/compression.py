@@ -115,7 +115,7 @@ class Inflater:
                 f"{self.compressed} compressed bytes gave {self.inflated}, more than {self._ratio} for one.",
                 shard=self._shard,
                 compressed_offset=self.compressed,
-                hint="a decompression bomb? If you trust it, raise max_ratio.",
+                hint="A decompression bomb? If you trust it, raise max_ratio.",
             )
         if self._decoder.eof:
             self._pending = self._decoder.unused_data + self._pending
@@ -161,7 +161,7 @@ class Inflater:
             code="E_TRUNCATED_COMPRESSED",
             shard=self._shard,
             compressed_offset=self.compressed,
-            hint="fetch it again; it was not transferred whole.",
+            hint="Fetch it again; it was not transferred whole.",
         )
 
     def _corrupt(self, error: Exception) -> DataError:
@@ -170,7 +170,7 @@ class Inflater:
             code="E_CORRUPT_COMPRESSED",
             shard=self._shard,
             compressed_offset=self.compressed,
-            hint="fetch it again or ask whoever wrote it.",
+            hint="Fetch it again or ask whoever wrote it.",
         )
 
 

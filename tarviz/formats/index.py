@@ -158,7 +158,7 @@ class ShardIndex:
             )
             index.__dict__["order"] = arrays["order"]
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise DataError(f"this is no index of this version ({error}).", code="E_INDEX", hint="build it again.") from error
+            raise DataError(f"this is no index of this version ({error}).", code="E_INDEX", hint="Build it again.") from error
         return index
 
     def to_dali(self) -> str:
@@ -173,7 +173,7 @@ class ShardIndex:
             for row in range(int(self.rows[record]), int(self.rows[record + 1])):
                 if len(names[row].split()) != 1:
                     raise UsageError(
-                        f"the name {names[row]!r} has white space, which DALI's index cannot hold.", hint="rename the member first."
+                        f"the name {names[row]!r} has white space, which DALI's index cannot hold.", hint="Rename the member first."
                     )
                 ext = names[row][-len(self.exts[int(self.ext[row])]) :]  # in the case it has: DALI tells cases apart
                 words.append(f"{ext} {int(self.members.data[row])} {int(self.members.size[row])} {names[row]}")

@@ -184,7 +184,7 @@ class Grouper:
                 key=to_text(bytes(grouped.keys[owner])),
                 member=name,
                 offset=int(grouped.members.start[row]),
-                hint='choose with duplicates="first" or duplicates="last".',
+                hint='Choose with duplicates="first" or duplicates="last".',
                 details={"record": owner},
             )
             return _cut(grouped, 0, owner), error

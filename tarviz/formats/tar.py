@@ -265,7 +265,7 @@ class Scanner:
         text = "the tar ends without its end-of-archive blocks; members may be missing."
         if self.strict:
             self.error = DataError(
-                text, code="E_NO_EOF", shard=self.shard, offset=self.at, hint="compare with the source, or read with strict=False."
+                text, code="E_NO_EOF", shard=self.shard, offset=self.at, hint="Compare with the source, or read with strict=False."
             )
         else:
             self._note("W_NO_EOF", text, self.at)
@@ -289,7 +289,7 @@ class Scanner:
             shard=self.shard,
             member=member,
             offset=start,
-            hint="fetch it again or ask whoever wrote it.",
+            hint="Fetch it again or ask whoever wrote it.",
             details={"need": size, "have": have},
         )
 

@@ -237,7 +237,7 @@ class Reader(Iterator[memoryview]):
                 return
             if filled - at > self._limit + FRAME:
                 text = f"a record of {need - FRAME} bytes; the limit is {self._limit}."
-                raise LimitError(text, **self._place(), hint="raise max_record_bytes if you trust it.")
+                raise LimitError(text, **self._place(), hint="Raise max_record_bytes if you trust it.")
             # As much as is there already once more, at most: a length that lies costs nothing.
             rest = view[at:filled]
             buffer = bytearray(max(_BLOCK, min(need, 2 * len(buffer))))
@@ -303,7 +303,7 @@ class Reader(Iterator[memoryview]):
                     "E_DATA_CRC",
                     f"the {end - begin} bytes of record {self.records + len(self.faults)} do not fit their CRC.",
                     details={"resumable_at": base + end + FOOTER},
-                    hint="fetch the file again, or pass on_error='skip' to go on behind the record.",
+                    hint="Fetch the file again, or pass on_error='skip' to go on behind the record.",
                 )
                 if not self._skip:
                     raise error
@@ -325,7 +325,7 @@ class Reader(Iterator[memoryview]):
             text = f"the file ends {len(rest)} bytes into the 12 that begin a record."
         else:
             text = f"a record promises {need - FRAME} bytes, {len(rest) - HEADER} follow, framing included, and the file ends."
-        return self._error("E_TRUNCATED", text, hint="fetch it again, or write it again: the file was not finished.")
+        return self._error("E_TRUNCATED", text, hint="Fetch it again, or write it again: the file was not finished.")
 
     def _wrong_length(self, head: bytes) -> DataError:
         if self.offset == 0 and (found := _sniff.kind(head)):

@@ -25,7 +25,7 @@ class _Number:
 def load(blob: memoryview, ext: str) -> Any:
     """The value, objects as `Pairs`, numbers as written. `DataError` (E_DECODE) where it is no JSON or nested too deep."""
     if len(blob) > MAX_JSON:
-        raise LimitError(f".{ext} has {len(blob):,} bytes; the tree shows up to {MAX_JSON:,}.", hint="see the Bytes tab")
+        raise LimitError(f".{ext} has {len(blob):,} bytes; the tree shows up to {MAX_JSON:,}.", hint="See the Bytes tab")
     try:
         data = bytes(blob)
         text = data.decode(json.detect_encoding(data))

@@ -220,7 +220,7 @@ class Shard:
             return data
         if self.compression:
             raise LimitError(
-                "This part of the compressed shard is no longer kept.", shard=self.url, hint="inflate it for fast access (tarviz cat)."
+                "This part of the compressed shard is no longer kept.", shard=self.url, hint="Inflate it for fast access (tarviz cat)."
             )
         assert self.stat is not None
         data = stores.of(self.url).read(self.url, offset, length, etag=self.stat.etag)

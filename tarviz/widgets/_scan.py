@@ -172,8 +172,7 @@ class Scan:
 
 def fault_of(error: TarvizError) -> Fault:
     """The error as a fault, its hint said too."""
-    hint = error.hint or ""
-    return replace(error.fault, message=f"{error.message} {hint[:1].upper()}{hint[1:]}".strip())
+    return replace(error.fault, message=f"{error.message} {error.hint or ''}".strip())
 
 
 def _streamed(shard: Shard) -> bool:
