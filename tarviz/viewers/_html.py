@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import html
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -74,12 +74,11 @@ def _within_budget(cards: Iterable[str]) -> list[str]:
     return kept
 
 
-def table(rows: Iterable[Mapping[str, object]]) -> str:
-    """Rows of like mappings as a table: words to the left, numbers to the right."""
+def table(rows: Iterable[Mapping[str, object]], *, right: Container[str] = ()) -> str:
+    """Rows of like mappings as a table; the columns named in `right` are set to the right."""
     found = list(rows)
     if not found:
         return ""
-    right = {name for name in found[0] if all(str(row[name])[:1].isdigit() for row in found)}
     style = {name: f"text-align:{'right' if name in right else 'left'};padding-right:14px" for name in found[0]}
     head = "".join(f"<th style='{style[name]}'>{text(name)}</th>" for name in found[0])
     lines = ("".join(f"<td style='{style[name]}'>{text(cell)}</td>" for name, cell in row.items()) for row in found)
@@ -94,7 +93,11 @@ def index(found: Any) -> str:
     shards = [{"shard": redact(url), "records": f"{len(shard):,}"} for url, shard in zip(found.urls[:10], found.shards, strict=False)]
     fields = ", ".join(f"{ext} {count:,}" for ext, count in list(found.fields().items())[:_SHOWN_FIELDS])
     more = f"<div style='{_FAINT}'>and {len(found.urls) - 10} more shards</div>" if len(found.urls) > 10 else ""
-    parts = [f"<div><b>{len(found):,} records</b> <span style='{_FAINT}'>{text(fields)}</span></div>", table(shards), more]
+    parts = [
+        f"<div><b>{len(found):,} records</b> <span style='{_FAINT}'>{text(fields)}</span></div>",
+        table(shards, right=("records",)),
+        more,
+    ]
     if len(found) and stores.is_local(found.urls[0]):
         parts += _within_budget(_first_field(found[number]) for number in range(min(6, len(found.shards[0]))))
     return "".join(parts)

@@ -76,3 +76,10 @@ def test_many_shards_are_cut(tmp_path: Path):
 
     assert "and 2 more" in shown(tarviz.records(tmp_path))
     assert "and 7 more" in shown(tarviz.Pipeline([tmp_path / f"s-{number:02d}.tar" for number in range(12)]))
+
+
+def test_numbers_are_set_to_the_right_and_names_never(tmp_path: Path):
+    html = shown(tarviz.index(tar(tmp_path / "0001.tar", [("a", {"png": png()})])))
+
+    assert "text-align:right;padding-right:14px'>1</td>" in html
+    assert "text-align:left;padding-right:14px'>" in html.partition("0001.tar</td>")[0][-400:]
