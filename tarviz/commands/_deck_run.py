@@ -8,8 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tarviz.config import parse_size
 from tarviz.errors import DataError, MissingPackageError, NotFoundError, TarvizError
 
+BUDGET = "700kB"  # what each widget may keep for answers without a kernel
 _FREEZE = """import sys
 if "tarviz.widgets._view" in sys.modules:
     sys.modules["tarviz.widgets._view"].View.all_to_static({budget})
@@ -37,7 +39,7 @@ def read(path: Path, *, outputs: bool = False) -> Any:
     return notebook
 
 
-def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int = 700_000) -> None:
+def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int | str = BUDGET) -> None:
     """Run all cells in `folder`, with this Python; outputs and the state of widgets are put into the notebook.
 
     A cell that fails ends it, unless its tag is `raises-exception`. `budget`: bytes that a widget may keep for answers without a kernel.
@@ -49,7 +51,7 @@ def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int = 70
     except ImportError as error:
         raise MissingPackageError.of("nbclient", "Executing a notebook", "deck") from error
 
-    freeze = nbformat.v4.new_code_cell(_FREEZE.format(budget=budget))
+    freeze = nbformat.v4.new_code_cell(_FREEZE.format(budget=parse_size(budget)))
     notebook.cells.append(freeze)
     client = NotebookClient(notebook, timeout=timeout, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     begun = [0]

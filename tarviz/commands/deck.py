@@ -14,8 +14,8 @@ from typing import Any, Literal
 import click
 
 from tarviz import stores
-from tarviz.commands import _shell
-from tarviz.config import format_size, parse_size
+from tarviz.commands import _deck_run, _shell
+from tarviz.config import format_size
 from tarviz.errors import Fault, StoreError, UsageError, redact, safe
 from tarviz.types import URL
 
@@ -62,7 +62,7 @@ def deck(
     *,
     execute: Literal["always", "never"] = "always",
     pdf: bool | str | os.PathLike[str] = False,
-    budget: int | str = "700kB",
+    budget: int | str = _deck_run.BUDGET,
     timeout: int = 600,
 ) -> Deck:
     """Slides of a notebook (`.md` in jupytext's form, or `.ipynb`) as one HTML file; `output` is `FILE.html` if not given.
@@ -72,7 +72,7 @@ def deck(
     without a kernel. `timeout`: seconds for one cell. Cells with a `slide_type` of slide, subslide, fragment, skip and notes mean what
     they mean in Jupyter. Needs the extras `lab` and `deck`; `DataError` says which cell failed.
     """
-    from tarviz.commands import _deck_page, _deck_run
+    from tarviz.commands import _deck_page
 
     if execute not in ("always", "never"):
         raise UsageError(f"execute={execute!r} is neither 'always' nor 'never'.")
@@ -81,7 +81,7 @@ def deck(
     target = os.fspath(output) if output is not None else str(path.with_suffix(".html"))
     notebook = _deck_run.read(path, outputs=execute == "never")
     if execute == "always":
-        _deck_run.execute(notebook, path.absolute().parent, timeout=timeout, budget=parse_size(budget))
+        _deck_run.execute(notebook, path.absolute().parent, timeout=timeout, budget=budget)
     made = _deck_page.page(notebook, name=path.stem, folder=path.absolute().parent)
     data = made.html.encode("utf-8", "backslashreplace")
     url = URL(target)
@@ -127,7 +127,11 @@ def print_pdf(html: str, path: Path) -> None:
 )
 @click.option("--pdf", is_flag=True, help="Also print it, beside the HTML; needs Chromium.")
 @click.option(
-    "--budget", type=_shell.SIZE, default="700kB", show_default=True, help="What each widget may keep, to be alive without a kernel."
+    "--budget",
+    type=_shell.SIZE,
+    default=_deck_run.BUDGET,
+    show_default=True,
+    help="What each widget may keep, to be alive without a kernel.",
 )
 @click.option("--timeout", type=click.IntRange(min=1), default=600, show_default=True, metavar="SECONDS", help="For one cell.")
 @_shell.json_option

@@ -48,7 +48,7 @@ class LiveView(View):
         working: Any = self.controller
         return bool(working.wait(seconds))
 
-    def to_static(self, budget: int = 2_000_000) -> int:
+    def to_static(self, budget: int) -> int:
         self.wait(_PATIENCE)
         return super().to_static(budget)
 

@@ -55,7 +55,7 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
         for view in list(cls._alive):
             view.to_static(budget)
 
-    def to_static(self, budget: int = 700_000) -> int:
+    def to_static(self, budget: int) -> int:
         """Make ready for a page without a kernel: bring the first picture up to date, and answer beforehand what a reader is likely to
         ask, as far as `budget` bytes go. Returns the bytes used."""
         first, pictures = self.controller.first()
