@@ -1,4 +1,4 @@
-"""Keep and drop: which fields go on."""
+"""Keep: which fields go on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tarviz.errors import ChainError, SchemaError
-from tarviz.ops import Drop, Keep
+from tarviz.ops import Keep
 from tarviz.testing.ops import OpTests
 from tarviz.types import Feature, Schema
 
@@ -54,20 +54,3 @@ class TestKeepPattern(OpTests):
     def test_a_pattern_may_need_anything(self) -> None:
         assert self.op.needs(None) is None
         assert frozenset({"cls", "seg.png"}) == self.op.needs(frozenset({"seg.png"}))
-
-
-class TestDrop(OpTests):
-    op = Drop("seg.*", "json")
-    fails_on = None
-
-    def records(self) -> list[dict[str, Any]]:
-        return [RECORD]
-
-    def schema(self) -> Schema:
-        return SCHEMA
-
-    def test_what_is_named_goes(self) -> None:
-        assert ["__key__", "__shard__", "__index__", "jpg", "cls"] == list(self.op.run(RECORD))
-
-    def test_what_is_dropped_need_not_be_read(self) -> None:
-        assert frozenset({"jpg"}) == self.op.needs(frozenset({"jpg"}))

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tarviz import cli, reading
+from tarviz import reading
 from tarviz.errors import SchemaError, UsageError
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
@@ -493,31 +490,3 @@ class TestStaticForms:
 
         for word in ("done", "is the limit", "records/s", "p99", "first batch", "decode", "core", "python"):
             assert word in text
-
-
-class TestVerb:
-    def test_text_json_baseline_and_exit_codes(self, shards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-        file = str(tmp_path / "b.json")
-        assert 0 == cli.main(["bench", shards, "-c", "decode(png)", "--for", "0.3", "--save", file])
-        assert "is the limit" in capsys.readouterr().out
-        assert 1 == cli.main(["bench", shards, "-c", "decode(png)", "--for", "0.3", "--baseline", file, "--fail-below", "1000"])
-        assert "SLOWER" in capsys.readouterr().out
-        assert 0 == cli.main(["bench", shards, "--for", "0.2", "--json"])
-        assert "done" == json.loads(capsys.readouterr().out)["state"]
-
-    @pytest.mark.parametrize("argv", [[], ["x.tar", "--batch", "a,b"], ["nowhere.tar"]])
-    def test_wrong_use_is_one_line(self, argv: list[str], capsys: pytest.CaptureFixture[str]):
-        assert 2 == cli.main(["bench", *argv])
-        assert 1 == capsys.readouterr().err.count("\n")
-
-    def test_ctrl_c_keeps_what_was_measured(self, shards: str):
-        command = [sys.executable, "-m", "tarviz", "bench", shards, "-c", "decode(png)", "--for", "60"]
-        with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            time.sleep(3)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=20)
-
-        assert 1 == process.returncode
-        assert "is the limit" in out
-        assert "stopped: what was measured until then" in out
-        assert "Traceback" not in err

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tarviz import _plugins, cli
+from tarviz import _plugins
 from tarviz.errors import ChainError, UsageError
 from tarviz.ops import Chain, Convert, Decode, Func, Resize
 from tarviz.widgets import _shown
@@ -362,29 +362,6 @@ class TestStaticForms:
 
     def test_columns_of_text_line_up(self):
         assert ["a   1", "bb  22"] == aligned([("a", "1"), ("bb", "22")])
-
-
-class TestVerb:
-    def test_text_data_and_exit_code(self, shard: Path, capsys: pytest.CaptureFixture[str]):
-        assert 0 == cli.main(["compare", str(shard), "-n", "1", "-c", "a = decode(png)|flip(png)"])
-        assert "every op ran once per record" in capsys.readouterr().out
-        assert 1 == cli.main(["compare", str(shard), "-n", "1", "-c", "decode(jpg)", "--json"])
-
-        data = json.loads(capsys.readouterr().out)
-        assert "E_SCHEMA" == data["results"][0]["steps"][0]["error"]["code"]
-
-    def test_a_page_that_needs_nothing_else(self, shard: Path, tmp_path: Path):
-        page = tmp_path / "c.html"
-        assert 0 == cli.main(["compare", str(shard), "-k", "p/n2", "-c", "x = decode(png)", "--html", str(page)])
-
-        text = page.read_text("utf-8")
-        assert "data:image/png;base64," in text
-        assert "<script" not in text
-        assert "http" not in text.replace("http-equiv", "")
-
-    def test_a_chain_that_cannot_be_read_is_one_line(self, shard: Path, capsys: pytest.CaptureFixture[str]):
-        assert 2 == cli.main(["compare", str(shard), "-c", "a = decod(png)"])
-        assert 1 == capsys.readouterr().err.count("\n")
 
 
 def test_hostile_records_are_shown_without_harm(tmp_path: Path):

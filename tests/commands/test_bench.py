@@ -1,0 +1,85 @@
+"""`tarviz bench`: text, JSON, baseline, exit codes, Ctrl-C. What is measured: tests/widgets/test_bench.py."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+import tarviz
+from tarviz import cli
+from tarviz.commands.bench import NUMBERS
+from tarviz.widgets.bench import BenchRun
+from tests.widgets.conftest import png, tar
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> str:
+    for shard in range(2):
+        records = [(f"p/n{shard}{number:03d}", {"png": png((number, 40, 90), (24, 16)), "cls": b"%d" % number}) for number in range(50)]
+        tar(tmp_path / f"s-{shard}.tar", records)
+    return str(tmp_path / "s-{0..1}.tar")
+
+
+class TestVerb:
+    def test_text_json_baseline_and_exit_codes(self, shards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        file = str(tmp_path / "b.json")
+        assert 0 == cli.main(["bench", shards, "-c", "decode(png)", "--for", "0.3", "--save", file])
+        assert "is the limit" in capsys.readouterr().out
+        assert 1 == cli.main(["bench", shards, "-c", "decode(png)", "--for", "0.3", "--baseline", file, "--fail-below", "1000"])
+        assert "SLOWER" in capsys.readouterr().out
+        assert 0 == cli.main(["bench", shards, "--for", "0.2", "--json"])
+        assert "done" == json.loads(capsys.readouterr().out)["state"]
+
+    @pytest.mark.parametrize("argv", [[], ["x.tar", "--batch", "a,b"], ["nowhere.tar"]])
+    def test_wrong_use_is_one_line(self, argv: list[str], capsys: pytest.CaptureFixture[str]):
+        assert 2 == cli.main(["bench", *argv])
+        assert 1 == capsys.readouterr().err.count("\n")
+
+    def test_ctrl_c_keeps_what_was_measured(self, shards: str):
+        command = [sys.executable, "-m", "tarviz", "bench", shards, "-c", "decode(png)", "--for", "60"]
+        with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            time.sleep(3)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=20)
+
+        assert 1 == process.returncode
+        assert "is the limit" in out
+        assert "stopped: what was measured until then" in out
+        assert "Traceback" not in err
+
+    def test_a_sweep_has_a_row_for_each(self, shards: str, capsys: pytest.CaptureFixture[str]):
+        assert 0 == cli.main(["bench", shards, "-j", "0,1", "--batch", "4,8", "--for", "0.1", "--json"])
+        rows = json.loads(capsys.readouterr().out)["rows"]
+
+        assert [(0, 4), (0, 8), (1, 4), (1, 8)] == sorted((row["setting"]["workers"], row["setting"]["batch"]) for row in rows)
+
+    def test_a_file_that_is_no_baseline_is_one_line(self, shards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        (tmp_path / "b.json").write_text("[]")
+
+        assert 2 == cli.main(["bench", shards, "--for", "0.1", "--baseline", str(tmp_path / "b.json")])
+        assert 1 == capsys.readouterr().err.count("\n")
+
+
+class TestNumbers:
+    def test_commas_stand_between(self):
+        assert [1, 2, 4] == NUMBERS.convert("1,2, 4", None, None)
+
+    @pytest.mark.parametrize("text", ["", "a", "1,-2", "1;2", "1.5"])
+    def test_what_is_no_list_of_numbers_is_refused(self, text: str):
+        with pytest.raises(click.BadParameter, match="is no list of numbers"):
+            NUMBERS.convert(text, None, None)
+
+
+def test_outside_a_notebook_the_run_itself_comes_back(shards: str):
+    run = tarviz.bench(shards, "decode(png)", seconds=0.2)
+
+    assert isinstance(run, BenchRun)
+    assert run.wait(60)
+    assert run.result.rows[0].rate > 0
