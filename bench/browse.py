@@ -9,7 +9,8 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -23,60 +24,61 @@ ROUNDS = 5
 LATENCY, BANDWIDTH = 0.04, 12.5e6  # seconds, bytes a second: 100 Mbit/s
 MILLIONTH = 1_000_000
 
-# argv: shard, whether PIL is imported before, whether the index may come from the cache. Prints the milliseconds to 24 pictures.
-_FIRST = """
-import sys, time
+_COMMON = """
+import json, sys, time
+from pathlib import Path
 import tarviz.widgets.browse as browse
-if sys.argv[2] == "warm":
-    import PIL.Image, PIL.JpegImagePlugin, PIL.PngImagePlugin, PIL.WebPImagePlugin
-begin = time.perf_counter()
-shown = browse.Browser(sys.argv[1])
-while True:
-    message, pictures = shown.fetch(shown.query.number, 0, 24)
-    if sum("buffer" in row["tile"] for row in message["rows"]) >= 24:
-        break
-    time.sleep(0.002)
-print((time.perf_counter() - begin) * 1000)
-if sys.argv[3] == "finish":
+
+def pictures(url):
+    shown = browse.Browser(url)
+    while True:
+        message, _ = shown.fetch(shown.query.number, 0, 24)
+        if sum("buffer" in row["tile"] for row in message["rows"]) >= 24:
+            return shown
+        time.sleep(0.002)
+
+def finish(shown):
     shown.scan.go_on()
     while not shown.rows.finished:
         time.sleep(0.01)
+
+def since(begin):
+    return (time.perf_counter() - begin) * 1000
+"""
+
+# argv: shard, whether PIL is imported before, whether to scan to the end. Prints the milliseconds to 24 pictures.
+_FIRST = """
+if sys.argv[2] == "warm":
+    import PIL.Image, PIL.JpegImagePlugin, PIL.PngImagePlugin, PIL.WebPImagePlugin
+begin = time.perf_counter()
+shown = pictures(sys.argv[1])
+print(since(begin))
+if sys.argv[3] == "finish":
+    finish(shown)
 shown.close()
 """
 
 _JUMP = """
-import json, sys, time
 import PIL.Image
-import tarviz.widgets.browse as browse
 shown = browse.Browser(sys.argv[1])
-shown.scan.go_on()
-while not shown.rows.finished:
-    time.sleep(0.01)
+finish(shown)
 begin = time.perf_counter()
 found = shown.find("#" + sys.argv[2])
-message, pictures = shown.record(found["row"])
-took = (time.perf_counter() - begin) * 1000
-assert pictures and sum(shard.count for shard in shown.rows.shards) >= 2_000_000
+message, picture = shown.record(found["row"])
+took = since(begin)
+assert picture and sum(shard.count for shard in shown.rows.shards) >= 2_000_000
 print(took)
 shown.close()
 """
 
 _HTTP = """
-import json, sys, time
-from pathlib import Path
 import PIL.Image, PIL.JpegImagePlugin
-import tarviz.widgets.browse as browse
 from tarviz.testing.faults import FaultServer
 with FaultServer(latency=float(sys.argv[2]), bandwidth=float(sys.argv[3])) as server:
     url = server.put("/large.tar", Path(sys.argv[1]))
     begin = time.perf_counter()
-    shown = browse.Browser(url)
-    while True:
-        message, pictures = shown.fetch(shown.query.number, 0, 24)
-        if sum("buffer" in row["tile"] for row in message["rows"]) >= 24:
-            break
-        time.sleep(0.002)
-    print(json.dumps([(time.perf_counter() - begin) * 1000, server.sent / 1e6]))
+    shown = pictures(url)
+    print(json.dumps([since(begin), server.sent / 1e6]))
     shown.close()
 """
 
@@ -84,39 +86,44 @@ with FaultServer(latency=float(sys.argv[2]), bandwidth=float(sys.argv[3])) as se
 def run(script: str, *argv: object, cache: Path) -> str:
     """What a script prints in an interpreter of its own, with a cache of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cache)}
-    done = subprocess.run([sys.executable, "-c", script, *map(str, argv)], env=environment, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _COMMON + script, *map(str, argv)], env=environment, check=True, capture_output=True, text=True
+    )
     return done.stdout
+
+
+@contextmanager
+def place() -> Iterator[Path]:
+    """A folder in memory, gone afterwards."""
+    folder = out()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def large(data: Path, folder: Path) -> Path:
     """One shard of 1 GB of photographs."""
     target = folder / "large.tar"
+    photos = itertools.cycle([data / PHOTO.replace("{0..3}", str(number)) for number in range(4)])
     with target.open("wb") as sink:
-        for number in itertools.count():
-            members = (data / PHOTO.replace("{0..3}", str(number % 4))).read_bytes().rstrip(b"\0")
+        while sink.tell() <= GB:
+            members = next(photos).read_bytes().rstrip(b"\0")
             sink.write(members + bytes(-len(members) % 512))
-            if sink.tell() > GB:
-                sink.write(bytes(1024))
-                return target
-    raise AssertionError
+        sink.write(bytes(1024))
+    return target
 
 
 def first(*, pil: str, seen: bool) -> Callable[[Path], float]:
     """The median of several rounds, in milliseconds."""
 
     def measure(data: Path) -> float:
-        folder = out()
-        try:
+        with place() as folder:
             shard = large(data, folder)
-            waits = []
-            for number in range(ROUNDS):
-                cache = folder / ("cache" if seen else f"cache-{number}")
-                if seen and not number:
-                    run(_FIRST, shard, pil, "finish", cache=cache)
-                waits.append(float(run(_FIRST, shard, pil, "go", cache=cache)))
-            return statistics.median(waits)
-        finally:
-            shutil.rmtree(folder)
+            if seen:
+                run(_FIRST, shard, pil, "finish", cache=folder / "cache")
+            caches = [folder / ("cache" if seen else f"cache-{number}") for number in range(ROUNDS)]
+            return statistics.median(float(run(_FIRST, shard, pil, "go", cache=cache)) for cache in caches)
 
     return measure
 
@@ -124,25 +131,19 @@ def first(*, pil: str, seen: bool) -> Callable[[Path], float]:
 @cache
 def far(data: Path) -> tuple[float, float]:
     """Milliseconds to 24 pictures over a slow line, and megabytes that the server sent by then."""
-    folder = out()
-    try:
+    with place() as folder:
         shard = large(data, folder)
         rounds = [json.loads(run(_HTTP, shard, LATENCY, BANDWIDTH, cache=folder / str(number))) for number in range(ROUNDS)]
-    finally:
-        shutil.rmtree(folder)
     return statistics.median(wait for wait, _ in rounds), max(sent for _, sent in rounds)
 
 
 def jump(data: Path) -> float:
     """Milliseconds to the picture of record 1 000 000 of a set of two million, indexed before."""
-    folder = out()
-    try:
+    with place() as folder:
         source = data / TINY.replace("{0..1}", "0")
         for number in range(34):
             (folder / f"s-{number:02d}.tar").symlink_to(source.resolve())
         waits = [float(run(_JUMP, folder / "s-{00..33}.tar", MILLIONTH, cache=folder / "cache")) for _ in range(ROUNDS + 1)]
-    finally:
-        shutil.rmtree(folder)
     return statistics.median(waits[1:])
 
 

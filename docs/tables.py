@@ -121,24 +121,20 @@ def dead_links(path: Path, text: str) -> Iterator[str]:
 def wrong_commands(path: Path, text: str) -> Iterator[str]:
     """Verbs and flags in shell examples and cells that tarviz does not have."""
     shells = [line for block in CONSOLE.findall(text) for line in block.splitlines()]
-    for lines, magic in ((shells, False), (ESCAPED.findall(text), False), (MAGIC.findall(text), True)):
-        for line in lines:
-            for words in _calls(f"tarviz {line}" if magic else line.removeprefix("$ ")):
-                verb = words[0] if words else "--help"
-                if verb.startswith("-"):
-                    continue
-                if verb not in _plugins.names("commands"):
-                    yield f"{path.relative_to(ROOT)}: there is no verb {verb!r}: {line}"
-                    continue
-                command: click.Command = _plugins.load("commands", verb).command
-                flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {
-                    "--help",
-                    "-h",
-                    *(["-o"] if magic else []),
-                }
-                for word in words[1:]:
-                    if re.match(r"--[a-z]|-[a-zA-Z]$", word) and word.partition("=")[0] not in flags:
-                        yield f"{path.relative_to(ROOT)}: tarviz {verb} has no {word}: {line}"
+    calls = [(line, words, set()) for line in (*shells, *ESCAPED.findall(text)) for words in _calls(line.removeprefix("$ "))]
+    calls += [(line, words, {"-o"}) for line in MAGIC.findall(text) for words in _calls(f"tarviz {line}")]
+    for line, words, more in calls:
+        verb = words[0] if words else "--help"
+        if verb.startswith("-"):
+            continue
+        if verb not in _plugins.names("commands"):
+            yield f"{path.relative_to(ROOT)}: there is no verb {verb!r}: {line}"
+            continue
+        command: click.Command = _plugins.load("commands", verb).command
+        flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "-h"} | more
+        for word in words[1:]:
+            if re.match(r"--[a-z]|-[a-zA-Z]$", word) and word.partition("=")[0] not in flags:
+                yield f"{path.relative_to(ROOT)}: tarviz {verb} has no {word}: {line}"
 
 
 def _calls(line: str) -> Iterator[list[str]]:

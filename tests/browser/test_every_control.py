@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import pickle
-import wave
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from tarviz.widgets.bench import BenchRun
 from tarviz.widgets.browse import Browser
 from tarviz.widgets.compare import Compare
 from tests.browser import probes
+from tests.viewers.payloads import saved, sound
 from tests.widgets.conftest import png, tar
 
 pytestmark = pytest.mark.browser
@@ -33,22 +32,6 @@ COMPARE_KEYS = [
 BENCH_KEYS = [*"p123ps1c", "?", "Escape"]
 
 
-def numbers(array: np.ndarray) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
-
-
-def sound() -> bytes:
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as made:
-        made.setnchannels(1)
-        made.setsampwidth(2)
-        made.setframerate(8000)
-        made.writeframes((np.sin(np.arange(800) / 9) * 9000).astype("<i2").tobytes())
-    return buffer.getvalue()
-
-
 @pytest.fixture
 def shards(tmp_path: Path) -> list[Path]:
     """Two shards whose records have a field of every kind that has buttons of its own."""
@@ -57,7 +40,7 @@ def shards(tmp_path: Path) -> list[Path]:
         **common,
         "json": json.dumps({"w": 60, "meta": {"src": ["a", "b"]}}).encode(),
         "txt": b"a word\n" * 9,
-        "npy": numbers(np.arange(4 * 8 * 8, dtype=np.float32).reshape(4, 8, 8)),
+        "npy": saved(np.arange(4 * 8 * 8, dtype=np.float32).reshape(4, 8, 8)),
         "wav": sound(),
         "pkl": pickle.dumps({"a": [1]}),
         "txt.gz": gzip.compress(b"inside"),
