@@ -32,6 +32,6 @@ export class KeySheet {
       h("dl", {}, ...this.keys.flatMap(([names, what]) => [h("dt", {}, ...caps(names)), h("dd", {}, what)])),
       this.more && h("p", { class: "tvz-faint" }, this.more), close);
     this.root().append(/** @type {HTMLElement} */ (this.shown));
-    close.focus();
+    close.focus({ preventScroll: true }); // a long list begins at its beginning
   }
 }
