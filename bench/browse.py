@@ -27,7 +27,7 @@ MILLIONTH = 1_000_000
 _COMMON = """
 import json, sys, time
 from pathlib import Path
-import tarviz.widgets.browse as browse
+import tarviz.widgets.browse.controller as browse
 
 def pictures(url):
     shown = browse.Browser(url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tarviz
-from tarviz.commands._deck_math import mathml
+from tarviz.commands.deck.math import mathml
 
 project = "tarviz"
 author = "tarviz contributors"

@@ -21,8 +21,8 @@ import nbformat
 from jupytext.combine import combine_inputs_with_outputs
 from jupytext.config import load_jupytext_configuration_file
 
-from tarviz.commands import _deck_run
-from tarviz.errors import TarvizError
+from tarviz.commands.deck import run as deck_run
+from tarviz.model.errors import TarvizError
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("notebooks", "slides")
@@ -116,11 +116,11 @@ def run(path: Path, output: Path | None, *, keep: bool = False) -> float:
     begin = time.perf_counter()
     notebook = parse(path.read_text("utf-8"))
     with TemporaryDirectory(prefix="tarviz-") as folder:
-        _deck_run.execute(notebook, Path(folder))
+        deck_run.execute(notebook, Path(folder))
     for at, cell in enumerate(notebook.cells):
         for shown in cell.get("outputs", []):
             if TOLD not in cell.metadata.get("tags", []) and (found := FAILED.search(str(shown.get("text", "")))):
-                raise _deck_run.failure(notebook, at, found[0])
+                raise deck_run.failure(notebook, at, found[0])
     took = time.perf_counter() - begin
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
-from tarviz import _plugins, cli
-from tarviz.errors import MissingPackageError
+from tarviz import cli
+from tarviz.model import plugins
+from tarviz.model.errors import MissingPackageError
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Page:
 
 
 def _verbs() -> tuple[tuple[str, str], ...]:
-    return tuple((f"tarviz.commands.{name}", name) for group in cli.GROUPS.values() for name in group if name in _plugins.names("commands"))
+    return tuple((f"tarviz.commands.{name}", name) for group in cli.GROUPS.values() for name in group if name in plugins.names("commands"))
 
 
 def _runners() -> tuple[tuple[str, str], ...]:
@@ -35,19 +36,29 @@ def pages() -> dict[str, Page]:
     """File name → page."""
     return {
         "verbs": Page("The verbs in Python", _verbs()),
-        "reading": Page("Reading shards", (("tarviz.reading", ""), ("tarviz.types", ""), ("tarviz.expressions", "parse parse_value"))),
+        "reading": Page(
+            "Reading shards", (("tarviz.read.stream", ""), ("tarviz.model.types", ""), ("tarviz.query.expressions", "parse parse_value"))
+        ),
         "pipeline": Page("Pipelines", (("tarviz.pipeline", "Pipeline Plan"), ("tarviz.selection", ""), *_runners())),
         "ops": Page("Ops", (("tarviz.ops", ""),)),
         "samples": Page("Sample shards", (("tarviz.samples", "digits photos write_shard"),)),
-        "config": Page("Options", (("tarviz.config", "Options options parse_size"),)),
-        "errors": Page("Errors", (("tarviz.errors", ""),)),
-        "stores": Page("Stores", (("tarviz.stores", "of expand join"), ("tarviz.stores._base", "Stat Stream Sink Store"))),
-        "formats": Page("Formats and outputs", (("tarviz.formats.example", ""), ("tarviz.formats.tfrecord", ""), ("tarviz.writer", ""))),
+        "config": Page("Options", (("tarviz.model.config", "Options options parse_size"),)),
+        "errors": Page("Errors", (("tarviz.model.errors", ""),)),
+        "stores": Page("Stores", (("tarviz.stores", "of expand join"), ("tarviz.stores.base", "Stat Stream Sink Store"))),
+        "formats": Page(
+            "Formats and outputs", (("tarviz.formats.example", ""), ("tarviz.formats.tfrecord", ""), ("tarviz.write.output", ""))
+        ),
         "viewers": Page("Viewers", (("tarviz.viewers", ""),)),
-        "widgets": Page("Widgets", (("tarviz.widgets.browse", "Browser RecordRef"), ("tarviz.widgets.compare", "Compare"),
-                                    ("tarviz.widgets.bench", "BenchRun"))),
+        "widgets": Page(
+            "Widgets",
+            (
+                ("tarviz.widgets.browse.controller", "Browser RecordRef"),
+                ("tarviz.widgets.compare.controller", "Compare"),
+                ("tarviz.widgets.bench.controller", "BenchRun"),
+            ),
+        ),
         "testing": Page("For your own tests", (("tarviz.testing.faults", ""), ("tarviz.testing.stores", ""), ("tarviz.testing.ops", ""))),
-    }  # fmt: skip
+    }
 
 
 def markdown(page: Page) -> str:
@@ -128,7 +139,7 @@ def shell() -> str:
     parts = ["# The shell\n", "Every verb is also a magic (`%tv VERB …` after `%load_ext tarviz`) and a function (`tarviz.VERB(…)`).\n"]
     for title, names in cli.GROUPS.items():
         parts.append(f"## {title}\n")
-        parts += [_verb(name, _plugins.load("commands", name).command) for name in names if name in _plugins.names("commands")]
+        parts += [_verb(name, plugins.load("commands", name).command) for name in names if name in plugins.names("commands")]
     return "\n".join(parts)
 
 

@@ -21,8 +21,8 @@ os.environ.update({"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"})  
 import nbformat
 
 from docs import pairs, reference
-from tarviz.commands import _deck_page
-from tarviz.commands._deck_widgets import Saved
+from tarviz.commands.deck import page as deck_page
+from tarviz.commands.deck.widgets import Saved
 
 ROOT = Path(__file__).resolve().parents[1]
 HOST = ROOT / "tarviz" / "widgets" / "host.mjs"
@@ -87,7 +87,7 @@ def deck_list(decks: list[Path]) -> str:
     for path in decks:
         notebook = pairs.parse((ROOT / "slides" / f"{path.stem}.md").read_text("utf-8"))
         size = path.stat().st_size / 1e6
-        title = _deck_page.title(notebook, path.stem)
+        title = deck_page.title(notebook, path.stem)
         items.append(f'<a href="{path.name}"><b>{title}</b><span>one file, {size:.1f} MB, opens without a network</span></a>')
     about = "Each deck is a notebook, executed and written as one HTML file by `tarviz deck`. Arrows turn slides, `S` opens the notes."
     return f'# Slides\n\n{about}\n\n<div class="deck-list">\n{chr(10).join(items)}\n</div>\n'

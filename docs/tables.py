@@ -19,7 +19,8 @@ from pathlib import Path
 
 import click
 
-from tarviz import _plugins, cli
+from tarviz import cli
+from tarviz.model import plugins as model_plugins
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
@@ -45,7 +46,7 @@ def first_sentence(folder: str, name: str) -> str:
 
 
 def verbs() -> str:
-    there = _plugins.names("commands")
+    there = model_plugins.names("commands")
     groups = {**cli.GROUPS, "Others": tuple(sorted(set(there).difference(*cli.GROUPS.values())))}
     rows = [(title if at == 0 else "", f"`tarviz {name}`", first_sentence("commands", name)) for title, names in groups.items()
             for at, name in enumerate([name for name in names if name in there])]  # fmt: skip
@@ -53,7 +54,7 @@ def verbs() -> str:
 
 
 def plugins(folder: str, what: str) -> str:
-    return markdown((what, "what it does"), [(f"`{name}`", first_sentence(folder, name)) for name in _plugins.names(folder)])
+    return markdown((what, "what it does"), [(f"`{name}`", first_sentence(folder, name)) for name in model_plugins.names(folder)])
 
 
 def extras() -> str:
@@ -127,10 +128,10 @@ def wrong_commands(path: Path, text: str) -> Iterator[str]:
         verb = words[0] if words else "--help"
         if verb.startswith("-"):
             continue
-        if verb not in _plugins.names("commands"):
+        if verb not in model_plugins.names("commands"):
             yield f"{path.relative_to(ROOT)}: there is no verb {verb!r}: {line}"
             continue
-        command: click.Command = _plugins.load("commands", verb).command
+        command: click.Command = model_plugins.load("commands", verb).command
         flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "-h"} | more
         for word in words[1:]:
             if re.match(r"--[a-z]|-[a-zA-Z]$", word) and word.partition("=")[0] not in flags:

@@ -10,21 +10,56 @@ Names are looked up when they are used: `import tarviz` loads no NumPy, no Tenso
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from tarviz import moved_names
+
+if TYPE_CHECKING:
+    from tarviz import ops as ops
+    from tarviz import samples as samples
+    from tarviz.commands.bench import bench as bench
+    from tarviz.commands.browse import browse as browse
+    from tarviz.commands.cat import cat as cat
+    from tarviz.commands.compare import compare as compare
+    from tarviz.commands.convert import convert as convert
+    from tarviz.commands.create import create as create
+    from tarviz.commands.deck import deck as deck
+    from tarviz.commands.demo import demo as demo
+    from tarviz.commands.first import first as first
+    from tarviz.commands.ls import ls as ls
+    from tarviz.commands.pcat import pcat as pcat
+    from tarviz.commands.proc import proc as proc
+    from tarviz.commands.show import show as show
+    from tarviz.commands.sort import sort as sort
+    from tarviz.commands.split import split as split
+    from tarviz.commands.tsv import tsv as tsv
+    from tarviz.commands.verify import verify as verify
+    from tarviz.dialects.tar2tf import Dataset as Dataset
+    from tarviz.model import config as config
+    from tarviz.model import errors as errors
+    from tarviz.model.config import options as options
+    from tarviz.model.errors import TarvizError as TarvizError
+    from tarviz.model.errors import TarvizWarning as TarvizWarning
+    from tarviz.pipeline import Pipeline as Pipeline
+    from tarviz.read.stream import blocks as blocks
+    from tarviz.read.stream import index as index
+    from tarviz.read.stream import records as records
 
 __version__ = "0.1.0"
+
+moved_names.install()
 
 _PUBLIC = {
     "Dataset": "tarviz.dialects.tar2tf",
     "Pipeline": "tarviz.pipeline",
-    "blocks": "tarviz.reading",
-    "index": "tarviz.reading",
-    "records": "tarviz.reading",
-    "options": "tarviz.config",
-    "TarvizError": "tarviz.errors",
-    "TarvizWarning": "tarviz.errors",
+    "blocks": "tarviz.read.stream",
+    "index": "tarviz.read.stream",
+    "records": "tarviz.read.stream",
+    "options": "tarviz.model.config",
+    "TarvizError": "tarviz.model.errors",
+    "TarvizWarning": "tarviz.model.errors",
 }
-_MODULES = ("config", "errors", "ops", "samples")
+_MODULES = {"config": "tarviz.model.config", "errors": "tarviz.model.errors", "ops": "tarviz.ops", "samples": "tarviz.samples"}
 
 __all__ = [*_PUBLIC, *_MODULES]
 
@@ -34,11 +69,11 @@ def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
         value = getattr(importlib.import_module(_PUBLIC[name]), name)
     elif name in _MODULES:
-        value = importlib.import_module(f"tarviz.{name}")
+        value = importlib.import_module(_MODULES[name])
     elif not name.startswith("_") and name in _verbs():
-        from tarviz import _plugins
+        from tarviz.model import plugins
 
-        value = getattr(_plugins.load("commands", name), name)
+        value = getattr(plugins.load("commands", name), name)
     else:
         raise AttributeError(f"module 'tarviz' has no attribute {name!r}")
     globals()[name] = value
@@ -46,9 +81,9 @@ def __getattr__(name: str) -> Any:
 
 
 def _verbs() -> tuple[str, ...]:
-    from tarviz import _plugins
+    from tarviz.model import plugins
 
-    return _plugins.names("commands")
+    return plugins.names("commands")
 
 
 def __dir__() -> list[str]:

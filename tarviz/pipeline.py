@@ -11,16 +11,18 @@ from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict, Unpack
 
-from tarviz import _plugins, reading, selection, stores
-from tarviz._indexing import cached_index
-from tarviz.errors import ChainError, SchemaError, UsageError
-from tarviz.ops._base import unpack
-from tarviz.ops._chain import Chain, Chainable, feature_of
-from tarviz.ops._draws import draws
-from tarviz.ops._text import Call, parse_call, print_call
-from tarviz.reading import ReadOptions
+from tarviz import selection, stores
+from tarviz.model import plugins
+from tarviz.model.errors import ChainError, SchemaError, UsageError
+from tarviz.model.types import Duplicates, Feature, Grouping, KeySplit, OnError, Record, Schema, rich_form, to_bytes
+from tarviz.ops.base import unpack
+from tarviz.ops.chain_text import Call, parse_call, print_call
+from tarviz.ops.chains import Chain, Chainable, feature_of
+from tarviz.ops.random_draws import draws
+from tarviz.read import stream
+from tarviz.read.shard_index import cached_index
+from tarviz.read.stream import ReadOptions
 from tarviz.selection import Selection, Structure
-from tarviz.types import Duplicates, Feature, Grouping, KeySplit, OnError, Record, Schema, rich_form, to_bytes
 
 
 class ReadKeywords(TypedDict, total=False):
@@ -173,8 +175,8 @@ class Pipeline:
 
     def _peek(self) -> tuple[Schema, Record]:
         """The fields of the first block that has records, and its first record."""
-        for url in reading.shards(self.urls):
-            with closing(reading.blocks(url, self.options)) as blocks:
+        for url in stream.shards(self.urls):
+            with closing(stream.blocks(url, self.options)) as blocks:
                 for block in blocks:
                     if len(block):
                         names = dict.fromkeys([*block[0], *(block.exts[code] for code in dict.fromkeys(block.ext.tolist()))])
@@ -183,14 +185,14 @@ class Pipeline:
 
     def run(self, runner: str, **options: Any) -> Any:
         """What the runner of that name makes of the pipeline."""
-        return _plugins.load("runners", runner).run(self, **options)
+        return plugins.load("runners", runner).run(self, **options)
 
     def eager(self, **options: Any) -> Any:
         """The pipeline run in this process: an iterable of NumPy and Python values. See `runners/eager.py`."""
         return self.run("eager", **options)
 
     def tf(self, **options: Any) -> Any:
-        """The pipeline as a `tf.data.Dataset`. See `runners/tf.py`."""
+        """The pipeline as a `tf.data.Dataset`. See `runners/tf/__init__.py`."""
         return self.run("tf", **options)
 
     def torch(self, **options: Any) -> Any:
@@ -198,8 +200,8 @@ class Pipeline:
         return self.run("torch", **options)
 
     def convert(self, path: Any, **options: Any) -> Any:
-        """Writes what the chain makes of the shards to TFRecord files. See `commands/convert.py`."""
-        return _plugins.load("commands", "convert").convert(self, path, **options)
+        """Writes what the chain makes of the shards to TFRecord files. See `commands/convert/__init__.py`."""
+        return plugins.load("commands", "convert").convert(self, path, **options)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.eager())
@@ -212,7 +214,7 @@ class Pipeline:
         if self.options.on_error == "skip" or self.options.group == "shard":
             return None
         total = 0
-        for url in reading.shards(self.urls):
+        for url in stream.shards(self.urls):
             index = None if url == "-" else cached_index(stores.of(url).stat(url), self.options)
             if index is None or index.error is not None or index.pending >= 0:
                 return None

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tarviz import writer
-from tarviz.errors import MissingPackageError, UsageError
-from tarviz.types import URL
+from tarviz.model.errors import MissingPackageError, UsageError
+from tarviz.model.types import URL
+from tarviz.write import output as write_output
 
 TEST_DIGITS = 297
 MTIME = 1_767_225_600  # 2026-01-01, so that the bytes are the same at every call
@@ -109,12 +109,12 @@ def _write(folder: Path, name: str, shards: int, samples: list[Sample]) -> list[
 
 def write_shard(path: str | os.PathLike[str], samples: Iterable[Sample]) -> None:
     """One tar of (key, {extension: payload}) pairs; the file has its name only when it is complete."""
-    output = writer.Output(URL(os.fspath(path)))
+    output = write_output.Output(URL(os.fspath(path)))
     try:
         for key, fields in samples:
             for ext, payload in fields.items():
-                output.write(writer.tar_member(f"{key}.{ext}", payload, MTIME))
-        output.write([writer.TAR_END])
+                output.write(write_output.tar_member(f"{key}.{ext}", payload, MTIME))
+        output.write([write_output.TAR_END])
     except BaseException:
         output.abort()
         raise

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tarviz.errors import DataError, SchemaError, UsageError
-from tarviz.types import Feature, Schema
+from tarviz.model.errors import DataError, SchemaError, UsageError
+from tarviz.model.types import Feature, Schema
 
 Structure: TypeAlias = Any  # a Feature, or a tuple, list or dict of structures
 Path: TypeAlias = tuple[str | int, ...]

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarviz import reading
-from tarviz.errors import ChainError, NotFoundError, SchemaError, UsageError
+from tarviz.model.errors import ChainError, NotFoundError, SchemaError, UsageError
+from tarviz.model.types import Feature, Schema
 from tarviz.ops import Decode, Func, Resize, SelectDict, SelectJSON
 from tarviz.pipeline import Pipeline
+from tarviz.read import stream
 from tarviz.selection import parse
-from tarviz.types import Feature, Schema
 
 CHAIN = "decode(jpg)|resize(jpg, (32, 48))"
 
@@ -113,7 +113,7 @@ class TestSchema:
 
     def test_a_value_inside_json_is_looked_up_in_one_record(self, photos: Path) -> None:
         url = str(photos / "photos-0000.tar")
-        record = next(iter(reading.records(url)))
+        record = next(iter(stream.records(url)))
         name = next(iter(parse(SelectJSON("json")).pick(record)))
 
         schema = Pipeline(url, select=("cls", SelectJSON("json", name))).schema()
@@ -138,7 +138,7 @@ class TestLength:
         assert pipeline
         assert pipeline.count() is None
 
-        reading.index(str(digits / "train-{0000..0003}.tar"))
+        stream.index(str(digits / "train-{0000..0003}.tar"))
 
         assert 1500 == len(pipeline) == len(list(pipeline))
         assert Pipeline(str(digits / "train-{0000..0003}.tar"), on_error="skip").count() is None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tarviz
-from tarviz import _plugins
+from tarviz.model import plugins
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -116,7 +116,7 @@ class TestLaziness:
 
         assert set() == loaded(f"from tarviz import cli; assert cli.main({argv!r}) == 0")
 
-    @pytest.mark.parametrize("name", _plugins.names("commands"))
+    @pytest.mark.parametrize("name", plugins.names("commands"))
     def test_the_help_of_a_verb_loads_nothing_heavy(self, name: str):
         assert set() == loaded(f"from tarviz import cli; assert cli.main([{name!r}, '--help']) == 0")
 
@@ -125,7 +125,7 @@ class TestLaziness:
 
 
 class TestPublicNames:
-    @pytest.mark.parametrize("name", [*tarviz.__all__, *_plugins.names("commands")])
+    @pytest.mark.parametrize("name", [*tarviz.__all__, *plugins.names("commands")])
     def test_is_there(self, name: str):
         assert getattr(tarviz, name) is not None
         assert name in dir(tarviz)

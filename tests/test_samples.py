@@ -12,7 +12,7 @@ import pytest
 
 import tarviz
 from tarviz import samples
-from tarviz.errors import MissingPackageError, UsageError
+from tarviz.model.errors import MissingPackageError, UsageError
 
 
 def digest(folder: Path) -> str:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tarviz import selection
-from tarviz.errors import DataError, SchemaError, UsageError
+from tarviz.model.errors import DataError, SchemaError, UsageError
+from tarviz.model.types import Feature, Schema
 from tarviz.ops import Select, SelectDict, SelectJSON, SelectList
 from tarviz.selection import SelectAll, parse, plain
-from tarviz.types import Feature, Schema
 
 RECORD = {"__key__": "train/1", "__shard__": "a.tar", "__index__": 4, "jpg": np.zeros(3), "cls": b"7", "json": b'{"a": [10, {"b": "x"}]}'}
 SCHEMA = Schema(jpg=Feature("uint8", (3,)), cls=Feature("bytes"), json=Feature("bytes"))

@@ -4,6 +4,6 @@ A file holds
 
 - a docstring whose first sentence is the verb's line in `tarviz --help`;
 - `def <verb>(…) -> Result`, the Python door: takes values, returns a result, writes nothing to the terminal;
-- a result class (see `_shell.Result`): `__str__`, `_repr_mimebundle_`, `to_dict`, `exit_code`;
-- `command`, a click command made with `_shell.verb(…)` and its options, which ends in `_shell.emit(result, json=…)`.
+- a result class (see `cli/verb_base.py`, `Result`): `__str__`, `_repr_mimebundle_`, `to_dict`, `exit_code`;
+- `command`, a click command made with `verb_base.verb(…)` and its options, which ends in `verb_base.emit(result, json=…)`.
 """

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tarviz.commands import _shell
-from tarviz.errors import UsageError, redact, safe
+from tarviz.cli import verb_base
+from tarviz.model.errors import UsageError, redact, safe
 
 if TYPE_CHECKING:
-    from tarviz.widgets._bench_result import BenchResult
-    from tarviz.widgets._bench_view import BenchView
-    from tarviz.widgets.bench import BenchRun, Several
+    from tarviz.widgets.bench.controller import BenchRun, Several
+    from tarviz.widgets.bench.result import BenchResult
+    from tarviz.widgets.bench.view import BenchView
 
 
 def bench(
@@ -45,7 +45,7 @@ def bench(
     drops the shards from the page cache first. `baseline` is a result, or the file that `.result.save(file)` wrote; a row below
     `fail_below` times its rate makes `.result.exit_code` 1. Other keywords are those of `tarviz.records`.
     """
-    from tarviz.widgets.bench import BenchRun
+    from tarviz.widgets.bench.controller import BenchRun
 
     run = BenchRun(
         source,
@@ -67,15 +67,15 @@ def bench(
         fail_below=fail_below,
         **reading,
     )
-    if not _shell.in_notebook():
+    if not verb_base.in_notebook():
         return run
-    from tarviz.widgets._bench_view import BenchView
+    from tarviz.widgets.bench.view import BenchView
 
     return BenchView(run)
 
 
 @dataclass(frozen=True)
-class Benched(_shell.Result):
+class Benched(verb_base.Result):
     """A bench that is done, and where it was saved."""
 
     result: BenchResult
@@ -113,7 +113,7 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic since click
 NUMBERS = Numbers()
 
 
-@_shell.verb(
+@verb_base.verb(
     "bench",
     example=[
         "tarviz bench data/ -c 'decode(jpg)|resize(jpg, (224, 224))' -j 0,1,2,4 --batch 32,64",
@@ -121,7 +121,7 @@ NUMBERS = Numbers()
         "tarviz bench data/ -c 'decode(jpg)' --baseline base.json --fail-below 0.9",
     ],
 )
-@click.argument("urls", nargs=-1, metavar="URL...", shell_complete=_shell.complete_shards)
+@click.argument("urls", nargs=-1, metavar="URL...", shell_complete=verb_base.complete_shards)
 @click.option("-c", "--chain", default=None, metavar="CHAIN", help="The ops to run on each record. [default: none, raw records]")
 @click.option("--select", default=None, metavar="FIELDS", help="What a step yields: jpg,cls. [default: all fields]")
 @click.option("--runner", type=click.Choice(["eager", "tf.data"]), default="eager", show_default=True)
@@ -138,8 +138,8 @@ NUMBERS = Numbers()
 @click.option("--baseline", metavar="FILE", help="Compare with a saved result.")
 @click.option("--fail-below", type=float, default=0.9, show_default=True, metavar="RATIO", help="Slower than this: exit code 1.")
 @click.option("--wait", is_flag=True, help="In a notebook: wait for the end, then show the result.")
-@_shell.json_option
-@_shell.quiet_option
+@verb_base.json_option
+@verb_base.quiet_option
 def command(urls: tuple[str, ...], select: str | None, vs: str, save: str | None, wait: bool, as_json: bool, **wish: Any) -> Any:
     """Measure how fast shards become records.
 
@@ -150,25 +150,25 @@ def command(urls: tuple[str, ...], select: str | None, vs: str, save: str | None
     wish |= {"select": fields, "vs": _names(vs)}
     context = click.get_current_context()
     door = context.find_root().obj
-    cell = door.cell if isinstance(door, _shell.Door) else None
+    cell = door.cell if isinstance(door, verb_base.Door) else None
     if not urls and cell is None:
         raise click.UsageError("Missing argument 'URL...'.", context)
     source = list(urls) if urls else _items(cell)
-    if _shell.for_widgets(door) and not (wait or as_json or save):
-        return _shell.emit(bench(source, **wish))
-    from tarviz.widgets.bench import BenchRun
+    if verb_base.for_widgets(door) and not (wait or as_json or save):
+        return verb_base.emit(bench(source, **wish))
+    from tarviz.widgets.bench.controller import BenchRun
 
     run = BenchRun(source, **wish)
     watched(run)
     if save:
         run.result.save(save)
-    return _shell.emit(Benched(run.result, save), as_json)
+    return verb_base.emit(Benched(run.result, save), as_json)
 
 
 def watched(run: BenchRun) -> None:
     """Wait for a bench, with progress on stderr; Ctrl-C ends it and keeps what was measured."""
     trials = len(run.trials) * run.repeat
-    with _shell.progress(trials, "trials") as bar:
+    with verb_base.progress(trials, "trials") as bar:
         try:
             while not run.wait(0.2):
                 bar.add(run.at[1] * len(run.trials) + run.at[0] - bar.done, run.status)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tarviz.commands import _shell
-from tarviz.reading import ReadOptions, URLs
+from tarviz.cli import verb_base
+from tarviz.read.stream import ReadOptions, URLs
 
 if TYPE_CHECKING:
-    from tarviz.widgets._browse_view import BrowseView
+    from tarviz.widgets.browse.view import BrowseView
 
 
 def browse(
@@ -39,10 +39,10 @@ def browse(
     `classes` names for class numbers. Other keywords are those of `tarviz.records`. Needs the extra `lab`; without it `tarviz browse` in a
     shell shows the same.
     """
-    from tarviz.reading import with_changes
-    from tarviz.widgets.browse import Browser
+    from tarviz.read.stream import with_changes
+    from tarviz.widgets.browse.controller import Browser
 
-    from tarviz.widgets._browse_view import BrowseView  # isort: skip (first what may not be installed would hide the other errors)
+    from tarviz.widgets.browse.view import BrowseView  # isort: skip (first what may not be installed would hide the other errors)
 
     return BrowseView(
         Browser(
@@ -61,8 +61,8 @@ def browse(
     )
 
 
-@_shell.verb("browse", example=["tarviz browse 'data/train-{0000..0003}.tar'", "tarviz browse data/ --where 'cls == 3' --no-open"])
-@_shell.urls_argument
+@verb_base.verb("browse", example=["tarviz browse 'data/train-{0000..0003}.tar'", "tarviz browse data/ --where 'cls == 3' --no-open"])
+@verb_base.urls_argument
 @click.option("--where", default="", metavar="EXPR", help="Show only these: cls == 3 and json.w > 300, has:json, or part of a key.")
 @click.option("--sort", default="order", type=click.Choice(["order", "key", "size", "label", "random"]), show_default=True)
 @click.option("--shuffle", type=int, metavar="SEED", help="In random order, the same for the same seed.")
@@ -74,7 +74,7 @@ def browse(
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; any other opens the page to the network.")
 @click.option("--open/--no-open", "opening", default=True, help="Open the page in the browser.")
 @click.option("--idle-exit", default="", metavar="TIME", help="End when nothing was asked for so long: 90s, 30m, 2h.")
-@_shell.quiet_option
+@verb_base.quiet_option
 def command(
     urls: tuple[str, ...], port: int, host: str, opening: bool, idle_exit: str, shuffle: int | None, sort: str, px: str, **wish: Any
 ) -> Any:
@@ -84,16 +84,16 @@ def command(
     """
     chosen = {**wish, "sort": sort if shuffle is None else "random", "seed": shuffle or 0, "px": int(px)}
     door = click.get_current_context().find_root().obj
-    if _shell.for_widgets(door):
-        return _shell.emit(browse(list(urls), **chosen))
-    from tarviz.widgets._page import Page
-    from tarviz.widgets.browse import Browser
+    if verb_base.for_widgets(door):
+        return verb_base.emit(browse(list(urls), **chosen))
+    from tarviz.widgets.browse.controller import Browser
+    from tarviz.widgets.host.page import Page
 
     browser = Browser(list(urls), **chosen)
     page = Page(browser, title=f"{browser.title} · tarviz", host=host, port=port, idle_exit=seconds(idle_exit))
-    if isinstance(door, _shell.Door) and door.capture:
+    if isinstance(door, verb_base.Door) and door.capture:
         page.start()
-        return _shell.emit(Served(page))
+        return verb_base.emit(Served(page))
     return serve(page, opening=opening)
 
 
@@ -135,13 +135,13 @@ def seconds(text: str) -> float | None:
     except ValueError:
         value = -1
     if not 0 < value < 1e9:
-        from tarviz.errors import UsageError
+        from tarviz.model.errors import UsageError
 
         raise UsageError(f"--idle-exit {text!r} is no time.", hint="Write 90s, 30m or 2h.")
     return value
 
 
-class Served(_shell.Result):
+class Served(verb_base.Result):
     """A page that is being served from this process: `url`, `close()`."""
 
     def __init__(self, page: Any) -> None:

@@ -11,14 +11,15 @@ from typing import Any
 import click
 import numpy as np
 
-from tarviz.commands import _form, _shell
-from tarviz.commands._intake import intake
-from tarviz.commands._outlet import Outlet
-from tarviz.commands._tool import Made, Tar, inputs_argument, opened, shuffled, tool_options
-from tarviz.errors import UsageError
-from tarviz.reading import ReadOptions, ReadReport, with_changes
+from tarviz.cli import verb_base
+from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuffled, tool_options
+from tarviz.model.errors import UsageError
+from tarviz.model.types import URL
+from tarviz.read.spans import intake
+from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
-from tarviz.types import URL
+from tarviz.tools import field_selection
+from tarviz.write.tar_output import Outlet
 
 
 def cat(
@@ -47,8 +48,8 @@ def cat(
     options = with_changes(ReadOptions(), reading)
     report = ReadReport()
     start, stop, step = _span(count, skip, slice)
-    form = _form.Form(
-        _form.picks(fields) if fields is not None else (),
+    form = field_selection.Form(
+        field_selection.picks(fields) if fields is not None else (),
         frozenset(drop.lower().split() if isinstance(drop, str) else drop),
         _keys(key, sub),
         options.on_error == "skip",
@@ -57,7 +58,7 @@ def cat(
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     if shuffle:
         random.Random(seed).shuffle(targets)
-    with _shell.silent_warnings(), Outlet(fspath(output)) as outlet, _shell.progress(None, "records") as bar:
+    with verb_base.silent_warnings(), Outlet(fspath(output)) as outlet, verb_base.progress(None, "records") as bar:
         if shuffle:
             _shuffle(targets, outlet, form, options, (start, stop, step, shuffle, seed), bar)
         else:
@@ -73,7 +74,12 @@ def cat(
 
 
 def _shuffle(
-    targets: list[URL], outlet: Outlet, form: _form.Form, options: ReadOptions, plan: tuple[int, int | None, int, int, int], bar: Any
+    targets: list[URL],
+    outlet: Outlet,
+    form: field_selection.Form,
+    options: ReadOptions,
+    plan: tuple[int, int | None, int, int, int],
+    bar: Any,
 ) -> None:
     start, stop, step, size, seed = plan
     with closing(intake(targets, options, form.report)) as batches:
@@ -90,8 +96,8 @@ def _keys(template: str | None, sub: tuple[str, str] | None) -> Any:
     """The function that makes new keys: first the substitution, then the template."""
     if template is None and sub is None:
         return None
-    made = _form.key_template(template) if template is not None else None
-    replaced = _form.substitution(*sub) if sub is not None else None
+    made = field_selection.key_template(template) if template is not None else None
+    replaced = field_selection.substitution(*sub) if sub is not None else None
 
     def key(old: bytes, shard: str, number: int) -> bytes:
         old = replaced(old) if replaced is not None else old
@@ -124,9 +130,9 @@ def _span(count: int | None, skip: int, part: str | slice | None) -> tuple[int, 
 slice_of = slice
 
 
-@_shell.verb("cat", example=["tarviz cat A.tar 'B-{00..03}.tar' -o all.tar", "tarviz cat -c 100 -f 'jpg cls' - < big.tgz > small.tar"])
+@verb_base.verb("cat", example=["tarviz cat A.tar 'B-{00..03}.tar' -o all.tar", "tarviz cat -c 100 -f 'jpg cls' - < big.tgz > small.tar"])
 @inputs_argument
-@_shell.output_option
+@verb_base.output_option
 @click.option("-c", "--count", type=click.IntRange(min=0), metavar="N", help="Records to write at most.")
 @click.option("-s", "--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Records to pass over first.")
 @click.option("--slice", metavar="FIRST:STOP:STEP", help="Which records, counted from 0 over all shards.")
@@ -147,4 +153,4 @@ def command(output: str | None, as_json: bool, **options: Any) -> Any:
     output's name. Also there as tarscat and tarcat; GNU tar has a tarcat of its own, which joins volumes.
     """
     result = cat(output=output or "-", **options)
-    return _shell.emit(result, as_json, err=result.to_stdout)
+    return verb_base.emit(result, as_json, err=result.to_stdout)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tarviz import stores
-from tarviz.commands import _page, _shell
-from tarviz.errors import redact, safe
-from tarviz.reading import ReadOptions, URLs
-from tarviz.types import URL
+from tarviz.cli import html_page, verb_base
+from tarviz.model.errors import redact, safe
+from tarviz.model.types import URL
+from tarviz.read.stream import ReadOptions, URLs
 
 if TYPE_CHECKING:
-    from tarviz.widgets._compare_view import CompareView
-    from tarviz.widgets._named import Chains
-    from tarviz.widgets._trace import Tile
-    from tarviz.widgets.compare import Compare
+    from tarviz.widgets.compare.chain_preview import Tile
+    from tarviz.widgets.compare.controller import Compare
+    from tarviz.widgets.compare.named_chains import Chains
+    from tarviz.widgets.compare.view import CompareView
 
 _TILE = 148
 
@@ -41,17 +41,17 @@ def compare(
     difference. `field` is shown before any op. Other keywords are those of `tarviz.records`. Needs the extra `lab`; `tarviz compare` in a
     shell does the same as text or as a page.
     """
-    from tarviz.reading import with_changes
-    from tarviz.widgets.compare import Compare
+    from tarviz.read.stream import with_changes
+    from tarviz.widgets.compare.controller import Compare
 
-    from tarviz.widgets._compare_view import CompareView  # isort: skip (first what may not be installed would hide the other errors)
+    from tarviz.widgets.compare.view import CompareView  # isort: skip (first what may not be installed would hide the other errors)
 
     options = with_changes(ReadOptions(strict=False), reading)
     return CompareView(Compare(urls, chains, records=records, seed=seed, epoch=epoch, field=field, columns=columns, options=options))
 
 
 @dataclass(frozen=True)
-class Compared(_shell.Result):
+class Compared(verb_base.Result):
     """A comparison that is done, as text, data or a page. Exit code 1: an op failed on some record."""
 
     run: Compare
@@ -65,60 +65,60 @@ class Compared(_shell.Result):
         return self.run.text() if self.page is None else f"{self.run.status}\n{redact(safe(self.page))}"
 
     def to_dict(self) -> dict[str, Any]:
-        from tarviz.widgets._compare_text import plain
+        from tarviz.widgets.compare.text import plain
 
         chains = {column.name: str(column.chain) for column in self.run.columns}
         return {"urls": [redact(str(url)) for url in self.run.urls], "chains": chains, "results": plain(self.run.columns, self.run.records)}
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": _page.fragment(self._body())}
+        return {"text/plain": str(self), "text/html": html_page.fragment(self._body())}
 
     def to_html(self) -> str:
         """The comparison as a page of its own: no script, nothing loaded from elsewhere."""
-        head = f"<h1>{_page.text(self.run.title)}</h1><p class='soft'>{_page.text(self.run.status)}</p>"
-        return _page.page(f"compare {self.run.title}", head + self._body())
+        head = f"<h1>{html_page.text(self.run.title)}</h1><p class='soft'>{html_page.text(self.run.status)}</p>"
+        return html_page.page(f"compare {self.run.title}", head + self._body())
 
     def _body(self) -> str:
-        from tarviz.widgets._compare_text import apart, milliseconds
+        from tarviz.widgets.compare.text import apart, milliseconds
 
         run = self.run
         rows = [
             (column.name, column.title, str(column.chain), column.seed, milliseconds(column.seconds), apart(column.difference))
             for column in run.columns
         ]
-        parts = [_page.table(rows, header=("chain", "runner", "ops", "seed", "a record", ""), right=[3, 4])]
+        parts = [html_page.table(rows, header=("chain", "runner", "ops", "seed", "a record", ""), right=[3, 4])]
         for at, values in enumerate(run.records):
-            parts.append(f"<h2>{_page.text(values['__key__'])}</h2>")
+            parts.append(f"<h2>{html_page.text(values['__key__'])}</h2>")
             for number, column in enumerate(run.columns):
                 strip = column.strips[at]
                 shown = [_tile(tile) for tile in (strip.tiles if strip is not None else ())]
                 first = [_tile(run.originals[at])] if number == 0 else []
-                parts.append(f"<p>{_page.text(column.name)} <span class='soft'>{_page.text(column.title)}</span></p>")
-                parts.append(_page.sheet([*first, *shown], width=_TILE))
+                parts.append(f"<p>{html_page.text(column.name)} <span class='soft'>{html_page.text(column.title)}</span></p>")
+                parts.append(html_page.sheet([*first, *shown], width=_TILE))
         return "".join(parts)
 
 
 def _tile(tile: Tile) -> str:
-    from tarviz.widgets._compare_text import milliseconds, reason
+    from tarviz.widgets.compare.text import milliseconds, reason
 
     if tile.error is not None:
-        return _page.tile(reason(tile.error), title=tile.op, bad=True)
+        return html_page.tile(reason(tile.error), title=tile.op, bad=True)
     look = tile.look
     time = milliseconds(tile.seconds) if tile.op and tile.seconds else ""
     lines = [
         line for line in (f"{tile.ext}: {look.feature}", look.range, time, tile.drawn, look.mapping and f"shown {look.mapping}") if line
     ]
-    return _page.tile(tile.picture or tile.text, title=tile.op or "original", lines=lines)
+    return html_page.tile(tile.picture or tile.text, title=tile.op or "original", lines=lines)
 
 
-@_shell.verb(
+@verb_base.verb(
     "compare",
     example=[
         "tarviz compare data/ -c 'a = decode(jpg)|resize(jpg, (224, 224))' -c 'b = decode(jpg)|random_crop(jpg, (224, 224))'",
         "tarviz compare data/ --key photo/n00000017 -c 'decode(jpg)|rotate(jpg)' --html compare.html",
     ],
 )
-@_shell.urls_argument
+@verb_base.urls_argument
 @click.option("-c", "--chain", "chains", multiple=True, metavar="NAME = CHAIN", help="A chain to compare; give several.")
 @click.option("-n", "--count", type=click.IntRange(1, 32), default=None, help="Records to compare: the first ones. [default: 4; text: 2]")
 @click.option("-k", "--key", "keys", multiple=True, metavar="KEY|#N", help="A record to compare, in place of the first ones; give several.")
@@ -126,8 +126,8 @@ def _tile(tile: Tile) -> str:
 @click.option("--field", default="", metavar="EXT", help="Field shown before any op. [default: the one the chains begin with]")
 @click.option("--columns", default="", metavar="RUNNERS", help="Also run the whole chain elsewhere and say what differs: tf.data.")
 @click.option("--html", "page", metavar="FILE", help="Write a page with all pictures that needs nothing else.")
-@_shell.json_option
-@_shell.quiet_option
+@verb_base.json_option
+@verb_base.quiet_option
 def command(
     urls: tuple[str, ...],
     chains: Iterable[str],
@@ -145,10 +145,10 @@ def command(
     """
     wish |= {"columns": [each.strip() for each in columns.split(",") if each.strip()]}
     door = click.get_current_context().find_root().obj
-    lines = [*chains, *(door.cell or [])] if isinstance(door, _shell.Door) else list(chains)
-    if _shell.for_widgets(door) and page is None and not as_json:
-        return _shell.emit(compare(list(urls), lines, records=list(keys) or count or 4, **wish))
-    from tarviz.widgets.compare import Compare
+    lines = [*chains, *(door.cell or [])] if isinstance(door, verb_base.Door) else list(chains)
+    if verb_base.for_widgets(door) and page is None and not as_json:
+        return verb_base.emit(compare(list(urls), lines, records=list(keys) or count or 4, **wish))
+    from tarviz.widgets.compare.controller import Compare
 
     run = Compare(list(urls), lines, records=list(keys) or count or (4 if page else 2), **wish)
     try:
@@ -160,7 +160,7 @@ def command(
         with stores.of(page).create(URL(page)) as sink:
             sink.write(result.to_html().encode("utf-8", "backslashreplace"))
         result = replace(result, page=page)
-    return _shell.emit(result, as_json)
+    return verb_base.emit(result, as_json)
 
 
 command.cell = "lines"  # type: ignore[attr-defined]

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tarviz import config as _config
-from tarviz.commands import _shell
+from tarviz.cli import verb_base
+from tarviz.model import config as _config
 
 
 @dataclass(frozen=True)
-class Configuration(_shell.Result):
+class Configuration(verb_base.Result):
     """Every option: value, source, meaning; and the files that were looked at."""
 
     values: dict[str, tuple[Any, str]]
@@ -20,7 +20,7 @@ class Configuration(_shell.Result):
     def __str__(self) -> str:
         rows = [(name, value, source, _config.MEANINGS[name]) for name, (value, source) in self.values.items()]
         looked = "\n".join(f"  {path}{'' if path.exists() else '  (not there)'}" for path in self.files)
-        values = _shell.table(rows, header=("option", "value", "from", "what it is"))
+        values = verb_base.table(rows, header=("option", "value", "from", "what it is"))
         return f"{values}\n\nFiles, strongest first; TARVIZ_… wins over them:\n{looked}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -40,12 +40,12 @@ def config() -> Configuration:
     return Configuration(_config.sources(), _config.files())
 
 
-@_shell.verb("config", example="TARVIZ_BLOCK_SIZE=1MiB tarviz config")
-@_shell.json_option
+@verb_base.verb("config", example="TARVIZ_BLOCK_SIZE=1MiB tarviz config")
+@verb_base.json_option
 def command(as_json: bool) -> Any:
     """Show the options in force and where each comes from.
 
     An argument wins over the environment (TARVIZ_BLOCK_SIZE=1MiB), that over ./tarviz.toml, that over
     ~/.config/tarviz/config.toml, that over the default. TARVIZ_CONFIG names one file to read instead.
     """
-    return _shell.emit(config(), as_json)
+    return verb_base.emit(config(), as_json)

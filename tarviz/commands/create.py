@@ -13,17 +13,18 @@ from typing import Any
 import click
 
 from tarviz import stores
-from tarviz.commands import _form, _shell
-from tarviz.commands._folder import Layout, files_of
-from tarviz.commands._intake import Source
-from tarviz.commands._outlet import Outlet, Piece, Range
-from tarviz.commands._plan import Planned, planned
-from tarviz.commands._tool import Made, Tar
-from tarviz.config import parse_size
-from tarviz.errors import DataError, Fault, TarvizError, UsageError
-from tarviz.formats._tar_header import TAR_END, tar_header
-from tarviz.types import URL, to_bytes, to_text
-from tarviz.writer import Names
+from tarviz.cli import verb_base
+from tarviz.cli.tar_tool_options import Made, Tar
+from tarviz.formats.tar_header import TAR_END, tar_header
+from tarviz.model.config import parse_size
+from tarviz.model.errors import DataError, Fault, TarvizError, UsageError
+from tarviz.model.types import URL, to_bytes, to_text
+from tarviz.read.spans import Source
+from tarviz.tools import field_selection
+from tarviz.tools.create_plan import Planned, planned
+from tarviz.tools.folder_layout import Layout, files_of
+from tarviz.write.output import Names
+from tarviz.write.tar_output import Outlet, Piece, Range
 
 _SMALL = 64 << 10  # bytes of a file that is read at once
 _LINE = 64 << 20
@@ -78,7 +79,7 @@ def create(
             raise UsageError("a plan has no splits: {split} is for folders.")
         records = planned(place, delimiter, key, "" if base is None else fspath(base), check=on_error == "raise")
     seen: set[bytes] = set()
-    with _shell.progress(None, "records") as bar:
+    with verb_base.progress(None, "records") as bar:
         try:
             for record in records:
                 try:
@@ -102,7 +103,7 @@ def create(
 
 
 def _check(record: Planned, seen: set[bytes]) -> None:
-    _form.checked(record.key, record.key)
+    field_selection.checked(record.key, record.key)
     if not record.fields:
         raise UsageError(f"{record.place}: the record {to_text(record.key)!r} has no field.")
     digest = hashlib.blake2b(to_bytes(record.split) + b"\0" + record.key, digest_size=8).digest()
@@ -201,13 +202,13 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
     return [tar_header(name, len(data), int(stat.mtime or 0)), bytes(data), bytes(-len(data) % 512)]
 
 
-@_shell.verb(
+@verb_base.verb(
     "create",
     example=["tarviz create plan.tsv -o data.tar", "tarviz create imagenet/ -s 1GB -o '{split}-{shard:06d}.tar' --labels names.txt"],
 )
 @click.argument("source", metavar="PLAN|FOLDER")
 @click.argument("target", required=False, metavar="[OUTPUT]")
-@_shell.output_option
+@verb_base.output_option
 @click.option("-d", "--delimiter", metavar="CHAR", help="Between the cells of a plan. [default: a comma for .csv, else a tab]")
 @click.option("-k", "--key", default="{n:09d}", show_default=True, metavar="TEMPLATE", help="Keys where the plan has no __key__.")
 @click.option(
@@ -218,10 +219,10 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
 )
 @click.option("--labels", metavar="FILE", help="Write the labels of a folder, one a line; the first is class 0.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of an output at most.")
-@click.option("-s", "--size", type=_shell.SIZE, metavar="BYTES", help="Bytes of an output at most.")
-@_shell.on_error_option
-@_shell.quiet_option
-@_shell.json_option
+@click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of an output at most.")
+@verb_base.on_error_option
+@verb_base.quiet_option
+@verb_base.json_option
 def command(source: str, target: str | None, output: str | None, as_json: bool, **options: Any) -> Any:
     """Create a tar from a plan, a table with a row for each record, or from a folder.
 
@@ -231,4 +232,4 @@ def command(source: str, target: str | None, output: str | None, as_json: bool, 
     if target and output:
         raise UsageError("the output is named twice.")
     result = create(source, output or target or "-", **options)
-    return _shell.emit(result, as_json, err=result.to_stdout)
+    return verb_base.emit(result, as_json, err=result.to_stdout)

@@ -12,20 +12,22 @@ from typing import Any
 
 import click
 
-from tarviz import expressions, stores
-from tarviz.commands import _form, _shell
-from tarviz.commands._tool import inputs_argument, opened, tool_options
-from tarviz.config import format_size
-from tarviz.errors import Fault, UsageError, redact, safe
-from tarviz.reading import ReadOptions, ReadReport, records, with_changes
+from tarviz import stores
+from tarviz.cli import verb_base
+from tarviz.cli.tar_tool_options import inputs_argument, opened, tool_options
+from tarviz.model.config import format_size
+from tarviz.model.errors import Fault, UsageError, redact, safe
+from tarviz.model.types import URL
+from tarviz.query import expressions
+from tarviz.read.stream import ReadOptions, ReadReport, records, with_changes
 from tarviz.stores import URLs
-from tarviz.types import URL
+from tarviz.tools import field_selection
 
 PICTURES = "img;image;ppm;pgm;pbm;jpeg;jpg;png"
 
 
 @dataclass
-class Found(_shell.Result):
+class Found(verb_base.Result):
     """The record found, its field's name and payload; `key` is None when no record was."""
 
     key: str | None = None
@@ -67,19 +69,19 @@ def first(
     files: str | None = None,
     **reading: Any,
 ) -> Found:
-    """The first record that has the field and that `where` is true for, see `tarviz.expressions`.
+    """The first record that has the field and that `where` is true for, see `tarviz.query.expressions`.
 
     `field` names alternatives, the first that is there is taken; a record without any is passed over. With `output` its payload is
     written there. What lies behind the record is not read. Nothing is found: `key` is None and nothing is written.
     """
     options = with_changes(ReadOptions(), reading)
     expression = expressions.parse(where)
-    chosen = _form.picks(field)
+    chosen = field_selection.picks(field)
     if len(chosen) != 1:
         raise UsageError(f"{field!r} names {len(chosen)} fields.", hint='Alternatives are joined by ";": "jpg;png".')
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     found = Found(output="-" if output is None else fspath(output))
-    with _shell.silent_warnings(), _shell.progress(None, "records") as bar, closing(records(targets, options=options)) as run:
+    with verb_base.silent_warnings(), verb_base.progress(None, "records") as bar, closing(records(targets, options=options)) as run:
         found.report = run.report
         for record in run:
             ext = next((ext for ext in chosen[0].exts if ext in record), None)
@@ -106,11 +108,11 @@ def _on_terminal(payload: bytes) -> bool:
     return True
 
 
-@_shell.verb(
+@verb_base.verb(
     "first", example=["tarviz first -S 'cls == 3' -f jpg data.tar > three.jpg", "tarviz first -S 'json.w > 300' -o a.png data.tar"]
 )
 @inputs_argument
-@_shell.output_option
+@verb_base.output_option
 @click.option(
     "-S", "--select", "where", default="", metavar="EXPRESSION", help="Which record: cls == 3 and json.w > 300, has:json, size(jpg) > 1e5."
 )
@@ -124,4 +126,4 @@ def command(urls: tuple[str, ...], output: str | None, as_json: bool, **options:
     there is no such record.
     """
     result = first(urls, output or "-", **options)
-    return _shell.emit(result, as_json, err=True)
+    return verb_base.emit(result, as_json, err=True)

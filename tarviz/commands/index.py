@@ -9,18 +9,19 @@ from typing import Any
 
 import click
 
-from tarviz import reading, stores
-from tarviz._indexing import Index
-from tarviz.commands import _shell
+from tarviz import stores
+from tarviz.cli import verb_base
 from tarviz.commands.ls import fault_of
-from tarviz.config import format_size, options
-from tarviz.errors import UsageError, redact
 from tarviz.formats import compression
+from tarviz.model.config import format_size, options
+from tarviz.model.errors import UsageError, redact
+from tarviz.model.types import URL
+from tarviz.read import stream
+from tarviz.read.shard_index import Index
 from tarviz.stores import URLs
-from tarviz.types import URL
 
 
-class Indexed(Index, _shell.Result):
+class Indexed(Index, verb_base.Result):
     """An index that also says how it went: `str()`, `to_dict()`, `exit_code`; `written` holds the DALI files."""
 
     written: tuple[str, ...] = ()
@@ -36,7 +37,7 @@ class Indexed(Index, _shell.Result):
             (redact(url), f"{len(shard):,}", f"{len(shard.members):,}", format_size(shard.identity.get("size") or 0))
             for url, shard in zip(self.urls, self.shards, strict=True)
         ]
-        parts = [_shell.table(rows, header=("shard", "records", "members", "size"), right=[1, 2, 3])]
+        parts = [verb_base.table(rows, header=("shard", "records", "members", "size"), right=[1, 2, 3])]
         parts += [f"written: {name}" for name in self.written]
         for url, shard in zip(self.urls, self.shards, strict=True):
             parts += [str(fault_of(found, url)) for found in [*([shard.error] if shard.error else []), *shard.warnings[:20]]]
@@ -50,7 +51,7 @@ class Indexed(Index, _shell.Result):
         return {"records": len(self), "fields": self.fields(), "shards": shards, "written": list(self.written)}
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return _shell.Result._repr_mimebundle_(self)
+        return verb_base.Result._repr_mimebundle_(self)
 
 
 def index(urls: URLs, *, cache: bool = True, dali: str | PathLike[str] | None = None, **changes: Any) -> Indexed:
@@ -58,11 +59,11 @@ def index(urls: URLs, *, cache: bool = True, dali: str | PathLike[str] | None = 
 
     `dali` is a file for one shard; for several a folder, in which `train-0000.tar` gets `train-0000.idx`.
     """
-    targets = reading.shards(urls)
-    with _shell.progress(len(targets), "shards") as bar, _shell.silent_warnings():
+    targets = stream.shards(urls)
+    with verb_base.progress(len(targets), "shards") as bar, verb_base.silent_warnings():
         made = Indexed(
             targets,
-            reading.with_changes(None, {"strict": False, **changes}),
+            stream.with_changes(None, {"strict": False, **changes}),
             cache=cache,
             progress=lambda done, _: bar.add(done - bar.done),
         )
@@ -87,17 +88,17 @@ def _write_dali(made: Index, target: str) -> list[URL]:
     return written
 
 
-@_shell.verb("index", example=["tarviz index data/train-0000.tar", "tarviz index data/ --dali data/idx/"])
-@_shell.urls_argument
+@verb_base.verb("index", example=["tarviz index data/train-0000.tar", "tarviz index data/ --dali data/idx/"])
+@verb_base.urls_argument
 @click.option("--dali", metavar="FILE", help="Also write NVIDIA DALI's text index (wds2idx); a folder for several shards.")
 @click.option("--cache/--no-cache", default=True, show_default=True, help="Keep the index, or build it anew and drop it.")
-@_shell.json_option
-@_shell.quiet_option
-@_shell.reading_options
+@verb_base.json_option
+@verb_base.quiet_option
+@verb_base.reading_options
 def command(urls: tuple[str, ...], dali: str | None, cache: bool, as_json: bool, strict: bool | None, **changes: Any) -> Any:
     """Index shards for random access, and write the index that NVIDIA DALI reads.
 
     The index is kept in the cache folder under the shard's URL, size and version, so it is never stale. In Python: tarviz.index(urls)[17],
     tarviz.index(urls)["train/n00000017"].
     """
-    return _shell.emit(index(urls, cache=cache, dali=dali, strict=bool(strict), **changes), as_json)
+    return verb_base.emit(index(urls, cache=cache, dali=dali, strict=bool(strict), **changes), as_json)

@@ -10,12 +10,12 @@ from typing import Any
 import click
 import numpy as np
 
-from tarviz import reading
-from tarviz.commands import _page, _shell
-from tarviz.config import format_size
-from tarviz.errors import DataError, Fault, redact, safe
+from tarviz.cli import html_page, verb_base
+from tarviz.model.config import format_size
+from tarviz.model.errors import DataError, Fault, redact, safe
+from tarviz.model.types import URL, Member
+from tarviz.read import stream
 from tarviz.stores import URLs
-from tarviz.types import URL, Member
 
 MAX_NOTES = 20  # warnings of one shard shown as text
 
@@ -50,7 +50,7 @@ class ShardListing:
 
 
 @dataclass(frozen=True)
-class Listing(_shell.Result):
+class Listing(verb_base.Result):
     """The shards listed, one entry each."""
 
     shards: list[ShardListing]
@@ -103,9 +103,9 @@ class Listing(_shell.Result):
                 yield f"… {len(shard.warnings) - MAX_NOTES} warnings more in {redact(safe(shard.url))}"
 
     def __str__(self) -> str:
-        parts = [_shell.table(self._rows(), right=[1, 2], header=("shard", "records", "size", "fields", ""))]
+        parts = [verb_base.table(self._rows(), right=[1, 2], header=("shard", "records", "size", "fields", ""))]
         if self.fields:
-            parts.append(_shell.table(self._field_rows(), right=[1, 2, 3], header=("field", "records", "bytes", "mean")))
+            parts.append(verb_base.table(self._field_rows(), right=[1, 2, 3], header=("field", "records", "bytes", "mean")))
         if notes := list(self._notes()):
             parts.append("\n".join(notes))
         return "\n\n".join(parts)
@@ -115,10 +115,10 @@ class Listing(_shell.Result):
         return {"records": self.records, "bytes": self.bytes, "fields": fields, "shards": [shard.to_dict() for shard in self.shards]}
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        notes = "".join(f'<p class="bad">{_page.text(note)}</p>' for note in self._notes())
-        body = _page.table(self._rows(), header=("shard", "records", "size", "fields", ""), right=[1, 2])
-        body += _page.table(self._field_rows(), header=("field", "records", "bytes", "mean"), right=[1, 2, 3])
-        return {"text/plain": str(self), "text/html": _page.fragment(body + notes)}
+        notes = "".join(f'<p class="bad">{html_page.text(note)}</p>' for note in self._notes())
+        body = html_page.table(self._rows(), header=("shard", "records", "size", "fields", ""), right=[1, 2])
+        body += html_page.table(self._field_rows(), header=("field", "records", "bytes", "mean"), right=[1, 2, 3])
+        return {"text/plain": str(self), "text/html": html_page.fragment(body + notes)}
 
 
 def _size(size: int | None) -> str:
@@ -135,9 +135,9 @@ def ls(urls: URLs, *, cache: bool = True, **reading_options: Any) -> Listing:
 
     Reads leniently and lists damage beside its shard; `NotFoundError` where a shard is missing.
     """
-    targets = reading.shards(urls)
+    targets = stream.shards(urls)
     listed = []
-    with _shell.progress(len(targets), "shards") as bar, _shell.silent_warnings():
+    with verb_base.progress(len(targets), "shards") as bar, verb_base.silent_warnings():
         for url in targets:
             bar.add(0, label=redact(url))
             listed.append(_listed(url, cache, reading_options))
@@ -147,7 +147,7 @@ def ls(urls: URLs, *, cache: bool = True, **reading_options: Any) -> Listing:
 
 def _listed(url: URL, cache: bool, options: dict[str, Any]) -> ShardListing:
     try:
-        index = reading.index([url], cache=cache, **options).shards[0]
+        index = stream.index([url], cache=cache, **options).shards[0]
     except DataError as error:
         return ShardListing(url, None, 0, {}, (), error.to_dict())
     weights = np.bincount(index.ext, weights=index.members.size, minlength=len(index.exts))
@@ -155,19 +155,19 @@ def _listed(url: URL, cache: bool, options: dict[str, Any]) -> ShardListing:
     return ShardListing(url, index.identity.get("size"), len(index), fields, tuple(index.warnings), index.error)
 
 
-class Entries(_shell.Result):
+class Entries(verb_base.Result):
     """Every entry of tars, of any type, in file order; reads while it is iterated, once."""
 
     def __init__(self, urls: list[URL], concatenated: bool = False) -> None:
         self.urls = urls
         self.concatenated = concatenated
-        self.report = reading.ReadReport()
+        self.report = stream.ReadReport()
         self.faults: list[Fault] = []
 
     def __iter__(self) -> Iterator[tuple[URL, Member]]:
         for url in self.urls:
             try:
-                for members in reading.members(url, concatenated=self.concatenated, report=self.report):
+                for members in stream.members(url, concatenated=self.concatenated, report=self.report):
                     for member in members:
                         yield url, member
             except DataError as error:
@@ -195,16 +195,16 @@ class Entries(_shell.Result):
 
 def entries(urls: URLs, *, concatenated: bool = False) -> Entries:
     """Every entry of tars: directories, links and files of no record too. Links are shown, never followed."""
-    return Entries(reading.shards(urls), concatenated)
+    return Entries(stream.shards(urls), concatenated)
 
 
-@_shell.verb("ls", example=["tarviz ls 'data/train-{0000..0003}.tar'", "tarviz ls --members --json data/train-0000.tar"])
-@_shell.urls_argument
+@verb_base.verb("ls", example=["tarviz ls 'data/train-{0000..0003}.tar'", "tarviz ls --members --json data/train-0000.tar"])
+@verb_base.urls_argument
 @click.option("--members", is_flag=True, help="Every entry of the tar, of any type; with --json one object a line.")
 @click.option("--cache/--no-cache", default=True, help="Keep the index that comes of it.", show_default=True)
-@_shell.json_option
-@_shell.quiet_option
-@_shell.reading_options
+@verb_base.json_option
+@verb_base.quiet_option
+@verb_base.reading_options
 def command(urls: tuple[str, ...], members: bool, cache: bool, as_json: bool, concatenated: bool, **options: Any) -> Any:
     """List shards: records, sizes, fields, and what is damaged.
 
@@ -212,6 +212,6 @@ def command(urls: tuple[str, ...], members: bool, cache: bool, as_json: bool, co
     from the shell.
     """
     if members:
-        return _shell.emit(entries(urls, concatenated=concatenated), as_json)
+        return verb_base.emit(entries(urls, concatenated=concatenated), as_json)
     options["strict"] = bool(options["strict"])
-    return _shell.emit(ls(urls, cache=cache, concatenated=concatenated, **options), as_json)
+    return verb_base.emit(ls(urls, cache=cache, concatenated=concatenated, **options), as_json)

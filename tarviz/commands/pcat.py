@@ -14,15 +14,16 @@ from typing import Any, Self
 
 import click
 
-from tarviz import config
-from tarviz.commands import _form, _shell
-from tarviz.commands._intake import Batch, shard_batches
-from tarviz.commands._outlet import Outlet
-from tarviz.commands._tool import Made, Tar, inputs_argument, opened, shuffled, tool_options
-from tarviz.errors import DataError, UsageError
-from tarviz.reading import ReadOptions, ReadReport, with_changes
+from tarviz.cli import verb_base
+from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuffled, tool_options
+from tarviz.model import config
+from tarviz.model.errors import DataError, UsageError
+from tarviz.model.types import URL
+from tarviz.read.spans import Batch, shard_batches
+from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
-from tarviz.types import URL
+from tarviz.tools import field_selection
+from tarviz.write.tar_output import Outlet
 
 _AHEAD = 4  # batches a reader may be ahead
 _WAIT = 0.2
@@ -61,11 +62,11 @@ def pcat(
         for group in groups:
             random.Random(seed).shuffle(group)
     readers = config.options(workers=workers).workers or _processors()
-    form = _form.Form(report=report)
+    form = field_selection.Form(report=report)
     with (
-        _shell.silent_warnings(),
+        verb_base.silent_warnings(),
         Outlet(fspath(output)) as outlet,
-        _shell.progress(None, "records") as bar,
+        verb_base.progress(None, "records") as bar,
         _Lanes(groups, options, report, readers) as lanes,
     ):
         records = _mixed(lanes, weights, seed) if weights is not None else None
@@ -88,7 +89,7 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _copy(batches: Iterable[Batch], outlet: Outlet, form: _form.Form, count: int | None, bar: _shell.Progress) -> None:
+def _copy(batches: Iterable[Batch], outlet: Outlet, form: field_selection.Form, count: int | None, bar: verb_base.Progress) -> None:
     for batch in batches:
         room = len(batch) if count is None else min(len(batch), count - outlet.records)
         if room:
@@ -210,10 +211,12 @@ def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> t
         raise click.BadParameter(f"{value!r} are no weights; write 3,1.", ctx, param) from None
 
 
-@_shell.verb("pcat", example=["tarviz pcat -j 4 'train-{0000..0147}.tar.gz' -o all.tar", "tarviz pcat --weights 3,1 A.tar B.tar > mix.tar"])
+@verb_base.verb(
+    "pcat", example=["tarviz pcat -j 4 'train-{0000..0147}.tar.gz' -o all.tar", "tarviz pcat --weights 3,1 A.tar B.tar > mix.tar"]
+)
 @inputs_argument
-@_shell.output_option
-@_shell.workers_option
+@verb_base.output_option
+@verb_base.workers_option
 @click.option("-w", "--weights", callback=_weights, metavar="N,N...", help="Mix the URLs with these odds, one for each.")
 @click.option("--shuffle", type=click.IntRange(min=0), default=0, metavar="N", help="Shards in random order, records out of a buffer of N.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the shuffle and the mix.")
@@ -227,4 +230,4 @@ def command(urls: tuple[str, ...], output: str | None, as_json: bool, **options:
     the number of readers.
     """
     result = pcat(urls, output or "-", **options)
-    return _shell.emit(result, as_json, err=result.to_stdout)
+    return verb_base.emit(result, as_json, err=result.to_stdout)

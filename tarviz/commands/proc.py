@@ -19,17 +19,18 @@ from typing import Any, NamedTuple, TypeAlias
 import click
 import numpy as np
 
-from tarviz import config
-from tarviz.commands import _form, _shell
-from tarviz.commands._intake import Batch, intake, pieces, ranges
-from tarviz.commands._outlet import Outlet, Piece, Range
-from tarviz.commands._process import ended_by_signals
-from tarviz.commands._tool import Made, Tar, inputs_argument, opened, tool_options
-from tarviz.commands._work import Given, Left, Worker, check_names, checked_base
-from tarviz.errors import DataError, SchemaError, UsageError, safe
-from tarviz.reading import ReadOptions, ReadReport, with_changes
+from tarviz.cli import verb_base
+from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
+from tarviz.model import config
+from tarviz.model.errors import DataError, SchemaError, UsageError, safe
+from tarviz.model.types import to_bytes, to_text
+from tarviz.read.spans import Batch, intake, pieces, ranges
+from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
-from tarviz.types import to_bytes, to_text
+from tarviz.tools import field_selection
+from tarviz.tools.process import ended_by_signals
+from tarviz.tools.record_shell import Given, Left, Worker, check_names, checked_base
+from tarviz.write.tar_output import Outlet, Piece, Range
 
 _AHEAD = 4  # records waiting for each worker
 Work: TypeAlias = Callable[[Batch, int], tuple[list[Left], list[str]]]
@@ -98,7 +99,7 @@ def proc(
     number = number or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     report = ReadReport()
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
-    chosen = None if fields is None else frozenset(ext for pick in _form.picks(fields.replace(",", " ")) for ext in pick.exts)
+    chosen = None if fields is None else frozenset(ext for pick in field_selection.picks(fields.replace(",", " ")) for ext in pick.exts)
     tool: _Commands | _Chain
     if op is not None:
         tool = _Chain(op, seed, epoch)
@@ -107,10 +108,10 @@ def proc(
         tool = _Commands(line, checked_base(base), chosen, any_key, timeout, tmp)
     writer = _Writer(report, skip=options.on_error == "skip")
     with (
-        _shell.silent_warnings(),
+        verb_base.silent_warnings(),
         tool,
         Outlet(fspath(output)) as outlet,
-        _shell.progress(None, "records") as bar,
+        verb_base.progress(None, "records") as bar,
         closing(intake(targets, options, report)) as batches,
         closing(_results(batches, tool.work, number, ordered, tool.kill)) as results,
     ):
@@ -274,7 +275,7 @@ class _Writer:
 
     def __init__(self, report: ReadReport, *, skip: bool) -> None:
         self.report, self.skip = report, skip
-        self.form = _form.Form(report=report)
+        self.form = field_selection.Form(report=report)
         self.others: Counter[str] = Counter()
 
     def put(self, outlet: Outlet, done: Done) -> None:
@@ -309,9 +310,9 @@ class _Writer:
                 made += _raw(batch, first + value, first + value + 1)
                 continue
             row = rows.get(ext, first)
-            name = _form.extension(batch, record, row) if ext in rows else ext
+            name = field_selection.extension(batch, record, row) if ext in rows else ext
             payload = value if isinstance(value, bytes) else bytes(batch.payload(first + value))
-            made += [_form.header(batch, row, key, name, len(payload)), payload, bytes(-len(payload) % 512)]
+            made += [field_selection.header(batch, row, key, name, len(payload)), payload, bytes(-len(payload) % 512)]
         return key, made
 
 
@@ -322,7 +323,7 @@ def _raw(batch: Batch, first: int, stop: int) -> list[Piece]:
     return [batch.raw(a, b) if batch.source is None else Range(batch.source, a, b) for a, b in spans]
 
 
-@_shell.verb(
+@verb_base.verb(
     "proc",
     example=[
         "tarviz proc -j 4 -c 'gm mogrify -resize 256x256 *.jpg' in.tar -o out.tar",
@@ -330,7 +331,7 @@ def _raw(batch: Batch, first: int, stop: int) -> list[Piece]:
     ],
 )
 @inputs_argument
-@_shell.output_option
+@verb_base.output_option
 @click.option("-c", "--command", "line", metavar="COMMAND", help="A line for bash, run once for each record.")
 @click.option("-s", "--script", type=click.Path(dir_okay=False, exists=True), metavar="FILE", help="A script, run once for each record.")
 @click.option("--interpreter", metavar="PROGRAM", help="What runs the script. [default: the script itself, or bash]")
@@ -361,4 +362,4 @@ def command(urls: tuple[str, ...], output: str | None, line: str | None, as_json
     """
     with ended_by_signals():
         result = proc(urls, output or "-", command=line, **options)
-    return _shell.emit(result, as_json, err=result.to_stdout)
+    return verb_base.emit(result, as_json, err=result.to_stdout)

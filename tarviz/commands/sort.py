@@ -14,17 +14,18 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz import expressions
-from tarviz.commands import _order, _shell
-from tarviz.commands._intake import Batch, Source, plain, shard_batches
-from tarviz.commands._outlet import Outlet
-from tarviz.commands._tool import Made, Tar, inputs_argument, opened, tool_options
-from tarviz.config import options as configured
-from tarviz.errors import DataError, Fault, StoreError, TarvizError, UsageError
-from tarviz.formats import _sniff
-from tarviz.reading import ReadOptions, ReadReport, Shard, with_changes
+from tarviz.cli import verb_base
+from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
+from tarviz.formats import sniff
+from tarviz.model.config import options as configured
+from tarviz.model.errors import DataError, Fault, StoreError, TarvizError, UsageError
+from tarviz.model.types import URL, to_text
+from tarviz.query import expressions
+from tarviz.read.spans import Batch, Source, plain, shard_batches
+from tarviz.read.stream import ReadOptions, ReadReport, Shard, with_changes
 from tarviz.stores import URLs
-from tarviz.types import URL, to_text
+from tarviz.tools import sort_table
+from tarviz.write.tar_output import Outlet
 
 SortAs: TypeAlias = Literal["text", "int", "float"]
 _PIECE = 1 << 20
@@ -60,20 +61,20 @@ def sort(
         raise UsageError("a shuffle has no other order: leave out by, to and reverse.")
     ranks = None if by in _KEY and to == "text" else _Ranks(by, to, options.on_error == "skip", report)
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
-    with _shell.silent_warnings(), tempfile.TemporaryDirectory(prefix="tarviz-sort-", dir=tmp) as folder:
-        table = _order.Table()
-        with _shell.progress(None, "records", label="reading headers") as bar:
+    with verb_base.silent_warnings(), tempfile.TemporaryDirectory(prefix="tarviz-sort-", dir=tmp) as folder:
+        table = sort_table.Table()
+        with verb_base.progress(None, "records", label="reading headers") as bar:
             for number, url in enumerate(targets):
                 _read(url, os.path.join(folder, str(number)), table, ranks, options, report, bar.add)
-        values = _order.mixed(table.hash, seed) if shuffle else table.keys if ranks is None else ranks.values()
-        order = _order.ascending(values, reverse=reverse)
+        values = sort_table.mixed(table.hash, seed) if shuffle else table.keys if ranks is None else ranks.values()
+        order = sort_table.ascending(values, reverse=reverse)
         del values, ranks
         groups = table.apart()
         parts = {group[0]: group[1:] for group in groups}
         if parts:
             order = order[~np.isin(order, np.concatenate([group[1:] for group in groups]))]
         _neighbours(table.keys[order], fspath(output), report)
-        with Outlet(fspath(output)) as outlet, _shell.progress(len(order), "records", label="copying") as bar:
+        with Outlet(fspath(output)) as outlet, verb_base.progress(len(order), "records", label="copying") as bar:
             for sources, begin, end, count in table.runs(order, parts):
                 outlet.pick(sources, begin, end)
                 bar.add(count)
@@ -89,7 +90,7 @@ def _neighbours(keys: NDArray[Any], output: str, report: ReadReport) -> None:
 def _read(
     url: URL,
     spool: str,
-    table: _order.Table,
+    table: sort_table.Table,
     ranks: _Ranks | None,
     options: ReadOptions,
     report: ReadReport,
@@ -103,7 +104,7 @@ def _read(
             source = _spooled(url, spool, options, there)
             if plain(source.url) is None and os.path.getsize(spool):  # else it would be inflated once more, and its places be wrong
                 with open(spool, "rb") as file:
-                    hint = _sniff.hint(file.read(512))
+                    hint = sniff.hint(file.read(512))
                 raise DataError("this is no tar.", code="E_NOT_TAR", shard=url, offset=0, hint=hint)
         with closing(shard_batches(source.url, options, there, returning=True)) as batches:
             for batch in batches:
@@ -224,9 +225,9 @@ class _Ranks:
         return np.concatenate(self._parts) if self._parts else np.zeros(0)
 
 
-@_shell.verb("sort", example=["tarviz sort --by cls --as int in.tar -o out.tar", "tarviz sort --shuffle --seed 3 in.tar > out.tar"])
+@verb_base.verb("sort", example=["tarviz sort --by cls --as int in.tar -o out.tar", "tarviz sort --shuffle --seed 3 in.tar > out.tar"])
 @inputs_argument
-@_shell.output_option
+@verb_base.output_option
 @click.option("-k", "--by", default="key", show_default=True, metavar="FIELD", help="key, a field (cls), or a path into one (json.w).")
 @click.option("--as", "to", type=click.Choice(["text", "int", "float"]), default="text", show_default=True, help="How values compare.")
 @click.option("--shuffle", is_flag=True, help="A random order, drawn from each key and the seed.")
@@ -244,4 +245,4 @@ def command(output: str | None, as_json: bool, **options: Any) -> Any:
     field sorted by) are held in memory: about 60 bytes a record.
     """
     result = sort(output=output or "-", **options)
-    return _shell.emit(result, as_json, err=result.to_stdout)
+    return verb_base.emit(result, as_json, err=result.to_stdout)

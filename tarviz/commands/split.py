@@ -13,17 +13,18 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.commands import _form, _shell
-from tarviz.commands._intake import Batch, intake, pieces
-from tarviz.commands._outlet import Outlet
-from tarviz.commands._process import run
-from tarviz.commands._tool import Made, Tar, inputs_argument, opened, tool_options
-from tarviz.config import parse_size
-from tarviz.errors import Fault, StoreError, UsageError, redact
-from tarviz.formats._tar_header import TAR_END
-from tarviz.reading import ReadOptions, ReadReport, with_changes
+from tarviz.cli import verb_base
+from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
+from tarviz.formats.tar_header import TAR_END
+from tarviz.model.config import parse_size
+from tarviz.model.errors import Fault, StoreError, UsageError, redact
+from tarviz.read.spans import Batch, intake, pieces
+from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import SHARD_SUFFIXES, URLs
-from tarviz.writer import Names
+from tarviz.tools import field_selection
+from tarviz.tools.process import run
+from tarviz.write.output import Names
+from tarviz.write.tar_output import Outlet
 
 DEFAULT_COUNT, DEFAULT_SIZE = 100_000, 10**9
 _PERCENT = re.compile(r"%(0?\d*)d")
@@ -55,7 +56,11 @@ def split(
         raise UsageError("a shard holds at least one record, and there is at least one.")
     shards = _Shards(Names(pattern(fspath(output))), count, limit, start, maxshards, command, options.on_error == "skip")
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
-    with _shell.silent_warnings(), _shell.progress(None, "records") as bar, closing(intake(targets, options, shards.report)) as batches:
+    with (
+        verb_base.silent_warnings(),
+        verb_base.progress(None, "records") as bar,
+        closing(intake(targets, options, shards.report)) as batches,
+    ):
         try:
             for batch in batches:
                 more = shards.put(batch)
@@ -119,7 +124,7 @@ class _Shards:
         if command is not None:
             arguments(command, "")
         self.report = ReadReport()
-        self.form = _form.Form(report=self.report)
+        self.form = field_selection.Form(report=self.report)
         self.done: list[Tar] = []
         self.outlet: Outlet | None = None
 
@@ -181,13 +186,13 @@ def _sizes(batch: Batch) -> NDArray[np.int64]:
     return taken
 
 
-@_shell.verb(
+@verb_base.verb(
     "split", example=["tarviz split -n 25000 -o 's-{shard:04d}.tar' all.tar", "tar -cf - --sort=name train | tarviz split -s 1GB -o train"]
 )
 @inputs_argument
 @click.option("-o", "--output", default="split-{shard:06d}.tar", show_default=True, metavar="PATTERN", help="Names: {shard:06d}, %06d, {}.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of a shard at most.")
-@click.option("-s", "--size", type=_shell.SIZE, metavar="BYTES", help="Bytes of a shard at most: 1e9, 1GB, 500MiB.")
+@click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of a shard at most: 1e9, 1GB, 500MiB.")
 @click.option("--maxshards", type=click.IntRange(min=1), metavar="N", help="Stop when so many shards are written.")
 @click.option("--start", type=click.IntRange(min=0), default=0, metavar="N", help="The first shard's number.")
 @click.option("-C", "--command", "ready", metavar="COMMAND", help="Run on each finished shard, its name the last argument.")
@@ -200,4 +205,4 @@ def command(urls: tuple[str, ...], ready: str | None, as_json: bool, **options: 
     name when it is complete. The command of -C is split into words, no shell reads it; {shard}, {abspath}, {basename}, {dirname}, {base}
     and {ext} stand for parts of the name.
     """
-    return _shell.emit(split(urls, command=ready, **options), as_json)
+    return verb_base.emit(split(urls, command=ready, **options), as_json)

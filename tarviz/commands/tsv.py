@@ -12,17 +12,18 @@ from typing import Any, Literal, TypeAlias
 import click
 
 from tarviz import stores
-from tarviz.commands import _cells, _form, _shell
-from tarviz.commands._intake import Batch, intake
-from tarviz.commands._tool import Made, inputs_argument, opened, tool_options
-from tarviz.errors import DataError, UsageError, redact, safe
-from tarviz.reading import ReadOptions, ReadReport, with_changes
+from tarviz.cli import verb_base
+from tarviz.cli.tar_tool_options import Made, inputs_argument, opened, tool_options
+from tarviz.model.errors import DataError, UsageError, redact, safe
+from tarviz.model.types import URL, Buffer, to_bytes, to_text
+from tarviz.read.spans import Batch, intake
+from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import Sink, Stat, URLs
-from tarviz.types import URL, Buffer, to_bytes, to_text
+from tarviz.tools import field_selection, table_formats
 
 Format: TypeAlias = Literal["tsv", "csv", "csv-safe", "json", "parquet"]
 _FLUSH = 256 << 10
-parse = _cells.parse_tsv
+parse = table_formats.parse_tsv
 
 
 @dataclass
@@ -68,9 +69,9 @@ def tsv(
     bytes back. Payloads that no column asks for are not read where the shard is a plain file.
     """
     options = with_changes(ReadOptions(), reading)
-    chosen = _form.picks(fields) if fields.strip() else ()
+    chosen = field_selection.picks(fields) if fields.strip() else ()
     if key:
-        chosen = (_form.Pick(("__key__",)), *chosen)
+        chosen = (field_selection.Pick(("__key__",)), *chosen)
     if not chosen:
         raise UsageError("a table without key and fields has no column.", hint='Name some: -f "cls txt".')
     titles = [pick.title for pick in chosen]
@@ -78,9 +79,9 @@ def tsv(
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     result = Tabulated([], ReadReport(), 0, fspath(output), tuple(titles))
     with (
-        _shell.silent_warnings(),
+        verb_base.silent_warnings(),
         _sink(fspath(output), format) as sink,
-        _shell.progress(None, "records") as bar,
+        verb_base.progress(None, "records") as bar,
         closing(intake(targets, options, result.report, stop=count)) as batches,
     ):
         held = bytearray(writer.head() if header or format == "parquet" else b"")
@@ -96,7 +97,9 @@ def tsv(
     return result
 
 
-def _rows(batch: Batch, chosen: Sequence[_form.Pick], writer: _cells.Writer, skip: bool, result: Tabulated) -> Iterator[bytes]:
+def _rows(
+    batch: Batch, chosen: Sequence[field_selection.Pick], writer: table_formats.Writer, skip: bool, result: Tabulated
+) -> Iterator[bytes]:
     block = batch.block
     for record in range(len(batch)):
         fields = batch.fields(record)
@@ -116,12 +119,12 @@ def _payload(batch: Batch, row: int | None) -> bytes | None:
     return None if row is None else bytes(batch.payload(row))
 
 
-def _writer(format: Format, titles: Sequence[str], exts: Sequence[Sequence[str]]) -> _cells.Writer:
+def _writer(format: Format, titles: Sequence[str], exts: Sequence[Sequence[str]]) -> table_formats.Writer:
     if format in ("csv", "csv-safe"):
-        return _cells.Csv(titles, safe=format == "csv-safe")
+        return table_formats.Csv(titles, safe=format == "csv-safe")
     if format == "json":
-        return _cells.JsonLines(titles, exts)
-    return _cells.Parquet(titles, exts) if format == "parquet" else _cells.Tsv(titles)
+        return table_formats.JsonLines(titles, exts)
+    return table_formats.Parquet(titles, exts) if format == "parquet" else table_formats.Tsv(titles)
 
 
 def _sink(output: str, format: Format) -> Sink:
@@ -148,9 +151,9 @@ class _Terminal(Sink):
         return
 
 
-@_shell.verb("tsv", example=["tarviz tsv -f cls in.tar", "tarviz tsv -f 'cls txt;caption' --csv -o labels.csv 'train-{0000..0147}.tar'"])
+@verb_base.verb("tsv", example=["tarviz tsv -f cls in.tar", "tarviz tsv -f 'cls txt;caption' --csv -o labels.csv 'train-{0000..0147}.tar'"])
 @inputs_argument
-@_shell.output_option
+@verb_base.output_option
 @click.option("-f", "--fields", default="", metavar="LIST", help="Columns: 'cls txt;caption', renamed 'label:cls'; __shard__, __index__.")
 @click.option("-c", "--count", type=click.IntRange(min=0), metavar="N", help="Rows to write at most.")
 @click.option("--csv", "format", flag_value="csv", help="Commas and quotes (RFC 4180).")
@@ -169,4 +172,4 @@ def command(output: str | None, format: Format | None, as_json: bool, **options:
     if as_json and format:
         raise UsageError("a table has one format.", hint="Leave out --json, which writes JSON lines, or the other.")
     result = tsv(output=output or "-", format="json" if as_json else format or "tsv", **options)
-    return _shell.emit(result, False, err=result.to_stdout)
+    return verb_base.emit(result, False, err=result.to_stdout)

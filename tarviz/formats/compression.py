@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tarviz.errors import DataError, LimitError, MissingPackageError
+from tarviz.model.errors import DataError, LimitError, MissingPackageError
 
 _gzip: Any
 try:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tarviz.errors import DataError, SchemaError, TarvizError
-from tarviz.formats._example_block import Examples, encode_block
-from tarviz.formats._features import INTEGER_FIELDS, KEY, KINDS, Kind, checked, example, field_feature, kind_of, name_of, order
-from tarviz.types import Buffer
+from tarviz.formats.example_block import Examples, encode_block
+from tarviz.formats.features import INTEGER_FIELDS, KEY, KINDS, Kind, checked, example, field_feature, kind_of, name_of, order
+from tarviz.model.errors import DataError, SchemaError, TarvizError
+from tarviz.model.types import Buffer
 
 __all__ = ["INTEGER_FIELDS", "KINDS", "Examples", "Kind", "decode", "encode", "encode_block", "features", "kind_of"]
 

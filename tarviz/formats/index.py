@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.errors import DataError, UsageError
-from tarviz.formats import _hot
-from tarviz.types import Buffer, Members, to_bytes, to_text
+from tarviz.formats import header_scan
+from tarviz.model.errors import DataError, UsageError
+from tarviz.model.types import Buffer, Members, to_bytes, to_text
 
 MAGIC = b"tarviz index 1\n"
 _ALIGN = 64
@@ -71,7 +71,7 @@ class ShardIndex:
 
     def find(self, key: bytes) -> int | None:
         """The record of this key, the first when there are several."""
-        wanted = np.uint64(_hot.hash_one(key))
+        wanted = np.uint64(header_scan.hash_one(key))
         at = int(np.searchsorted(self.hash, wanted, sorter=self.order))
         while at < len(self.order) and self.hash[self.order[at]] == wanted:
             record = int(self.order[at])

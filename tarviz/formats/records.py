@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.errors import DataError, Fault
-from tarviz.formats import _hot
-from tarviz.formats._columns import picked
+from tarviz.formats import header_scan
+from tarviz.formats.member_table import picked
 from tarviz.formats.tar import FILE, SKIPPED
-from tarviz.types import MEMBER_TYPES, Duplicates, KeySplit, Members, to_text
+from tarviz.model.errors import DataError, Fault
+from tarviz.model.types import MEMBER_TYPES, Duplicates, KeySplit, Members, to_text
 
 
 def split_name(name: bytes, key_split: KeySplit = "first-dot") -> tuple[bytes, str] | None:
@@ -82,24 +82,24 @@ class Grouper:
         members = self._files(members, quiet_before)
         if members.name.dtype == object:
             return self._one_by_one(members, quiet_before)
-        names = _hot.matrix(members.name) if len(members) else np.zeros((0, 1), np.uint8)
+        names = header_scan.matrix(members.name) if len(members) else np.zeros((0, 1), np.uint8)
         dotted = (names[:, :2] == (46, 47)).all(1) if names.shape[1] > 1 else np.zeros(len(names), np.bool_)
         if dotted.any():
             return self._one_by_one(members, quiet_before)
-        base = _hot.base(names == 47)
-        cut = _hot.split(names, base, last=self.key_split == "last-dot")
+        base = header_scan.base(names == 47)
+        cut = header_scan.split(names, base, last=self.key_split == "last-dot")
         suspicious = ~cut.valid | self._meta_candidates(names, base)
         if suspicious.any():
             keep = self._without_key(members, np.flatnonzero(suspicious), quiet_before)
             members = picked(members, keep)
-            cut = _hot.Keys(cut.key[keep], cut.length[keep], cut.ext[keep], cut.valid[keep])
-        begins = _hot.starts(cut.key, cut.length)
+            cut = header_scan.Keys(cut.key[keep], cut.length[keep], cut.ext[keep], cut.valid[keep])
+        begins = header_scan.starts(cut.key, cut.length)
         first = np.flatnonzero(begins)
         rows = np.append(first, len(members))
         key = np.ascontiguousarray(cut.key[first])
-        codes, found = _hot.distinct(cut.ext)
+        codes, found = header_scan.distinct(cut.ext)
         ext = self._translate(found)[codes] if len(found) else codes
-        return Grouped(members, key.view(f"S{key.shape[1]}")[:, 0], rows, ext, self.exts, _hot.hashes(key))
+        return Grouped(members, key.view(f"S{key.shape[1]}")[:, 0], rows, ext, self.exts, header_scan.hashes(key))
 
     def _files(self, members: Members, quiet_before: int) -> Members:
         if not members.type.any():
@@ -148,7 +148,7 @@ class Grouper:
         keys[:] = [cut[row][0] for row in first]
         rows = np.array([*first, len(cut)], np.int64)
         ext = np.array([self._code(ext.encode("utf-8", "surrogateescape")) for _, ext in cut], np.int32)
-        hashed = [_hot.hash_one(key) for key in keys]
+        hashed = [header_scan.hash_one(key) for key in keys]
         return Grouped(members, keys, rows, ext, self.exts, np.array(hashed, np.uint64))
 
     def _code(self, ext: bytes) -> int:
@@ -164,7 +164,7 @@ class Grouper:
     def settle(self, grouped: Grouped, stop: int) -> tuple[Grouped, DataError | None]:
         """Records 0…`stop`, each field once: a field that is there twice is an error, or the first or last stays."""
         if _uniform(grouped):
-            return _cut(grouped, 0, stop), None
+            return cut_at(grouped, 0, stop), None
         limit = int(grouped.rows[stop])
         ext = grouped.ext[:limit].astype(np.int64)
         record = np.repeat(np.arange(stop), np.diff(grouped.rows[: stop + 1]))
@@ -172,7 +172,7 @@ class Grouper:
         order = np.argsort(code, kind="stable")
         again = np.flatnonzero(code[order][1:] == code[order][:-1]) + 1
         if not len(again):
-            return _cut(grouped, 0, stop), None
+            return cut_at(grouped, 0, stop), None
         if self.duplicates == "error":
             row = int(order[again].min())
             owner = int(record[row])
@@ -187,7 +187,7 @@ class Grouper:
                 hint='Choose with duplicates="first" or duplicates="last".',
                 details={"record": owner},
             )
-            return _cut(grouped, 0, owner), error
+            return cut_at(grouped, 0, owner), error
         drop = order[again] if self.duplicates == "first" else order[again - 1]
         keep = np.ones(limit, np.bool_)
         keep[drop] = False
@@ -228,7 +228,7 @@ def without(grouped: Grouped, record: int) -> Grouped:
     return Grouped(members, grouped.keys[keep], np.append(0, np.cumsum(counts)), grouped.ext[rows], grouped.exts, grouped.key_hash[keep])
 
 
-def _cut(grouped: Grouped, first: int, stop: int) -> Grouped:
+def cut_at(grouped: Grouped, first: int, stop: int) -> Grouped:
     """Records `first`…`stop` of a group."""
     if first == 0 and stop == len(grouped):
         return grouped

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.errors import DataError, Fault
-from tarviz.formats import _hot, _pax, _sniff, _walk
-from tarviz.formats._columns import Rows, columns, picked
-from tarviz.formats._hot import BLOCK
-from tarviz.formats._walk import Entry
-from tarviz.types import MEMBER_TYPES, Members, to_text
+from tarviz.formats import header_parse, header_scan, pax, sniff
+from tarviz.formats.header_parse import Entry
+from tarviz.formats.header_scan import BLOCK
+from tarviz.formats.member_table import Rows, columns, picked
+from tarviz.model.errors import DataError, Fault
+from tarviz.model.types import MEMBER_TYPES, Members, to_text
 
 _SPARSE = 8 << 10  # bytes from header to header from which on following beats looking at every block
 _FEW = 24  # blocks; a look at columns costs more than walking so few
@@ -53,7 +53,7 @@ class Scanner:
         `Members.data + size` with what it has.
         """
         rows = Rows()
-        table: _hot.Headers | None = None
+        table: header_scan.Headers | None = None
         while not self.ended and self.error is None:
             position = self.at - base
             left = len(data) - position
@@ -75,16 +75,16 @@ class Scanner:
         self.found += len(members)
         return members
 
-    def _table(self, data: memoryview, position: int) -> _hot.Headers:
+    def _table(self, data: memoryview, position: int) -> header_scan.Headers:
         """The headers of a buffer: found by following them where payloads are large, by looking at every block else."""
         blocks = len(data) // BLOCK
         raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8, blocks * BLOCK).reshape(blocks, BLOCK)
         self._followed = self._spread > _SPARSE
-        table = _hot.headers(raw, _hot.followed(data, position // BLOCK) if self._followed else None)
+        table = header_scan.headers(raw, header_scan.followed(data, position // BLOCK) if self._followed else None)
         self._spread = (len(data) - position) // max(len(table.at), 1)
         return table
 
-    def _run(self, table: _hot.Headers, data: memoryview, base: int, rows: Rows) -> bool:
+    def _run(self, table: header_scan.Headers, data: memoryview, base: int, rows: Rows) -> bool:
         """Take the run of regular headers that begins where we are; False when there is none."""
         block = (self.at - base) // BLOCK
         first = int(np.searchsorted(table.at, block))
@@ -121,7 +121,7 @@ class Scanner:
         """
         if not len(at):
             return columns([])
-        table = _hot.headers(raw, np.arange(len(at)))
+        table = header_scan.headers(raw, np.arange(len(at)))
         count = int(np.argmin(np.append(table.plain & ~table.pax, False)))
         place = np.append(at[1:], at[-1:] + BLOCK + -(-table.size[-1:] // BLOCK) * BLOCK)
         led = place == at + BLOCK + -(-table.size // BLOCK) * BLOCK
@@ -139,16 +139,16 @@ class Scanner:
         self.found += count
         return found
 
-    def _harmless(self, table: _hot.Headers, data: memoryview, first: int, stop: int) -> int:
+    def _harmless(self, table: header_scan.Headers, data: memoryview, first: int, stop: int) -> int:
         """Cut the run before the first PAX header that needs care, or that has no member behind it in the run."""
         for row in (np.flatnonzero(table.pax[first:stop]) + first).tolist():
             body = (int(table.at[row]) + 1) * BLOCK
             size = int(table.size[row])
-            if row + 1 == stop or table.pax[row + 1] or size > 4096 or not _pax.harmless(bytes(data[body : body + size])):
+            if row + 1 == stop or table.pax[row + 1] or size > 4096 or not pax.harmless(bytes(data[body : body + size])):
                 return int(row)
         return stop
 
-    def _names_encoded(self, names: NDArray[np.uint8], table: _hot.Headers, first: int, base: int) -> None:
+    def _names_encoded(self, names: NDArray[np.uint8], table: header_scan.Headers, first: int, base: int) -> None:
         for row in np.flatnonzero(~table.ascii[first : first + len(names)]).tolist():
             name = names[row].tobytes().rstrip(b"\0")
             try:
@@ -163,20 +163,20 @@ class Scanner:
         if not data[position : position + BLOCK].tobytes().strip(b"\0"):
             return self._zeros(data, position, final)
         try:
-            entry, notes = _walk.read(data, base, self.at)
-        except _walk.NeedMoreError as need:
+            entry, notes = header_parse.read(data, base, self.at)
+        except header_parse.NeedMoreError as need:
             self.wants = need.until
             if final:
                 error = DataError("the tar ends inside a header.", code="E_TRUNCATED", offset=self.at, member=self._name(data, position))
                 self._fail(error, data, position)
             return False
-        except _walk.OrphanError:
+        except header_parse.OrphanError:
             text = "an extension header stands before the end of the archive; the member it belongs to is missing."
             if self.strict:
                 self._fail(DataError(text, code="E_HEADER", offset=self.at), data, position)
                 return False
             self._note("W_ORPHAN_EXT", text, self.at)
-            self.at += BLOCK + _walk.payload_blocks(_pax.number(bytes(data[position + 124 : position + 136])) or 0)
+            self.at += BLOCK + header_parse.payload_blocks(pax.number(bytes(data[position + 124 : position + 136])) or 0)
             return True
         except DataError as error:
             self._fail(error, data, position)
@@ -199,7 +199,7 @@ class Scanner:
             self.wants = self.at + 2 * BLOCK
             return False
         if second.strip(b"\0"):
-            if len(second) == BLOCK and _pax.checksum_right(second):
+            if len(second) == BLOCK and pax.checksum_right(second):
                 self._note("W_LONE_ZERO", f"one zero block, then a member at byte {self.at + BLOCK}; what follows is not read.", self.at)
                 if self.concatenated:
                     self.at += BLOCK
@@ -224,7 +224,7 @@ class Scanner:
             return False
         place = (base + position + int(nonzero[0])) // BLOCK * BLOCK
         header = data[place - base : place - base + BLOCK].tobytes()
-        member = len(header) == BLOCK and _pax.checksum_right(header)
+        member = len(header) == BLOCK and pax.checksum_right(header)
         if member and self.concatenated:
             self.at, self.ended = place, False
             return True
@@ -238,8 +238,8 @@ class Scanner:
         if blocks <= first:
             return None
         raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8, blocks * BLOCK).reshape(blocks, BLOCK)
-        for block in (_hot.candidates(raw[first:]) + first).tolist():
-            if _pax.checksum_right(raw[block].tobytes()):
+        for block in (header_scan.candidates(raw[first:]) + first).tolist():
+            if pax.checksum_right(raw[block].tobytes()):
                 return int(base + block * BLOCK)
         return None
 
@@ -306,9 +306,9 @@ class Scanner:
 
     def _fail(self, error: DataError, data: memoryview, position: int) -> None:
         head = data[position : position + BLOCK].tobytes()
-        doubtful = error.code == "E_CHECKSUM" or (error.code == "E_TRUNCATED" and _sniff.kind(head) is not None)
+        doubtful = error.code == "E_CHECKSUM" or (error.code == "E_TRUNCATED" and sniff.kind(head) is not None)
         if self.at == 0 and doubtful and head[257:262] != b"ustar":
-            error = DataError("this is no tar.", code="E_NOT_TAR", offset=0, hint=_sniff.hint(head))
+            error = DataError("this is no tar.", code="E_NOT_TAR", offset=0, hint=sniff.hint(head))
         if error.code == "E_CHECKSUM":
             error.at(member=self._name(data, position))
         self.error = error.at(shard=self.shard)  # type: ignore[assignment]

@@ -19,13 +19,13 @@ import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz import config
-from tarviz.errors import DataError, LimitError, UsageError
-from tarviz.formats import _sniff
-from tarviz.formats._example_block import Examples
+from tarviz.formats import sniff
 from tarviz.formats.compression import Inflater, Source
 from tarviz.formats.compression import kind as _magic
-from tarviz.types import Buffer, OnError
+from tarviz.formats.example_block import Examples
+from tarviz.model import config
+from tarviz.model.errors import DataError, LimitError, UsageError
+from tarviz.model.types import Buffer, OnError
 
 Compression: TypeAlias = Literal["gzip", "zlib"]
 
@@ -319,8 +319,8 @@ class Reader(Iterator[memoryview]):
 
     def _cut_off(self, rest: memoryview, need: int) -> DataError:
         head = bytes(rest[:512])
-        if self.offset == 0 and len(rest) < HEADER and _sniff.kind(head):
-            return self._error("E_NOT_TFRECORD", "this is no TFRecord file.", hint=_sniff.hint(head))
+        if self.offset == 0 and len(rest) < HEADER and sniff.kind(head):
+            return self._error("E_NOT_TFRECORD", "this is no TFRecord file.", hint=sniff.hint(head))
         if len(rest) < HEADER:
             text = f"the file ends {len(rest)} bytes into the 12 that begin a record."
         else:
@@ -328,8 +328,8 @@ class Reader(Iterator[memoryview]):
         return self._error("E_TRUNCATED", text, hint="Fetch it again, or write it again: the file was not finished.")
 
     def _wrong_length(self, head: bytes) -> DataError:
-        if self.offset == 0 and (found := _sniff.kind(head)):
-            hint = f"it is {found}: pass compression='auto'." if found in ("gzip", "zlib") else _sniff.hint(head)
+        if self.offset == 0 and (found := sniff.kind(head)):
+            hint = f"it is {found}: pass compression='auto'." if found in ("gzip", "zlib") else sniff.hint(head)
             return self._error("E_NOT_TFRECORD", "this is no TFRecord file.", hint=hint)
         length, crc = _LENGTH.unpack_from(head)
         if _crc(head[:8]) == crc:

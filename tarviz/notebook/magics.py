@@ -22,9 +22,10 @@ from IPython.core.error import UsageError
 from IPython.core.magic import no_var_expand
 from IPython.display import display
 
-from tarviz import _plugins, cli
-from tarviz.commands import _complete
-from tarviz.errors import TarvizError, TarvizWarning, redact, safe
+from tarviz import cli
+from tarviz.cli import completion
+from tarviz.model import plugins
+from tarviz.model.errors import TarvizError, TarvizWarning, redact, safe
 from tarviz.ops import Chain, Op
 
 NAMES = ("tarviz", "tv")
@@ -68,7 +69,7 @@ class Magics:
 
     def _run(self, words: list[str], cell: str | None) -> None:
         verb = words[0]
-        command = _plugins.load("commands", verb).command if verb in _plugins.names("commands") else None
+        command = plugins.load("commands", verb).command if verb in plugins.names("commands") else None
         words, name = target(words, command)
         content = self._content(verb, command, cell)
         result = cli.invoke([verb, *self._resolved(words[1:], command)], content)
@@ -156,7 +157,7 @@ class Magics:
         words = split(head[1])
         if words[:1] != ["compare"]:
             return "", []
-        fragment, found = _complete.chain(line, self._urls(words[1:], "compare"))
+        fragment, found = completion.chain(line, self._urls(words[1:], "compare"))
         return fragment, [(text, "op" if text.endswith("(") else "field") for text in found]
 
     def _complete_line(self, text: str) -> tuple[str, list[tuple[str, str]]]:
@@ -164,13 +165,13 @@ class Magics:
         now = "" if not text or text[-1].isspace() else (words.pop() if words else "")
         urls = self._urls(words[1:], words[0] if words else "")
         if match := _OPEN_CHAIN.search(text):
-            fragment, found = _complete.chain(match[2], urls)
+            fragment, found = completion.chain(match[2], urls)
             return fragment, [(name, "op" if name.endswith("(") else "field") for name in found]
         before = words[-1] if words else ""
         if before in _OWN_KEYS:
-            return now, [(key, "key") for key in _complete.keys(urls, now)]
+            return now, [(key, "key") for key in completion.keys(urls, now)]
         if before in _OWN_FIELDS:
-            return now, [(name, "field") for name in _complete.fields(urls) if name.startswith(now)]
+            return now, [(name, "field") for name in completion.fields(urls) if name.startswith(now)]
         items = ShellComplete(cli.group, {}, "tarviz", "_TARVIZ_COMPLETE").get_completions(words, now)
         names = [item.value for item in items if item.type == "plain"]
         if not words or now.startswith("-") or before.startswith("-"):
@@ -180,7 +181,7 @@ class Magics:
 
     def _urls(self, words: Sequence[str], verb: str) -> list[str]:
         """The URLs among the words."""
-        command = _plugins.load("commands", verb).command if verb in _plugins.names("commands") else None
+        command = plugins.load("commands", verb).command if verb in plugins.names("commands") else None
         plain = [word for word, option in options_of(words, command) if option is None and not word.startswith("-")]
         return [url for word in plain for url in (self._words(word) or [word])]
 

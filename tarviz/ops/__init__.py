@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tarviz.ops._base import Draw, FieldOp, Op, RecordOp, unpack
-from tarviz.ops._chain import Chain, Step, parse_chain
-from tarviz.ops._draws import draws
+from tarviz.ops.base import Draw, FieldOp, Op, RecordOp, unpack
+from tarviz.ops.chains import Chain, Step, parse_chain
+from tarviz.ops.random_draws import draws
 
 if TYPE_CHECKING:
     from tarviz.ops.center_crop import CenterCrop
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tarviz.ops.resize import Resize
     from tarviz.ops.rotate import Rotate
     from tarviz.selection import Select, SelectDict, SelectJSON, SelectList
+
+SUPPORT = ("base", "chain_text", "chains", "images", "payloads", "pictures", "random_draws")  # what ops are built with, not ops
 
 __all__ = [
     "CenterCrop",
@@ -68,7 +70,7 @@ def __getattr__(name: str) -> Any:
         from tarviz import selection
 
         return getattr(selection, name)
-    from tarviz.ops._chain import class_of, plugin_of
+    from tarviz.ops.chains import class_of, plugin_of
 
     plugin = plugin_of(name)
     if plugin is None:

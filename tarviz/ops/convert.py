@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.errors import ChainError, DataError, SchemaError
-from tarviz.ops._base import Draw, FieldOp
-from tarviz.types import Feature
+from tarviz.model.errors import ChainError, DataError, SchemaError
+from tarviz.model.types import Feature
+from tarviz.ops.base import Draw, FieldOp
 
 _DTYPES = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 

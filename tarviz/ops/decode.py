@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tarviz.errors import ChainError, SchemaError
-from tarviz.ops._base import Draw, FieldOp
-from tarviz.ops._payloads import Kind, decode_payload, kind_of
-from tarviz.ops._pictures import MAX_PIXELS, decode_picture
+from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.types import Feature
+from tarviz.ops.base import Draw, FieldOp
 from tarviz.ops.convert import dtype_name
-from tarviz.types import Feature
+from tarviz.ops.payloads import Kind, decode_payload, kind_of
+from tarviz.ops.pictures import MAX_PIXELS, decode_picture
 
 
 @dataclass(frozen=True, slots=True)

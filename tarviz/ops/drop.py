@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
-from tarviz.ops._base import RecordOp, patterns
-from tarviz.types import Schema
+from tarviz.model.types import Schema
+from tarviz.ops.base import RecordOp, patterns
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from tarviz.errors import ChainError, SchemaError
-from tarviz.ops._base import Draw, FieldOp
-from tarviz.ops._images import image_of
-from tarviz.ops._payloads import CLASSES
-from tarviz.types import Feature
+from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.types import Feature
+from tarviz.ops.base import Draw, FieldOp
+from tarviz.ops.images import image_of
+from tarviz.ops.payloads import CLASSES
 
 _PICTURES = {
     "jpg": "JPEG",

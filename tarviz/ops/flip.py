@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Literal
 
 from numpy.typing import NDArray
 
-from tarviz.errors import ChainError
-from tarviz.ops._base import Draw, FieldOp
-from tarviz.ops._images import check_image, image_of
-from tarviz.types import Feature
+from tarviz.model.errors import ChainError
+from tarviz.model.types import Feature
+from tarviz.ops.base import Draw, FieldOp
+from tarviz.ops.images import check_image, image_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tarviz.errors import ChainError, SchemaError
-from tarviz.ops._base import RecordOp
+from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.types import Feature, Schema
+from tarviz.ops.base import RecordOp
 from tarviz.ops.convert import dtype_name
-from tarviz.types import Feature, Schema
 
 
 @dataclass(frozen=True, slots=True)

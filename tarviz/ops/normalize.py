@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.errors import ChainError, SchemaError
-from tarviz.ops._base import Draw, FieldOp
-from tarviz.ops._images import check_image, image_of
-from tarviz.types import Feature
+from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.types import Feature
+from tarviz.ops.base import Draw, FieldOp
+from tarviz.ops.images import check_image, image_of
 
 
 @dataclass(frozen=True, slots=True)

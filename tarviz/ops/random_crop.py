@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from tarviz.ops._base import Draw, FieldOp
-from tarviz.ops._images import check_crop, check_image, image_of, pair
-from tarviz.types import Feature
+from tarviz.model.types import Feature
+from tarviz.ops.base import Draw, FieldOp
+from tarviz.ops.images import check_crop, check_image, image_of, pair
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tarviz.errors import ChainError
-from tarviz.ops._base import RecordOp, missing
-from tarviz.ops._text import is_bare
-from tarviz.types import Schema
+from tarviz.model.errors import ChainError
+from tarviz.model.types import Schema
+from tarviz.ops.base import RecordOp, missing
+from tarviz.ops.chain_text import is_bare
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 from PIL import Image
 
-from tarviz.errors import ChainError
-from tarviz.ops._base import Draw, FieldOp
-from tarviz.ops._images import check_image, image_of, through_pil
-from tarviz.types import Feature
+from tarviz.model.errors import ChainError
+from tarviz.model.types import Feature
+from tarviz.ops.base import Draw, FieldOp
+from tarviz.ops.images import check_image, image_of, through_pil
 
 
 @dataclass(frozen=True, slots=True)

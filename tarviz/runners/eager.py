@@ -11,13 +11,13 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from tarviz import reading
-from tarviz.errors import DataError, TarvizError, UsageError
-from tarviz.ops._base import unpack
-from tarviz.ops._draws import draws
+from tarviz.model.errors import DataError, TarvizError, UsageError
+from tarviz.model.types import Record, to_bytes
+from tarviz.ops.base import unpack
+from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
-from tarviz.reading import ReadReport
-from tarviz.types import Record, to_bytes
+from tarviz.read import stream
+from tarviz.read.stream import ReadReport
 
 _CHUNK = 16
 
@@ -117,9 +117,9 @@ class Eager(Iterable[Any]):
 
     def _items(self, report: ReadReport) -> Generator[Item, None, None]:
         needs, options = self.pipeline.needs, self.pipeline.options
-        for url in reading.shards(self.pipeline.urls):
+        for url in stream.shards(self.pipeline.urls):
             try:
-                with closing(reading.blocks(url, options, report=report)) as blocks:
+                with closing(stream.blocks(url, options, report=report)) as blocks:
                     for record in itertools.chain.from_iterable(blocks):
                         yield unpack(record, needs), None if self.shuffle else record
             except DataError as error:

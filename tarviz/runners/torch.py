@@ -11,15 +11,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from tarviz import reading
-from tarviz._indexing import shard_index
-from tarviz.errors import DataError, MissingPackageError, TarvizError, UsageError
-from tarviz.ops._base import unpack
+from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError
+from tarviz.model.types import URL, Record
+from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
-from tarviz.reading import ReadReport
-from tarviz.runners._indexed import blocks as indexed_blocks
+from tarviz.read import stream
+from tarviz.read.indexed import blocks as indexed_blocks
+from tarviz.read.shard_index import shard_index
+from tarviz.read.stream import ReadReport
 from tarviz.runners.eager import Eager, shuffled
-from tarviz.types import URL, Record
 
 try:
     import torch.distributed
@@ -206,7 +206,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
 
     def _pieces(self, slot: int, slots: int) -> list[Piece]:
         """What worker `slot` of `slots` reads."""
-        options, urls = self.pipeline.options, reading.shards(self.pipeline.urls)
+        options, urls = self.pipeline.options, stream.shards(self.pipeline.urls)
         if len(urls) >= slots:
             return [Piece(url) for url in urls[slot::slots]]
         ranges = options.on_error == "raise" and options.group == "adjacent"

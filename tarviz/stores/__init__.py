@@ -8,7 +8,7 @@ checks in about 25 lines of subclass:
 - a stream gives every byte once and in order, or an error: never fewer bytes without one;
 - a version is never mixed with another: `etag` names the version, `ChangedError` says that it is gone;
 - a sink shows nothing under the final name before `commit`, and large objects never wait in memory;
-- errors are those of `tarviz.errors`, with the URL as `shard`; a missing object is `NotFoundError`.
+- errors are those of `tarviz.model.errors`, with the URL as `shard`; a missing object is `NotFoundError`.
 
 A store whose listing decides what a template means (an object store) sets `selects`.
 Other packages add a scheme through an entry point in the group `tarviz.stores`.
@@ -27,12 +27,14 @@ from pathlib import Path
 from typing import TypeAlias, cast
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from tarviz import _plugins
-from tarviz.errors import NotFoundError, UsageError, redact
-from tarviz.stores._base import Sink, Stat, Store, Stream, fill
-from tarviz.stores._paths import SHARD_SUFFIXES, is_shard, local_path, nearest
-from tarviz.stores._template import braces, natural
-from tarviz.types import URL
+from tarviz.model import plugins
+from tarviz.model.errors import NotFoundError, UsageError, redact
+from tarviz.model.types import URL
+from tarviz.stores.base import Sink, Stat, Store, Stream, fill
+from tarviz.stores.paths import SHARD_SUFFIXES, is_shard, local_path, nearest
+from tarviz.stores.templates import braces, natural
+
+SUPPORT = ("base", "paths", "retry", "templates")  # what stores are built with, not stores
 
 __all__ = ["SHARD_SUFFIXES", "Sink", "Stat", "Store", "Stream", "URLs", "expand", "fill", "is_local", "join", "local_path", "of"]
 
@@ -64,14 +66,14 @@ def _scheme(url: str) -> str:
 @cache
 def _store(scheme: str) -> Store:
     name = _ALIASES.get(scheme, scheme)
-    known = _plugins.names("stores")
+    known = plugins.names("stores")
     if name not in known:
         schemes = sorted({*known, *(alias for alias in _ALIASES if _ALIASES[alias] in known)} - {"stdio"})
         close = difflib.get_close_matches(scheme, schemes, 1, cutoff=0.5)
         meant = f"Did you mean {close[0]}://? " if close else ""
         there = ", ".join(f"{each}://" for each in schemes)
         raise UsageError(f"there is no store for {scheme}:// URLs.", hint=f"{meant}There are: {there}, plain paths and '-'.")
-    return cast("Store", _plugins.load("stores", name).store())
+    return cast("Store", plugins.load("stores", name).store())
 
 
 def is_local(url: str | PathLike[str]) -> bool:

@@ -11,11 +11,11 @@ from typing import Self
 
 from urllib3 import BaseHTTPResponse, exceptions
 
-from tarviz.errors import ChangedError, StoreError
-from tarviz.stores._base import Stat, Stream
-from tarviz.stores._retry import Attempts, RetryError, http_date
+from tarviz.model.errors import ChangedError, StoreError
+from tarviz.model.types import URL
 from tarviz.stores._wire import Wire, excess, origin
-from tarviz.types import URL
+from tarviz.stores.base import Stat, Stream
+from tarviz.stores.retry import Attempts, RetryError, http_date
 
 _PIECE = 1 << 18
 _XML_LIMIT = 1 << 16

@@ -6,10 +6,10 @@ import json
 from html.parser import HTMLParser
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
 
-from tarviz.errors import StoreError
-from tarviz.stores._base import Stat
-from tarviz.stores._retry import http_date
-from tarviz.types import URL
+from tarviz.model.errors import StoreError
+from tarviz.model.types import URL
+from tarviz.stores.base import Stat
+from tarviz.stores.retry import http_date
 
 
 class _Links(HTMLParser):

@@ -21,9 +21,9 @@ from urllib3 import exceptions
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 import tarviz
-from tarviz.errors import NotFoundError, StoreError, UsageError, redact
-from tarviz.stores._retry import Clock, RetryError, retry_after
-from tarviz.types import URL
+from tarviz.model.errors import NotFoundError, StoreError, UsageError, redact
+from tarviz.model.types import URL
+from tarviz.stores.retry import Clock, RetryError, retry_after
 
 REDIRECTS = 5
 CONNECT_TIMEOUT = 10.0

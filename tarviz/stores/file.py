@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
-from tarviz.errors import ChangedError, NotFoundError, StoreError, TarvizError
-from tarviz.stores._base import Sink, Stat, Store, Stream, send_file
-from tarviz.stores._paths import local_path, nearest
-from tarviz.types import URL, Buffer
+from tarviz.model.errors import ChangedError, NotFoundError, StoreError, TarvizError
+from tarviz.model.types import URL, Buffer
+from tarviz.stores.base import Sink, Stat, Store, Stream, send_file
+from tarviz.stores.paths import local_path, nearest
 
 try:
     import fcntl

@@ -15,14 +15,14 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 import urllib3
 
-from tarviz import config
-from tarviz.errors import NotFoundError, StoreError, UsageError
-from tarviz.stores._base import Sink, Stat, Store, Stream, fill
+from tarviz.model import config
+from tarviz.model.errors import NotFoundError, StoreError, UsageError
+from tarviz.model.types import URL
 from tarviz.stores._http_stream import HttpStream, Version, total_of
 from tarviz.stores._pages import children
-from tarviz.stores._retry import Attempts, Clock, persist
 from tarviz.stores._wire import Wire, origin
-from tarviz.types import URL
+from tarviz.stores.base import Sink, Stat, Store, Stream, fill
+from tarviz.stores.retry import Attempts, Clock, persist
 
 _PAGE_LIMIT = 16 << 20
 _OPTION_NAMES = ("TARVIZ_RETRY_TIMEOUT", "TARVIZ_STALL_TIMEOUT", "TARVIZ_CONFIG", "XDG_CONFIG_HOME", "HOME")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tarviz.errors import ChangedError, NotFoundError, StoreError
-from tarviz.stores._base import Sink, Stat, Store, Stream
-from tarviz.types import URL, Buffer
+from tarviz.model.errors import ChangedError, NotFoundError, StoreError
+from tarviz.model.types import URL, Buffer
+from tarviz.stores.base import Sink, Stat, Store, Stream
 
 _objects: dict[str, tuple[bytes, Stat]] = {}
 _versions = itertools.count(1)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from io import UnsupportedOperation
 from typing import BinaryIO, ClassVar, NoReturn, cast
 
-from tarviz.errors import StoreError, UsageError
-from tarviz.stores._base import Sink, Stat, Store, Stream, send_file
-from tarviz.types import URL, Buffer
+from tarviz.model.errors import StoreError, UsageError
+from tarviz.model.types import URL, Buffer
+from tarviz.stores.base import Sink, Stat, Store, Stream, send_file
 
 try:
     import fcntl

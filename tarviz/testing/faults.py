@@ -26,8 +26,8 @@ from http.client import responses
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
-from tarviz.stores._retry import Clock
-from tarviz.types import URL
+from tarviz.model.types import URL
+from tarviz.stores.retry import Clock
 
 Source: TypeAlias = bytes | Path | Callable[[int, int], bytes]
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")

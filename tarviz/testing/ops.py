@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from tarviz.errors import TarvizError
+from tarviz.model.errors import TarvizError
+from tarviz.model.types import Feature, Schema
 from tarviz.ops import Chain, FieldOp, Func, Op, draws, parse_chain
-from tarviz.ops._chain import feature_of
-from tarviz.types import Feature, Schema
+from tarviz.ops.chains import feature_of
 
 _KEYS = (b"train/0001", b"train/0002", "gr\u00fcn".encode())
 _SIZES = ((7, 5), (32, 48), (61, 40))

@@ -23,9 +23,9 @@ from pathlib import Path
 import pytest
 
 from tarviz import stores
-from tarviz.errors import ChangedError, NotFoundError, StoreError, TarvizError
+from tarviz.model.errors import ChangedError, NotFoundError, StoreError, TarvizError
+from tarviz.model.types import URL
 from tarviz.stores import Store
-from tarviz.types import URL
 
 DATA = random.Random(0).randbytes(300_001)
 

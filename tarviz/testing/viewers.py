@@ -17,7 +17,7 @@ from typing import ClassVar
 import pytest
 
 from tarviz import viewers
-from tarviz.errors import TarvizError
+from tarviz.model.errors import TarvizError
 from tarviz.viewers import Meta, Panel
 
 

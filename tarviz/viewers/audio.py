@@ -7,9 +7,9 @@ import wave
 
 import numpy as np
 
-from tarviz.errors import DataError
-from tarviz.viewers._panel import Audio, Meta, Note, Panel, Plot
-from tarviz.viewers._spark import sparkline
+from tarviz.model.errors import DataError
+from tarviz.viewers.panel import Audio, Meta, Note, Panel, Plot
+from tarviz.viewers.spark import sparkline
 
 EXTENSIONS = ("wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac")
 MAGIC = (b"fLaC", b"ID3", b"OggS")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tarviz.viewers._panel import Control, Hex, Meta, Note, Panel, Plot
+from tarviz.viewers.panel import Control, Hex, Meta, Note, Panel, Plot
 
 EXTENSIONS = ("bin", "dat", "raw")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tarviz.errors import DataError
-from tarviz.viewers._panel import Meta, Panel, Plot, Text
+from tarviz.model.errors import DataError
+from tarviz.viewers.panel import Meta, Panel, Plot, Text
 
 EXTENSIONS = ("cls", "cls2", "class", "index", "inx", "id", "label", "count")
 INT64 = 1 << 63

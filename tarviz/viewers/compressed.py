@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tarviz.errors import DataError, MissingPackageError
-from tarviz.viewers import _registry
-from tarviz.viewers._panel import Meta, Note, Panel
+from tarviz.model.errors import DataError, MissingPackageError
+from tarviz.viewers import registry
+from tarviz.viewers.panel import Meta, Note, Panel
 
 EXTENSIONS = ("gz", "zst", "bz2", "xz")
 MAGIC = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ\0")
@@ -107,15 +107,15 @@ def _inside(blob: memoryview, meta: Meta) -> tuple[bytes, Meta, str]:
 
 def view(blob: memoryview, meta: Meta) -> Panel:
     data, inner, name = _inside(blob, meta)
-    if _registry.choose(inner.ext, data[:4096]) == "compressed":
+    if registry.choose(inner.ext, data[:4096]) == "compressed":
         return Panel(f"{name}, twice compressed", [Note("The content is compressed once more and is not unpacked further.", "warn")])
-    panel = _registry.view(data, inner)
+    panel = registry.view(data, inner)
     facts = [("compression", f"{name}, {len(blob):,} → {len(data):,} bytes"), *panel.facts]
     return replace(panel, summary=f"{name}: {panel.summary}", facts=facts)
 
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     data, inner, name = _inside(blob, meta)
-    if _registry.choose(inner.ext, data[:4096]) == "compressed":
+    if registry.choose(inner.ext, data[:4096]) == "compressed":
         return f"{name}, twice compressed"
-    return _registry.tile(data, inner, size)
+    return registry.tile(data, inner, size)

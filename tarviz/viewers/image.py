@@ -7,8 +7,8 @@ import re
 import warnings
 from typing import TYPE_CHECKING
 
-from tarviz.errors import DataError, LimitError
-from tarviz.viewers._panel import MAX_PIXELS, Image, Meta, Note, Panel, Plot
+from tarviz.model.errors import DataError, LimitError
+from tarviz.viewers.panel import MAX_PIXELS, Image, Meta, Note, Panel, Plot
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tarviz.errors import DataError, LimitError
-from tarviz.viewers._panel import Meta, Node, Note, Pairs, Panel, Text, Tree, node, node_text
+from tarviz.model.errors import DataError, LimitError
+from tarviz.viewers.panel import Meta, Node, Note, Pairs, Panel, Text, Tree, node, node_text
 
 EXTENSIONS = ("json", "jsonl", "ndjson", "geojson", "ipynb")
 MAX_JSON = 16 << 20

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.errors import DataError, LimitError
-from tarviz.viewers._panel import Block, Control, Image, Meta, Note, Panel, Plot, Table, Text
-from tarviz.viewers._spark import sparkline
+from tarviz.model.errors import DataError, LimitError
+from tarviz.viewers.panel import Block, Control, Image, Meta, Note, Panel, Plot, Table, Text
+from tarviz.viewers.spark import sparkline
 
 EXTENSIONS = ("npy", "npz", "ten", "tenbin", "tb")
 MAGIC = (b"\x93NUMPY", b"~TenBin~")

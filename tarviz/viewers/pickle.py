@@ -6,7 +6,7 @@ import io
 import pickletools
 import zipfile
 
-from tarviz.viewers._panel import Control, Hex, Meta, Note, Panel, Table, Text
+from tarviz.viewers.panel import Control, Hex, Meta, Note, Panel, Table, Text
 
 EXTENSIONS = ("pkl", "pickle", "pyd", "pth", "pt", "joblib", "ckpt", "dill")
 MAX_OPCODES_TEXT = 64 << 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tarviz.viewers._panel import MAX_TEXT_BYTES, Meta, Note, Panel, Text
+from tarviz.viewers.panel import MAX_TEXT_BYTES, Meta, Note, Panel, Text
 
 EXTENSIONS = (
     "txt", "text", "transcript", "caption", "md", "rst", "csv", "tsv", "html", "htm", "xml", "svg", "yaml", "yml", "toml",

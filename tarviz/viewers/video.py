@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tarviz.errors import DataError
-from tarviz.viewers._panel import Meta, Panel, Video
+from tarviz.model.errors import DataError
+from tarviz.viewers.panel import Meta, Panel, Video
 
 EXTENSIONS = ("mp4", "m4v", "webm", "mov", "mkv", "avi")
 MAGIC = (b"\x1aE\xdf\xa3",)

@@ -119,7 +119,7 @@ def watch(tab: Any, own: str) -> Watched:
 @pytest.fixture
 def open_widget(chromium: Any) -> Iterator[Callable[..., Watched]]:
     """`open_widget(controller, ready="selector", width=1280, height=800, scheme="light")`: the stand-alone page of a controller."""
-    from tarviz.widgets._page import Page
+    from tarviz.widgets.host.page import Page
 
     pages: list[Page] = []
     contexts: list[Any] = []
@@ -147,7 +147,7 @@ def open_widget(chromium: Any) -> Iterator[Callable[..., Watched]]:
 @pytest.fixture
 def open_page(open_widget: Callable[..., Watched]) -> Callable[..., Watched]:
     """`open_page(urls, width=1280, height=800, scheme="light", **browser options)`: the stand-alone page on shards."""
-    from tarviz.widgets.browse import Browser
+    from tarviz.widgets.browse.controller import Browser
 
     def make(urls: Any, *, width: int = 1280, height: int = 800, scheme: str = "light", **wish: Any) -> Watched:
         ready = ".tvz-tile:not(.tvz-waiting), .tvz-empty:not([hidden])"

@@ -49,7 +49,7 @@ class Studio:
     @contextmanager
     def page(self, controller: Any, scheme: str, width: int) -> Iterator[Any]:
         """A controller on its stand-alone page, drawn."""
-        from tarviz.widgets._page import Page
+        from tarviz.widgets.host.page import Page
 
         with Page(controller).start() as page, self.tab(scheme, width) as tab:
             found = watch(tab, page.origin)
@@ -72,7 +72,7 @@ def few_colours(picture: Any) -> Any:
 
 def shoot_browse(studio: Studio) -> None:
     """The shard browser, in every scheme and width."""
-    from tarviz.widgets.browse import Browser
+    from tarviz.widgets.browse.controller import Browser
 
     for scheme in SCHEMES:
         for width in WIDTHS:
@@ -86,7 +86,7 @@ def shoot_browse(studio: Studio) -> None:
 
 def shoot_inspect(studio: Studio) -> None:
     """The record inspector: a record enlarged, its example."""
-    from tarviz.widgets.browse import Browser
+    from tarviz.widgets.browse.controller import Browser
 
     for scheme in SCHEMES:
         for width in WIDTHS:
@@ -103,7 +103,7 @@ def shoot_inspect(studio: Studio) -> None:
 
 def shoot_damage(studio: Studio) -> None:
     """A damaged shard: what is left of it, and the finding with its byte."""
-    from tarviz.widgets.browse import Browser
+    from tarviz.widgets.browse.controller import Browser
 
     whole = Path("digits/train-0000.tar").read_bytes()
     Path("damaged.tar").write_bytes(whole[: len(whole) // 2])
@@ -122,7 +122,7 @@ CHAINS = {
 
 def shoot_compare(studio: Studio) -> None:
     """Chains compared: every step, an op that fails, wipe and difference on the stage."""
-    from tarviz.widgets.compare import Compare
+    from tarviz.widgets.compare.controller import Compare
 
     for scheme in SCHEMES:
         for width in WIDTHS:
@@ -147,7 +147,7 @@ def shoot_compare(studio: Studio) -> None:
 
 def shoot_bench(studio: Studio) -> None:
     """A bench: live, a sweep done, stages."""
-    from tarviz.widgets.bench import BenchRun
+    from tarviz.widgets.bench.controller import BenchRun
 
     chain = "decode(jpg)|resize(jpg, (224, 224))|flip(jpg)|convert(jpg, float32)"
     for scheme in SCHEMES:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tarviz.ops import Func
-from tarviz.widgets.bench import BenchRun
+from tarviz.widgets.bench.controller import BenchRun
 from tests.browser import probes
 from tests.widgets.conftest import png, tar
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tarviz.widgets.compare import Compare
+from tarviz.widgets.compare.controller import Compare
 from tests.browser import probes
 from tests.widgets.conftest import png, tar
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tarviz.widgets.bench import BenchRun
-from tarviz.widgets.browse import Browser
-from tarviz.widgets.compare import Compare
+from tarviz.widgets.bench.controller import BenchRun
+from tarviz.widgets.browse.controller import Browser
+from tarviz.widgets.compare.controller import Compare
 from tests.browser import probes
 from tests.viewers.payloads import saved, sound
 from tests.widgets.conftest import png, tar

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tarviz import reading
-from tarviz.errors import TarvizWarning
+from tarviz.model.errors import TarvizWarning
+from tarviz.read import stream
 from tarviz.testing.strategies import Records, shard
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +25,7 @@ def plain(path: object, **options: Any) -> Records:
     """The records of a shard as (key, {extension: bytes})."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TarvizWarning)
-        return [(record.key, {ext: bytes(value) for ext, value in record.items()}) for record in reading.records(path, **options)]  # type: ignore[arg-type]
+        return [(record.key, {ext: bytes(value) for ext, value in record.items()}) for record in stream.records(path, **options)]  # type: ignore[arg-type]
 
 
 def names(path: object) -> list[bytes]:
@@ -64,7 +64,7 @@ def bash(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[bytes]]:
     tools.mkdir()
     for name in ("tarviz", *OLD_NAMES):
         script = tools / name
-        target = "tarviz.cli:main" if name == "tarviz" else f"tarviz._oldnames:{name}"
+        target = "tarviz.cli:main" if name == "tarviz" else f"tarviz.tarproc_scripts:{name}"
         module, _, function = target.partition(":")
         script.write_text(
             f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom {module} import {function}\nsys.exit({function}())\n"

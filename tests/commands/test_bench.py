@@ -15,7 +15,7 @@ import pytest
 import tarviz
 from tarviz import cli
 from tarviz.commands.bench import NUMBERS
-from tarviz.widgets.bench import BenchRun
+from tarviz.widgets.bench.controller import BenchRun
 from tests.widgets.conftest import png, tar
 
 

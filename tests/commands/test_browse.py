@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tarviz.commands.browse import can_open, seconds
-from tarviz.errors import UsageError
+from tarviz.model.errors import UsageError
 from tests.widgets.conftest import records, tar
 
 ROOT = Path(__file__).parents[2]
@@ -81,8 +81,8 @@ def test_core_alone_is_enough(shard):
         "import sys\n"
         "for name in ('anywidget', 'ipywidgets', 'IPython', 'traitlets', 'matplotlib', 'tensorflow', 'torch', 'simplejpeg', 'zstandard'):\n"
         "    sys.modules[name] = None\n"
-        "from tarviz.widgets._page import Page\n"
-        "from tarviz.widgets.browse import Browser\n"
+        "from tarviz.widgets.host.page import Page\n"
+        "from tarviz.widgets.browse.controller import Browser\n"
         "import json\n"
         f"browser = Browser({str(shard)!r}, cache=False)\n"
         "with Page(browser).start() as page:\n"

@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarviz.commands import _form, _tool
+from tarviz.cli import tar_tool_options
 from tarviz.commands.cat import cat
-from tarviz.errors import ChangedError, DataError, NotFoundError, UsageError
 from tarviz.formats.records import split_name
+from tarviz.model.errors import ChangedError, DataError, NotFoundError, UsageError
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
+from tarviz.tools import field_selection
 from tests.commands.conftest import listed, names, plain
 from tests.conftest import DATA
 
@@ -328,14 +329,14 @@ class TestDamage:
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_a_file_that_changes_meanwhile_is_noticed(self, make: Make, out: Path, payload: bytes, monkeypatch: pytest.MonkeyPatch):
         a = make(numbered(4000 if len(payload) < 1000 else 100, payload=payload))
-        put = _form.Form.put
+        put = field_selection.Form.put
 
         def grow(*args: Any) -> None:
             with a.open("ab") as file:
                 file.write(b"more")
             put(*args)
 
-        monkeypatch.setattr(_form.Form, "put", grow)
+        monkeypatch.setattr(field_selection.Form, "put", grow)
 
         with pytest.raises(ChangedError):
             cat(a, out)
@@ -392,7 +393,7 @@ class TestPlaces:
             sink.write(f"{make(numbered(2))}\n".encode())
 
         with pytest.raises(UsageError, match="a file of this one"):
-            _tool.listing("memory://lists/1")
+            tar_tool_options.listing("memory://lists/1")
 
     def test_a_missing_shard_is_named(self, make: Make, tmp_path: Path, out: Path):
         with pytest.raises(NotFoundError, match=r"b\.tar"):

@@ -17,13 +17,14 @@ import pytest
 from google_crc32c import value as crc
 
 import tarviz
-from tarviz import cli, writer
+from tarviz import cli
 from tarviz.commands import convert as module
 from tarviz.commands.convert import convert
-from tarviz.errors import ChainError, DataError, NotFoundError, SchemaError, TarvizWarning, UsageError
 from tarviz.formats import example, tfrecord
+from tarviz.model.errors import ChainError, DataError, NotFoundError, SchemaError, TarvizWarning, UsageError
+from tarviz.model.types import URL
 from tarviz.ops import Func
-from tarviz.types import URL
+from tarviz.write import output
 from tests.conftest import DATA
 
 CORPORA = DATA.parents[2] / "shared" / "corpora"
@@ -485,13 +486,13 @@ class TestResume:
     def written(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """The names of outputs made, manifests left out."""
         names: list[str] = []
-        commit = writer.Output.commit
+        commit = output.Output.commit
 
-        def spy(self: writer.Output, *args: Any) -> Any:
+        def spy(self: output.Output, *args: Any) -> Any:
             names.append(Path(self.url).name)
             return commit(self, *args)
 
-        monkeypatch.setattr(writer.Output, "commit", spy)
+        monkeypatch.setattr(output.Output, "commit", spy)
         return names
 
     CASES = pytest.mark.parametrize(
@@ -814,7 +815,7 @@ class TestResult:
         assert "100 files" in text
 
     def test_secrets_in_urls_are_not_shown(self):
-        found = module.Converted([writer.Written(URL("http://me:pw@host/a?sig=abc"), 1, 1, "")], tarviz.reading.ReadReport())
+        found = module.Converted([output.Written(URL("http://me:pw@host/a?sig=abc"), 1, 1, "")], tarviz.read.stream.ReadReport())
 
         assert "pw" not in str(found)
         assert "abc" not in json.dumps(found.to_dict())

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tarviz import reading
 from tarviz.commands.cat import cat
 from tarviz.commands.create import create
 from tarviz.commands.first import first
@@ -20,9 +19,10 @@ from tarviz.commands.show import show
 from tarviz.commands.sort import sort
 from tarviz.commands.split import split
 from tarviz.commands.tsv import parse, tsv
-from tarviz.errors import DataError, TarvizError
 from tarviz.formats.records import split_name
-from tarviz.types import to_bytes
+from tarviz.model.errors import DataError, TarvizError
+from tarviz.model.types import to_bytes
+from tarviz.read import stream
 from tests.commands.conftest import plain
 from tests.conftest import DATA
 
@@ -35,7 +35,7 @@ TARS = sorted(
     if ".t" in path.name and path.suffix not in (".json", ".tfrecord", ".record")
 )
 HARMLESS = ("B10", "B33")  # damage nobody can see; a valid tar
-pytestmark = pytest.mark.filterwarnings("ignore::tarviz.errors.TarvizWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
 
 
 def tool_cat(path: Path, out: Path) -> Any:
@@ -104,7 +104,7 @@ def member_names(paths: list[Path]) -> list[bytes]:
     """Names as the header scan sees them, which the corpus tests of reading hold against four other readers."""
     found: list[bytes] = []
     for path in paths:
-        for run in reading.members(str(path)):
+        for run in stream.members(str(path)):
             found += [to_bytes(member.name) for member in run]
     return found
 

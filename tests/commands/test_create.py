@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from tarviz import stores
 from tarviz.commands.create import create
 from tarviz.commands.tsv import tsv
-from tarviz.errors import NotFoundError, UsageError
+from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
 from tests.commands.conftest import listed, names, plain

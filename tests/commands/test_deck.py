@@ -12,15 +12,16 @@ from click.testing import CliRunner
 
 import tarviz
 from tarviz import cli
-from tarviz.errors import DataError, MissingPackageError, NotFoundError, UsageError
+from tarviz.model.errors import DataError, MissingPackageError, NotFoundError, UsageError
 
 pytest.importorskip("jupytext", reason="reading a notebook needs the extra lab")
 pytest.importorskip("nbconvert", reason="a deck needs the extra deck")
 pytest.importorskip("latex2mathml", reason="a deck needs the extra deck")
 
-from tarviz.commands import _deck_page, _deck_run
-from tarviz.commands._deck_math import mathml
-from tarviz.commands._deck_widgets import STATE, VIEW, Saved
+from tarviz.commands.deck import page as deck_page
+from tarviz.commands.deck import run
+from tarviz.commands.deck.math import mathml
+from tarviz.commands.deck.widgets import STATE, VIEW, Saved
 
 
 def notebook(*cells: tuple[str, str, str]) -> str:
@@ -93,8 +94,8 @@ class TestPage:
 
         assert [] == re.findall(r"<link[^>]*>|<script[^>]*src|(?:src|href)=.?https?:", outside)
         assert "Content-Security-Policy" in talk
-        assert _deck_page.POLICY.partition(";")[0] in talk
-        assert "https:" not in _deck_page.POLICY
+        assert deck_page.POLICY.partition(";")[0] in talk
+        assert "https:" not in deck_page.POLICY
 
     def test_carries_reveal_and_its_notes(self, talk: str):
         assert "RevealNotes" in talk
@@ -117,7 +118,7 @@ class TestRun:
 
     def test_stored_outputs_are_shown_without_a_kernel(self, tmp_path: Path):
         path = write(tmp_path, TALK)
-        executed = _deck_run.read(path)
+        executed = run.read(path)
         for cell in executed.cells:
             if cell.cell_type == "code":
                 cell.outputs = [{"output_type": "stream", "name": "stdout", "text": "stored"}]
@@ -182,10 +183,10 @@ class TestPictures:
         assert 'src="data:image/svg+xml;base64' in (tmp_path / "talk.html").read_text("utf-8")
 
     def test_without_reveal_the_package_to_install_is_named(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(_deck_page, "find_spec", lambda name: None)
+        monkeypatch.setattr(deck_page, "find_spec", lambda name: None)
 
         with pytest.raises(MissingPackageError, match="sphinx-revealjs"):
-            _deck_page.reveal_files()
+            deck_page.reveal_files()
 
     def test_without_a_browser_a_pdf_says_what_it_needs(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("PATH", str(tmp_path))

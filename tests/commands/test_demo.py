@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tarviz.commands._page import CSP
+from tarviz.cli.html_page import CSP
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,7 +61,7 @@ class TestDemo:
 
 
 def test_without_tensorflow_the_extra_is_named(tmp_path: Path):
-    code = "import sys; sys.modules['tensorflow'] = None\nfrom tarviz.commands._demo_model import tensorflow\ntensorflow()"
+    code = "import sys; sys.modules['tensorflow'] = None\nfrom tarviz.commands.demo.model import tensorflow\ntensorflow()"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
 

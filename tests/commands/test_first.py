@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tarviz.commands.first import first
-from tarviz.errors import DataError, UsageError
+from tarviz.model.errors import DataError, UsageError
 from tarviz.testing.strategies import shard
 
 Make = Callable[..., Path]

@@ -10,8 +10,8 @@ import pytest
 
 from tarviz import cli
 from tarviz.commands.index import index
-from tarviz.errors import UsageError
 from tarviz.formats.index import parse_dali
+from tarviz.model.errors import UsageError
 from tests.conftest import DATA
 
 TARS = DATA / "corpora" / "generated"

@@ -10,7 +10,7 @@ import pytest
 
 from tarviz import cli
 from tarviz.commands.ls import entries, ls
-from tarviz.errors import NotFoundError
+from tarviz.model.errors import NotFoundError
 from tests.conftest import DATA, corpus
 
 TARS = DATA / "corpora" / "generated"
@@ -38,7 +38,7 @@ class TestLs:
 
     def test_the_second_time_comes_from_the_cache(self, digits: Path, monkeypatch: pytest.MonkeyPatch):
         first = ls(str(digits)).to_dict()
-        monkeypatch.setattr("tarviz._indexing._build", None)
+        monkeypatch.setattr("tarviz.read.shard_index._build", None)
 
         assert first == ls(str(digits)).to_dict()
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tarviz.commands.pcat import pcat
-from tarviz.errors import DataError, NotFoundError, UsageError
+from tarviz.model.errors import DataError, NotFoundError, UsageError
 from tarviz.testing.strategies import numbered, shard
 from tests.commands.conftest import listed, plain
 

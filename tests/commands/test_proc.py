@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from tarviz.commands import _work
 from tarviz.commands.proc import proc
-from tarviz.errors import ChainError, DataError, LimitError, UsageError
+from tarviz.model.errors import ChainError, DataError, LimitError, UsageError
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
+from tarviz.tools import record_shell
 from tests.commands.conftest import ROOT, listed, names, plain
 from tests.conftest import DATA
 
@@ -55,7 +55,7 @@ class TestDriver:
         "command", ["true", "gm mogrify -resize 256x256 *.jpg", "./run-ocr  sample.png ", "cp -p sample.png sample-1.png"]
     )
     def test_simple_commands_need_no_subshell(self, command: str):
-        assert "( exec" not in _work.driver(command, 7, 8)
+        assert "( exec" not in record_shell.driver(command, 7, 8)
 
     @pytest.mark.parametrize(
         "command",
@@ -76,7 +76,7 @@ class TestDriver:
         ],
     )
     def test_what_could_change_the_shell_runs_in_one_of_its_own(self, command: str):
-        assert "( exec 7<&- 8>&-" in _work.driver(command, 7, 8)
+        assert "( exec 7<&- 8>&-" in record_shell.driver(command, 7, 8)
 
     @pytest.mark.parametrize("more", ["", "; true"], ids=["simple", "subshell"])
     def test_the_command_has_no_descriptors_but_the_usual_three(self, make: Make, out: Path, more: str):
@@ -354,7 +354,7 @@ class TestRunning:
         assert [f"yes {key} 0 hBc".encode() for key, _ in numbered(2)] == [fields["env"] for _, fields in plain(out)]
 
     def test_where_there_is_no_bash(self, make: Make, out: Path, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(_work.shutil, "which", lambda name: None)
+        monkeypatch.setattr(record_shell.shutil, "which", lambda name: None)
 
         result = proc(
             make(numbered(10)), out, command='printf "$TARVIZ_KEY" > sample.key; [ $(cat sample.cls) != 3 ]', on_error="skip", workers=2
@@ -412,12 +412,13 @@ class TestChain:
         assert 0 == result.exit_code
 
     def test_is_what_the_chain_says(self, photos: Path, out: Path):
-        from tarviz import ops, reading
+        from tarviz import ops
+        from tarviz.read import stream
 
         chain = ops.parse_chain("decode(jpg)|resize(jpg, (64, 48))|encode(jpg, quality=90)")
         proc(photos / "photos-0000.tar", out, op=chain)
 
-        with reading.records(photos / "photos-0000.tar") as records:
+        with stream.records(photos / "photos-0000.tar") as records:
             assert [bytes(chain.run(record)["jpg"]) for record in records] == [fields["jpg"] for _, fields in plain(out)]
 
     def test_random_ops_depend_on_key_and_seed_alone(self, photos: Path, out: Path):

@@ -18,12 +18,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tarviz.commands import _order
 from tarviz.commands.sort import sort
-from tarviz.errors import DataError, UsageError
+from tarviz.model.errors import DataError, UsageError
+from tarviz.model.types import to_bytes
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
-from tarviz.types import to_bytes
+from tarviz.tools import sort_table
 from tests.commands.conftest import ROOT, listed, names, plain
 from tests.conftest import DATA
 
@@ -141,7 +141,7 @@ class TestShuffle:
     def test_is_as_random_as_it_looks(self):
         keys = np.array([f"n{at:08d}".encode() for at in range(20_000)])
         for seed in range(3):
-            order = np.argsort(_order.mixed(_order.hashes(keys.tolist()), seed))
+            order = np.argsort(sort_table.mixed(sort_table.hashes(keys.tolist()), seed))
             place = np.empty(len(order))
             place[order] = np.arange(len(order))
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tarviz.commands import split as module
 from tarviz.commands.cat import cat
 from tarviz.commands.split import arguments, pattern, split
-from tarviz.errors import DataError, StoreError, UsageError
+from tarviz.model.errors import DataError, StoreError, UsageError
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
 from tests.commands.conftest import listed, plain

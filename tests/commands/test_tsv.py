@@ -13,11 +13,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tarviz.commands import _cells
 from tarviz.commands.tsv import parse, tsv
-from tarviz.errors import DataError, UsageError
+from tarviz.model.errors import DataError, UsageError
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
+from tarviz.tools import table_formats
 from tests.conftest import DATA
 
 TARS = DATA / "corpora" / "generated"
@@ -64,9 +64,9 @@ class TestTsv:
     @given(st.binary())
     @example(b"\xed\xb2\x80")
     def test_any_payload_is_a_cell_of_one_line_without_control_characters(self, payload: bytes):
-        cell = _cells.escape(payload)
+        cell = table_formats.escape(payload)
 
-        assert payload == _cells.unescape(cell)
+        assert payload == table_formats.unescape(cell)
         assert cell.isprintable() or all(char.isprintable() or ord(char) >= 0xA0 for char in cell)
 
     @pytest.mark.parametrize("options", [{}, {"format": "csv"}, {"format": "csv-safe"}, {"format": "json"}])
@@ -112,14 +112,14 @@ class TestCsv:
     @settings(max_examples=100, deadline=None)
     @given(st.lists(st.tuples(st.text(), st.text()), max_size=5))
     def test_the_csv_module_reads_it_back(self, cells: list[tuple[str, str]]):
-        writer = _cells.Csv(["a", "b"])
+        writer = table_formats.Csv(["a", "b"])
         data = writer.head() + b"".join(writer.row([cell.encode("utf-8", "replace") for cell in row]) for row in cells)
 
         expected = [[cell.encode("utf-8", "replace").decode() for cell in row] for row in [("a", "b"), *cells]]
         assert expected == list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))
 
     def test_what_is_missing_is_not_what_is_empty(self):
-        assert b',"",x\n' == _cells.Csv(["a", "b", "c"]).row([None, b"", b"x"])
+        assert b',"",x\n' == table_formats.Csv(["a", "b", "c"]).row([None, b"", b"x"])
 
     @pytest.mark.parametrize(
         ("cell", "expected"),
@@ -135,7 +135,7 @@ class TestCsv:
         ],
     )
     def test_formulas_are_made_harmless(self, cell: bytes, expected: bytes):
-        assert expected + b"\n" == _cells.Csv(["a"], safe=True).row([cell])
+        assert expected + b"\n" == table_formats.Csv(["a"], safe=True).row([cell])
 
 
 class TestJson:
@@ -150,14 +150,14 @@ class TestJson:
 
     @pytest.mark.parametrize("payload", [b"[" * 100_000, b"NaN", b"1" * 5000, b'"\xff"', b"Infinity"])
     def test_json_that_cannot_be_taken_stays_text(self, payload: bytes):
-        line = _cells.JsonLines(["json"], [("json",)]).row([payload])
+        line = table_formats.JsonLines(["json"], [("json",)]).row([payload])
 
         value = json.loads(line, parse_constant=pytest.fail)["json"]
         assert isinstance(value, dict) or payload.decode() == value
 
     @pytest.mark.parametrize("payload", [b"9223372036854775808", b"1" * 10_000, b"1_000", "٣".encode(), b"1.0"])
     def test_a_class_that_is_no_int64_stays_text(self, payload: bytes):
-        assert payload.decode() == json.loads(_cells.JsonLines(["cls"], [("cls",)]).row([payload]))["cls"]
+        assert payload.decode() == json.loads(table_formats.JsonLines(["cls"], [("cls",)]).row([payload]))["cls"]
 
 
 class TestParquet:

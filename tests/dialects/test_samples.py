@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tarviz import _plugins
-from tarviz.errors import TarvizWarning
+from tarviz.model import plugins
+from tarviz.model.errors import TarvizWarning
 from tarviz.samples import write_shard
 
 HERE = Path(__file__).parent
@@ -200,7 +200,7 @@ def present(need: str) -> bool:
     """Whether a verb, an old tool's script or a program is there."""
     if need == "gm":
         return shutil.which(need) is not None
-    return need in SCRIPTS if need in OLD_NAMES else need in _plugins.names("commands")
+    return need in SCRIPTS if need in OLD_NAMES else need in plugins.names("commands")
 
 
 def script(old: str, verb: str) -> str:
@@ -282,7 +282,7 @@ class TestDeck:
 
         assert result["error"] is None, result["error"]
         assert self.EXPECTED.get(sample["name"], "") in result["out"]
-        from tarviz import reading
+        from tarviz.read import stream as read_stream
 
         written = {
             "deck-tarsplit": ["imagenet_train-000000.tar"],
@@ -293,7 +293,7 @@ class TestDeck:
         }
         for name in written.get(sample["name"], ()):
             with warnings.catch_warnings():
-                found = list(reading.records(folder / name))
+                found = list(read_stream.records(folder / name))
             assert {"deck-tarsplit": 5, "deck-kujob": 3}.get(sample["name"], 10) == len(found)
             if "png" in found[0] and sample["name"] in ("deck-map-pool", "deck-shards-pool"):
                 assert (256, 256) == Image.open(io.BytesIO(found[0]["png"])).size

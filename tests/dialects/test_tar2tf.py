@@ -9,10 +9,10 @@ import pytest
 
 import tarviz
 from tarviz.dialects.tar2tf import Dataset, with_class_numbers
-from tarviz.errors import NotFoundError, SchemaError, UsageError
+from tarviz.model.errors import NotFoundError, SchemaError, UsageError
+from tarviz.model.types import Feature
 from tarviz.ops import Decode, Func, Rename, Resize
 from tarviz.pipeline import Pipeline
-from tarviz.types import Feature
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 

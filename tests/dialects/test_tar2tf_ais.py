@@ -12,7 +12,7 @@ import pytest
 from tarviz.dialects.tar2tf import AisDataset
 from tarviz.dialects.tar2tf._ais import translated
 from tarviz.dialects.tar2tf.ops import Convert, Decode, Func, Rename, Resize, Rotate, Select, SelectJSON
-from tarviz.errors import DataError, SchemaError, UsageError
+from tarviz.model.errors import DataError, SchemaError, UsageError
 from tarviz.samples import write_shard
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
@@ -21,9 +21,9 @@ tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[t
 @pytest.fixture
 def small(photos: Path, tmp_path: Path) -> Path:
     """Four photos with a second label and a JSON tree, in `a-{0..1}.tar`."""
-    from tarviz import reading
+    from tarviz.read import stream
 
-    records = [(record.key, {ext: bytes(record[ext]) for ext in record}) for record in reading.records(photos / "photos-0000.tar")][:4]
+    records = [(record.key, {ext: bytes(record[ext]) for ext in record}) for record in stream.records(photos / "photos-0000.tar")][:4]
     for shard in range(2):
         write_shard(
             tmp_path / f"a-{shard}.tar",

@@ -12,9 +12,9 @@ import pytest
 
 from tarviz.dialects.tar2tf import AisDataset, Dataset, default_record_parser, default_record_to_example
 from tarviz.dialects.tar2tf.ops import Decode, Func, Resize, Rotate, Select, SelectDict, SelectJSON, SelectList
-from tarviz.errors import ChainError, DataError, NotFoundError, SchemaError, TarvizWarning, UsageError
 from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
+from tarviz.model.errors import ChainError, DataError, NotFoundError, SchemaError, TarvizWarning, UsageError
 from tarviz.samples import write_shard
 
 CORPORA = Path(__file__).parents[1] / "data/corpora"
@@ -23,9 +23,9 @@ CORPORA = Path(__file__).parents[1] / "data/corpora"
 @pytest.fixture
 def cut(photos: Path, tmp_path: Path) -> Path:
     """A folder with `a-{0..2}.tar`: 4, 4 and 2 photos."""
-    from tarviz import reading
+    from tarviz.read import stream
 
-    records = [(record.key, {ext: bytes(record[ext]) for ext in ("jpg", "cls")}) for record in reading.records(photos / "photos-0000.tar")]
+    records = [(record.key, {ext: bytes(record[ext]) for ext in ("jpg", "cls")}) for record in stream.records(photos / "photos-0000.tar")]
     (tmp_path / "in").mkdir()
     for shard, (first, last) in enumerate(((0, 4), (4, 8), (8, 10))):
         write_shard(tmp_path / "in" / f"a-{shard}.tar", records[first:last])

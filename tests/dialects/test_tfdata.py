@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tarviz import reading
 from tarviz.dialects.tfdata import Pipeline, Sample, TFExample, core, empty_examples, empty_samples, selection, transform
-from tarviz.errors import ChainError, DataError, SchemaError, TarvizWarning, UsageError
 from tarviz.formats import example as examples
+from tarviz.model.errors import ChainError, DataError, SchemaError, TarvizWarning, UsageError
+from tarviz.read import stream
 from tarviz.samples import write_shard
 
 CORPORA = Path(__file__).parents[1] / "data/corpora"
@@ -399,7 +399,7 @@ class TestBothWays:
         path = corpus("gotfdata/small-mnist-21.tar")
         pipeline = Pipeline().from_tar(path).sample_to_tf_example({"cls": core.FeatureType.INT64, "img": core.FeatureType.FLOAT32LIST})
 
-        for example, record in zip(pipeline, reading.records(path, key_split="last-dot"), strict=True):
+        for example, record in zip(pipeline, stream.records(path, key_split="last-dot"), strict=True):
             assert 784 == len(example["img"])
             assert np.frombuffer(record["img"], "<f4").tolist() == example["img"]
             assert json.loads(bytes(record["cls"])) == example["cls"][0]

@@ -15,8 +15,8 @@ import pytest
 from tarviz.dialects import tfrecorder
 from tarviz.dialects.tfrecorder import Example, IgnoreExampleException, factory, tfrecordable
 from tarviz.dialects.tfrecorder._dataset import schema_of
-from tarviz.errors import DataError, NotFoundError, SchemaError, UsageError
 from tarviz.formats import example as examples
+from tarviz.model.errors import DataError, NotFoundError, SchemaError, UsageError
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("nbconvert", reason="the site needs the extras lab and deck")
 
 from docs import reference, site
-from tarviz.errors import MissingPackageError
+from tarviz.model.errors import MissingPackageError
 
 
 class TestDeadLinks:

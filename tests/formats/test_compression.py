@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarviz.errors import DataError, LimitError
 from tarviz.formats.compression import Inflater, kind
+from tarviz.model.errors import DataError, LimitError
 
 zstandard = pytest.importorskip("zstandard")
 

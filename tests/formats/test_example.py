@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarviz.errors import DataError, LimitError, SchemaError, UsageError
-from tarviz.formats import _example_block, example, tfrecord
-from tarviz.types import Block, Members
+from tarviz.formats import example, example_block, tfrecord
+from tarviz.model.errors import DataError, LimitError, SchemaError, UsageError
+from tarviz.model.types import Block, Members
 
 CORPORA = Path(__file__).parents[2].parent / "shared" / "corpora"
 
@@ -193,7 +193,7 @@ class TestEncode:
             example.encode({"j\udcffpg": b"x"})
 
     def test_an_example_beyond_2_gib_is_refused(self, monkeypatch):
-        monkeypatch.setattr("tarviz.formats._features.LARGEST", 1000)
+        monkeypatch.setattr("tarviz.formats.features.LARGEST", 1000)
 
         with pytest.raises(LimitError, match="protobuf"):
             example.encode({"x": b"0" * 990})
@@ -419,7 +419,7 @@ class TestEncodeBlock:
             example.encode_block(block)
 
     def test_an_example_beyond_2_gib_is_refused(self, monkeypatch):
-        monkeypatch.setattr(_example_block, "LARGEST", 1000)
+        monkeypatch.setattr(example_block, "LARGEST", 1000)
 
         with pytest.raises(LimitError) as caught:
             example.encode_block(block_of([(b"k%d" % at, {"x": b"0" * 970}) for at in range(8)]))

@@ -40,14 +40,14 @@ class TestSplitName:
     def test_columns_cut_like_one_name(self, names):
         import numpy as np
 
-        from tarviz.formats import _hot
+        from tarviz.formats import header_scan
 
         clean = [name.encode() for name in names if not name.startswith("./")]
         if not clean:
             return
         for rule in ("first-dot", "last-dot"):
-            names = _hot.matrix(np.array(clean))
-            cut = _hot.split(names, _hot.base(names == 47), last=rule == "last-dot")
+            names = header_scan.matrix(np.array(clean))
+            cut = header_scan.split(names, header_scan.base(names == 47), last=rule == "last-dot")
             for row, name in enumerate(clean):
                 expected = split_name(name, rule)
                 assert (expected is not None) == bool(cut.valid[row]), name
@@ -114,6 +114,6 @@ class TestHashes:
     def test_one_key_hashes_as_a_column_of_keys_does(self, keys):
         import numpy as np
 
-        from tarviz.formats import _hot
+        from tarviz.formats import header_scan
 
-        assert [_hot.hash_one(key) for key in keys] == _hot.hashes(_hot.matrix(np.array(keys, "S"))).tolist()
+        assert [header_scan.hash_one(key) for key in keys] == header_scan.hashes(header_scan.matrix(np.array(keys, "S"))).tolist()

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tarviz.errors import TarvizError
 from tarviz.formats.tar import Scanner
+from tarviz.model.errors import TarvizError
 from tarviz.testing.strategies import numbered, records, shard
 from tests.conftest import corpus
 

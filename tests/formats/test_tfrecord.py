@@ -15,8 +15,8 @@ from google_crc32c import value as crc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarviz.errors import DataError, LimitError, SchemaError, TarvizError, UsageError
 from tarviz.formats import example, tfrecord
+from tarviz.model.errors import DataError, LimitError, SchemaError, TarvizError, UsageError
 from tests.conftest import DATA, corpus
 
 FILES = sorted(path for path in (DATA / "corpora" / "tfrecord").iterdir())
@@ -218,7 +218,7 @@ class TestRead:
 import resource, sys
 from tests import memory
 from tarviz.formats import tfrecord
-from tarviz.errors import DataError
+from tarviz.model.errors import DataError
 list(tfrecord.read(tfrecord.frame([b"x"]).buffers()[0]))
 resource.setrlimit(resource.RLIMIT_AS, (memory.peak() + (600 << 20),) * 2)
 before = memory.begin()

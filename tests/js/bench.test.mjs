@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { BENCH_KEYS, formatMs, formatRate, nearest, readPoints, ticks } from "../../tarviz/widgets/bench.mjs";
+import { BENCH_KEYS, formatMs, formatRate, nearest, readPoints, ticks } from "../../tarviz/widgets/bench/bench.mjs";
 
 test("points are little-endian floats, a piece at the end is left", () => {
   const view = new DataView(new ArrayBuffer(12 * 2 + 5), 0);

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { KEYS } from "../../tarviz/widgets/keys.mjs";
-import { missing } from "../../tarviz/widgets/grid.mjs";
-import { frozenModel, pack, unpack } from "../../tarviz/widgets/host.mjs";
-import { hexRow, selectPath } from "../../tarviz/widgets/panels.mjs";
-import { filterOfLabel, filterOfSet, quoted, shortKey } from "../../tarviz/widgets/rail.mjs";
+import { KEYS } from "../../tarviz/widgets/browse/keys.mjs";
+import { missing } from "../../tarviz/widgets/browse/grid.mjs";
+import { frozenModel, pack, unpack } from "../../tarviz/widgets/host/host.mjs";
+import { hexRow, selectPath } from "../../tarviz/widgets/browse/panels.mjs";
+import { filterOfLabel, filterOfSet, quoted, shortKey } from "../../tarviz/widgets/browse/rail.mjs";
 
 test("a set of fields becomes a filter", () => {
   assert.equal("has('jpg') and has('cls') and not has('json')", filterOfSet(["jpg", "cls"], ["cls", "jpg", "json"]));

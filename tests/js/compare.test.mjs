@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { COMPARE_KEYS } from "../../tarviz/widgets/compare.mjs";
-import { gained, lines, nextGain, placed } from "../../tarviz/widgets/stage.mjs";
-import { columnOrder, differenceText, placeName, step, tileLabel } from "../../tarviz/widgets/strips.mjs";
+import { COMPARE_KEYS } from "../../tarviz/widgets/compare/compare.mjs";
+import { gained, lines, nextGain, placed } from "../../tarviz/widgets/compare/stage.mjs";
+import { columnOrder, differenceText, placeName, step, tileLabel } from "../../tarviz/widgets/compare/strips.mjs";
 
 const grid = { order: [0, 1, 2], lengths: [[3, 2, 1], [3, 0, -1]], last: false };
 const at = (record, column, place) => ({ record, column, step: place });

@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import {
   asView, barTop, BlobCache, bounds, formatBytes, formatCount, isOvertaken, keyName, layOut, makeRpc, MAX_SCROLL, move, pictureType, RpcError, scrollOf, topOf, visible,
-} from "../../tarviz/widgets/core.mjs";
+} from "../../tarviz/widgets/host/core.mjs";
 
 /** A model whose answers the test gives. */
 function fakeModel() {

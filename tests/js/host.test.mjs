@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { makeRpc } from "../../tarviz/widgets/core.mjs";
-import { frozenModel, pack, savedState, unpack } from "../../tarviz/widgets/host.mjs";
+import { makeRpc } from "../../tarviz/widgets/host/core.mjs";
+import { frozenModel, pack, savedState, unpack } from "../../tarviz/widgets/host/host.mjs";
 
 const state = (answers) => ({ _first: { a: 1 }, _pictures: [], _state: {}, _answers: answers });
 

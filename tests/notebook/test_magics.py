@@ -18,9 +18,10 @@ pytest.importorskip("IPython", reason="IPython comes with the extra `lab`")
 from IPython.core.error import UsageError
 from IPython.core.magic import register_line_magic
 
-from tarviz import _plugins, cli
-from tarviz.commands import _complete
-from tarviz.errors import TarvizWarning
+from tarviz import cli
+from tarviz.cli import completion
+from tarviz.model import plugins
+from tarviz.model.errors import TarvizWarning
 from tarviz.notebook import magics
 
 
@@ -71,7 +72,7 @@ class TestLines:
         shell.run_line_magic("tv", line)
         text = capsys.readouterr().out
 
-        for verb in _plugins.names("commands"):
+        for verb in plugins.names("commands"):
             assert verb in text
 
     def test_help_of_a_verb_is_that_of_the_shell(self, shell: Any, capsys: pytest.CaptureFixture[str]):
@@ -257,13 +258,13 @@ class TestCompletion:
     def test_folding(self):
         names = ["a-1.tar", "a-2.tar", "b-01.tar", "b-03.tar", "c-09.tar.gz", "c-10.tar.gz", "x.tar"]
 
-        assert ["a-{1..2}.tar", "c-{09..10}.tar.gz"] == _complete.folded(names)
+        assert ["a-{1..2}.tar", "c-{09..10}.tar.gz"] == completion.folded(names)
 
     def test_a_large_folder_is_quick(self, tmp_path: Path):
         for number in range(3000):
             (tmp_path / f"t-{number:05d}.tar").touch()
 
-        assert f"{tmp_path}/t-{{00000..02999}}.tar" == _complete.shards(f"{tmp_path}/t")[0]
+        assert f"{tmp_path}/t-{{00000..02999}}.tar" == completion.shards(f"{tmp_path}/t")[0]
 
 
 def _context(text: str) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tarviz.errors import SchemaError
+from tarviz.model.errors import SchemaError
+from tarviz.model.types import Feature
 from tarviz.ops import CenterCrop
 from tarviz.testing.ops import OpTests
-from tarviz.types import Feature
 
 
 class TestCenterCrop(OpTests):

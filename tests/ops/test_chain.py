@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tarviz.ops
-from tarviz import _plugins
-from tarviz.errors import ChainError, SchemaError, TarvizError
+from tarviz.model import plugins
+from tarviz.model.errors import ChainError, SchemaError, TarvizError
+from tarviz.model.types import Feature, Schema
 from tarviz.ops import (
     CenterCrop,
     Chain,
@@ -35,8 +36,7 @@ from tarviz.ops import (
     draws,
     parse_chain,
 )
-from tarviz.ops._text import parse_call, print_call
-from tarviz.types import Feature, Schema
+from tarviz.ops.chain_text import parse_call, print_call
 
 NAMES = st.one_of(
     st.sampled_from(
@@ -163,7 +163,7 @@ class TestMaking:
         assert Flip("jpg") == chain[1]
 
     def test_every_file_is_an_op_of_its_name(self) -> None:
-        for name in _plugins.names("ops"):
+        for name in plugins.names("ops"):
             class_name = "".join(part.capitalize() for part in name.split("_"))
 
             assert name == getattr(tarviz.ops, class_name).name

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tarviz.errors import ChainError, DataError, SchemaError
+from tarviz.model.errors import ChainError, DataError, SchemaError
+from tarviz.model.types import Feature
 from tarviz.ops import Convert
 from tarviz.testing.ops import OpTests, noise
-from tarviz.types import Feature
 
 
 class TestConvert(OpTests):

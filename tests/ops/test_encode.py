@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tarviz.errors import ChainError, SchemaError
+from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.types import Feature
 from tarviz.ops import Decode, Encode
 from tarviz.testing.ops import OpTests, noise
-from tarviz.types import Feature
 
 RGB = Feature("uint8", (None, None, 3))
 

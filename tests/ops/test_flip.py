@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tarviz.errors import ChainError
+from tarviz.model.errors import ChainError
+from tarviz.model.types import Feature
 from tarviz.ops import Flip, draws
 from tarviz.testing.ops import OpTests, noise
-from tarviz.types import Feature
 
 
 class TestFlip(OpTests):

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tarviz.errors import ChainError, DataError, SchemaError
+from tarviz.model.errors import ChainError, DataError, SchemaError
+from tarviz.model.types import Feature, Schema
 from tarviz.ops import Chain, Decode, Encode, Func, parse_chain
 from tarviz.testing.ops import OpTests
-from tarviz.types import Feature, Schema
 
 
 def add_mean(record: dict[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tarviz.errors import ChainError, SchemaError
+from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.types import Feature, Schema
 from tarviz.ops import Keep
 from tarviz.testing.ops import OpTests
-from tarviz.types import Feature, Schema
 
 RECORD: dict[str, Any] = {"__key__": "a", "__shard__": "s", "__index__": 0, "jpg": b"1", "seg.png": b"2", "seg.npy": b"3", "cls": b"4"}
 SCHEMA = Schema({name: Feature("bytes") for name in RECORD if not name.startswith("__")})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tarviz.errors import ChainError, SchemaError
+from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.types import Feature
 from tarviz.ops import Normalize
 from tarviz.testing.ops import OpTests
-from tarviz.types import Feature
 
 
 class TestNormalize(OpTests):

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tarviz import reading
-from tarviz.errors import DataError, TarvizError
-from tarviz.ops._payloads import decode_npy, decode_payload, gunzip, kind_of
+from tarviz.model.errors import DataError, TarvizError
+from tarviz.ops.payloads import decode_npy, decode_payload, gunzip, kind_of
 from tarviz.pipeline import Pipeline
+from tarviz.read import stream as read_stream
 from tests import memory
 
 D00 = Path(__file__).parents[1] / "data" / "corpora" / "generated" / "D00-hostile-payloads.tar"
@@ -41,7 +41,7 @@ EXPECTED: dict[str, Any] = {
 def hostile() -> Iterator[tuple[str, str, bytes]]:
     if not D00.exists():
         return
-    for record in reading.records(str(D00)):
+    for record in read_stream.records(str(D00)):
         for ext, data in record.items():
             yield record.members[0].name, ext, bytes(data)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tarviz.errors import SchemaError
+from tarviz.model.errors import SchemaError
 from tarviz.ops import RandomCrop, draws
 from tarviz.testing.ops import OpTests
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tarviz.errors import ChainError, SchemaError
+from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.types import Feature, Schema
 from tarviz.ops import Rename, parse_chain
 from tarviz.testing.ops import OpTests
-from tarviz.types import Feature, Schema
 
 PLACE = {"__key__": "a", "__shard__": "s", "__index__": 0}
 

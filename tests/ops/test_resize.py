@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tarviz.errors import ChainError, SchemaError
+from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.types import Feature
 from tarviz.ops import Resize
 from tarviz.testing.ops import OpTests, noise
-from tarviz.types import Feature
 
 
 class TestResize(OpTests):

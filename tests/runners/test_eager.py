@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tarviz.errors import DataError, SchemaError, TarvizError, UsageError
+from tarviz.model.errors import DataError, SchemaError, TarvizError, UsageError
 from tarviz.ops import Chain, Decode, Func, Rotate
 from tarviz.pipeline import Pipeline
 from tarviz.runners.eager import collate
@@ -239,9 +239,9 @@ class TestThreads:
 
 class TestLength:
     def test_it_counts_steps(self, numbers: str) -> None:
-        import tarviz.reading
+        import tarviz.read.stream
 
-        tarviz.reading.index(numbers)
+        tarviz.read.stream.index(numbers)
         pipeline = Pipeline(numbers)
 
         assert 100 == len(pipeline.eager())

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tarviz.errors import DataError, UsageError
+from tarviz.model.errors import DataError, UsageError
 from tarviz.pipeline import Pipeline
 
 torch = pytest.importorskip("torch", reason="torch: make test-torch")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tarviz import reading
-from tarviz.errors import TarvizError
 from tarviz.formats import tfrecord
 from tarviz.formats.tar import Scanner
+from tarviz.model.errors import TarvizError
+from tarviz.read import stream
 from tests.conftest import corpus
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def test_mutated_shards_are_read_or_refused(tmp_path: Path):
             path.write_bytes(data)
             for strict in (True, False):
                 try:
-                    for record in reading.records(
+                    for record in stream.records(
                         path,
                         strict=strict,
                         on_error=chance.choice(("raise", "skip")),

@@ -13,10 +13,10 @@ import time
 import pytest
 
 from tarviz import stores
-from tarviz.errors import ChangedError, NotFoundError, StoreError
+from tarviz.model.errors import ChangedError, NotFoundError, StoreError
+from tarviz.model.types import URL
 from tarviz.stores import file
 from tarviz.testing.stores import StoreTests
-from tarviz.types import URL
 
 
 @pytest.fixture

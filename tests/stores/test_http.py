@@ -23,11 +23,11 @@ import warnings
 import pytest
 
 from tarviz import stores
-from tarviz.errors import ChangedError, NotFoundError, StoreError, UsageError
+from tarviz.model.errors import ChangedError, NotFoundError, StoreError, UsageError
+from tarviz.model.types import URL
 from tarviz.stores.http import HttpStore
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.stores import StoreTests, open_files
-from tarviz.types import URL
 
 DATA = random.Random(1).randbytes(2_040_000)
 XML = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>Reduce your request rate.</Message></Error>"
@@ -711,7 +711,7 @@ class TestFork:
         code = f"""
 import hashlib, os, sys
 from tarviz import stores
-from tarviz.types import URL
+from tarviz.model.types import URL
 store, url = stores.of({str(url)!r}), URL({str(url)!r})
 stream = store.open(url)
 data = bytearray({len(DATA)})

@@ -6,8 +6,8 @@ import tarfile
 
 import pytest
 
-from tarviz.errors import ChangedError, DataError, NotFoundError, StoreError, TarvizWarning
-from tarviz.reading import records
+from tarviz.model.errors import ChangedError, DataError, NotFoundError, StoreError, TarvizWarning
+from tarviz.read.stream import records
 from tarviz.stores.http import HttpStore
 from tarviz.testing.faults import FakeClock, Fault, FaultServer
 

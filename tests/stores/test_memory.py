@@ -5,9 +5,9 @@ from uuid import uuid4
 import pytest
 
 from tarviz import stores
+from tarviz.model.types import URL
 from tarviz.stores import memory
 from tarviz.testing.stores import StoreTests
-from tarviz.types import URL
 
 
 class TestMemoryStore(StoreTests):

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from tarviz import stores
-from tarviz.errors import UsageError
-from tarviz.types import URL
+from tarviz.model.errors import UsageError
+from tarviz.model.types import URL
 
 DASH = URL("-")
 

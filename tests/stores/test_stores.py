@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tarviz import stores
-from tarviz.errors import NotFoundError, UsageError
+from tarviz.model.errors import NotFoundError, UsageError
+from tarviz.model.types import URL
 from tarviz.stores import memory
-from tarviz.types import URL
 
 
 @pytest.fixture

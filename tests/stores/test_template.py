@@ -8,8 +8,8 @@ from braceexpand import braceexpand
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tarviz.errors import UsageError
-from tarviz.stores._template import LIMIT, braces, count, natural
+from tarviz.model.errors import UsageError
+from tarviz.stores.templates import LIMIT, braces, count, natural
 
 
 @pytest.mark.parametrize(

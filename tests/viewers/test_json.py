@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tarviz.testing.viewers import ViewerTests
-from tarviz.viewers._panel import node, node_text
+from tarviz.viewers.panel import node, node_text
 
 
 class TestJson(ViewerTests):

@@ -9,9 +9,9 @@ import warnings
 import pytest
 
 from tarviz import viewers
-from tarviz.errors import UsageError
+from tarviz.model.errors import UsageError
 from tarviz.viewers import Meta
-from tarviz.viewers._html import field, text
+from tarviz.viewers.html import field, text
 from tests.conftest import DATA
 
 
@@ -48,13 +48,13 @@ def test_every_hostile_payload_is_shown_or_refused(name, monkeypatch):
     path = DATA / "corpora" / "generated" / f"{name}.tar"
     if not path.is_file():
         pytest.skip("the corpus is not here")
-    from tarviz import reading
+    from tarviz.read import stream
 
     monkeypatch.delenv("TARVIZ_CANARY", raising=False)
     seen = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for record in reading.records(path, strict=False):
+        for record in stream.records(path, strict=False):
             for ext, blob in record.items():
                 panel = viewers.view(blob, Meta(ext, record.key))
                 seen[f"{record.key}.{ext}"] = panel

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tarviz.dialects.tar2tf import _shards
 from tarviz.dialects.tar2tf.ops import Convert, Decode, Func, Resize, Select, SelectDict, SelectJSON, names
-from tarviz.errors import UsageError
+from tarviz.model.errors import UsageError
 from tarviz.ops import Chain, FieldOp, Op, Rename
 from tarviz.ops.func import Func as RecordFunc
 from tarviz.pipeline import Pipeline

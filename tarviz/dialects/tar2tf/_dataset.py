@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tarviz.dialects.tar2tf import _shards
 from tarviz.dialects.tar2tf._records import CONVERSIONS
-from tarviz.errors import ChainError, TarvizWarning, UsageError
+from tarviz.model.errors import ChainError, TarvizWarning, UsageError
 from tarviz.ops import Chain, Op
 from tarviz.pipeline import Pipeline
 from tarviz.selection import Selection, SelectList, parse

@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tarviz import _plugins, reading, stores
+from tarviz import stores
 from tarviz.dialects.tar2tf._records import ToExample, default_record_to_example
-from tarviz.errors import UsageError
+from tarviz.model import plugins
+from tarviz.model.errors import UsageError
+from tarviz.model.types import URL
 from tarviz.ops import Decode, FieldOp
 from tarviz.pipeline import Pipeline
+from tarviz.read import stream
 from tarviz.selection import Select, SelectDict, Selection, SelectList, as_tuples
-from tarviz.stores._template import braces
-from tarviz.types import URL
-from tarviz.writer import Names
+from tarviz.stores.templates import braces
+from tarviz.write.output import Names
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -44,7 +46,7 @@ def prefix(bucket_name: str | os.PathLike[str], proxy_url: str | None) -> str:
         stores.of(name)
         return name
     bucket = name.startswith("ais://") or (proxy_url is not None and not os.path.isdir(stores.local_path(name)))
-    if bucket and "ais" not in _plugins.names("stores"):
+    if bucket and "ais" not in plugins.names("stores"):
         raise UsageError(
             f"{name!r} is no folder here, and buckets of an AIStore cluster cannot be read yet: the ais store comes later.",
             hint="Give a folder or a URL prefix (https://host/data/) as bucket_name; proxy_url is not needed then.",
@@ -190,13 +192,13 @@ def write(
     """The records of shards, as they are, as TFRecord files; returns their paths."""
     if isinstance(outputs, GivenNames):
         if max_shard_size is None:
-            outputs.at(len(reading.shards(shards)) - 1)  # too few names are an error before anything is written
+            outputs.at(len(stream.shards(shards)) - 1)  # too few names are an error before anything is written
         num_workers = 1
     if record_to_example is not None:
         if not callable(record_to_example):
             raise UsageError(f"record_to_example={record_to_example!r} is no function of the record.")
         num_workers = 1  # a function of a notebook need not be able to travel
-    if all(map(stores.is_local, shards)) and sum(stores.of(url).stat(url).size or 0 for url in reading.shards(shards)) < _LITTLE:
+    if all(map(stores.is_local, shards)) and sum(stores.of(url).stat(url).size or 0 for url in stream.shards(shards)) < _LITTLE:
         num_workers = 1  # done before a worker has started
     pipeline = Pipeline(shards, **OPTIONS)
     made = pipeline.convert(

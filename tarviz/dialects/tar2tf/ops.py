@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tarviz.errors import ChainError
+from tarviz.model.errors import ChainError
+from tarviz.model.types import Schema
 from tarviz.ops import Convert, Decode, Rename, Resize, Rotate
 from tarviz.ops.func import Func as RecordFunc
 from tarviz.selection import Select, SelectDict, SelectJSON, SelectList
-from tarviz.types import Schema
 
 __all__ = ["Convert", "Decode", "Func", "Rename", "Resize", "Rotate", "Select", "SelectDict", "SelectJSON", "SelectList"]
 

@@ -10,16 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Self, TypeAlias
 
-from tarviz import reading, stores
+from tarviz import stores
 from tarviz.dialects.tfdata.core import KEY_ENTRY, FeatureType, Sample, TFExample, TypesMap, checked_types, serialized, to_example
 from tarviz.dialects.tfdata.transform import Transform
-from tarviz.errors import Fault, NotFoundError, SchemaError, TarvizError, TarvizWarning, UsageError
 from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
-from tarviz.reading import ReadOptions, ReadReport
-from tarviz.stores._paths import local_path
-from tarviz.types import URL, Block
-from tarviz.writer import Names, Outputs
+from tarviz.model.errors import Fault, NotFoundError, SchemaError, TarvizError, TarvizWarning, UsageError
+from tarviz.model.types import URL, Block
+from tarviz.read import stream
+from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.stores.paths import local_path
+from tarviz.write.output import Names, Outputs
 
 SamplesReader: TypeAlias = Iterator[Any]
 TFExampleReader: TypeAlias = Iterator[Any]
@@ -203,18 +204,18 @@ class Source:
     def blocks(self, report: ReadReport) -> Iterator[Block]:
         """The blocks of the shards in order."""
         if not hasattr(self.source, "read"):
-            for url in reading.shards(self.source):
-                yield from reading.blocks(url, OPTIONS, report=report)
+            for url in stream.shards(self.source):
+                yield from stream.blocks(url, OPTIONS, report=report)
             return
         if (path := _path(self.source)) is not None:
-            yield from reading.blocks(path, OPTIONS, report=report)
+            yield from stream.blocks(path, OPTIONS, report=report)
             return
         url = URL(f"memory://tfdata/{secrets.token_hex(8)}.tar")
         try:
             with stores.of(url).create(url) as sink:
                 while data := self.source.read(_CHUNK):
                     sink.write(data)
-            yield from reading.blocks(url, OPTIONS, report=report)
+            yield from stream.blocks(url, OPTIONS, report=report)
         finally:
             with suppress(NotFoundError):
                 stores.of(url).delete(url)

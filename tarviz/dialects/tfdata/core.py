@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tarviz.errors import DataError, SchemaError, TarvizError, UsageError
 from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
-from tarviz.formats._features import parse_floats, parse_integer
-from tarviz.types import Buffer
+from tarviz.formats.features import parse_floats, parse_integer
+from tarviz.model.errors import DataError, SchemaError, TarvizError, UsageError
+from tarviz.model.types import Buffer
 
 KEY_ENTRY = "__key__"
 

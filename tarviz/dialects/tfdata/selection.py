@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tarviz.dialects.tfdata.core import TFExample, listed
-from tarviz.errors import UsageError
+from tarviz.model.errors import UsageError
 
 Selection: TypeAlias = Callable[[Mapping[str, Any]], Collection[str]]
 

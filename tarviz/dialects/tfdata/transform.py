@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from tarviz.dialects.tfdata.core import Sample, TFExample
 from tarviz.dialects.tfdata.selection import Selection
-from tarviz.errors import UsageError
+from tarviz.model.errors import UsageError
 from tarviz.ops import Rename
 
 Transform: TypeAlias = Callable[[Any], Mapping[str, Any]]

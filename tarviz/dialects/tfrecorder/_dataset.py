@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from tarviz import stores
 from tarviz.dialects.tfrecorder._example import Example, Path
 from tarviz.dialects.tfrecorder._fields import RecordSchema
-from tarviz.errors import DataError, MissingPackageError, NotFoundError, UsageError
-from tarviz.types import URL
-from tarviz.writer import Written
+from tarviz.model.errors import DataError, MissingPackageError, NotFoundError, UsageError
+from tarviz.model.types import URL
+from tarviz.write.output import Written
 
 if TYPE_CHECKING:
     import tensorflow as tf

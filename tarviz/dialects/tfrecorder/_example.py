@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Self
 
 from tarviz import stores
 from tarviz.dialects.tfrecorder._fields import Attribute, Field, RecordSchema, Shapes, field_of
-from tarviz.errors import UsageError
 from tarviz.formats import example as examples
-from tarviz.types import URL
+from tarviz.model.errors import UsageError
+from tarviz.model.types import URL
 
 Path = str | os.PathLike[str]
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tarviz.errors import DataError, SchemaError, UsageError
+from tarviz.model.errors import DataError, SchemaError, UsageError
 
 Shape: TypeAlias = tuple[int | None, ...]
 

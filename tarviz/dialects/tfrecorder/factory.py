@@ -20,10 +20,10 @@ from tarviz import stores
 from tarviz.dialects.tfrecorder._dataset import SUFFIX, generate_dataset, get_tfrecord_filepaths, numbered, write_schema
 from tarviz.dialects.tfrecorder._example import Example, IgnoreExampleException, Path, read_csv, write_csv
 from tarviz.dialects.tfrecorder._fields import Attribute, Shapes
-from tarviz.errors import NotFoundError, UsageError
 from tarviz.formats import tfrecord
-from tarviz.types import URL
-from tarviz.writer import Names, Outputs, manifest_url
+from tarviz.model.errors import NotFoundError, UsageError
+from tarviz.model.types import URL
+from tarviz.write.output import Names, Outputs, manifest_url
 
 __all__ = [
     "Counts",

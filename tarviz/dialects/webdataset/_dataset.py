@@ -15,8 +15,8 @@ from tarviz.dialects.webdataset._decode import ByExtension, Decoder
 from tarviz.dialects.webdataset._fluid import Fluid
 from tarviz.dialects.webdataset._handlers import Handler, ignore_and_continue, reraise_exception
 from tarviz.dialects.webdataset._source import Place, Progress, Source, Splitter, place, single_node_only
-from tarviz.errors import UsageError
-from tarviz.reading import ReadOptions, ReadReport
+from tarviz.model.errors import UsageError
+from tarviz.read.stream import ReadOptions, ReadReport
 
 
 class Base:

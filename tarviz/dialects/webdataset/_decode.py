@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tarviz.dialects.webdataset._source import Sample
-from tarviz.errors import MissingPackageError, TarvizError, UsageError
-from tarviz.ops._payloads import PICTURES, decode_class, decode_payload, gunzip
+from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
 from tarviz.ops.convert import convert_image
+from tarviz.ops.payloads import PICTURES, decode_class, decode_payload, gunzip
 
 FieldDecoder: TypeAlias = Callable[[str, bytes], Any]
 Container: TypeAlias = Literal["numpy", "torch", "pil"]
@@ -64,7 +64,7 @@ class ImageHandler:
     def __call__(self, key: str, data: bytes) -> Any:
         if key.rpartition(".")[2].lower() not in _PICTURES:
             return None
-        from tarviz.ops._pictures import decode_image, decode_picture
+        from tarviz.ops.pictures import decode_image, decode_picture
 
         container, scaled, channels = _SPECS[self.spec]
         if container == "pil":

@@ -8,7 +8,7 @@ from typing import Any, Self
 from tarviz.dialects.webdataset import _stages as stages
 from tarviz.dialects.webdataset._decode import Decoder, FieldDecoder
 from tarviz.dialects.webdataset._handlers import Handler, reraise_exception
-from tarviz.errors import UsageError
+from tarviz.model.errors import UsageError
 
 
 class Fluid:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import NoReturn, TypeAlias
 
-from tarviz.errors import TarvizWarning
+from tarviz.model.errors import TarvizWarning
 
 Handler: TypeAlias = Callable[[Exception], bool]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 from tarviz.dialects.webdataset import _stages as stages
 from tarviz.dialects.webdataset._dataset import WebDataset
 from tarviz.dialects.webdataset._fluid import Fluid
-from tarviz.errors import MissingPackageError, UsageError
+from tarviz.model.errors import MissingPackageError, UsageError
 
 try:
     from torch.utils.data import DataLoader, IterableDataset, default_collate, default_convert

@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any
 
-from tarviz.errors import UsageError
+from tarviz.model.errors import UsageError
 
 
 def distributed_map_unordered(f: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *, num_workers: int | None = None) -> list[Any]:

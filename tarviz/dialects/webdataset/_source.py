@@ -10,11 +10,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tarviz import reading
 from tarviz.dialects.webdataset._handlers import Handler, ignore_and_continue, reraise_exception, warn_and_continue
-from tarviz.errors import TarvizError, UsageError
-from tarviz.reading import ReadOptions, ReadReport
-from tarviz.types import URL, Block
+from tarviz.model.errors import TarvizError, UsageError
+from tarviz.model.types import URL, Block
+from tarviz.read import stream
+from tarviz.read.stream import ReadOptions, ReadReport
 
 Sample: TypeAlias = dict[str, Any]
 Share: TypeAlias = tuple[str, int, int | None]  # shard, first record, record behind the last (None: its end)
@@ -75,7 +75,7 @@ def shares(urls: Sequence[str], worker: int, workers: int, options: ReadOptions)
     """
     if len(urls) >= workers:
         return [(url, 0, None) for url in urls[worker::workers]]
-    counts = [len(reading.index(url, **_index_options(options))) for url in urls]
+    counts = [len(stream.index(url, **_index_options(options))) for url in urls]
     total, found, before = sum(counts), [], 0
     low, high = total * worker // workers, total * (worker + 1) // workers
     for url, count in zip(urls, counts, strict=True):
@@ -108,7 +108,7 @@ class Source:
 
     def shares(self, seed: str, here: Place) -> Iterator[Share]:
         """What this process reads in one pass, in order."""
-        urls: list[str] = list(reading.shards(self.urls))
+        urls: list[str] = list(stream.shards(self.urls))
         if self.resampled:
             chance = random.Random(f"{seed}/{here.node}/{here.worker}/shards")
             return ((chance.choice(urls), 0, None) for _ in range(_RESAMPLED))
@@ -123,7 +123,7 @@ class Source:
         """The samples of one pass, from `progress` on; it is kept up to date."""
         options = self.options
         if self.handler in (ignore_and_continue, warn_and_continue):
-            options = reading.with_changes(options, {"on_error": "skip"})
+            options = stream.with_changes(options, {"on_error": "skip"})
         begin = progress.share, progress.record
         seen = begin != (0, 0)
         for number, (url, start, stop) in enumerate(self.shares(seed, here)):
@@ -131,7 +131,7 @@ class Source:
                 continue
             first = max(start, begin[1]) if number == begin[0] else start
             try:
-                with closing(reading.blocks(URL(url), options, report=progress.report, start=first, stop=stop)) as run:
+                with closing(stream.blocks(URL(url), options, report=progress.report, start=first, stop=stop)) as run:
                     for block in run:
                         rows = self._rows(block, url, needs)
                         progress.share, progress.record = number, block.first

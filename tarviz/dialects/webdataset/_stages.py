@@ -19,7 +19,7 @@ import numpy as np
 from tarviz.dialects.webdataset._decode import Decoder
 from tarviz.dialects.webdataset._handlers import Handler, reraise_exception
 from tarviz.dialects.webdataset._source import Needs, Sample
-from tarviz.errors import SchemaError, UsageError
+from tarviz.model.errors import SchemaError, UsageError
 
 Groups = tuple[tuple[str, ...], ...]
 

@@ -14,10 +14,10 @@ from typing import Any, Protocol, Self, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.errors import SchemaError, TarvizWarning, UsageError
 from tarviz.formats.tfrecord import Compression
-from tarviz.types import URL, Buffer
-from tarviz.writer import TAR_END, Names, Output, Outputs, Written, tar_member
+from tarviz.model.errors import SchemaError, TarvizWarning, UsageError
+from tarviz.model.types import URL, Buffer
+from tarviz.write.output import TAR_END, Names, Output, Outputs, Written, tar_member
 
 Encoder: TypeAlias = bool | Mapping[str, Callable[[Any], bytes]] | Callable[[dict[str, Any]], dict[str, Any]] | None
 

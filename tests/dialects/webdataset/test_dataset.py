@@ -17,8 +17,8 @@ import pytest
 
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset._source import shares
-from tarviz.errors import DataError, SchemaError, TarvizError, TarvizWarning, UsageError
-from tarviz.reading import ReadOptions
+from tarviz.model.errors import DataError, SchemaError, TarvizError, TarvizWarning, UsageError
+from tarviz.read.stream import ReadOptions
 from tarviz.samples import write_shard
 
 Shards = Callable[..., str]

@@ -18,7 +18,7 @@ from PIL import Image
 
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset._decode import ByExtension, image_specs
-from tarviz.errors import DataError, TarvizError, UsageError
+from tarviz.model.errors import DataError, TarvizError, UsageError
 
 NUMPY = [spec for spec, (container, _, _) in image_specs().items() if container == "numpy"]
 TORCH = [spec for spec, (container, _, _) in image_specs().items() if container == "torch"]

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 import tarviz.dialects.webdataset as wds
-from tarviz.errors import UsageError
+from tarviz.model.errors import UsageError
 from tarviz.samples import write_shard
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:This DataLoader will create")]

@@ -16,8 +16,8 @@ import pytest
 from PIL import Image
 
 import tarviz.dialects.webdataset as wds
-from tarviz import reading
-from tarviz.errors import SchemaError, TarvizWarning, UsageError
+from tarviz.model.errors import SchemaError, TarvizWarning, UsageError
+from tarviz.read import stream as read_stream
 
 LONG = "x" * 90 + "/" + "y" * 120
 SAMPLES: list[dict[str, Any]] = [
@@ -78,7 +78,7 @@ class TestOthersReadIt:
         assert expected == [{name: row[name] for name in ("__key__", "txt", "json")} for row in found]
 
     def test_tarviz_reads_the_same_records(self, written: Path) -> None:
-        found = [(record.key, {ext: bytes(record[ext]) for ext in record}) for record in reading.records(written)]
+        found = [(record.key, {ext: bytes(record[ext]) for ext in record}) for record in read_stream.records(written)]
 
         assert [(sample["__key__"], raw(sample)) for sample in SAMPLES] == found
 

@@ -1,0 +1,181 @@
+"""What the tar tools share: their options, how inputs are opened, the buffer that shuffles, the result."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeVar
+
+import click
+
+from tarviz import stores
+from tarviz.cli import html_page, verb_base
+from tarviz.model.config import format_size
+from tarviz.model.errors import Fault, UsageError, redact, safe
+from tarviz.model.types import URL
+from tarviz.read.spans import Batch
+from tarviz.read.stream import ReadReport
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_FAULTS = 20  # of a kind shown as text
+MAX_LIST = 64 << 20  # bytes of a list of shards
+_TOGETHER = 8  # small records that leave the memory of their block together
+
+
+def inputs_argument(command: F) -> F:
+    """`[URL...]`, standard input when there is none; handed over as the tuple `urls`."""
+    return click.argument("urls", nargs=-1, metavar="[URL]...")(command)
+
+
+def tool_options(command: F) -> F:
+    """What every tool has: `as_json`, `on_error`, `strict`, `key_split`, `duplicates`, `concatenated`, and `-q`."""
+    choice = functools.partial(click.option, show_default=True)
+    for option in (
+        click.option("--concatenated", is_flag=True, help="Go on behind the end of an archive: `cat a.tar b.tar`."),
+        choice("--duplicates", type=click.Choice(["error", "first", "last"]), default="error", help="Which of a field given twice."),
+        choice("--key-split", type=click.Choice(["first-dot", "last-dot"]), default="first-dot", help="Where key and extension part."),
+        choice("--strict/--lenient", "strict", default=True, help="Refuse, or take with a warning, what may be incomplete."),
+        verb_base.on_error_option,
+        verb_base.quiet_option,
+        verb_base.json_option,
+    ):
+        command = option(command)
+    return command
+
+
+def opened(urls: Iterable[str], listed: str | None = None) -> list[URL]:
+    """The shards of a command line: those named, those a list names, standard input when there are neither."""
+    named = [*urls, *(listing(listed) if listed is not None else ())]
+    if not named and listed is None:
+        named = ["-"]
+    if named.count("-") > 1:
+        raise UsageError("standard input can be read once only.")
+    return stores.expand(named)
+
+
+def listing(url: str) -> list[str]:
+    """The URLs in a list, one a line; empty lines and lines that begin with # are passed over.
+
+    A list from another machine may not name files of this one.
+    """
+    data = bytearray()
+    piece = memoryview(bytearray(1 << 16))
+    with stores.of(url).open(URL(url)) as stream:
+        while (count := stream.readinto(piece)) and len(data) <= MAX_LIST:
+            data += piece[:count]
+    if len(data) > MAX_LIST:
+        raise UsageError(f"a list of more than {format_size(MAX_LIST)} is no list of shards.", shard=url)
+    lines = [line.strip() for line in data.decode("utf-8", "surrogateescape").splitlines()]
+    found = [line for line in lines if line and not line.startswith("#")]
+    if not stores.is_local(url) and url != "-" and (local := [line for line in found if stores.is_local(line) or line == "-"]):
+        raise UsageError(f"a list from another machine names {local[0]!r}, a file of this one.", shard=url)
+    return found
+
+
+def shuffled(batches: Iterable[Batch], size: int, seed: int) -> Iterator[tuple[Batch, int]]:
+    """Records drawn from a buffer of `size`, as (batch, record): each that comes in puts a random one out. The same for the same seed."""
+    draw = random.Random(seed).randrange
+    held: list[tuple[Batch, int]] = []
+    for batch in batches:
+        for part in _parts(batch):
+            for record in range(len(part)):
+                if len(held) < size:
+                    held.append((part, record))
+                else:
+                    at = draw(size)
+                    out, held[at] = held[at], (part, record)
+                    yield out
+    while held:
+        at = draw(len(held))
+        held[at], held[-1] = held[-1], held[at]
+        yield held.pop()
+
+
+def _parts(batch: Batch) -> Iterator[Batch]:
+    """A batch in pieces that own their bytes: a record that waits must not hold the whole block in memory."""
+    if batch.source is not None:
+        yield batch
+        return
+    begin, end, _ = batch.block.spans
+    together = _TOGETHER if int(end[-1] - begin[0]) < (_TOGETHER << 13) * len(batch) else 1
+    for low in range(0, len(batch), together):
+        part = batch.block.part(low, min(low + together, len(batch)))
+        if part.members.sparse:
+            yield Batch(part)
+            continue
+        first, last = int(part.spans[0][0]), int(part.spans[1][-1])
+        yield Batch(replace(part, data=memoryview(bytes(part.data[first:last])), base=part.base + first, offset=part.offset - first))
+
+
+@dataclass(frozen=True, slots=True)
+class Tar:
+    """One tar that is complete: its URL, records, and bytes before any packing."""
+
+    url: str
+    records: int
+    bytes: int
+
+    def __str__(self) -> str:
+        records = f"{self.records:,} record{'' if self.records == 1 else 's'}"
+        return f"{redact(safe(self.url))}: {records}, {format_size(self.bytes)}"
+
+
+@dataclass
+class Made(verb_base.Result):
+    """The tars a tool wrote, and the report of what it read. Exit code 1: something was left out or warned of."""
+
+    outputs: list[Tar] = field(default_factory=list)
+    report: ReadReport = field(default_factory=ReadReport)
+
+    @property
+    def records(self) -> int:
+        """Records written."""
+        return sum(tar.records for tar in self.outputs)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of tar written, before any packing."""
+        return sum(tar.bytes for tar in self.outputs)
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        return 1 if self.report.warnings or self.report.skipped else 0
+
+    @property
+    def to_stdout(self) -> bool:
+        """Whether standard output carries the tar."""
+        return any(tar.url in ("-", "/dev/stdout") for tar in self.outputs)
+
+    def lines(self, json: bool = False) -> Iterator[str]:
+        if json or not self.to_stdout:
+            yield from super().lines(json)
+        else:  # a filter is silent when all is well
+            yield from self._faults()
+
+    def _faults(self) -> Iterator[str]:
+        for title, faults in (("left out", self.report.skipped), ("", self.report.warnings)):
+            yield from (f"{title}: {fault}" if title else str(fault) for fault in faults[:MAX_FAULTS])
+            if len(faults) > MAX_FAULTS:
+                yield f"… {len(faults) - MAX_FAULTS} more"
+        if self.report.skipped:
+            yield f"{_count(self.report.skipped)} left out."
+
+    def __str__(self) -> str:
+        return "\n".join([*(str(tar) for tar in self.outputs), *self._faults()])
+
+    def to_dict(self) -> dict[str, Any]:
+        outputs = [{**asdict(tar), "url": redact(tar.url)} for tar in self.outputs]
+        return {"records": self.records, "bytes": self.bytes, "outputs": outputs, "read": self.report.to_dict()}
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        rows = [(redact(tar.url), f"{tar.records:,}", format_size(tar.bytes)) for tar in self.outputs]
+        body = html_page.table(rows, header=("tar", "records", "size"), right=[1, 2])
+        body += "".join(f'<p class="bad">{html_page.text(line)}</p>' for line in self._faults())
+        return {"text/plain": str(self), "text/html": html_page.fragment(body)}
+
+
+def _count(faults: list[Fault]) -> str:
+    return f"{len(faults):,} fault{'' if len(faults) == 1 else 's'}"

@@ -1,0 +1,298 @@
+"""What all verbs share at the shell: the result they return, how it is written, common options, progress."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import html
+import json as _json
+import shutil
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar
+
+import click
+
+from tarviz.model import config
+from tarviz.model.errors import TarvizError, TarvizWarning, safe
+
+F = TypeVar("F", bound=Callable[..., Any])
+Clock = Callable[[], float]
+TICK = 0.25  # seconds
+
+_quiet: contextvars.ContextVar[bool] = contextvars.ContextVar("tarviz_quiet", default=False)
+
+
+class Result:
+    """What a verb returns: text for the shell, a rich form for notebooks, data for `--json`, an exit code.
+
+    Exit codes: 0 all of it, clean; 1 finished, but something was skipped by policy or warned about; 2 failed.
+    """
+
+    exit_code = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready content of the result."""
+        raise TypeError(f"{type(self).__name__} has no JSON form")
+
+    def lines(self, json: bool = False) -> Iterator[str]:
+        """What the shell writes, in pieces that each get a line end; override it to write while working."""
+        yield _json.dumps(self.to_dict()) if json else str(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        text = str(self)
+        return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>"}
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Through which door a verb was called; kept as `obj` of click's root context.
+
+    `capture`: a magic or notebook, which gets the result. `cell` is what stood in the cell below a magic: its lines, or the value of
+    its last one, as the verb's command asks for (`command.cell` is "lines" or "value").
+    """
+
+    capture: bool = False
+    cell: Any = None
+
+
+def in_notebook() -> bool:
+    """Whether this is a notebook, that shows widgets: an IPython with a kernel, or marimo. A terminal's IPython is none."""
+    if "marimo" in sys.modules and sys.modules["marimo"].running_in_notebook():
+        return True
+    if "IPython" not in sys.modules:
+        return False
+    from IPython.core.getipython import get_ipython
+
+    return getattr(get_ipython(), "kernel", None) is not None
+
+
+def for_widgets(door: Any) -> bool:
+    """Whether who called the verb through `door` shows the widget it returns."""
+    return isinstance(door, Door) and door.capture and in_notebook()
+
+
+def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
+    """End a verb: write the result (`err=True`: to stderr, because stdout carries data) and leave with its exit code.
+
+    Called through `cli.invoke` (magics, notebooks) nothing is written and the result comes back.
+    """
+    context = click.get_current_context(silent=True)
+    door = context.find_root().obj if context else None
+    if isinstance(door, Door) and door.capture:
+        return result
+    pieces = result.lines(json) if hasattr(result, "lines") else iter([_json.dumps(result.to_dict()) if json else str(result)])
+    stream = sys.stderr if err else sys.stdout
+    flushed = time.monotonic()
+    for piece in pieces:
+        if not (err and _quiet.get()):
+            stream.write(f"{piece}\n")
+        if (now := time.monotonic()) > flushed + 0.2:  # what takes long is seen as it comes
+            stream.flush()
+            flushed = now
+    stream.flush()
+    if code := int(getattr(result, "exit_code", 0)):
+        raise click.exceptions.Exit(code)
+    return result
+
+
+class Verb(click.Command):
+    """A command whose help reads like a manual page and ends with an example."""
+
+    def __init__(self, *args: Any, example: str | Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = [example] if isinstance(example, str) else list(example)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Example" if len(self.examples) == 1 else "Examples"):
+                for line in self.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+        super().format_epilog(ctx, formatter)
+
+
+def verb(name: str, *, example: str | Sequence[str], **attributes: Any) -> Callable[[Callable[..., Any]], Verb]:
+    """`@verb("ls", example="tarviz ls 'data/train-{0000..0003}.tar'")` over the function that reads the command line."""
+    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    return click.command(name, cls=Verb, example=example, context_settings=settings, **attributes)
+
+
+class Size(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
+    """A number of bytes: `1e9`, `100MB`, `2GiB`."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return config.parse_size(value)
+        except TarvizError as error:
+            self.fail(f"{error.message} {error.hint or ''}".strip(), param, ctx)
+
+
+SIZE = Size()
+
+
+def _set_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+    if value:
+        token = _quiet.set(True)
+        ctx.call_on_close(lambda: _quiet.reset(token))
+    return value
+
+
+def urls_argument(command: F) -> F:
+    """`URL...`: shards as paths, folders, globs, templates or URLs; handed over as the tuple `urls`."""
+    return click.argument("urls", nargs=-1, required=True, metavar="URL...", shell_complete=complete_shards)(command)
+
+
+def complete_shards(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Shards and folders that a URL may go on with, for the shell and for magics."""
+    from tarviz.cli import completion
+
+    return completion.shards(incomplete)
+
+
+def json_option(command: F) -> F:
+    """`--json`, handed over as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Write the result as JSON, for scripts.")(command)
+
+
+def quiet_option(command: F) -> F:
+    """`-q`: no progress, no text beside the result. It is in force by itself; nothing is handed over."""
+    option = click.option("-q", "--quiet", is_flag=True, expose_value=False, is_eager=True, callback=_set_quiet, help="Only the result.")
+    return option(command)
+
+
+def output_option(command: F) -> F:
+    """`-o URL`, handed over as `output`; None where it is not given."""
+    return click.option("-o", "--output", metavar="URL", help="Where to write; - is standard output.")(command)
+
+
+def workers_option(command: F) -> F:
+    """`-j N`, handed over as `workers`; None where it is not given."""
+    return click.option("-j", "--workers", type=click.IntRange(min=0), metavar="N", help="Parallel workers; 0: one per processor.")(command)
+
+
+def on_error_option(command: F) -> F:
+    """`--on-error raise|skip`, handed over as `on_error`."""
+    return click.option(
+        "--on-error",
+        type=click.Choice(["raise", "skip"]),
+        default="raise",
+        show_default=True,
+        help="What damaged records do: end the work, or be counted and left out (exit code 1).",
+    )(command)
+
+
+def reading_options(command: F) -> F:
+    """How records are cut: `--strict/--lenient` (handed over as `strict`, None: the verb's own way), `key_split`, `group`, `duplicates`,
+    `concatenated`; names as in `reading.ReadOptions`."""
+    choice = functools.partial(click.option, show_default=True)
+    for option in (
+        click.option("--concatenated", is_flag=True, help="Go on behind the end of the archive: `cat a.tar b.tar`."),
+        choice("--duplicates", type=click.Choice(["error", "first", "last"]), default="error", help="Which of a field given twice."),
+        choice("--group", type=click.Choice(["adjacent", "shard"]), default="adjacent", help="Where the members of a record stand."),
+        choice("--key-split", type=click.Choice(["first-dot", "last-dot"]), default="first-dot", help="Where key and extension part."),
+        click.option("--strict/--lenient", "strict", default=None, help="Refuse, or show with a warning, what may be incomplete."),
+    ):
+        command = option(command)
+    return command
+
+
+class Progress:
+    """A count that grows, shown on stderr once a second has passed; use as a context manager."""
+
+    def __init__(self, total: float | None, unit: str, label: str = "", *, delay: float = 1.0, clock: Clock = time.monotonic) -> None:
+        self.total, self.unit, self.label, self.done = total, unit, label, 0.0
+        self._clock, self._start, self._drawn = clock, clock(), False
+        self._next = self._start + delay
+        self._over = threading.Event()
+        self._ticker: threading.Thread | None = None
+        mode = config.options().progress
+        self._on = not _quiet.get() and (mode == "on" or (mode == "auto" and sys.stderr.isatty()))
+
+    def add(self, count: float = 1, label: str | None = None) -> None:
+        """`count` more units are done; `label` says what is being worked on."""
+        self.done += count
+        if label is not None:
+            self.label = label
+        if self._on and (now := self._clock()) >= self._next:
+            self._next = now + 0.1
+            self._draw(now)
+
+    def _amount(self, value: float) -> str:
+        return config.format_size(value) if self.unit == "bytes" else f"{value:,.0f}"
+
+    def text(self, now: float) -> str:
+        """The line that is shown."""
+        rate = self.done / max(now - self._start, 1e-9)
+        unit = "" if self.unit == "bytes" else f" {self.unit}"
+        speed = f"{self._amount(rate)}/s" if self.unit == "bytes" or rate >= 10 else f"{rate:.1f}/s"
+        label = f"{safe(self.label)}  " if self.label else ""
+        if not self.total or not self.done:
+            return f"{label}{self._amount(self.done)}{unit}  {speed}  {now - self._start:.0f} s"
+        share = min(self.done / self.total, 1.0)
+        left = (self.total - self.done) / rate if rate else 0
+        bar = "━" * round(share * 24) + "╌" * (24 - round(share * 24))
+        amount = f"{self._amount(self.done)} of {self._amount(self.total)}{unit}"
+        return f"{label}{bar} {share:4.0%}  {amount}  {speed}  {max(left, 0):.0f} s left"
+
+    def _draw(self, now: float) -> None:
+        line = self.text(now)
+        width = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(f"\r\x1b[2K{line if len(line) <= width else line[: width - 1] + '…'}")
+        sys.stderr.flush()
+        self._drawn = True
+
+    def _tick(self) -> None:
+        """Draw now and then while the work reports nothing, so that a long step is seen to go on."""
+        while not self._over.wait(TICK):
+            if (now := self._clock()) >= self._next:
+                self._draw(now)
+
+    def __enter__(self) -> Progress:
+        if self._on:
+            self._ticker = threading.Thread(target=self._tick, name="tarviz-progress", daemon=True)
+            self._ticker.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._over.set()
+        if self._ticker is not None:
+            self._ticker.join()
+        if self._drawn:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+
+
+def progress(total: float | None = None, unit: str = "records", *, label: str = "") -> Progress:
+    """`with progress(total, "bytes") as bar: bar.add(n)`: on stderr, only on a terminal, only after a second, never with `-q`."""
+    return Progress(total, unit, label)
+
+
+@contextlib.contextmanager
+def silent_warnings() -> Iterator[None]:
+    """No `TarvizWarning` through `warnings` inside: the result lists them all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TarvizWarning)
+        yield
+
+
+def table(rows: Sequence[Sequence[object]], *, right: Sequence[int] = (), header: Sequence[str] = ()) -> str:
+    """Text in columns, two spaces apart; columns whose numbers stand in `right` are set flush right. Cells are made safe to print.
+
+    >>> print(table([("a.tar", 3), ("bb.tar", 12)], right=[1], header=["shard", "records"]))
+    shard   records
+    a.tar         3
+    bb.tar       12
+    """
+    cells = [[safe(str(cell)) for cell in row] for row in ([header, *rows] if header else rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    sides = [">" if at in right else "<" for at in range(len(widths))]
+    lines = ("  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)) for row in cells)
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,197 @@
+"""Show the first records: their fields, sizes and small values as text, their pictures as a contact sheet with --html."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import click
+
+from tarviz import stores
+from tarviz.cli import html_page, verb_base
+from tarviz.model.config import format_size
+from tarviz.model.errors import DataError, Fault, TarvizError, redact, safe
+from tarviz.model.types import URL, Record
+from tarviz.read.stream import ReadOptions, ReadReport, blocks, shards, with_changes
+from tarviz.stores import URLs
+
+TEXT_COUNT, SHEET_COUNT = 5, 60
+MAX_VALUE = 72  # characters of a value in a line
+_TILE = 148
+
+
+@dataclass(frozen=True)
+class Shown(verb_base.Result):
+    """The records looked at, what was found wrong on the way, the page that was written; `fields` are those shown (None: all)."""
+
+    records: list[Record]
+    faults: list[Fault] = field(default_factory=list)
+    warnings: list[Fault] = field(default_factory=list)
+    page: str | None = None
+    fields: frozenset[str] | None = None
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        return 2 if self.faults else 1 if self.warnings else 0
+
+    def __str__(self) -> str:
+        if self.page is not None:
+            parts = [f"{len(self.records)} records in {self.page}"]
+        else:
+            parts = [record_text(record, self.fields) for record in self.records] or ["no records"]
+        return "\n".join([*parts, *(str(fault) for fault in (*self.faults, *self.warnings))])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "records": [
+                {
+                    "shard": redact(record.shard),
+                    "index": record.index,
+                    "key": record.key,
+                    "pending": record.pending,
+                    "fields": {ext: {"size": len(record[ext]), "shows": _summary(record, ext)} for ext in _chosen(record, self.fields)},
+                }
+                for record in self.records
+            ],
+            "faults": [fault.to_dict() for fault in self.faults],
+            "warnings": [fault.to_dict() for fault in self.warnings],
+        }
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": html_page.fragment(self._sheet())}
+
+    def _sheet(self) -> str:
+        notes = "".join(f'<p class="bad">{html_page.text(fault)}</p>' for fault in (*self.faults, *self.warnings))
+        return html_page.sheet((_tile(record, self.fields) for record in self.records), width=_TILE) + notes
+
+    def to_html(self) -> str:
+        """The contact sheet as a page of its own: no script, nothing loaded from elsewhere, light and dark."""
+        names = list(dict.fromkeys(redact(record.shard) for record in self.records))
+        title = names[0].rpartition("/")[2] if len(names) == 1 else f"{len(names)} shards"
+        about = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+        head = f'<h1>{html_page.text(title)}</h1><p class="soft">{len(self.records)} records of {html_page.text(about)}</p>'
+        return html_page.page(title, head + self._sheet())
+
+
+def show(urls: URLs, *, count: int = TEXT_COUNT, fields: str | None = None, **reading: Any) -> Shown:
+    """The first `count` records of shards, as a result that is text, HTML or JSON as asked; `fields` (`"jpg cls"`) are shown, None is all.
+
+    Reads leniently: a record that may be incomplete is shown and warned of. Damage ends a shard and is listed; `reading` holds options of
+    `ReadOptions`. `NotFoundError` where a shard is missing.
+    """
+    options = with_changes(ReadOptions(strict=False), reading)
+    report = ReadReport()
+    found: list[Record] = []
+    faults: list[Fault] = []
+    for url in shards(urls):
+        if len(found) >= count:
+            break
+        run = blocks(url, options, report=report, stop=count - len(found))
+        try:
+            with verb_base.silent_warnings(), closing(run):
+                for block in run:
+                    found += islice(block, count - len(found))
+        except DataError as error:
+            faults.append(error.at(shard=url).fault)
+    chosen = None if fields is None else frozenset(fields.lower().replace(",", " ").replace(";", " ").split())
+    return Shown(found, [*faults, *report.skipped], report.warnings, fields=chosen)
+
+
+def _summary(record: Record, ext: str) -> str:
+    from tarviz import viewers
+
+    panel = viewers.view(record[ext], viewers.Meta(ext, record.key, record.shard))
+    if panel.viewer == "text" and panel.blocks and isinstance(panel.blocks[0], viewers.Text):
+        return " ".join(panel.blocks[0].text[: 4 * MAX_VALUE].split())
+    return panel.summary
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def _chosen(record: Record, fields: frozenset[str] | None) -> list[str]:
+    return [ext for ext in record if fields is None or ext in fields]
+
+
+def record_text(record: Record, fields: frozenset[str] | None = None) -> str:
+    """A record as lines of text: where it is, then a line for each field."""
+    doubt = "  (may be incomplete)" if record.pending else ""
+    head = f"{safe(redact(record.shard))}  record {record.index}  {safe(record.key)}{doubt}"
+    rows = []
+    for ext in _chosen(record, fields):
+        shows = _summary(record, ext)
+        rows.append(("", ext, format_size(len(record[ext])), _cut(shows, MAX_VALUE)))
+    return f"{head}\n{verb_base.table(rows, right=[2])}" if rows else head
+
+
+def _tile(record: Record, fields: frozenset[str] | None = None) -> str:
+    """A record's first picture, or the first thing that can be shown; the other small fields below it."""
+    from tarviz import viewers
+
+    best: tuple[bytes | str, bool] = ("no fields", False)
+    lines = []
+    for ext in _chosen(record, fields):
+        payload = record[ext]
+        meta = viewers.Meta(ext, record.key, record.shard)
+        kind = viewers.choose(ext, payload[:4096])
+        if kind == "image" and not isinstance(best[0], bytes):
+            try:
+                best = viewers.tile(payload, meta, _TILE * 2), False
+            except TarvizError as error:
+                best = f"{error.code}: {error.message}", True
+                lines.append(f"{ext}: {format_size(len(payload))}")
+        else:
+            shows = _summary(record, ext)
+            lines.append(f"{ext}: {_cut(shows, 56)}")
+    shown, bad = best
+    if shown == "no fields" and lines:
+        shown, lines = lines[0], lines[1:]
+    if record.pending:
+        lines.append("may be incomplete")
+    return html_page.tile(shown, title=record.key, lines=lines[:6], bad=bad, small=isinstance(shown, bytes) and _small(shown))
+
+
+def _small(picture: bytes) -> bool:
+    """Whether a PNG tile has so few pixels that they should be seen as squares."""
+    return picture[:4] == b"\x89PNG" and max(int.from_bytes(picture[16:20]), int.from_bytes(picture[20:24])) <= _TILE // 2
+
+
+@verb_base.verb("show", example=["tarviz show 'data/train-{0000..0003}.tar'", "tarviz show -n 100 --html sheet.html data/"])
+@verb_base.urls_argument
+@verb_base.json_option
+@verb_base.quiet_option
+@click.option(
+    "-n", "-c", "--count", type=click.IntRange(min=1), help=f"Records. [default: {TEXT_COUNT}; {SHEET_COUNT} with --html or --png]"
+)
+@click.option("-f", "--fields", metavar="LIST", help="Fields to show: 'jpg cls'.")
+@click.option("--html", "page", metavar="FILE", help="Write a contact sheet, one page that needs nothing else.")
+@click.option("--png", "picture", metavar="FILE", help="Write a contact sheet of the pictures as one PNG.")
+@click.option("--inline", type=click.Choice(["auto", "no", "kitty", "iterm2", "sixel"]), default="auto", help="Pictures in the terminal.")
+@verb_base.reading_options
+def command(
+    urls: tuple[str, ...], count: int | None, page: str | None, picture: str | None, inline: Any, as_json: bool, **rest: Any
+) -> Any:
+    """Show the first records: fields, sizes, small values; pictures where the terminal can, with --html, with --png.
+
+    Nothing a record holds is executed; what cannot be shown safely is named and left as bytes. Damage ends a shard and is reported behind
+    its last record. kitty, iTerm2 and terminals with sixels show pictures between the lines; nothing is ever waited for.
+    """
+    from tarviz.commands.show import inline_images
+
+    result = show(urls, count=count or (SHEET_COUNT if page or picture else TEXT_COUNT), **{**rest, "strict": bool(rest["strict"])})
+    if picture is not None:
+        _write(picture, inline_images.sheet(result))
+    if page is not None:
+        _write(page, result.to_html().encode("utf-8", "backslashreplace"))
+    if page or picture:
+        return verb_base.emit(replace(result, page=" and ".join(filter(None, (page, picture)))), as_json)
+    how = None if as_json else inline_images.protocol(inline)
+    return verb_base.emit(inline_images.Illustrated(result, how) if how else result, as_json)
+
+
+def _write(place: str, data: bytes) -> None:
+    with stores.of(place).create(URL(place)) as sink:
+        sink.write(data)

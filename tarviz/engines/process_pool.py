@@ -1,0 +1,321 @@
+"""Worker processes: one job, many tasks, results in the order of the tasks.
+
+A worker is a fresh Python in a session of its own: it shares no lock, thread or GPU with its parent, a script needs no
+`if __name__ == "__main__"`, and Ctrl-C reaches the parent alone, which ends its workers. They also end when it dies.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import selectors
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import IO, Any, NoReturn, Self
+
+from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
+
+SPOOLS = 2  # files of a worker: one is read while it writes the other
+TRIES = 2  # a task that kills its worker gets a second one
+
+_SIZE = struct.Struct("<Q")
+_START = "import sys; sys.path[:] = {path!r}; from tarviz.engines.process_pool import _serve; _serve({reads}, {writes}, {spools!r})"
+
+Tick = Callable[[int], None]
+Job = Callable[[Any, "IO[bytes] | None", Tick], Any]
+"""What a worker does with a task: `job(task, file, tick)`. It may write to `file`, and calls `tick(bytes)` as it goes."""
+
+
+def can_run() -> bool:
+    """Whether this system has what worker processes need."""
+    return os.name == "posix" and bool(sys.executable)
+
+
+@dataclass(eq=False, slots=True)
+class _Worker:
+    process: subprocess.Popen[bytes]
+    to: IO[bytes]
+    back: IO[bytes]
+    spools: list[IO[bytes]]
+    free: list[int]  # spools nobody uses
+    task: int | None = None
+    spool: int | None = None
+
+
+@dataclass(eq=False)
+class Workers:
+    """A context manager that runs `job` in `count` processes.
+
+    `job` and its tasks are pickled; a function of a notebook or script goes along where cloudpickle is installed. With
+    `spool` every task gets an unnamed file in that folder, and its result comes with that file.
+    """
+
+    job: Job
+    count: int
+    spool: str | None = None
+    tick: Tick = lambda size: None
+    _workers: list[_Worker] = field(default_factory=list)
+    _orphans: list[IO[bytes]] = field(default_factory=list)  # files of workers that died
+    _payload: bytes = b""
+
+    def __enter__(self) -> Self:
+        self._payload = _pickled(self.job)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for worker in self._workers:
+            with suppress(OSError):
+                worker.process.terminate()
+        while self._workers:
+            worker = self._workers.pop()
+            try:
+                worker.process.wait(5)
+            except subprocess.TimeoutExpired:
+                worker.process.kill()
+                worker.process.wait()
+            for file in (worker.to, worker.back, *worker.spools):
+                file.close()
+        while self._orphans:
+            self._orphans.pop().close()
+
+    def run(self, tasks: Sequence[Any]) -> Iterator[tuple[Any, IO[bytes] | None]]:
+        """Result and file of each task, in order. The file may be used until the next result is asked for.
+
+        The first error, in the order of the tasks, is raised in its place; no task behind it is begun any more.
+        """
+        waiting = deque(enumerate(tasks))
+        tries = [0] * len(tasks)
+        done: dict[int, tuple[bool, Any, _Worker | None, int | None]] = {}
+        for due in range(len(tasks)):
+            while due not in done:
+                failed = min((number for number, (good, *_) in done.items() if not good), default=len(tasks))
+                while waiting and waiting[0][0] < failed and (idle := self._idle()):
+                    begun, task = waiting.popleft()
+                    tries[begun] += 1
+                    self._begin(idle, begun, task)
+                for worker in self._ready():
+                    message, number = _unpickled(_receive(worker.back)), worker.task
+                    assert number is not None
+                    if message is None:
+                        status = self._lost(worker)
+                        if tries[number] < TRIES:
+                            waiting.appendleft((number, tasks[number]))
+                        else:
+                            done[number] = False, _killed(status), None, None
+                    elif message[0] == "tick":
+                        self.tick(message[1])
+                    else:
+                        done[number] = message[0] == "done", message[1], worker, worker.spool
+                        worker.task = None
+            good, value, owner, place = done.pop(due)
+            if not good:
+                raise value
+            if owner is None or place is None:
+                yield value, None
+            else:
+                yield value, owner.spools[place]
+                owner.free.append(place)
+
+    def _idle(self) -> _Worker | None:
+        for worker in self._workers:
+            if worker.task is None and (self.spool is None or worker.free):
+                return worker
+        return self._start() if len(self._workers) < self.count else None
+
+    def _start(self) -> _Worker:
+        spools: list[IO[bytes]] = []
+        if self.spool is not None:
+            spools = [tempfile.TemporaryFile(dir=self.spool, buffering=0) for _ in range(SPOOLS)]  # noqa: SIM115
+        theirs_in, ours_out = os.pipe()
+        ours_in, theirs_out = os.pipe()
+        numbers = [file.fileno() for file in spools]
+        code = _START.format(path=sys.path, reads=theirs_in, writes=theirs_out, spools=numbers)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # what a user's function prints must not end up in data on stdout
+            pass_fds=[theirs_in, theirs_out, *numbers],
+            start_new_session=True,
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        worker = _Worker(process, open(ours_out, "wb", 0), open(ours_in, "rb", 0), spools, list(range(len(spools))))  # noqa: SIM115
+        self._workers.append(worker)
+        with suppress(BrokenPipeError):  # it died at once: noticed when its answer is read
+            _send(worker.to, self._payload)
+        return worker
+
+    def _begin(self, worker: _Worker, number: int, task: Any) -> None:
+        worker.task = number
+        worker.spool = worker.free.pop() if self.spool is not None else None
+        with suppress(BrokenPipeError):
+            _send(worker.to, pickle.dumps((task, worker.spool)))
+
+    def _lost(self, worker: _Worker) -> int:
+        """Give up a worker that died: its exit status. Results in its files may still be wanted."""
+        self._workers.remove(worker)
+        self._orphans += [worker.to, worker.back, *worker.spools]
+        return worker.process.wait()
+
+    def _ready(self) -> list[_Worker]:
+        with selectors.DefaultSelector() as selector:
+            for worker in self._workers:
+                if worker.task is not None:
+                    selector.register(worker.back, selectors.EVENT_READ, worker)
+            return [key.data for key, _ in selector.select()]
+
+
+def _killed(status: int) -> TarvizError:
+    name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+    return TarvizError(
+        f"the worker process ended by {name}, {TRIES} times.",
+        code="E_WORKER",
+        hint="Out of memory? Use fewer workers. num_workers=1 shows where it happens.",
+    )
+
+
+def _pickled(value: Any) -> bytes:
+    try:
+        data = pickle.dumps(value)
+        # What lives in __main__ pickles as a name that a worker cannot look up.
+        if b"__main__" not in data:
+            return data
+    except (pickle.PicklingError, AttributeError, TypeError):
+        pass
+    try:
+        import cloudpickle  # type: ignore[import-untyped]
+    except ImportError:
+        raise UsageError(
+            "a function of the chain cannot travel to worker processes.",
+            hint="Put it into a module, use num_workers=1, or pip install cloudpickle.",
+        ) from None
+    try:
+        packed: bytes = cloudpickle.dumps(value)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UsageError(f"a function of the chain cannot travel to worker processes: {error}.", hint="Use num_workers=1.") from error
+    return packed
+
+
+def _send(file: IO[bytes], data: bytes) -> None:
+    view = memoryview(_SIZE.pack(len(data)) + data)
+    while view:
+        view = view[file.write(view) :]
+
+
+def _receive(file: IO[bytes]) -> bytes | None:
+    """The next message, None at the end."""
+    head = _exactly(file, _SIZE.size)
+    return _exactly(file, _SIZE.unpack(head)[0]) if head else None
+
+
+def _exactly(file: IO[bytes], size: int) -> bytes | None:
+    data = b""
+    while len(data) < size:
+        more = file.read(size - len(data))
+        if not more:
+            return None
+        data += more
+    return data
+
+
+def _unpickled(message: bytes | None) -> Any:
+    return None if message is None else pickle.loads(message)  # noqa: S301  (from our own child)
+
+
+class _Answers:
+    """What a worker says to its parent."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._ticks = 0
+        self._next = 0.0
+
+    def tick(self, size: int) -> None:
+        self._ticks += size
+        if (now := time.monotonic()) >= self._next:
+            self._say(pickle.dumps(("tick", self._ticks)))
+            self._ticks, self._next = 0, now + 0.1
+
+    def give(self, kind: str, value: Any) -> None:
+        try:
+            data = pickle.dumps((kind, value))
+        except Exception:  # noqa: BLE001  (an exception of the user's that does not pickle)
+            data = pickle.dumps(("failed", RuntimeError(f"{type(value).__name__}: {value}")))
+        self._say(data)
+
+    def _say(self, data: bytes) -> None:
+        try:
+            _send(self._file, data)
+        except OSError:
+            _leave()  # nobody listens any more
+
+
+def _leave(*signalled: Any) -> NoReturn:
+    sys.exit(1)
+
+
+def _leave_again(lost: Any) -> None:
+    """An exit that was asked for where Python drops exceptions (in a destructor) is asked for again."""
+    if isinstance(lost.exc_value, SystemExit):
+        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    else:
+        sys.__unraisablehook__(lost)
+
+
+def _serve(reads: int, writes: int, spools: Sequence[int]) -> None:
+    """The life of a worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)  # an exception, so that sinks clear up
+    sys.unraisablehook = _leave_again
+    warnings.simplefilter("ignore", TarvizWarning)  # counted in the report, and said once by the parent
+    answers = _Answers(open(writes, "wb", 0))  # noqa: SIM115  (open as long as the process lives)
+    files = [open(number, "r+b", 0) for number in spools]  # noqa: SIM115
+    inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(reads, inbox), daemon=True).start()
+    try:
+        _work(inbox, files, answers)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
+
+
+def _work(inbox: queue.SimpleQueue[bytes], files: Sequence[IO[bytes]], answers: _Answers) -> NoReturn:
+    packed = inbox.get()
+    job: Job | None = None
+    while True:
+        task, spool = pickle.loads(inbox.get())  # noqa: S301  (from our parent)
+        try:
+            job = job or pickle.loads(packed)  # noqa: S301
+            file = None if spool is None else files[spool]
+            if file is not None:
+                file.seek(0)
+                file.truncate()
+            value = job(task, file, answers.tick)
+        except Exception as error:  # noqa: BLE001  (a runner: what a task raises, the parent raises)
+            if not isinstance(error, TarvizError):
+                error.add_note("In a worker process:\n" + "".join(traceback.format_tb(error.__traceback__)))
+            answers.give("failed", error)
+        else:
+            answers.give("done", value)
+
+
+def _listen(reads: int, inbox: queue.SimpleQueue[bytes]) -> None:
+    with open(reads, "rb", 0) as file:
+        while (message := _receive(file)) is not None:
+            inbox.put(message)
+    # The parent is gone: clear up, and do not hang if that takes long.
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)
+    os._exit(1)

@@ -1,0 +1,230 @@
+"""One member read with care: PAX, GNU long names, base-256, sparse maps, vendor types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tarviz.formats.header_scan import BLOCK
+from tarviz.formats.pax import MAX_PIECES, MAX_SPECIAL, checksum_right, gnu_pieces, listed_pieces, number, pieces_right, records
+from tarviz.model.errors import DataError, LimitError
+from tarviz.model.types import MEMBER_TYPES, to_text
+
+MAX_EXTENSIONS = 8  # extension headers before one member
+LARGEST = 1 << 62  # bytes of a member: places behind it must fit 64 bits
+
+_TYPES = {b"\0": "file", b"0": "file", b"7": "file", b"S": "file", b"1": "hardlink", b"2": "symlink", b"3": "char"}
+_TYPES |= {b"4": "block", b"5": "dir", b"6": "fifo", b"D": "dir"}
+_NO_PAYLOAD = {"symlink", "char", "block", "fifo"}
+_LAST_TIME = 253402300799  # 9999-12-31T23:59:59Z
+
+
+class Entry(NamedTuple):
+    """One member, as `tarviz.model.types.Members` holds it in columns."""
+
+    name: bytes
+    type: int
+    start: int
+    data: int
+    size: int
+    end: int
+    sparse: list[tuple[int, int]] | None
+
+
+@dataclass
+class Walk:
+    """What the headers in front of a member said, while it is read."""
+
+    start: int
+    path: bytes | None = None
+    size: bytes | None = None
+    binary: bool = False
+    seen: int = 0
+    sparse: dict[bytes, list[bytes]] = field(default_factory=dict)
+    notes: list[tuple[str, str]] = field(default_factory=list)  # (code, message) of warnings
+
+
+class NeedMoreError(Exception):
+    """The buffer ends before the member's headers do; `until` is the byte of the tar that must be in it."""
+
+    def __init__(self, until: int) -> None:
+        super().__init__(until)
+        self.until = until
+
+
+class OrphanError(Exception):
+    """Extension headers, and then the end of the archive."""
+
+
+def payload_blocks(size: int) -> int:
+    """Bytes a payload of `size` takes in a tar, padding included."""
+    return -(-size // BLOCK) * BLOCK
+
+
+def read(data: memoryview, base: int, start: int) -> tuple[Entry, list[tuple[str, str]]]:
+    """The member whose first header stands at byte `start` of the tar; `data[0]` is byte `base`.
+
+    Returns it and the warnings it gave. Raises `NeedMoreError`, `OrphanError`, or `DataError` (place filled in).
+    """
+    walk = Walk(start)
+    at = start - base
+    try:
+        while True:
+            header = _piece(data, base, at, BLOCK)
+            if at + base > start and not header.strip(b"\0"):
+                raise OrphanError
+            if not checksum_right(header):
+                raise DataError("the header's checksum is wrong.", code="E_CHECKSUM")
+            kind = header[156:157]
+            if kind not in b"xXLKg" or not kind:
+                return _member(walk, data, base, at, header)
+            at = _extension(walk, data, base, at, header, kind)
+    except DataError as error:
+        raise error.at(offset=start) from None
+
+
+def _piece(data: memoryview, base: int, at: int, length: int) -> bytes:
+    if at + length > len(data):
+        raise NeedMoreError(base + at + length)
+    return bytes(data[at : at + length])
+
+
+def _extension(walk: Walk, data: memoryview, base: int, at: int, header: bytes, kind: bytes) -> int:
+    walk.seen += 1
+    if walk.seen > MAX_EXTENSIONS:
+        raise LimitError(f"more than {MAX_EXTENSIONS} extension headers stand before one member.")
+    size = number(header[124:136])
+    if size is None or size < 0:
+        raise DataError(f"an extension header's size is {header[124:136]!r}.", code="E_SIZE")
+    if size > MAX_SPECIAL:
+        raise LimitError(f"an extension header promises {size} bytes; {MAX_SPECIAL} are allowed.")
+    body = _piece(data, base, at + BLOCK, payload_blocks(size))[:size]
+    if kind == b"L":
+        walk.path = body.split(b"\0", 1)[0]
+    elif kind == b"g":
+        if any(keyword in (b"path", b"size") for keyword, _ in records(body)):
+            walk.notes.append(("W_GLOBAL_PATH_IGNORED", "a global PAX header sets path or size for all that follows; ignored."))
+    elif kind != b"K":
+        for keyword, value in records(body):
+            _pax(walk, keyword, value)
+    return at + BLOCK + payload_blocks(size)
+
+
+def _pax(walk: Walk, keyword: bytes, value: bytes) -> None:
+    if keyword == b"path":
+        walk.path = value
+    elif keyword == b"size":
+        walk.size = value
+    elif keyword == b"hdrcharset":
+        walk.binary = value == b"BINARY"
+    elif keyword == b"mtime":
+        try:
+            right = abs(float(value)) <= _LAST_TIME
+        except ValueError:
+            right = False
+        if not right:
+            walk.notes.append(("W_MTIME", f"the time {to_text(value[:40])} is outside the calendar."))
+    elif keyword.startswith(b"GNU.sparse."):
+        walk.sparse.setdefault(keyword[11:], []).append(value)
+        if len(walk.sparse[keyword[11:]]) > MAX_PIECES:
+            raise DataError(f"the sparse map has more than {MAX_PIECES} pieces.", code="E_SPARSE")
+
+
+def _member(walk: Walk, data: memoryview, base: int, at: int, header: bytes) -> tuple[Entry, list[tuple[str, str]]]:
+    name = header[:100].split(b"\0", 1)[0]
+    if header[257:263] == b"ustar\0" and header[345:346] != b"\0":
+        name = header[345:500].split(b"\0", 1)[0] + b"/" + name
+    name = name if walk.path is None else walk.path
+    name = walk.sparse.get(b"name", [name])[-1]
+    try:
+        return _cut(walk, data, base, at, header, name)
+    except DataError as error:
+        raise error.at(member=to_text(name)) from None
+
+
+def _cut(walk: Walk, data: memoryview, base: int, at: int, header: bytes, name: bytes) -> tuple[Entry, list[tuple[str, str]]]:
+    kind = header[156:157]
+    what = _TYPES.get(kind, "other")
+    if what == "file" and kind != b"S" and name.endswith(b"/"):
+        what = "dir"
+    if what == "other" and kind not in b"VMN":
+        walk.notes.append(("W_UNKNOWN_TYPE", f"a member of the unknown type {to_text(kind)!r} is skipped."))
+    if not walk.binary:
+        try:
+            name.decode()
+        except UnicodeDecodeError:
+            walk.notes.append(("W_NAME_ENCODING", "the name is no UTF-8; its bytes are kept as they are."))
+    time = number(header[136:148])
+    if time is not None and abs(time) > _LAST_TIME:
+        walk.notes.append(("W_MTIME", f"the time {time} is outside the calendar."))
+
+    size = _size(walk, header)
+    place = at + BLOCK
+    if what in _NO_PAYLOAD or kind == b"5" or (what == "dir" and kind != b"D") or (what == "hardlink" and _follows(data, place)):
+        size = 0
+    pieces: list[tuple[int, int]] | None = None
+    stored = size
+    if kind == b"S":
+        real = number(header[483:495])
+        if real is None or not 0 <= real <= LARGEST:
+            raise DataError(f"the sparse file's size is {header[483:495]!r}.", code="E_SPARSE")
+        pieces, more = gnu_pieces(header, 386, 4), header[482]
+        while more:
+            extra = _piece(data, base, place, BLOCK)
+            pieces += gnu_pieces(extra, 0, 21)
+            more, place = extra[504], place + BLOCK
+            if len(pieces) > MAX_PIECES:
+                raise DataError(f"the sparse map has more than {MAX_PIECES} pieces.", code="E_SPARSE")
+        size = real
+    elif walk.sparse and what == "file":
+        pieces, size, map_bytes = _pax_pieces(walk, data, base, place, stored)
+        place, stored = place + map_bytes, stored - map_bytes
+    if pieces is not None:
+        pieces_right(pieces, size, stored)
+    data_at = base + place
+    entry = Entry(name, MEMBER_TYPES.index(what), walk.start, data_at, size, data_at + payload_blocks(stored), pieces)
+    return entry, walk.notes
+
+
+def _size(walk: Walk, header: bytes) -> int:
+    own = number(header[124:136])
+    if walk.size is not None:
+        if not walk.size.isdigit() or len(walk.size) > 19 or int(walk.size) > LARGEST:
+            raise DataError(f"the PAX size is {to_text(walk.size[:40])!r}.", code="E_SIZE")
+        size = int(walk.size)
+        if own and own > 0 and own != size:
+            walk.notes.append(("W_SIZE_MISMATCH", f"the header says {own} bytes, PAX says {size}; readers disagree which holds, PAX wins."))
+        return size
+    if own is None or own < 0 or own > LARGEST:
+        raise DataError(f"the header's size field is {header[124:136]!r}, no size.", code="E_SIZE")
+    return own
+
+
+def _follows(data: memoryview, place: int) -> bool:
+    # A hard link may say a size and hold no data (old tars), or hold it (pax -o linkdata): the next block tells.
+    block = bytes(data[place : place + BLOCK])
+    return len(block) < BLOCK or not block.strip(b"\0") or checksum_right(block)
+
+
+def _pax_pieces(walk: Walk, data: memoryview, base: int, place: int, stored: int) -> tuple[list[tuple[int, int]], int, int]:
+    """Pieces, real size and bytes of the map itself: GNU sparse formats 0.0, 0.1 and 1.0."""
+    said = walk.sparse
+    real = (said.get(b"realsize") or said.get(b"size") or [b""])[-1]
+    if not real.isdigit() or len(real) > 19 or int(real) > LARGEST:
+        raise DataError("the PAX sparse file has no size that can be.", code="E_SPARSE")
+    if said.get(b"major") == [b"1"]:
+        text = b""
+        while True:  # the map stands before the data: a count, then the numbers, one a line, padded to a block
+            text += _piece(data, base, place + len(text), BLOCK)
+            lines = text.split(b"\n")
+            if not lines[0].isdigit() or len(lines[0]) > 7 or int(lines[0]) > MAX_PIECES:
+                raise DataError(f"the sparse map begins with {lines[0][:20]!r}, no count of pieces.", code="E_SPARSE")
+            wanted = 1 + 2 * int(lines[0])
+            if len(lines) > wanted:
+                return listed_pieces(lines[1:wanted]), int(real), len(text)
+            if len(text) > stored:
+                raise DataError("the sparse map goes on behind the member's end.", code="E_SPARSE")
+    if b"map" in said:
+        return listed_pieces(said[b"map"][-1].split(b",") if said[b"map"][-1] else []), int(real), 0
+    offsets, lengths = said.get(b"offset", []), said.get(b"numbytes", [])
+    return listed_pieces([text for pair in zip(offsets, lengths, strict=False) for text in pair]), int(real), 0

@@ -1,0 +1,92 @@
+"""Members put together as columns, and columns taken apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.formats.header_parse import Entry
+from tarviz.model.types import Members
+
+_LONG = 512  # names longer than this are kept one by one, not as a column of that width
+_NONE = np.zeros(0, np.int64)
+
+
+class Rows:
+    """Members while they are gathered: runs of columns and single entries, in order."""
+
+    def __init__(self) -> None:
+        self._runs: list[Members] = []
+        self._single: list[Entry] = []
+
+    def add(self, entry: Entry) -> None:
+        """One member more."""
+        self._single.append(entry)
+
+    def extend(self, members: Members) -> None:
+        """Many members more."""
+        self._flush()
+        self._runs.append(members)
+
+    def _flush(self) -> None:
+        if self._single:
+            self._runs.append(columns(self._single))
+            self._single = []
+
+    def members(self) -> Members:
+        """All of them as columns."""
+        self._flush()
+        return joined(self._runs)
+
+
+def columns(entries: list[Entry]) -> Members:
+    """Entries as columns."""
+    start, data, size, end = np.array([(e.start, e.data, e.size, e.end) for e in entries], np.int64).reshape(-1, 4).T
+    sparse = {row: e.sparse for row, e in enumerate(entries) if e.sparse is not None}
+    types = np.array([e.type for e in entries], np.uint8)
+    return Members(_names([e.name for e in entries]), types, start, data, size, end, sparse)
+
+
+def _names(names: list[bytes]) -> NDArray[Any]:
+    # NumPy drops NULs at the end of an S item: names with a NUL inside keep their bytes as objects.
+    if any(len(name) > _LONG or b"\0" in name for name in names):
+        array = np.empty(len(names), object)
+        array[:] = names
+        return array
+    return np.array(names or [b""], "S")[: len(names)]
+
+
+def joined(parts: list[Members]) -> Members:
+    """Columns one behind the other."""
+    parts = [part for part in parts if len(part)]
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return Members(np.zeros(0, "S1"), np.zeros(0, np.uint8), _NONE, _NONE, _NONE, _NONE)
+    names = [part.name for part in parts]
+    if any(name.dtype == object for name in names):
+        names = [name if name.dtype == object else name.astype(object) for name in names]
+    sparse: dict[int, list[tuple[int, int]]] = {}
+    row = 0
+    for part in parts:
+        sparse.update({row + at: pieces for at, pieces in part.sparse.items()})
+        row += len(part)
+    return Members(
+        np.concatenate(names),
+        np.concatenate([part.type for part in parts]),
+        np.concatenate([part.start for part in parts]),
+        np.concatenate([part.data for part in parts]),
+        np.concatenate([part.size for part in parts]),
+        np.concatenate([part.end for part in parts]),
+        sparse,
+    )
+
+
+def picked(members: Members, rows: NDArray[Any]) -> Members:
+    """The rows chosen, by mask or by number."""
+    at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+    sparse = {place: members.sparse[row] for place, row in enumerate(at.tolist()) if row in members.sparse} if members.sparse else {}
+    m = members
+    return Members(m.name[at], m.type[at], m.start[at], m.data[at], m.size[at], m.end[at], sparse)

@@ -1,0 +1,1 @@
+"""What everything else speaks of: types, errors, options, plugins. Imports nothing of tarviz above it."""

@@ -1,0 +1,210 @@
+"""Options: argument > `TARVIZ_*` > `./tarviz.toml` > `~/.config/tarviz/config.toml` > default."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tarviz.model.errors import UsageError
+
+_SIZE = re.compile(r"(?i)\s*(\d+(?:\.\d*)?(?:e[+]?\d+)?|\.\d+)\s*(?:([kmgtp])(i?))?(b?)\s*")
+_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+
+
+def parse_size(text: str | int | float) -> int:
+    """Bytes, written as people write them: a number, `1e9`, `100MB` (10⁸), `100MiB` (2²⁰·100), `2g`.
+
+    >>> parse_size("100MB"), parse_size("1MiB"), parse_size("1e9")
+    (100000000, 1048576, 1000000000)
+    """
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        found, number, unit, binary = True, float(text), "", ""
+    else:
+        match = _SIZE.fullmatch(str(text))
+        found = match is not None
+        number = float(match[1]) if match else 0.0
+        unit, binary = ((match[2] or "").lower(), match[3] or "") if match else ("", "")
+    if not found or not 0 <= number < 1e18 or number * 1024 ** _POWER[unit] >= 2**63:
+        raise UsageError(f"{text!r} is no size.", hint="Write bytes (1e9), 100MB (decimal) or 100MiB (binary).")
+    return int(number * (1024 if binary else 1000) ** _POWER[unit])
+
+
+def format_size(size: int | float) -> str:
+    """Bytes for people, decimal units: `68.2 kB`.
+
+    >>> format_size(512), format_size(68_200), format_size(3_000_000_000)
+    ('512 B', '68.2 kB', '3.00 GB')
+    """
+    number = float(size)
+    units = iter(("B", "kB", "MB", "GB", "TB", "PB"))
+    unit = next(units)
+    while abs(number) >= 999.5 and unit != "PB":
+        number, unit = number / 1000, next(units)
+    digits = 0 if unit == "B" or abs(number) >= 100 else 1 if abs(number) >= 10 else 2
+    return f"{number:.{digits}f} {unit}"
+
+
+def _seconds(value: Any) -> float:
+    number = float(value)
+    if not 0 < number < 1e9:
+        raise ValueError
+    return number
+
+
+def _count(value: Any) -> int:
+    if int(value) != float(value) or int(value) < 0:
+        raise ValueError
+    return int(value)
+
+
+def _block(value: Any) -> int:
+    size = parse_size(value)
+    if not 4096 <= size <= 1 << 30:
+        raise ValueError
+    return size
+
+
+def _progress(value: Any) -> str:
+    text = {"True": "on", "False": "off", "1": "on", "0": "off"}.get(str(value), str(value))
+    if text not in ("auto", "on", "off"):
+        raise ValueError
+    return text
+
+
+def _path(value: Any) -> Path:
+    if not str(value):
+        raise ValueError
+    return Path(value).expanduser()
+
+
+def _option(default: Any, read: Callable[[Any], Any], means: str) -> Any:
+    return field(default=default, metadata={"read": read, "means": means})
+
+
+def _cache_home() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tarviz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What applies where a call does not say otherwise. Every field may stand in a file or as `TARVIZ_<FIELD>`."""
+
+    cache_dir: Path = field(default_factory=_cache_home, metadata={"read": _path, "means": "folder of the cached indexes"})
+    block_size: int = _option(4 << 20, _block, "bytes read and scanned at a time (4kiB to 1GiB)")
+    max_member_bytes: int = _option(1 << 30, parse_size, "largest member read into memory, bytes")
+    max_ratio: int = _option(1000, _count, "largest expansion of compressed data, times (above the first MiB)")
+    retry_timeout: float = _option(180.0, _seconds, "seconds that retries of one remote read may take together")
+    stall_timeout: float = _option(30.0, _seconds, "seconds without a byte before a remote read is resumed")
+    progress: str = _option("auto", _progress, "progress bars: auto (on a terminal), on, off")
+    workers: int = _option(0, _count, "parallel workers where a verb has them; 0: one per processor")
+
+
+MEANINGS = {each.name: str(each.metadata["means"]) for each in fields(Options)}
+_READ: dict[str, Callable[[Any], Any]] = {each.name: each.metadata["read"] for each in fields(Options)}
+
+
+def files() -> tuple[Path, ...]:
+    """The configuration files looked at, strongest first. `TARVIZ_CONFIG` names one file to use in their place."""
+    if chosen := os.environ.get("TARVIZ_CONFIG"):
+        return (Path(chosen).expanduser(),)
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return Path("tarviz.toml"), home / "tarviz" / "config.toml"
+
+
+def _convert(name: str, value: Any, source: str) -> Any:
+    if name not in _READ:
+        raise UsageError(f"{source} sets {name!r}, which is no option.", hint=f"There are: {', '.join(sorted(_READ))}.")
+    try:
+        return _READ[name](value)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UsageError(f"{source}: {value!r} does not fit {name} ({MEANINGS[name]}).") from error
+
+
+@lru_cache(maxsize=16)
+def _read_file(path: Path, mtime: int, size: int) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is no TOML: {error}.") from error
+    return {name: _convert(name, value, str(path)) for name, value in content.items()}
+
+
+def _from_files() -> list[tuple[str, Mapping[str, Any]]]:
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    for path in files():
+        try:
+            stat = path.stat()
+            found.append((str(path), _read_file(path.absolute(), stat.st_mtime_ns, stat.st_size)))
+        except OSError:
+            continue  # absent or unreadable: the next one, or the defaults
+    return found
+
+
+def sources(**given: Any) -> dict[str, tuple[Any, str]]:
+    """Every option's value and where it comes from: `argument`, `TARVIZ_…`, a file's path, `default`."""
+    for name in given:
+        _check_name(name)
+    read = _from_files()
+    default = Options()
+    result: dict[str, tuple[Any, str]] = {}
+    for name in _READ:
+        variable = f"TARVIZ_{name.upper()}"
+        if given.get(name) is not None:
+            result[name] = _convert(name, given[name], "argument"), "argument"
+        elif os.environ.get(variable):
+            result[name] = _convert(name, os.environ[variable], variable), variable
+        else:
+            places = ((content[name], path) for path, content in read if name in content)
+            result[name] = next(places, (getattr(default, name), "default"))
+    return result
+
+
+def _check_name(name: str) -> None:
+    if name not in _READ:
+        raise UsageError(f"{name!r} is no option.", hint=f"There are: {', '.join(sorted(_READ))}.")
+
+
+_WATCHED = [
+    os.fsencode(name)
+    for name in (*(f"TARVIZ_{name.upper()}" for name in _READ), "TARVIZ_CONFIG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME")
+]
+
+
+def _state() -> tuple[Any, ...]:
+    """What the options depend on, cheaply: readers ask for options with every shard and every record read by index."""
+    environment = os.environb if os.supports_bytes_environ else {os.fsencode(key): os.fsencode(value) for key, value in os.environ.items()}
+    variables = [environment.get(name) for name in _WATCHED]
+    chosen, home = variables[-4], variables[-3] or os.path.join(variables[-1] or b"", b".config")
+    places = (chosen,) if chosen else (b"tarviz.toml", os.path.join(home, b"tarviz", b"config.toml"))
+    stamps = []
+    for place in places:
+        try:
+            stat = os.stat(place)
+            stamps.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+        except OSError:
+            stamps.append((0, 0, 0))
+    return *variables, *stamps
+
+
+@lru_cache(maxsize=4)
+def _options(_: tuple[Any, ...]) -> Options:
+    return Options(**{name: value for name, (value, _) in sources().items()})
+
+
+def options(**given: Any) -> Options:
+    """The options in force; an argument that is not None wins over environment, files and default.
+
+    >>> options(workers=3, block_size=None).workers
+    3
+    """
+    chosen = _options(_state())
+    for name in given:
+        _check_name(name)
+    changes = {name: _convert(name, value, "argument") for name, value in given.items() if value is not None}
+    return replace(chosen, **changes) if changes else chosen

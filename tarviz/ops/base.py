@@ -1,0 +1,230 @@
+"""What an op is: `Op`, and its two kinds `FieldOp` (one field) and `RecordOp` (the whole record)."""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.types import Feature, Record, Schema
+from tarviz.ops.chain_text import print_call
+
+if TYPE_CHECKING:
+    from tarviz.ops.chains import Chain
+
+Draw: TypeAlias = NDArray[np.float64]
+
+PLACES = ("__key__", "__shard__", "__index__")
+
+
+def unpack(record: Record, needs: Collection[str] | None = None) -> dict[str, Any]:
+    """The plain dict that ops work on: `__key__`, `__shard__`, `__index__`, then the fields as bytes of their own.
+
+    `needs` leaves out the fields nobody asks for.
+    """
+    places = {"__key__": record.key, "__shard__": record.shard, "__index__": record.index}
+    return places | {ext: bytes(record[ext]) for ext in record if needs is None or ext in needs}
+
+
+def names_of(fields: Iterable[str]) -> list[str]:
+    """The real fields among the names of a record: those that do not begin with two underscores."""
+    return [name for name in fields if not name.startswith("__")]
+
+
+def missing(what: object, ext: str, there: Iterable[str]) -> SchemaError:
+    """The error for a field that is not there, naming what is and the nearest name."""
+    names = names_of(there)
+    close = difflib.get_close_matches(ext, names, 1)
+    meant = f" Did you mean {close[0]!r}?" if close else ""
+    has = f"has the fields {', '.join(names)}" if names else "has no fields"
+    return SchemaError(f"{what} expects a field {ext!r}; the record {has}.{meant}", details={"field": ext})
+
+
+def patterns(op: str, exts: tuple[Any, ...]) -> tuple[str, ...]:
+    """Names or patterns of fields, at least one, from the arguments of an op."""
+    if not exts or not all(isinstance(ext, str) and ext for ext in exts):
+        raise ChainError(f"{op} expects names of fields, got {', '.join(map(repr, exts)) or 'none'}.", hint=f"For example {op}(jpg, cls).")
+    return exts
+
+
+class Op(ABC):
+    """One step of a chain, as a value: it compares, pickles, and prints as chain text.
+
+    `name` is the op's name in chain text. Executors call `run`, `run_schema` and, where `lowers` is true, `run_tf`.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+
+    @property
+    def draws(self) -> int:
+        """How many random numbers in [0, 1) the op needs for one record."""
+        return 0
+
+    @property
+    def typed(self) -> bool:
+        """Whether `run_schema` knows the result without looking at a record."""
+        return True
+
+    @property
+    def lowers(self) -> bool:
+        """Whether `run_tf` can do this op inside a TensorFlow graph."""
+        return False
+
+    @property
+    def steps(self) -> tuple[Op, ...]:
+        """The ops this one stands for: itself, behind the one it was built around (`Resize(Decode("jpg"), …)`)."""
+        return (self,)
+
+    @property
+    def chain(self) -> Chain:
+        """The op as a chain of its steps."""
+        from tarviz.ops.chains import Chain
+
+        return Chain(self)
+
+    @abstractmethod
+    def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
+        """The record behind the op, a new dict; `draw` holds the op's random numbers, float64 [draws]."""
+
+    @abstractmethod
+    def run_schema(self, schema: Schema) -> Schema:
+        """The schema behind the op. `SchemaError` when the op does not fit, `ValueError` never."""
+
+    @abstractmethod
+    def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
+        """The fields needed before the op, when `wanted` are needed behind it. None means all of them."""
+
+    def describe_draw(self, draw: Draw) -> str:
+        """The random numbers in words, as the op uses them: `"flipped"`, `"rotated by 213.4°"`."""
+        return ", ".join(f"{value:.3f}" for value in draw)
+
+    def arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        """Positional and keyword arguments that make this op; defaults are left out."""
+        positional: list[Any] = []
+        keyword: dict[str, Any] = {}
+        pending: list[Any] = []
+        for part in fields(self):  # type: ignore[arg-type]
+            if not part.init:
+                continue
+            value = getattr(self, part.name)
+            if part.kw_only:
+                if value != part.default:
+                    keyword[part.name] = value
+                continue
+            pending.append(value)
+            if value != part.default:
+                positional += pending
+                pending = []
+        return positional, keyword
+
+    def __str__(self) -> str:
+        return print_call(self.name, *self.arguments())
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOp(Op):
+    """An op on one field. `ext` names it; of alternatives (`"jpg;jpeg;png"`) the first that the record has.
+
+    An op in place of `ext` is done before, on the same field: `Resize(Decode("jpg"), (32, 32))`.
+    """
+
+    ext: str
+    of: Op | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.ext, FieldOp):
+            object.__setattr__(self, "of", self.ext)
+            object.__setattr__(self, "ext", self.ext.ext)
+        if not isinstance(self.ext, str) or not self.ext:
+            raise ChainError(f"{self.name} needs the name of a field, got {self.ext!r}.", hint=f'For example {self.name}("jpg", …).')
+        self.check()
+
+    def check(self) -> None:
+        """Refuses arguments that cannot work (`ChainError`) and brings the rest into one form."""
+
+    def put(self, name: str, value: Any) -> None:
+        """Sets an argument in `check`, while the op is being made."""
+        object.__setattr__(self, name, value)
+
+    @abstractmethod
+    def apply(self, value: Any, draw: Draw | None = None) -> Any:
+        """The op's meaning: the field's value behind the op. The value given stays as it is."""
+
+    @abstractmethod
+    def infer(self, feature: Feature) -> Feature:
+        """What `apply` makes of a feature. `SchemaError` names the cure when it cannot work."""
+
+    @property
+    def lowers(self) -> bool:
+        return hasattr(type(self), "apply_tf")
+
+    @property
+    def steps(self) -> tuple[Op, ...]:
+        return (*self.of.steps, replace(self)) if self.of is not None else (self,)
+
+    @property
+    def exts(self) -> tuple[str, ...]:
+        """The alternatives that `ext` names."""
+        return tuple(part.strip() for part in self.ext.split(";"))
+
+    def field(self, there: Mapping[str, Any]) -> str:
+        """The field the op works on in a record or schema that has the fields `there`."""
+        if self.ext in there:
+            return self.ext
+        for ext in self.exts:
+            if ext in there:
+                return ext
+        raise missing(self, self.ext, there)
+
+    def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
+        ext = self.field(record)
+        return {**record, ext: self.apply(record[ext], draw)}
+
+    def run_schema(self, schema: Schema) -> Schema:
+        ext = self.field(schema)
+        return Schema({**schema, ext: self.infer(schema[ext])})
+
+    def run_tf(self, record: Mapping[str, Any], draw: Any = None) -> dict[str, Any]:
+        """`run` on tensors, inside a graph; only where `lowers` is true."""
+        ext = self.field(record)
+        return {**record, ext: self.apply_tf(record[ext], draw)}  # type: ignore[attr-defined]
+
+    def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
+        return None if wanted is None else wanted | set(self.exts)
+
+
+class RecordOp(Op):
+    """An op on the whole record."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The record behind the op; the dict given is the op's own to change."""
+
+    @abstractmethod
+    def infer_record(self, schema: Schema) -> Schema:
+        """What `apply_record` makes of a schema."""
+
+    @property
+    def lowers(self) -> bool:
+        return hasattr(type(self), "apply_tf_record")
+
+    def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
+        return self.apply_record(dict(record))
+
+    def run_schema(self, schema: Schema) -> Schema:
+        return self.infer_record(schema)
+
+    def run_tf(self, record: Mapping[str, Any], draw: Any = None) -> dict[str, Any]:
+        """`run` on tensors, inside a graph; only where `lowers` is true."""
+        result: dict[str, Any] = self.apply_tf_record(dict(record))  # type: ignore[attr-defined]
+        return result

@@ -1,0 +1,237 @@
+"""Chain text: calls with literal arguments, `resize(jpg, (32, 32))`, read and printed.
+
+Bare names are strings, dots, hyphens and semicolons inside them included (`seg.png`, `jpg;png`); the rest are Python literals.
+Nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tarviz.model.errors import ChainError
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+      | (?P<string>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")
+      | (?P<number>[+-]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?(?![\w.]))
+      | (?P<name>[^\W\d]\w*(?:[.;\-]\w+)*)
+      | (?P<mark>[()\[\]{},:=|])""",
+    re.VERBOSE,
+)
+_BARE = re.compile(r"[^\W\d]\w*(?:[.;\-]\w+)*")
+_CONSTANTS: dict[str, Any] = {"None": None, "True": True, "False": False}
+_CLOSE = {"(": ")", "[": "]", "{": "}"}
+_DEPTH = 30
+
+
+@dataclass(slots=True)
+class Call:
+    """A name with arguments as it stood in the text, at character `at`."""
+
+    name: str
+    at: int
+    args: list[Any] = field(default_factory=list)
+    keywords: dict[str, Any] = field(default_factory=dict)
+
+
+def is_bare(text: str) -> bool:
+    """Whether a string can stand in chain text without quotes."""
+    return _BARE.fullmatch(text) is not None and text not in _CONSTANTS
+
+
+def print_call(name: str, args: Sequence[Any], keywords: Mapping[str, Any], *, quote: bool = False) -> str:
+    """A call as text; `quote` puts every string into quotes, so that it is Python too.
+
+    >>> print_call("resize", ["jpg", (32, 32)], {})
+    'resize(jpg, (32, 32))'
+    """
+    parts = [print_value(value, quote=quote) for value in args]
+    parts += [f"{key}={print_value(value, quote=quote)}" for key, value in keywords.items()]
+    return f"{name}({', '.join(parts)})"
+
+
+def print_value(value: Any, *, quote: bool = False) -> str:
+    """A literal as text; a string that can stand bare does so unless `quote` is set."""
+    if isinstance(value, str):
+        if not quote and is_bare(value):
+            return value
+        text = repr(value)
+        return f'"{text[1:-1]}"' if text[0] == "'" and '"' not in text and "\\'" not in text else text
+    if isinstance(value, tuple):
+        inner = ", ".join(print_value(part, quote=quote) for part in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    if isinstance(value, list):
+        return f"[{', '.join(print_value(part, quote=quote) for part in value)}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{print_value(k, quote=quote)}: {print_value(v, quote=quote)}' for k, v in value.items())}}}"
+    return repr(value)
+
+
+def parse_calls(text: str) -> list[Call]:
+    """The calls of a chain text, in order. `ChainError` points at the place that cannot be read."""
+    return _Parser(text).chain()
+
+
+def parse_call(text: str) -> Call:
+    """The one call that the text is."""
+    calls = parse_calls(text)
+    if len(calls) != 1:
+        raise ChainError(f"expected one call, got {len(calls)}: {text!r}.")
+    return calls[0]
+
+
+def pointed(message: str, text: str, at: int, *, hint: str | None = None) -> ChainError:
+    """An error that quotes the text with a mark before the character at `at`."""
+    before, after = text[max(0, at - 40) : at], text[at : at + 40]
+    start = "…" if at > 40 else ""
+    end = "…" if len(text) > at + 40 else ""
+    return ChainError(f"{message}, at character {at + 1}: {start}{before}→{after}{end}", hint=hint, details={"position": at})
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.kind = ""
+        self.token = ""
+        self.start = 0
+        self.advance()
+
+    def advance(self) -> None:
+        while True:
+            self.start = self.at
+            if self.at == len(self.text):
+                self.kind = self.token = ""
+                return
+            match = _TOKEN.match(self.text, self.at)
+            if match is None:
+                char = self.text[self.at]
+                if char in "'\"":
+                    raise self.error("a string is not closed")
+                raise self.error(f"{char!r} cannot stand here", hint="Put quotes round names with special characters.")
+            self.at = match.end()
+            self.kind, self.token = str(match.lastgroup), match.group()
+            if self.kind != "space":
+                return
+
+    def error(self, message: str, *, hint: str | None = None) -> ChainError:
+        return pointed(message, self.text, self.start, hint=hint)
+
+    def found(self) -> str:
+        return repr(self.token) if self.kind else "the end of the text"
+
+    def chain(self) -> list[Call]:
+        if not self.kind:
+            return []
+        calls = []
+        while True:
+            if self.kind != "name":
+                raise self.error(f"expected the name of an op, found {self.found()}")
+            calls.append(self.call())
+            if not self.kind:
+                return calls
+            if self.token != "|":
+                raise self.error(f"expected '|' or the end, found {self.found()}", hint="A chain reads decode(jpg)|resize(jpg, (32, 32)).")
+            self.advance()
+
+    def call(self, depth: int = 0) -> Call:
+        call = Call(self.token, self.start)
+        self.advance()
+        if self.token != "(":
+            raise self.error(f"expected '(' behind {call.name!r}, found {self.found()}", hint=f"An op is written {call.name}(jpg).")
+        self.advance()
+        while self.token != ")":
+            self.argument(call, depth)
+            if self.token == ",":
+                self.advance()
+            elif self.token != ")":
+                raise self.error(f"expected ',' or ')' inside {call.name}(…), found {self.found()}")
+        self.advance()
+        return call
+
+    def argument(self, call: Call, depth: int) -> None:
+        start = self.start
+        value = self.value(depth + 1, keyword=True)
+        if self.token != "=":
+            if call.keywords:
+                raise pointed("an argument without a name stands behind one with a name", self.text, start)
+            call.args.append(value)
+            return
+        if not isinstance(value, str):
+            raise pointed("only a name can stand before '='", self.text, start)
+        if value in call.keywords:
+            raise pointed(f"{value} is given twice", self.text, start)
+        self.advance()
+        call.keywords[value] = self.value(depth + 1)
+
+    def value(self, depth: int, *, keyword: bool = False) -> Any:
+        if depth > _DEPTH:
+            raise self.error(f"more than {_DEPTH} brackets inside each other")
+        if self.kind in ("string", "number"):
+            return self.literal()
+        if self.kind == "name":
+            if self.text[self.at : self.at + 1] == "(":
+                return self.call(depth)
+            name = self.token
+            self.advance()
+            return _CONSTANTS.get(name, name) if self.token != "=" or not keyword else name
+        if self.token in ("(", "["):
+            return self.items(depth)
+        if self.token == "{":
+            return self.mapping(depth)
+        raise self.error(f"expected a value, found {self.found()}")
+
+    def literal(self) -> Any:
+        try:
+            value = ast.literal_eval(self.token)
+        except (ValueError, SyntaxError):
+            raise self.error(f"{self.token!r} cannot be read as a {self.kind}") from None
+        self.advance()
+        return value
+
+    def items(self, depth: int) -> Any:
+        opened, start = self.token, self.start
+        close = _CLOSE[opened]
+        self.advance()
+        values = []
+        comma = False
+        while self.token != close:
+            values.append(self.value(depth + 1))
+            comma = self.token == ","
+            if comma:
+                self.advance()
+            elif self.token != close:
+                raise self.unclosed(opened, start)
+        self.advance()
+        if opened == "[":
+            return values
+        return values[0] if len(values) == 1 and not comma else tuple(values)
+
+    def mapping(self, depth: int) -> dict[Any, Any]:
+        start = self.start
+        self.advance()
+        values: dict[Any, Any] = {}
+        while self.token != "}":
+            key_start = self.start
+            key = self.value(depth + 1)
+            if not isinstance(key, str | int):
+                raise pointed("a key has to be a name or a number", self.text, key_start)
+            if self.token != ":":
+                raise self.error(f"expected ':' behind {key!r}, found {self.found()}")
+            self.advance()
+            values[key] = self.value(depth + 1)
+            if self.token == ",":
+                self.advance()
+            elif self.token != "}":
+                raise self.unclosed("{", start)
+        self.advance()
+        return values
+
+    def unclosed(self, opened: str, start: int) -> ChainError:
+        if self.kind:
+            return self.error(f"expected ',' or {_CLOSE[opened]!r}, found {self.found()}")
+        return pointed(f"{opened!r} is not closed", self.text, start)

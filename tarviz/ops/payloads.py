@@ -1,0 +1,283 @@
+"""Values from payloads, by the kind their extension names: picture, text, JSON, class, npy, npz, gz.
+
+Nothing here runs code from the data: pickles are refused unless they are named, array headers are checked
+against the bytes that are there, and compressed data may not grow without limit.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import math
+import pickle
+import re
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.config import options
+from tarviz.model.errors import DataError, LimitError
+from tarviz.model.types import Buffer
+
+Kind: TypeAlias = Literal["picture", "text", "json", "jsonl", "class", "npy", "npz", "gz", "pickle", "unknown"]
+
+PICTURES = ("jpg", "jpeg", "jpe", "jfif", "png", "gif", "bmp", "webp", "tif", "tiff", "ppm", "pgm", "pbm", "pnm")
+CLASSES = ("cls", "cls2", "class", "index", "id", "count")
+_TEXTS = ("txt", "text", "transcript", "csv", "tsv", "md", "htm", "html", "xml", "svg", "yaml", "yml", "toml", "log")
+_PICKLES = ("pkl", "pickle", "pyd", "pck", "pth", "pt", "ckpt", "joblib", "dill")
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(PICTURES, "picture"),
+    **dict.fromkeys(CLASSES, "class"),
+    **dict.fromkeys(_TEXTS, "text"),
+    **dict.fromkeys(_PICKLES, "pickle"),
+    "json": "json",
+    "jsn": "json",
+    "jsonl": "jsonl",
+    "npy": "npy",
+    "npz": "npz",
+    "gz": "gz",
+}
+_MAGIC: tuple[tuple[bytes, Kind], ...] = (
+    (b"\xff\xd8\xff", "picture"),
+    (b"\x89PNG\r\n\x1a\n", "picture"),
+    (b"GIF8", "picture"),
+    (b"BM", "picture"),
+    (b"II*\0", "picture"),
+    (b"MM\0*", "picture"),
+    (b"\x93NUMPY", "npy"),
+    (b"\x1f\x8b", "gz"),
+)
+_FLOOR = 1 << 20
+_WHOLE = re.compile(rb"[+-]?[0-9]{1,20}")
+_NPY_HEADER = 65536
+
+
+def kind_of(ext: str, data: Buffer | None = None) -> Kind:
+    """The kind of a field: by the last part of its extension, else by the first bytes of `data`.
+
+    >>> kind_of("seg.png"), kind_of("image", b"\\xff\\xd8\\xff\\xe0"), kind_of("mp4")
+    ('picture', 'picture', 'unknown')
+    """
+    kind = _KINDS.get(ext.lower().rpartition(".")[2])
+    if kind is not None or data is None:
+        return kind or "unknown"
+    head = bytes(data[:16])
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "picture"
+    return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "unknown")
+
+
+def decode_payload(
+    ext: str,
+    data: Buffer,
+    *,
+    channels: int = 3,
+    orient: bool = False,
+    dtype: str | None = None,
+    unsafe: Collection[str] = (),
+) -> Any:
+    """The value of a field's payload.
+
+    Pictures become uint8 [h, w, channels] (`_pictures.decode_picture`), text `str` (UTF-8, byte order mark
+    dropped), JSON its tree, class fields a number of `dtype` (int64), `npy` an array, `npz` a dict of arrays;
+    `….gz` is unpacked and then decoded by the rest of its name. `unsafe` names the extensions whose pickles may be loaded,
+    which lets the data run any code.
+
+    Errors: `E_DECODE`, `E_LIMIT`, `E_IMAGE_TOO_LARGE`, `E_UNSAFE_DECODER`, with the field in `details`.
+    """
+    try:
+        return _decode(ext, data, channels=channels, orient=orient, dtype=dtype, unsafe=unsafe)
+    except DataError as error:
+        error.details.setdefault("field", ext)
+        raise
+
+
+def _decode(ext: str, data: Buffer, *, channels: int, orient: bool, dtype: str | None, unsafe: Collection[str]) -> Any:
+    match kind_of(ext, data):
+        case "picture":
+            from tarviz.ops.pictures import decode_picture
+
+            return decode_picture(data, channels=channels, orient=orient)
+        case "class":
+            return decode_class(data, dtype or "int64")
+        case "text":
+            return decode_text(data)
+        case "json":
+            return decode_json(data)
+        case "jsonl":
+            return [decode_json(line) for line in bytes(data).splitlines() if line.strip()]
+        case "npy":
+            return decode_npy(data)
+        case "npz":
+            return decode_npz(data)
+        case "gz":
+            inner = ext.rpartition(".")[0] if "." in ext else ""
+            plain = gunzip(data)
+            return _decode(inner, plain, channels=channels, orient=orient, dtype=dtype, unsafe=unsafe) if inner else plain
+        case "pickle":
+            return _unpickle(ext, data, unsafe)
+        case _:
+            known = ", ".join(sorted(_KINDS))
+            raise DataError(f"there is no decoder for {ext!r}.", code="E_DECODE", hint=f"Decoders: {known}. A Func can read others.")
+
+
+def decode_class(data: Buffer, dtype: str = "int64") -> Any:
+    """The number of a class field: ASCII decimal, white space around it allowed, inside the range of `dtype`.
+
+    >>> int(decode_class(b"7\\n"))
+    7
+    """
+    text = bytes(data[:64]).strip() if len(data) <= 64 else b""
+    if _WHOLE.fullmatch(text) is None:
+        raise DataError(f"{_quoted(data)} is no whole number.", code="E_DECODE")
+    number, limits = int(text), np.iinfo(dtype)
+    if not limits.min <= number <= limits.max:
+        raise DataError(f"{number} is outside of the range of {dtype}.", code="E_DECODE")
+    return np.dtype(dtype).type(number)
+
+
+def decode_text(data: Buffer) -> str:
+    """UTF-8 text; a byte order mark at its beginning is dropped."""
+    try:
+        return bytes(data).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"this is no UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}.", code="E_DECODE") from error
+
+
+def decode_json(data: Buffer) -> Any:
+    """A JSON tree (UTF-8, UTF-16 or UTF-32). NaN and Infinity are read; of a name that comes twice the last value counts."""
+    try:
+        return json.loads(bytes(data))
+    except RecursionError as error:
+        raise DataError("the JSON is nested too deeply.", code="E_DECODE") from error
+    except ValueError as error:
+        raise DataError(f"this is no JSON: {error}.", code="E_DECODE") from error
+
+
+def decode_npy(data: Buffer) -> NDArray[Any]:
+    """The array of an npy file, in memory of its own. Shape and item size are held against the bytes there are.
+
+    Source: numpy/lib/_format_impl.py, the layout; its reader is not used, as it allocates before it reads.
+    """
+    view = memoryview(data).cast("B")
+    dtype, shape, fortran, start = _npy_header(view)
+    need, have = math.prod(shape) * dtype.itemsize, len(view) - start
+    if need > options().max_member_bytes:
+        raise LimitError(f"the array {dtype}{list(shape)} needs {need} bytes, above the limit of {options().max_member_bytes}.")
+    if need > have:
+        raise DataError(f"the array {dtype}{list(shape)} needs {need} bytes, {have} are there.", code="E_DECODE")
+    flat = np.frombuffer(view[start : start + need], dtype).copy()
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _npy_header(view: memoryview) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
+    wide = 4 if bytes(view[6:7]) in (b"\x02", b"\x03") else 2
+    start = 8 + wide
+    if bytes(view[:6]) != b"\x93NUMPY" or len(view) < start or view[6] not in (1, 2, 3):
+        raise DataError("this is no npy array: its first bytes are wrong.", code="E_DECODE")
+    length = int.from_bytes(view[8:start], "little")
+    if length > _NPY_HEADER or start + length > len(view):
+        raise DataError(f"the npy header claims {length} bytes.", code="E_DECODE")
+    try:
+        header = ast.literal_eval(bytes(view[start : start + length]).decode("utf-8" if view[6] == 3 else "latin-1").strip())
+        descr, shape, fortran = header["descr"], header["shape"], header["fortran_order"]
+        dtype = np.lib.format.descr_to_dtype(descr)
+    except (ValueError, SyntaxError, TypeError, LookupError, RecursionError, MemoryError, AttributeError) as error:
+        raise DataError(f"the npy header cannot be read: {type(error).__name__}.", code="E_DECODE") from error
+    if dtype.hasobject:
+        raise DataError("an array of Python objects is a pickle, which can run code; it is not loaded.", code="E_UNSAFE_DECODER")
+    if not isinstance(shape, tuple) or len(shape) > 32 or not all(type(n) is int and n >= 0 for n in shape) or not dtype.itemsize:
+        raise DataError(f"the npy header has the shape {_quoted(repr(shape).encode())}.", code="E_DECODE")
+    return dtype, shape, bool(fortran), start + length
+
+
+def decode_npz(data: Buffer) -> dict[str, NDArray[Any]]:
+    """The arrays of an npz file by name; how far it may expand is limited as for gz."""
+    limit = _room(len(data))
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entries = archive.infolist()
+            if len(entries) > 10_000 or sum(entry.file_size for entry in entries) > limit:
+                raise _bomb(len(data), limit)
+            return {
+                entry.filename.removesuffix(".npy"): decode_npy(_read_entry(archive, entry))
+                for entry in entries
+                if entry.filename.endswith(".npy")
+            }
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError, zlib.error) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"the npz archive is damaged: {error}.", code="E_DECODE") from error
+
+
+def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    with archive.open(entry) as stream:
+        content = stream.read(entry.file_size + 1)
+    if len(content) != entry.file_size:
+        raise DataError(f"{entry.filename} in the npz archive has not the size it claims.", code="E_DECODE")
+    return content
+
+
+def gunzip(data: Buffer) -> bytes:
+    """The plain bytes of a gzip payload, several gzip members allowed.
+
+    `E_LIMIT` above the `max_member_bytes` and `max_ratio` options; the first MiB is always allowed.
+    """
+    return b"".join(_inflate(data, _room(len(data))))
+
+
+def _inflate(data: Buffer, limit: int) -> Iterator[bytes]:
+    rest, total = bytes(data), 0
+    while rest:
+        machine = zlib.decompressobj(wbits=31)
+        while not machine.eof:
+            try:
+                part = machine.decompress(rest, _FLOOR)
+            except zlib.error as error:
+                raise DataError(f"the gzip payload is damaged: {error}.", code="E_DECODE") from error
+            rest = machine.unconsumed_tail
+            total += len(part)
+            if total > limit:
+                raise _bomb(len(data), limit)
+            if not part and not machine.eof and not rest:
+                raise DataError("the gzip payload ends too early.", code="E_DECODE")
+            yield part
+        rest = machine.unused_data
+
+
+def _room(size: int) -> int:
+    """How many bytes `size` compressed bytes may become."""
+    allowed = options()
+    return min(allowed.max_member_bytes, max(_FLOOR, size * allowed.max_ratio))
+
+
+def _bomb(size: int, limit: int) -> LimitError:
+    return LimitError(
+        f"{size} compressed bytes expand to more than {limit} bytes.",
+        hint="The options max_ratio and max_member_bytes set the limit.",
+        details={"limit": limit},
+    )
+
+
+def _unpickle(ext: str, data: Buffer, unsafe: Collection[str]) -> Any:
+    last = ext.lower().rpartition(".")[2]
+    if ext not in unsafe and last not in unsafe:
+        raise DataError(
+            f"{ext!r} is a pickle of {len(data)} bytes, which can run any code when loaded; it was not.",
+            code="E_UNSAFE_DECODER",
+            hint=f'If you trust its origin, name it: unsafe=["{ext}"].',
+        )
+    try:
+        return pickle.loads(data)  # noqa: S301  the user named this field
+    except Exception as error:  # a pickle may raise anything
+        raise DataError(f"the pickle cannot be loaded: {type(error).__name__}: {error}.", code="E_DECODE") from error
+
+
+def _quoted(data: Buffer) -> str:
+    text = bytes(data[:40]).decode("ascii", "backslashreplace")
+    return f"{text!r}{'…' if len(data) > 40 else ''}"

@@ -1,0 +1,176 @@
+"""Pictures from bytes: safe formats only, the header checked before a pixel is decoded."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
+
+from tarviz.formats import sniff
+from tarviz.model.errors import DataError, LimitError
+from tarviz.model.types import Buffer
+
+MAX_PIXELS = 64_000_000
+MAX_BYTES = 256_000_000
+CHANNELS = {0: None, 1: "L", 3: "RGB", 4: "RGBA"}
+
+_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
+# What Pillow's plugins let out on damaged data, next to OSError; found by fuzzing, see tests/ops/test_pictures.py
+_DAMAGE = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    EOFError,
+    RuntimeError,
+    AttributeError,
+    struct.error,
+    Warning,
+)
+_BOMBS = (Image.DecompressionBombError, Image.DecompressionBombWarning)
+
+
+def decode_picture(data: Buffer, *, channels: int = 3, orient: bool = False) -> NDArray[np.uint8]:
+    """The picture as uint8 [height, width, channels], in memory of its own.
+
+    `channels` 1, 3 or 4 converts (alpha is dropped, not blended; a palette is looked up; CMYK is converted);
+    0 keeps what there is (1 to 4, palettes as RGB or RGBA). An animation gives its first frame. 16-bit samples
+    keep their high byte. `orient=True` turns the picture as its EXIF tag says; TensorFlow and the default do not.
+
+    Errors: `E_IMAGE_TOO_LARGE` above 64 Mpx or 256 MB, `E_DECODE` for anything that is no whole picture.
+    """
+    if (pixels := _fast(data, channels, orient)) is not None:
+        return pixels
+    image = _loaded(data, channels, orient)
+    pixels = np.array(image, np.uint8)
+    return pixels[:, :, None] if pixels.ndim == 2 else pixels
+
+
+def decode_image(data: Buffer, *, channels: int = 3, orient: bool = False) -> Image.Image:
+    """The picture of `decode_picture` as a PIL image, in mode L, LA, RGB or RGBA."""
+    if (pixels := _fast(data, channels, orient)) is not None:
+        return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    image = _loaded(data, channels, orient)
+    return image.copy() if isinstance(image, ImageFile.ImageFile) else image  # without the file behind it
+
+
+def _fast(data: Buffer, channels: int, orient: bool) -> NDArray[np.uint8] | None:
+    if bytes(data[:2]) == b"\xff\xd8" and channels != 4 and not orient and (fast := _fast_jpeg()) is not None:
+        return fast(data, channels)
+    return None
+
+
+def _loaded(data: Buffer, channels: int, orient: bool) -> Image.Image:
+    image = open_picture(data)
+    try:
+        if channels == 1 and image.format == "JPEG":
+            image.draft("L", image.size)  # the luminance as it is stored, as TensorFlow gives it
+        image.load()
+        if orient:
+            image = ImageOps.exif_transpose(image)
+        return _converted(image, channels)
+    except MemoryError as error:
+        raise LimitError(f"{_size(image)} did not fit in memory.", code="E_IMAGE_TOO_LARGE") from error
+    except _DAMAGE as error:
+        raise DataError(f"the {image.format} picture is damaged: {_reason(error)}.", code="E_DECODE") from error
+
+
+def open_picture(data: Buffer) -> Image.Image:
+    """The picture with its header read and its size checked, no pixel decoded yet (a PIL image)."""
+    try:
+        image = Image.open(io.BytesIO(data), formats=_FORMATS)
+        wide = {"I": 4, "F": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}.get(image.mode, len(image.getbands()))
+    except _BOMBS as error:
+        raise LimitError(f"the picture is too large: {_reason(error)}.", code="E_IMAGE_TOO_LARGE") from error
+    except UnidentifiedImageError as error:
+        raise DataError(f"this is no picture: {_seen(data)}.", code="E_DECODE") from error
+    except MemoryError as error:
+        raise LimitError("the header of the picture asks for more memory than there is.", code="E_IMAGE_TOO_LARGE") from error
+    except _DAMAGE as error:
+        raise DataError(f"the header of the picture is damaged: {_reason(error)}.", code="E_DECODE") from error
+    check_size(image.width, image.height, wide)
+    return image
+
+
+def check_size(width: int, height: int, bytes_per_pixel: int) -> None:
+    """`LimitError` E_IMAGE_TOO_LARGE when a picture of that size would not be decoded."""
+    if width * height > MAX_PIXELS or width * height * bytes_per_pixel > MAX_BYTES:
+        raise LimitError(
+            f"the picture is too large: {width} x {height} pixels; the limit is {MAX_PIXELS // 10**6} Mpx and {MAX_BYTES // 10**6} MB.",
+            code="E_IMAGE_TOO_LARGE",
+            details={"width": width, "height": height},
+        )
+
+
+def _converted(image: Image.Image, channels: int) -> Image.Image:
+    if image.mode.startswith("I;16"):
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    elif image.mode in ("I", "F"):
+        if image.format != "PNG":
+            raise ValueError(f"32-bit samples (mode {image.mode}) do not fit into uint8; read them with Func")
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    mode = CHANNELS[channels] or _own_mode(image)
+    return image.convert(mode) if image.mode != mode else image
+
+
+def _own_mode(image: Image.Image) -> str:
+    if image.mode in ("P", "PA"):
+        return "RGBA" if image.mode == "PA" or "transparency" in image.info else "RGB"
+    if image.mode in ("L", "LA", "RGB", "RGBA"):
+        return image.mode
+    return {"1": "L", "La": "LA", "RGBa": "RGBA"}.get(image.mode, "RGB")
+
+
+@cache
+def _fast_jpeg() -> Callable[[Buffer, int], NDArray[np.uint8] | None] | None:
+    """A JPEG decoder on simplejpeg, where that is installed: the pixels of PIL in three quarters of its time.
+
+    It returns None for what it leaves to PIL: CMYK (off by one there) and everything it calls damaged.
+    """
+    try:
+        import simplejpeg
+    except ImportError:
+        return None
+
+    def decode(data: Buffer, channels: int) -> NDArray[np.uint8] | None:
+        try:
+            height, width, space, _ = simplejpeg.decode_jpeg_header(data)
+            check_size(width, height, 3)
+            if space not in ("YCbCr", "Gray"):
+                return None
+            wanted = "RGB" if channels == 3 or (channels == 0 and space == "YCbCr") else "GRAY"
+            pixels: NDArray[np.uint8] = simplejpeg.decode_jpeg(data, colorspace=wanted)
+        except LimitError:
+            raise
+        except (ValueError, RuntimeError, MemoryError):
+            return None  # PIL says what is wrong, or forgives it
+        return pixels
+
+    return decode
+
+
+def _seen(data: Buffer) -> str:
+    """What the bytes are, where they are no picture."""
+    if not len(data):
+        return "it is empty"
+    head = bytes(data[:512])
+    if (found := sniff.kind(head)) is not None:
+        return f"it looks like {found}"
+    return f"{len(data)} bytes that begin with {bytes(data[:8]).hex(' ')}"
+
+
+def _size(image: Image.Image) -> str:
+    return f"a picture of {image.width} x {image.height} pixels"
+
+
+def _reason(error: Any) -> str:
+    text = str(error).strip().rstrip(".") or type(error).__name__
+    return text if len(text) <= 200 else text[:200] + "…"

@@ -1,0 +1,1 @@
+"""Conditions on records: their text is parsed into functions of a record, never evaluated as Python."""

@@ -1,0 +1,1 @@
+"""From the bytes of a shard to its records: blocks, spans, index, grouped records. The only place that joins stores and formats."""

@@ -1,0 +1,362 @@
+"""Shards opened through stores and driven through the formats: blocks, records, members, the cached index.
+
+What reading met is counted in a `ReadReport`; errors say shard, record, member and byte.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from types import TracebackType
+from typing import Any, Self
+
+from tarviz import stores
+from tarviz.formats.compression import Inflater, kind
+from tarviz.formats.records import Grouper
+from tarviz.formats.tar import Scanner
+from tarviz.model.config import options as configured
+from tarviz.model.errors import DataError, Fault, TarvizWarning, UsageError, redact
+from tarviz.model.types import URL, Block, Duplicates, Grouping, KeySplit, Members, OnError, Record, rich_form
+from tarviz.read.blocks import Blocks, Cut
+from tarviz.stores import Stat, Stream
+
+URLs = str | PathLike[str] | Iterable[str | PathLike[str]]
+
+_KEPT = 1000  # faults of one code kept in a report; beyond that they are only counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """How shards are read; the words are those of the decisions in the documentation.
+
+    `strict`: a record that may be incomplete is an error and not yielded; otherwise it is yielded, warned of and
+    marked `pending`. `key_split`: `first-dot` or `last-dot`. `group`: `adjacent` members, or all of the `shard`.
+    `duplicates`: a field twice in a record is an `error`, or the `first` or `last` holds. `concatenated`: go on
+    behind the end-of-archive mark. `on_error`: `raise`, or `skip` damage and count what was lost.
+    `block_size`, `max_member_bytes` in bytes, `max_ratio` of inflated to compressed bytes: None takes the
+    configured value.
+    """
+
+    strict: bool = True
+    key_split: KeySplit = "first-dot"
+    group: Grouping = "adjacent"
+    duplicates: Duplicates = "error"
+    concatenated: bool = False
+    on_error: OnError = "raise"
+    block_size: int | None = None
+    max_member_bytes: int | None = None
+    max_ratio: int | None = None
+
+    def __post_init__(self) -> None:
+        allowed = {
+            "key_split": ("first-dot", "last-dot"),
+            "group": ("adjacent", "shard"),
+            "duplicates": ("error", "first", "last"),
+            "on_error": ("raise", "skip"),
+        }
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise UsageError(f"{name}={getattr(self, name)!r} is not one of {', '.join(values)}.")
+
+    def cut(self, *, returning: bool = False) -> Cut:
+        """The options that cutting blocks needs, with configured values filled in."""
+        chosen = configured(block_size=self.block_size, max_member_bytes=self.max_member_bytes)
+        size = max(chosen.block_size // 512 * 512, 4096)
+        return Cut(self.strict, self.on_error == "skip", size, chosen.max_member_bytes, returning)
+
+
+@dataclass(eq=False)
+class ReadReport:
+    """What reading met so far: records and bytes read, shards finished, warnings, and what was skipped."""
+
+    records: int = 0
+    bytes: int = 0
+    shards: int = 0
+    warnings: list[Fault] = field(default_factory=list)
+    skipped: list[Fault] = field(default_factory=list)
+    _counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, fault: Fault, *, skipped: bool = False) -> None:
+        """Count a fault. The first thousand of a code are kept whole."""
+        seen = self._counts[fault.code] = self._counts.get(fault.code, 0) + 1
+        if seen <= _KEPT:
+            (self.skipped if skipped else self.warnings).append(fault)
+
+    def merge(self, other: ReadReport) -> None:
+        """Count in what another report met."""
+        self.records, self.bytes, self.shards = self.records + other.records, self.bytes + other.bytes, self.shards + other.shards
+        for code, count in other._counts.items():
+            self._counts[code] = self._counts.get(code, 0) + count
+        for mine, others in ((self.warnings, other.warnings), (self.skipped, other.skipped)):
+            mine += others[: max(_KEPT - len(mine), 0)]
+
+    def counts(self) -> dict[str, int]:
+        """Code → how often."""
+        return dict(self._counts)
+
+    def __str__(self) -> str:
+        text = f"{self.records} records, {self.bytes} bytes, {self.shards} shards"
+        return text + "".join(f", {code} ×{count}" for code, count in self._counts.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "records": self.records,
+            "bytes": self.bytes,
+            "shards": self.shards,
+            "counts": self.counts(),
+            "warnings": [fault.to_dict() for fault in self.warnings],
+            "skipped": [fault.to_dict() for fault in self.skipped],
+        }
+
+
+class Shard:
+    """One shard opened for reading from front to back: the tar's bytes, inflated where it is compressed."""
+
+    def __init__(self, url: URL, *, max_ratio: int | None = None, offset: int = 0, etag: str | None = None) -> None:
+        self.url = url
+        self._stream: Stream = stores.of(url).open(url, offset=offset, etag=etag)
+        self.stat: Stat = self._stream.stat
+        head = bytearray(6)
+        self._inflater: Inflater | None = None
+        try:
+            count = stores.fill(self._stream, memoryview(head)) if offset == 0 else 0
+            self._head = memoryview(bytes(head[:count]))
+            self.compression = kind(bytes(self._head))
+            if self.compression:
+                self._inflater = Inflater(self._stream, self.compression, bytes(self._head), ratio=max_ratio, shard=url)
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if self._inflater is not None:
+            return self._inflater.readinto(buffer)
+        if self._head:
+            count = min(len(buffer), len(self._head))
+            buffer[:count] = self._head[:count]
+            self._head = self._head[count:]
+            return count
+        return self._stream.readinto(buffer)
+
+    @property
+    def trailing(self) -> int | None:
+        """The compressed byte behind which no further stream begins though bytes follow."""
+        return self._inflater.trailing if self._inflater is not None else None
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def shards(urls: URLs) -> list[URL]:
+    """The shards that URLs, templates, globs and folders stand for, in order."""
+    return stores.expand(urls)
+
+
+def blocks(
+    url: str | PathLike[str],
+    options: ReadOptions = ReadOptions(),
+    *,
+    report: ReadReport | None = None,
+    start: int = 0,
+    stop: int | None = None,
+) -> Generator[Block, None, None]:
+    """The blocks of one shard, in order: whole records, `start`…`stop` of them.
+
+    Raises `DataError` behind the last certain record of a damaged shard, `NotFoundError`, `StoreError`. With
+    `start` a plain tar is entered in the middle, where its index (built if need be) says. Closing the iterator
+    closes the shard at once.
+    """
+    report = ReadReport() if report is None else report
+    target = stores.expand([url])[0] if not isinstance(url, str) else URL(url)
+    if options.group == "shard":
+        from tarviz.read.group_by_key import gathered
+
+        return gathered(target, options, report, start, stop)
+    return adjacent_blocks(target, options, report, start, stop)
+
+
+def adjacent_blocks(
+    url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None, *, returning: bool = False
+) -> Generator[Block, None, None]:
+    """`blocks` for members that stand together; `returning`: a key may come again, nobody is told."""
+    place = 0
+    if start > 0:
+        place, start_at = _entry(url, options, start)
+    else:
+        start_at = 0
+    ratio = configured(max_ratio=options.max_ratio).max_ratio
+    with closing(Shard(url, max_ratio=ratio, offset=place)) as shard:
+        scanner = Scanner(url, strict=options.strict, concatenated=options.concatenated)
+        scanner.at = place
+        cutter = Blocks(
+            shard,
+            scanner,
+            Grouper(url, options.key_split, options.duplicates),
+            options.cut(returning=returning),
+            first=start_at,
+            interrupt=shard.close,
+            ahead=shard.compression is not None or not stores.is_local(url),
+        )
+        with closing(cutter):
+            noted = _Noted(report)
+            try:
+                for block in cutter:
+                    noted.take(cutter)
+                    part = _part(block, start, stop)
+                    del block
+                    if part is not None:
+                        report.records += len(part)
+                        yield part
+                        del part
+                    if stop is not None and cutter.count >= stop:
+                        break
+                else:
+                    if shard.trailing is not None:
+                        text = f"bytes that are no {shard.compression} follow at compressed byte {shard.trailing}."
+                        cutter.scanner.notes.append(Fault("W_TRAILING", text, url))
+            finally:
+                noted.take(cutter)
+                report.shards += 1
+
+
+def _part(block: Block, start: int, stop: int | None) -> Block | None:
+    """The records of `block` that lie in `start`…`stop`."""
+    low, high = max(start - block.first, 0), len(block) if stop is None else min(stop - block.first, len(block))
+    if low == 0 and high == len(block):
+        return block
+    if low >= high:
+        return None
+    return block.part(low, high)
+
+
+class _Noted:
+    """Moves warnings and skips from a cutter into a report, each once, each code once through `warnings`."""
+
+    def __init__(self, report: ReadReport) -> None:
+        self._report = report
+        self._taken = [0, 0, 0]
+        self._bytes = 0
+
+    def take(self, cutter: Blocks) -> None:
+        self._report.bytes += cutter.bytes - self._bytes
+        self._bytes = cutter.bytes
+        lists = (cutter.scanner.notes, cutter.grouper.notes, cutter.skipped)
+        for which, faults in enumerate(lists):
+            for fault in faults[self._taken[which] :]:
+                first = fault.code not in self._report.counts()
+                self._report.add(fault, skipped=which == 2)
+                if first:
+                    warnings.warn(str(fault), TarvizWarning, stacklevel=2)
+            self._taken[which] = len(faults)
+
+
+def _entry(url: URL, options: ReadOptions, start: int) -> tuple[int, int]:
+    """Where record `start` begins in a plain tar, and its number; (0, 0) when it must be read from the front."""
+    from tarviz.read.shard_index import shard_index
+
+    index = shard_index(url, options, may_stream=False)
+    if index is None or index.packed or start > len(index):
+        return 0, 0
+    if start == len(index):
+        return (int(index.members.end[-1]) if len(index) else 0), start
+    return index.span(start)[0], start
+
+
+def _records(urls: list[URL], options: ReadOptions, report: ReadReport) -> Generator[Record, None, None]:
+    for url in urls:
+        with closing(blocks(url, options, report=report)) as run:
+            try:
+                for block in run:
+                    yield from block
+            except DataError as error:
+                if options.on_error == "raise":
+                    raise
+                report.add(error.at(shard=url).fault, skipped=True)
+
+
+class Records(Iterator[Record]):
+    """The records of shards, one after the other; `report` says what was met. Close it, or use `with`."""
+
+    def __init__(self, urls: list[URL], options: ReadOptions) -> None:
+        self.report = ReadReport()
+        self.urls = urls
+        self.options = options
+        # Not a method: an iterator dropped in the middle must be freed, and its file closed, without the cycle collector.
+        self._run = _records(self.urls, options, self.report)
+
+    def __next__(self) -> Record:
+        return next(self._run)
+
+    def __iter__(self) -> Iterator[Record]:
+        return self._run
+
+    def close(self) -> None:
+        """Close the shard that is open. What was read stays in `report`."""
+        self._run.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Records of {len(self.urls)} shard(s), first {redact(self.urls[0])}; so far {self.report}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return rich_form(self)
+
+
+def records(urls: URLs, *, options: ReadOptions | None = None, **changes: Any) -> Records:
+    """An iterator over the records of shards, in shard and record order, with a `.report`.
+
+    `urls`: a path, URL, template (`train-{0000..0147}.tar`), folder, or a list of these. Keywords are those of
+    `ReadOptions` (`strict`, `key_split`, `duplicates`, `on_error`, …). Raises `DataError` where a shard is
+    damaged, behind its last certain record; each warning code comes once through `warnings` as `TarvizWarning`.
+    """
+    return Records(stores.expand(urls), with_changes(options, changes))
+
+
+def with_changes(options: ReadOptions | None, changes: dict[str, Any]) -> ReadOptions:
+    """Read options with some replaced; `UsageError` names an option that does not exist."""
+    base = ReadOptions() if options is None else options
+    known = set(ReadOptions.__dataclass_fields__)
+    for name in changes:
+        if name not in known:
+            raise UsageError(f"reading has no option {name!r}.", hint=f"There are: {', '.join(sorted(known))}.")
+    return replace(base, **changes) if changes else base
+
+
+def members(
+    url: str | PathLike[str], *, strict: bool = False, concatenated: bool = False, report: ReadReport | None = None
+) -> Iterator[Members]:
+    """Every entry of one shard, of any type, in file order, as columns; payloads are passed over, not kept.
+
+    A plain local tar is read around its headers only. Raises `DataError` behind the last readable header.
+    """
+    from tarviz.read.shard_index import header_runs
+
+    target = stores.expand([url])[0] if not isinstance(url, str) else URL(url)
+    report = ReadReport() if report is None else report
+    scanner = Scanner(target, strict=strict, concatenated=concatenated)
+    try:
+        for run in header_runs(target, scanner, report):
+            if len(run):
+                yield run
+        if scanner.error is not None:
+            raise scanner.error.at(shard=target)
+    finally:
+        for fault in scanner.notes:
+            report.add(fault)
+        report.shards += 1
+
+
+def index(urls: URLs, *, cache: bool = True, progress: Callable[[int, int], None] | None = None, **changes: Any) -> Any:
+    """The index of shards: records by number and by key, read one at a time. See `tarviz.read.shard_index.Index`."""
+    from tarviz.read.shard_index import Index
+
+    return Index(stores.expand(urls), with_changes(None, {"strict": False, **changes}), cache=cache, progress=progress)

@@ -1,0 +1,320 @@
+"""The runner `tf`: a pipeline as a `tf.data.Dataset`.
+
+Records enter the graph a block at a time, as one tensor of strings per field; there they are cut apart, decoded and batched.
+Measured on two cores, and the reason why it is built like this:
+
+- `tf.data.Dataset.from_generator` is not used. Building one makes TensorFlow set malloc's mmap threshold to 128 KiB for the whole
+  process (`ApplyPython311MemoryPatch` in generator_dataset_op.cc, Python 3.11): from then on every buffer of a block's size is
+  mapped, page-faulted and unmapped again, 512 faults for 2 MiB, which takes longer than all the rest.
+- `options.autotune` is off. Its thread sleeps 10, 20, 40 … ms between rounds, and an iterator that ends waits until it wakes: a
+  pass takes 0.31, 0.63 or 1.27 s, whatever it needs, up to twice its time. That were the two modes of the prototype.
+- Blocks are cut into strings where they are read rather than by `tf.strings.substr`: a copy less, only the fields asked for, and
+  no allocation of a block's size, so that a `from_generator` elsewhere in the process does no harm.
+- An index spares the header scan, which is half of the processor time that small records take: with it they are read as fast as
+  from TFRecord files.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tarviz.model.config import options as configured
+from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
+from tarviz.model.types import Feature
+from tarviz.ops.base import unpack
+from tarviz.pipeline import Pipeline
+from tarviz.read.stream import ReadReport
+from tarviz.runners.tf.source import Source
+from tarviz.runners.tf.steps import Step, fields_read, leaves, refill, steps
+from tarviz.selection import SelectAll, as_tuples
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise MissingPackageError.of("tensorflow", "Pipeline.tf()", "tensorflow") from error
+
+_AHEAD = 1  # blocks
+_LARGE = 1 << 20  # bytes of a batch
+_LEARN = 28 << 20  # bytes, less than glibc's 32 MiB
+
+
+def run(
+    pipeline: Pipeline,
+    *,
+    batch: int | None = None,
+    shuffle: int | None = None,
+    repeat: int | None = 1,
+    num_workers: int | None = None,
+    prefetch: int | None = None,
+    deterministic: bool = True,
+    drop_remainder: bool = False,
+    epoch: int = 0,
+) -> Any:
+    """The pipeline as a `tf.data.Dataset` in the structure of the selection (lists as tuples); text and bytes are `tf.string`.
+
+    `batch`: so many records become one element; `drop_remainder` leaves out a last batch that is smaller. `shuffle`: records pass
+    through a buffer of so many, in an order that seed and epoch decide. `repeat`: passes over the shards; None goes on for ever.
+    `num_workers`: shards read at the same time and records decoded at the same time; None takes one per processor. The
+    order is that of shards and records, and does not depend on it; `deterministic=False` takes shards as they come. `prefetch`:
+    elements kept ready (2 batches by default). `epoch` is the number of the first pass; each pass, and each iteration of the
+    dataset, is the next one, so that random ops and shuffling draw anew.
+
+    Values equal the eager runner's (uint8 within 1); what nobody selects is not computed. An error comes as the `TarvizError` it is
+    when the dataset itself is iterated, as a `tf.errors.OpError` with the same line of text when something was built on it.
+    `report` tells what the latest iteration read, warned of and skipped. Where an index of every shard is in the cache
+    (`tarviz.index(urls)`) the cardinality is known, and plain local shards are read without a look at their headers.
+    """
+    counts = (("batch", batch, 1), ("shuffle", shuffle, 0), ("repeat", repeat, 0), ("num_workers", num_workers, 1))
+    for name, value, least in (*counts, ("prefetch", prefetch, 0)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise UsageError(f"{name}={value!r} is no whole number from {least} on.")
+    workers = num_workers or configured().workers or len(os.sched_getaffinity(0))
+    if "-" in pipeline.urls:
+        raise UsageError("Standard input can be read once; the dataset has to look at the first block before.", hint="Save it to a file.")
+    plan = pipeline.plan()
+    fields = fields_read(pipeline, plan.fields, plan.needs)
+    known = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
+    first = pipeline._peek()[1]
+    made = steps(pipeline, known, plan.schema, lambda: unpack(first, plan.needs))
+    pipeline = pipeline._with(options=replace(pipeline.options, block_size=pipeline.options.block_size or 2 * configured().block_size))
+    _learn()
+    places = _places(pipeline)
+    source = Source(
+        pipeline,
+        fields,
+        (*places, *fields),
+        made,
+        epoch=epoch,
+        repeat=repeat,
+        shuffle=shuffle or 0,
+        workers=workers,
+        ordered=deterministic,
+        extra=plan.needs is None,
+        reach=2 * workers + 2 * (batch or 1) + 64,
+    )
+    ahead = (2 if batch else 0) if prefetch is None else prefetch
+    count = None if repeat is None else pipeline.count()
+    length = tf.data.INFINITE_CARDINALITY if repeat is None else None if count is None else count * repeat
+    finish = functools.partial(_finish, source=source, length=length, ahead=ahead)
+    if made:
+        return finish(_worked(source, plan.schema, workers, batch, drop_remainder), batch, drop_remainder)
+    again = functools.partial(_raw, source, sum(len(first[ext]) for ext in first if plan.needs is None or ext in plan.needs))
+    if batch is None:
+        return finish(again().unbatch(), None, False, again)
+    return finish(again(batch, drop_remainder), batch, drop_remainder)
+
+
+@functools.cache
+def _learn() -> None:
+    """Let malloc keep the memory of a block.
+
+    glibc gives freed memory back to the system above a limit of 128 KiB, and adapts it, up to twice 32 MiB, to the largest piece
+    that was freed. Else each block's strings are page-faulted in anew: seven times the time that copying them takes.
+    """
+    np.empty(_LEARN, np.uint8)
+
+
+def _places(pipeline: Pipeline) -> tuple[str, ...]:
+    """Which of `__key__`, `__shard__`, `__index__` the selection asks for."""
+    if isinstance(pipeline.select, SelectAll):
+        return ("__key__",)
+    names = [name for leaf in pipeline.select.leaves() for name in (leaf.ext,) if name in ("__key__", "__shard__", "__index__")]
+    return tuple(dict.fromkeys(names))
+
+
+def _quiet(function: Callable[..., Any]) -> Any:
+    return tf.autograph.experimental.do_not_convert(function)
+
+
+def _run(start: Callable[..., Any], pull: Callable[..., Any], kinds: list[Any], then: Callable[[Any, Any], Any]) -> Any:
+    """Dataset of what `then(handle, pulled)` makes of what `pull(handle)` gives, of these dtypes, until it gives no more."""
+
+    def begin(_: Any) -> Any:
+        handle = tf.numpy_function(start, [], tf.int64)
+        pulled = tf.data.Dataset.counter().map(_quiet(lambda _: tf.numpy_function(pull, [handle], (tf.bool, *kinds))))
+        return then(handle, pulled.take_while(_quiet(lambda more, *_: tf.ensure_shape(more, ()))))
+
+    return tf.data.Dataset.from_tensors(0).flat_map(_quiet(begin))
+
+
+def _kinds(source: Source) -> list[Any]:
+    return [tf.int64 if name == "__index__" else tf.string for name in source.columns]
+
+
+def _raw(source: Source, record_bytes: int, batch: int | None = None, drop_remainder: bool = False) -> Any:
+    """Dataset of selected columns, a block each, or so many records each.
+
+    Records that are large are put together into batches before they become tensors, which saves a copy of each; of small ones a
+    block has many batches, and the graph takes it apart faster than it comes for one at a time.
+    """
+    whole = batch is not None and batch * record_bytes > _LARGE
+    start = functools.partial(source.start, batch or 0, drop_remainder) if whole else source.start
+
+    def pick(_: Any, *columns: Any) -> Any:
+        for column in columns:
+            column.set_shape((batch if whole and drop_remainder else None,))
+        return source.pipeline.select.pick_tf(dict(zip(source.columns, columns, strict=True)))
+
+    picked = _run(start, source.take, _kinds(source), lambda handle, pulled: pulled.map(_quiet(pick)).prefetch(_AHEAD))
+    return picked if batch is None or whole else picked.rebatch(batch, drop_remainder=drop_remainder)
+
+
+def _worked(source: Source, schema: Any, workers: int, batch: int | None, drop_remainder: bool) -> Any:
+    """Dataset of selected values behind the steps of the chain.
+
+    A record that an op refuses is dropped by the graph (`ignore_errors`); the gap in the numbers brings `Source.settle` in, which
+    raises or counts it, with the error that the same record gives in Python. An element numbered -1 marks the end.
+    """
+
+    def then(handle: Any, pulled: Any) -> Any:
+        def shape(_: Any, numbers: Any, drawn: Any, *columns: Any) -> Any:
+            drawn.set_shape((None, source.draws))
+            for column in (numbers, *columns):
+                column.set_shape((None,))
+            return numbers, drawn, *columns
+
+        def work(number: Any, drawn: Any, *columns: Any) -> Any:
+            values = _record(source, handle, number, drawn, dict(zip(source.columns, columns, strict=True)))
+            return number, refill(as_tuples(schema), values)
+
+        blocks = pulled.map(_quiet(shape)).prefetch(_AHEAD)
+        records = blocks.unbatch().map(_quiet(work), num_parallel_calls=workers, deterministic=True).ignore_errors()
+        records = records.map(_quiet(lambda number, values: (number[None], values))) if batch is None else records.batch(batch)
+        end = tf.nest.map_structure(_zeros, records.element_spec)
+        ended = tf.data.Dataset.from_tensors((tf.fill(tf.shape(end[0]), tf.constant(-1, tf.int64)), end[1]))
+
+        def check(expected: Any, numbers: Any, values: Any) -> Any:
+            through = tf.logical_and(numbers[0] == expected, numbers[-1] == expected + tf.size(numbers, tf.int64) - 1)
+            settle = [handle, expected, numbers]
+            settled = tf.cond(through, lambda: True, lambda: tf.ensure_shape(tf.numpy_function(source.settle, settle, tf.bool), ()))
+            with tf.control_dependencies([settled]):
+                return tf.identity(numbers[-1] + 1), (tf.identity(numbers), values)
+
+        checked = records.concatenate(ended).scan(tf.constant(0, tf.int64), _quiet(lambda state, item: check(state, *item)))
+        through = checked.take_while(_quiet(lambda numbers, values: numbers[0] >= 0))
+        if not drop_remainder or batch is None:
+            return through.map(_quiet(lambda numbers, values: values))
+        whole = through.filter(_quiet(lambda numbers, values: tf.size(numbers) == batch))
+        return whole.map(_quiet(lambda numbers, values: tf.nest.map_structure(lambda value: _first(value, batch), values)))
+
+    return _run(source.start, source.pull, [tf.int64, tf.float64, *_kinds(source)], then)
+
+
+def _first(value: Any, size: int) -> Any:
+    return tf.ensure_shape(value, [size, *value.shape[1:]])
+
+
+def _zeros(spec: Any) -> Any:
+    sizes = spec.shape.as_list() if spec.shape.rank is not None else []
+    shape = [1 if size is None and at == 0 else size or 0 for at, size in enumerate(sizes)]
+    return tf.fill(shape, "") if spec.dtype == tf.string else tf.zeros(shape, spec.dtype)
+
+
+def _record(source: Source, handle: Any, number: Any, drawn: Any, record: dict[str, Any]) -> list[Any]:
+    """The selected values of one record, in order."""
+    for at, step in enumerate(source.steps):
+        drawn_here = drawn[step.draws]
+        if not step.python:
+            for op, piece in zip(step.chain, step.chain.draw_slices, strict=True):
+                record = op.run_tf(record, drawn_here[piece])  # type: ignore[attr-defined]
+            continue
+        made = _call(source, at, step, [handle, number, drawn_here, *(record[name] for name in step.takes)])
+        if step.select is not None:
+            return made
+        kept = {name: value for name, value in record.items() if name.startswith("__")} if step.whole else record
+        record = {**kept, **dict(zip((name for name, _ in step.gives), made, strict=True))}
+    return leaves(source.pipeline.select.pick_tf(record))
+
+
+def _call(source: Source, at: int, step: Step, inputs: list[Any]) -> list[Any]:
+    if not step.gives:
+        return []
+    made = tf.numpy_function(functools.partial(source.call, at), inputs, [_dtype(feature) for _, feature in step.gives])
+    for tensor, (_, feature) in zip(made, step.gives, strict=True):
+        tensor.set_shape(feature.shape)
+    return list(made)
+
+
+def _dtype(feature: Feature) -> Any:
+    return tf.string if feature.dtype in ("bytes", "str") else tf.as_dtype(feature.dtype)
+
+
+def _finish(
+    dataset: Any, batch: int | None, drop_remainder: bool, raw: Any = None, *, source: Source, length: int | None, ahead: int
+) -> Any:
+    """The dataset with its length, options and prefetching, as a `Records`."""
+    if length is not None:
+        batches = length if batch is None or length < 0 else length // batch if drop_remainder else -(-length // batch)
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
+    if ahead:
+        dataset = dataset.prefetch(ahead)
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False  # nothing to be won here; it takes 30 ms an iterator
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+
+    def again(batch: int, drop_remainder: bool) -> Any:
+        return _finish(raw(batch, drop_remainder), batch, drop_remainder, source=source, length=length, ahead=2)
+
+    return Records(dataset.with_options(options), source, again if raw is not None else None)
+
+
+class Records(tf.data.Dataset):  # type: ignore[misc]
+    """A `tf.data.Dataset` that raises the errors of its pipeline as they are, and has a `report` of the latest iteration."""
+
+    def __init__(self, inner: Any, source: Source, again: Callable[[int, bool], Any] | None = None) -> None:
+        self._inner = inner
+        self._source = source
+        self._again = again
+        super().__init__(inner._variant_tensor)
+
+    def _inputs(self) -> list[Any]:
+        return [self._inner]
+
+    @property
+    def element_spec(self) -> Any:
+        return self._inner.element_spec
+
+    @property
+    def report(self) -> ReadReport:
+        """What the latest iteration read, warned of and skipped."""
+        return self._source.report
+
+    def __iter__(self) -> Any:
+        return _iterator()(self) if tf.executing_eagerly() else super().__iter__()
+
+    def batch(self, batch_size: Any, drop_remainder: Any = False, *args: Any, **kwargs: Any) -> Any:
+        """`tf.data.Dataset.batch`; raw records are batched out of their blocks, without a step through single ones."""
+        plain = type(batch_size) is int and batch_size > 0 and isinstance(drop_remainder, bool) and not args and not kwargs
+        if self._again is None or not plain:
+            return super().batch(batch_size, drop_remainder, *args, **kwargs)
+        return self._again(batch_size, drop_remainder)
+
+
+@functools.cache
+def _iterator() -> Any:
+    class RecordsIterator(type(iter(tf.data.Dataset.range(0)))):  # type: ignore[misc]
+        """TensorFlow's iterator, with errors of the pipeline raised as they are."""
+
+        def __init__(self, dataset: Records) -> None:
+            super().__init__(dataset)
+            self._source = dataset._source
+
+        def __next__(self) -> Any:
+            try:
+                return super().__next__()
+            except tf.errors.OpError as error:
+                found = self._source.error
+                if isinstance(found, TarvizError) and str(found) in error.message:
+                    raise found from error
+                if found is not None and not isinstance(found, Exception):
+                    raise found from error
+                raise
+
+    return RecordsIterator

@@ -1,0 +1,328 @@
+"""What a graph is fed with: the records of a pipeline as columns of bytes, a block of a shard at a time; no framework yet."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.errors import DataError, Fault, SchemaError
+from tarviz.model.types import URL, Block, Record, to_bytes, to_text
+from tarviz.ops.base import missing
+from tarviz.ops.random_draws import draws
+from tarviz.pipeline import Pipeline
+from tarviz.read import stream
+from tarviz.read.indexed import blocks as indexed_blocks
+from tarviz.read.stream import ReadReport
+from tarviz.runners.eager import shuffled
+
+_SMALL = 64  # bytes; values of one size up to this are cut out in one vector step
+_DEPTH = 2  # blocks that a reading thread is ahead
+_MIXED = 512  # records in a chunk behind a shuffle
+
+
+@dataclass(slots=True, eq=False)
+class Chunk:
+    """Records in a row as columns, object arrays of bytes [records]; `first` is the number of the first in its run.
+
+    `draws` is float64 [records, draws of the chain]. `trail` says which row of a block (its bytes let go) a record was.
+    """
+
+    first: int
+    keys: Sequence[bytes]
+    shards: list[str]
+    index: NDArray[np.int64]
+    columns: dict[str, NDArray[np.object_]]
+    draws: NDArray[np.float64]
+    trail: tuple[Block, NDArray[np.int64]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The records' numbers in the run."""
+        return np.arange(self.first, self.first + len(self.keys))
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A field, or one of `__key__`, `__shard__` (bytes) and `__index__` (int64)."""
+        match name:
+            case "__key__":
+                return _objects(self.keys[:])
+            case "__shard__":
+                return _objects([to_bytes(shard) for shard in self.shards])
+            case "__index__":
+                return np.ascontiguousarray(self.index, np.int64)
+            case _:
+                return self.columns[name]
+
+    def places(self, row: int) -> dict[str, Any]:
+        """What ops find in a record beside its fields."""
+        return {"__key__": to_text(self.keys[row]), "__shard__": self.shards[row], "__index__": int(self.index[row])}
+
+    def record(self, row: int) -> dict[str, Any]:
+        """One record as the eager runner has it before the chain."""
+        return self.places(row) | {name: column[row] for name, column in self.columns.items()}
+
+    def origin(self, row: int) -> Record | None:
+        """Where a record's members stand; its payloads are gone."""
+        return None if self.trail is None else self.trail[0][int(self.trail[1][row])]
+
+
+def chunks(
+    pipeline: Pipeline,
+    fields: Mapping[str, tuple[str, ...]],
+    epochs: Iterable[int],
+    report: ReadReport,
+    *,
+    shuffle: int = 0,
+    workers: int = 1,
+    ordered: bool = True,
+    extra: bool = False,
+) -> Generator[Chunk, None, None]:
+    """The records of `epochs` passes, in shard and record order unless shuffled.
+
+    `fields` are cut out, the rest is not copied; of the names that one stands for, the first that the record has. A record that
+    lacks one is a `SchemaError`, or skipped and counted as `on_error` says. `workers` shards are read at the same time;
+    `ordered=False` takes their blocks as they come. With `extra`, a warning tells of fields beyond `fields`. A pass without
+    records is the last.
+    """
+    chain, seed = pipeline.chain, pipeline.seed
+    number = 0
+    for epoch in epochs:
+        begin = number
+        with closing(_blocks(pipeline, report, workers, ordered)) as blocks:
+            pieces: Iterator[Chunk] = _cut_blocks(blocks, fields, report, pipeline.options.on_error == "skip", extra)
+            if shuffle > 1:
+                pieces = _mixed(pieces, fields, shuffle, [seed & 0xFFFFFFFFFFFFFFFF, epoch])
+            for chunk in pieces:
+                chunk.first = number
+                if chain.draws:
+                    chunk.draws = draws(chain, chunk.keys[:], seed, epoch)
+                number += len(chunk)
+                yield chunk
+                del chunk
+        if number == begin:
+            return
+
+
+def _blocks(pipeline: Pipeline, report: ReadReport, workers: int, ordered: bool) -> Generator[Block, None, None]:
+    urls = stream.shards(pipeline.urls)
+
+    def opened(url: URL, own: ReadReport) -> Generator[Block, None, None]:
+        with closing(indexed_blocks(url, pipeline.options, own)) as blocks:
+            try:
+                yield from blocks
+            except DataError as error:
+                if pipeline.options.on_error == "raise":
+                    raise
+                own.add(error.at(shard=url).fault, skipped=True)
+
+    width = min(workers, len(urls))
+    if width > 1:
+        return ahead(urls, opened, report, width, ordered)
+    return (block for url in urls for block in opened(url, report))
+
+
+def ahead(
+    urls: Sequence[URL],
+    opened: Callable[[URL, ReadReport], Generator[Block, None, None]],
+    report: ReadReport,
+    width: int,
+    ordered: bool,
+) -> Generator[Block, None, None]:
+    """The blocks of shards, `width` of them read at the same time, each by a thread that stays a few blocks ahead.
+
+    In shard order, or else round the shards that are open, whichever has a block. What goes wrong in a thread is raised here,
+    where its shard's turn is.
+    """
+    waiting = deque(urls)
+    running: deque[_Reader] = deque()
+    found = threading.Event()
+    try:
+        while waiting or running:
+            while waiting and len(running) < width:
+                running.append(_Reader(waiting.popleft(), opened, found))
+            at = 0 if ordered else _ready(running, found)
+            item = running[at].queue.get()
+            if isinstance(item, Block):
+                yield item
+                del item
+                if not ordered:
+                    running.rotate(-1 - at)
+                continue
+            report.merge(running[at].report)
+            del running[at]
+            if item is not None:
+                raise item
+    finally:
+        for reader in running:
+            reader.stop()
+
+
+def _ready(running: deque[_Reader], found: threading.Event) -> int:
+    """The first reader that has something; waits until one has."""
+    while True:
+        found.clear()
+        for at, reader in enumerate(running):
+            if not reader.queue.empty():
+                return at
+        found.wait()
+
+
+class _Reader:
+    """One shard read by a thread of its own; its queue gives blocks, at last None or what was raised."""
+
+    def __init__(self, url: URL, opened: Callable[[URL, ReadReport], Generator[Block, None, None]], found: threading.Event) -> None:
+        self.queue: queue.Queue[Block | BaseException | None] = queue.Queue(_DEPTH)
+        self.report = ReadReport()
+        self._stopped = threading.Event()
+        self._found = found
+        self._thread = threading.Thread(target=self._read, args=(url, opened), name="tarviz-read", daemon=True)
+        self._thread.start()
+
+    def _read(self, url: URL, opened: Callable[[URL, ReadReport], Generator[Block, None, None]]) -> None:
+        last: BaseException | None = None
+        try:
+            with closing(opened(url, self.report)) as blocks:
+                for block in blocks:
+                    if not self._put(block):
+                        return
+                    del block
+        except BaseException as error:  # noqa: BLE001  it is raised where the blocks are taken
+            last = error
+        self._put(last)
+
+    def _put(self, item: Block | BaseException | None) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self.queue.put(item, timeout=0.05)
+            except queue.Full:
+                continue
+            self._found.set()
+            return True
+        return False
+
+    def stop(self) -> None:
+        """End the thread and wait until it has closed its shard."""
+        self._stopped.set()
+        with self.queue.mutex:  # what it holds is let go
+            self.queue.queue.clear()
+            self.queue.not_full.notify()
+        self._thread.join(timeout=0.1)
+
+
+def _cut_blocks(
+    blocks: Iterable[Block], fields: Mapping[str, tuple[str, ...]], report: ReadReport, skip: bool, extra: bool
+) -> Iterator[Chunk]:
+    told: set[str] = set()
+    for block in blocks:
+        if not len(block):
+            continue
+        if extra:
+            _tell_extra(block, fields, told, report)
+        members = _members(block, fields)
+        rows = np.arange(len(block))
+        whole = (members >= 0).all(axis=1)
+        lacking: SchemaError | None = None
+        if not whole.all():
+            for row in np.flatnonzero(~whole).tolist():
+                error = _lacks(block, row, next(names for names, at in zip(fields.values(), members[row].tolist(), strict=True) if at < 0))
+                if not skip:
+                    lacking, rows = error, rows[:row]
+                    break
+                report.add(error.fault, skipped=True)
+            else:
+                rows = rows[whole]
+        if len(rows):
+            yield _chunk(block, fields, members[rows], rows)
+        if lacking is not None:
+            raise lacking
+        del block
+
+
+def _members(block: Block, fields: Mapping[str, tuple[str, ...]]) -> NDArray[np.int64]:
+    """The member that is each record's field, as a row of the block: int64 [records, fields], -1 where there is none."""
+    if (there := block.fields) is not None:
+        found = [next((there.index(name) for name in names if name in there), -1) for names in fields.values()]
+        if min(found, default=0) >= 0:
+            return block.rows[:-1, None] + np.array(found, np.int64)
+    table = np.full((len(block), len(fields)), -1, np.int64)
+    record = np.repeat(np.arange(len(block)), np.diff(block.rows))
+    for column, names in enumerate(fields.values()):
+        for name in reversed(names):
+            if name in block.exts:
+                at = np.flatnonzero(block.ext == block.exts.index(name))
+                table[record[at], column] = at
+    return table
+
+
+def _lacks(block: Block, row: int, names: tuple[str, ...]) -> SchemaError:
+    record = block[row]
+    error = missing("the pipeline", ";".join(names), list(record))
+    error.at(shard=block.shard, key=record.key, offset=int(block.members.start[block.rows[row]]))
+    error.at(hint='on_error="skip" leaves such records out and counts them; drop or keep fields to need fewer.')
+    return error
+
+
+def _tell_extra(block: Block, fields: Mapping[str, tuple[str, ...]], told: set[str], report: ReadReport) -> None:
+    """Say once that a field, unknown to the first block, is left out."""
+    for code in set(np.unique(block.ext).tolist()):
+        ext = block.exts[code]
+        if ext not in fields and ext not in told:
+            told.add(ext)
+            row = int(np.searchsorted(block.rows, np.flatnonzero(block.ext == code)[0], side="right")) - 1
+            text = f"the field {ext!r} is not among those of the first records ({', '.join(fields)}) and is left out."
+            report.add(Fault("W_EXTRA_FIELD", text, block.shard, block[row].key))
+
+
+def _chunk(block: Block, fields: Iterable[str], members: NDArray[np.int64], rows: NDArray[np.int64]) -> Chunk:
+    columns = {ext: _payloads(block, members[:, column]) for column, ext in enumerate(fields)}
+    keys: Sequence[bytes] = block.keys if len(rows) == len(block) else [block.keys[row] for row in rows.tolist()]
+    bare = replace(block, data=memoryview(b""))
+    return Chunk(0, keys, [block.shard] * len(rows), block.first + rows, columns, np.empty((len(rows), 0)), (bare, rows))
+
+
+def _payloads(block: Block, at: NDArray[np.int64]) -> NDArray[np.object_]:
+    """The payloads of members as bytes of their own.
+
+    A tensor of strings is made of Python bytes, each copied once more; cutting here rather than in the graph (`tf.strings.substr`
+    on the whole block) copies what is asked for only, and makes no allocation of the size of a block: see `tf.py`.
+    """
+    offset, size = block.offset[at], block.size[at]
+    width = int(size[0])
+    if 0 < width <= _SMALL and len(at) > 8 and (size == width).all():
+        table = block.array[offset[:, None] + np.arange(width)]
+        return _objects(table.view(f"V{width}").ravel().tolist())
+    data = block.data
+    return _objects([data[begin:end].tobytes() for begin, end in zip(offset.tolist(), (offset + size).tolist(), strict=True)])
+
+
+def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+def _mixed(pieces: Iterator[Chunk], fields: Iterable[str], size: int, seed: list[int]) -> Iterator[Chunk]:
+    """Chunks whose records passed through the shuffle buffer of the eager runner, in the same order."""
+    rows = (
+        (key, shard, index, values)
+        for chunk in pieces
+        for key, shard, index, *values in zip(
+            chunk.keys[:], chunk.shards, chunk.index.tolist(), *(chunk.columns[ext] for ext in fields), strict=True
+        )
+    )
+    order = shuffled(rows, size, seed)
+    while batch := list(itertools.islice(order, _MIXED)):
+        keys, shards, index, values = zip(*batch, strict=True)
+        columns = {ext: _objects([value[column] for value in values]) for column, ext in enumerate(fields)}
+        yield Chunk(0, list(keys), list(shards), np.array(index, np.int64), columns, np.empty((len(keys), 0)))

@@ -1,0 +1,266 @@
+"""The Python side of a dataset: what the graph calls to begin, to pull a block, to run Python ops and to report lost records."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.errors import DataError, TarvizError
+from tarviz.pipeline import Pipeline
+from tarviz.read.stream import ReadReport
+from tarviz.runners.eager import placed
+from tarviz.runners.tf.feed import Chunk, chunks
+from tarviz.runners.tf.steps import Step
+
+_KEPT = 4  # chunks remembered at least, so that a lost record can be named
+_ALIGNED = 64  # bytes; TensorFlow takes over a NumPy buffer, without a copy, only when it is aligned like this
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Run:
+    """One iteration of the dataset: where it is, what the graph may still lose, and what went wrong."""
+
+    chunks: Generator[Chunk, None, None]
+    columns: Iterator[list[NDArray[Any]]]
+    report: ReadReport
+    kept: deque[Chunk]
+    issued: int = 0
+    pulled: bool = False
+    ended: bool = False
+    error: BaseException | None = None
+    failed: dict[int, BaseException] | None = None
+
+
+class Source:
+    """A pipeline as callbacks. One serves all iterations of a dataset, in any threads; `report` and `error` are the latest's."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        fields: Mapping[str, tuple[str, ...]],
+        columns: tuple[str, ...],
+        steps: list[Step],
+        *,
+        epoch: int,
+        repeat: int | None,
+        shuffle: int,
+        workers: int,
+        ordered: bool,
+        extra: bool,
+        reach: int,
+    ) -> None:
+        self.pipeline = pipeline
+        self.fields = fields
+        self.columns = columns
+        self.steps = steps
+        self.epoch = epoch
+        self.repeat = repeat
+        self.shuffle = shuffle
+        self.workers = workers
+        self.ordered = ordered
+        self.extra = extra
+        self.reach = reach
+        self.report = ReadReport()
+        self.error: BaseException | None = None
+        self.draws = max(pipeline.chain.draws, 1)  # TensorFlow 2.21 dies when it unbatches a tensor that has no elements
+        self._runs: dict[int, Run] = {}
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    def start(self, size: int = 0, drop_remainder: bool = False) -> NDArray[np.int64]:
+        """Begin an iteration; returns its handle, which TensorFlow holds as long as its iterator lives.
+
+        `take` then gives columns of `size` records each; with 0, as many as come together.
+
+        There is no other sign of an iterator that is dropped half-way (short of `from_generator`, see `tf.py`): the handle's
+        memory stays NumPy's, and when the iterator lets go of it, the run is closed.
+        """
+        with self._lock:
+            first = self.epoch
+            self.epoch += self.repeat or 1
+            number = next(self._numbers)
+        epochs: Iterator[int] = itertools.count(first) if self.repeat is None else iter(range(first, first + self.repeat))
+        report = ReadReport()
+        pulled = chunks(
+            self.pipeline,
+            self.fields,
+            epochs,
+            report,
+            shuffle=self.shuffle,
+            workers=self.workers,
+            ordered=self.ordered,
+            extra=self.extra,
+        )
+        columns: Iterator[list[NDArray[Any]]] = ([chunk.column(name) for name in self.columns] for chunk in pulled)
+        if size:
+            columns = even(columns, size, drop_remainder)
+        run = self._runs[number] = Run(pulled, columns, report, deque(), failed={})
+        self.report, self.error = report, None
+        memory = np.zeros(2 * _ALIGNED, np.uint8)
+        handle = memory[-memory.ctypes.data % _ALIGNED :][:_ALIGNED].view(np.int64)
+        handle[:] = number
+        weakref.finalize(memory, _dropped, weakref.ref(self), number, weakref.ref(run)).atexit = False
+        return handle
+
+    def take(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
+        """The next records as they are: whether there are any, and their columns. What goes wrong is raised."""
+        run = self._runs.get(int(handle[0]))  # none: it ended with an error, and somebody asks again
+        columns: list[NDArray[Any]] | None = None
+        if run is not None:
+            run.pulled = True
+            try:
+                columns = next(run.columns, None)
+            except BaseException as error:
+                self._fail(run, error)
+                self._runs.pop(int(handle[0]), None)
+                raise
+        if columns is None:
+            self._runs.pop(int(handle[0]), None)
+            return False, *self._nothing()
+        return True, *columns
+
+    def pull(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
+        """The next records for the steps: whether there are any, their numbers, random numbers and columns.
+
+        What goes wrong ends them; `settle` raises it, behind the records that are under way.
+        """
+        run = self._runs.get(int(handle[0]))
+        chunk: Chunk | None = None
+        if run is not None:
+            run.pulled = True
+            try:
+                chunk = next(run.chunks, None)
+            except BaseException as error:  # noqa: BLE001
+                self._fail(run, error)
+        if run is None or chunk is None:
+            return False, np.empty(0, np.int64), np.empty((0, self.draws)), *self._nothing()
+        run.issued = chunk.first + len(chunk)
+        self._keep(run, chunk)
+        drawn = chunk.draws if chunk.draws.size else np.zeros((len(chunk), 1))
+        return True, chunk.numbers, drawn, *(chunk.column(name) for name in self.columns)
+
+    def _nothing(self) -> list[NDArray[Any]]:
+        return [np.empty(0, np.int64 if name == "__index__" else object) for name in self.columns]
+
+    def _keep(self, run: Run, chunk: Chunk) -> None:
+        with self._lock:
+            run.kept.append(chunk)
+            while len(run.kept) > _KEPT and run.kept[1].first + self.reach < run.kept[-3].first:
+                run.kept.popleft()
+
+    def call(self, step: int, handle: NDArray[np.int64], number: Any, draw: NDArray[np.float64], *values: Any) -> list[Any]:
+        """What a Python step makes of a record."""
+        run = self._runs[int(handle[0])]
+        chunk, row = self._find(run, int(number))
+        try:
+            return self.steps[step].call(chunk.places(row), list(values), draw)
+        except BaseException as error:
+            assert run.failed is not None
+            run.failed[int(number)] = error
+            raise
+
+    def settle(self, handle: NDArray[np.int64], expected: Any, numbers: NDArray[np.int64]) -> bool:
+        """Account for the records from `expected` on that are not among `numbers`, those that came through; -1: the end.
+
+        By `on_error` a lost record is raised, with shard, key and byte, or counted in the report.
+        """
+        run = self._runs[int(handle[0])]
+        ended = int(numbers[0]) < 0
+        if run.ended and run.error is not None:  # raised already, and what reads ahead goes on
+            raise run.error
+        through = run.issued if ended else int(numbers[-1]) + 1
+        lost = set(range(int(expected), through)) - ({*numbers.tolist()} if not ended else set())
+        for number in sorted(lost):
+            error = self._why(run, number)
+            if not isinstance(error, TarvizError) or self.pipeline.options.on_error == "raise":
+                run.ended = True
+                self._fail(run, error)
+                raise error
+            run.report.add(error.fault, skipped=True)
+        if ended:
+            self._runs.pop(int(handle[0]), None)
+            if run.error is not None:
+                raise run.error
+        return True
+
+    def _why(self, run: Run, number: int) -> BaseException:
+        """The error of a record that did not come through: what Python raised, or raises now for the same record."""
+        assert run.failed is not None
+        found = run.failed.pop(number, None)
+        chunk, row = self._find(run, number)
+        origin = chunk.origin(row)
+        if found is None:
+            try:
+                drawn = chunk.draws[row]
+                self.pipeline.select.pick(self.pipeline.chain.run(chunk.record(row), drawn))
+            except TarvizError as error:
+                found = error
+        if found is None:
+            places = chunk.places(row)
+            found = DataError(
+                f"TensorFlow refuses what {self.pipeline.chain} is to do with the record, though Python does not.",
+                code="E_DECODE",
+                shard=places["__shard__"],
+                key=places["__key__"],
+            )
+        if isinstance(found, TarvizError):
+            found = placed(found, origin)
+            if origin is not None:
+                found.at(offset=origin.members[0].header_offset)
+        return found
+
+    def _find(self, run: Run, number: int) -> tuple[Chunk, int]:
+        with self._lock:
+            for chunk in reversed(run.kept):
+                if chunk.first <= number:
+                    return chunk, number - chunk.first
+        raise AssertionError(f"record {number} was let go too early")
+
+    def _fail(self, run: Run, error: BaseException) -> None:
+        run.error = self.error = error
+
+    def drop(self, handle: int) -> None:
+        """End an iteration that nobody goes on with: its shard is closed."""
+        run = self._runs.pop(handle, None)
+        if run is not None:
+            run.chunks.close()
+
+
+def even(parts: Iterator[list[NDArray[Any]]], size: int, drop_remainder: bool) -> Iterator[list[NDArray[Any]]]:
+    """Columns of `size` records each out of columns of any length; the last are fewer, or left out.
+
+    >>> [column.tolist() for column, in even(iter([[np.arange(3)], [np.arange(3, 7)]]), 2, False)]
+    [[0, 1], [2, 3], [4, 5], [6]]
+    """
+    held: list[list[NDArray[Any]]] = []
+    count = 0
+    for part in parts:
+        length, at = len(part[0]), 0
+        while count + length - at >= size:
+            end = at + size - count
+            yield _joined([*held, [column[at:end] for column in part]])
+            held, count, at = [], 0, end
+        if at < length:
+            held.append([column[at:] for column in part])
+            count += length - at
+        del part
+    if held and not drop_remainder:
+        yield _joined(held)
+
+
+def _joined(parts: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
+    return parts[0] if len(parts) == 1 else [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+
+
+def _dropped(source: weakref.ref[Source], handle: int, run: weakref.ref[Run]) -> None:
+    found, alive = source(), run()
+    if found is not None and alive is not None and alive.pulled:  # else TensorFlow made a copy of the handle: it says nothing
+        found.drop(handle)

@@ -1,0 +1,216 @@
+"""Which ops of a chain run inside a graph and which in Python, and what goes over the border between them; no framework yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.errors import SchemaError
+from tarviz.model.types import Feature, Schema, to_bytes, to_text
+from tarviz.ops.base import FieldOp
+from tarviz.ops.chains import Chain
+from tarviz.pipeline import Pipeline
+from tarviz.selection import SelectAll, Selection, SelectJSON, Structure, as_tuples
+
+_NUMBERS = frozenset(
+    ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Ops in a row that run in one place: in the graph, or (`python`) as one call out of it.
+
+    `draws` are the columns of the chain's random numbers that belong to them. A call takes the fields `takes` and gives
+    `gives`; with `whole` these are all there are behind it. With `select` it gives the selected values, in the order of the
+    leaves of their structure.
+    """
+
+    chain: Chain
+    draws: slice
+    python: bool
+    takes: Schema = field(default_factory=Schema)
+    gives: tuple[tuple[str, Feature], ...] = ()
+    whole: bool = False
+    select: Selection | None = None
+
+    def call(self, places: Mapping[str, Any], values: list[Any], draw: NDArray[np.float64]) -> list[Any]:
+        """The values behind the step for one record, as arrays and bytes that fit `gives`.
+
+        What an op raises is a `TarvizError` with op, shard and key; a value that does not fit is a `SchemaError`.
+        """
+        given = zip(self.takes.items(), values, strict=True)
+        record = {**places, **{name: _as_python(value, feature) for (name, feature), value in given}}
+        result = self.chain.run(record, draw)
+        picked = dict(enumerate(leaves(self.select.pick(result)))) if self.select is not None else result
+        made: list[Any] = []
+        for at, (name, feature) in enumerate(self.gives):
+            try:
+                made.append(_as_tensor(picked[name if self.select is None else at], feature))  # type: ignore[index]
+            except (SchemaError, KeyError) as error:
+                what = error.message if isinstance(error, SchemaError) else "is not there"
+                text = f"the field {name!r} {what} behind {str(self.chain) or 'the selection'}; the first record had {feature}."
+                raise SchemaError(text, shard=places["__shard__"], key=places["__key__"], details={"field": name}) from None
+        return made
+
+
+def leaves(structure: Structure) -> list[Any]:
+    """What stands in a structure of tuples, lists and dicts, in order."""
+    if isinstance(structure, Mapping):
+        return [leaf for part in structure.values() for leaf in leaves(part)]
+    if isinstance(structure, tuple | list):
+        return [leaf for part in structure for leaf in leaves(part)]
+    return [structure]
+
+
+def refill(structure: Structure, values: list[Any]) -> Any:
+    """A structure like this one (lists as tuples) with other leaves."""
+    rest = iter(values)
+
+    def fill(part: Structure) -> Any:
+        if isinstance(part, Mapping):
+            return {name: fill(inner) for name, inner in part.items()}
+        if isinstance(part, tuple | list):
+            return tuple(map(fill, part))
+        return next(rest)
+
+    return fill(structure)
+
+
+def fields_read(pipeline: Pipeline, fields: Schema, needs: frozenset[str] | None) -> dict[str, tuple[str, ...]]:
+    """The fields that go into the graph, and the names of each: records may have a field under any of the alternatives `jpg;png`.
+
+    Alternatives become one field, under the name that the first records have, if everybody who asks for one of them takes the
+    others too.
+    """
+    if needs is None:
+        return {ext: (ext,) for ext in fields}
+    asked = [op.exts for op in pipeline.chain if isinstance(op, FieldOp)]
+    asked += [tuple(part.strip() for part in leaf.ext.split(";")) for leaf in pipeline.select.leaves()]
+    single = frozenset[str]().union(*(op.needs(frozenset()) or () for op in pipeline.chain if not isinstance(op, FieldOp)))
+    made: dict[str, tuple[str, ...]] = {}
+    for ext in fields:
+        groups = {names for names in asked if ext in names}
+        together = len(groups) == 1 and len(next(iter(groups))) > 1
+        names = next(iter(groups)) if together else (ext,)
+        if together and (single & set(names) or any(set(names) & set(other) for other in asked if other != names)):
+            names = (ext,)
+        if ext in needs and not any(set(names) & set(known) for known in made.values()):
+            made[next(name for name in names if name in fields)] = names
+    return made
+
+
+def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable[[], dict[str, Any]]) -> list[Step]:
+    """The steps that take `fields` to the selected values, whose features are `schema`.
+
+    An op goes into the graph where it has a lowering, and where nothing before or behind it is a Python object (a decoded
+    JSON tree), which no tensor holds. `first` gives a record to try ops on that do not say what they return.
+    """
+    chain, select = pipeline.chain, pipeline.select
+    schemas = _schemas(chain, fields, first)
+    wanted = select.needs()
+    live = [_live(schemas[at], chain[at:].needs(wanted)) for at in range(len(chain) + 1)]
+    solid = [all(feature.dtype != "object" for feature in part.values()) for part in live]
+    picking = any(isinstance(leaf, SelectJSON) for leaf in select.leaves())
+    for feature in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)):
+        _check(feature, select)
+    python = [not (op.lowers and solid[at] and solid[at + 1]) for at, op in enumerate(chain)]
+    if picking and not solid[-1]:
+        python = [*python[:-1], True] if python else python
+    made: list[Step] = []
+    slices = chain.draw_slices
+    at = 0
+    while at < len(chain):
+        end = at + 1
+        while end < len(chain) and python[end] == python[at]:
+            end += 1
+        part, draws = chain[at:end], slice(slices[at].start, slices[end - 1].stop)
+        tail = picking and end == len(chain)
+        if not python[at]:
+            made.append(Step(part, draws, False))
+        elif tail:
+            made.append(Step(part, draws, True, live[at], _picked(select, schema), True, select))
+        elif all(isinstance(op, FieldOp) for op in part):
+            names = _touched(part, schemas[at : end + 1])
+            takes = Schema({name: schemas[at][name] for name in names})
+            made.append(Step(part, draws, True, takes, tuple((name, schemas[end][name]) for name in names)))
+        else:
+            made.append(Step(part, draws, True, live[at], tuple(live[end].items()), True))
+        at = end
+    if picking and (not made or made[-1].select is None):
+        made.append(Step(Chain(), slice(0, 0), True, live[-1], _picked(select, schema), True, select))
+    return made
+
+
+def _schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]]) -> list[Schema]:
+    """The schema before each op, and behind the last."""
+    found = [fields]
+    record: dict[str, Any] | None = None
+    reached = 0
+    for at, op in enumerate(chain):
+
+        def probe(at: int = at) -> dict[str, Any]:
+            nonlocal record, reached
+            record = chain[reached:at].run(first() if record is None else record)
+            reached = at
+            return record
+
+        found.append(chain[at : at + 1].schema(found[-1], None if op.typed else probe))
+    return found
+
+
+def _live(schema: Schema, needs: frozenset[str] | None) -> Schema:
+    return schema if needs is None else Schema({name: feature for name, feature in schema.items() if name in needs})
+
+
+def _touched(part: Chain, schemas: list[Schema]) -> list[str]:
+    return list(dict.fromkeys(op.field(schema) for op, schema in zip(part, schemas, strict=False) if isinstance(op, FieldOp)))
+
+
+def _picked(select: Selection, schema: Structure) -> tuple[tuple[str, Feature], ...]:
+    found = leaves(schema)
+    if isinstance(select, SelectAll):
+        return tuple(zip(schema, found, strict=True))
+    return tuple((leaf.ext, feature) for leaf, feature in zip(select.leaves(), found, strict=True))
+
+
+def _check(feature: Feature, select: Selection) -> None:
+    if feature.dtype not in _NUMBERS and feature.dtype not in ("bytes", "str"):
+        raise SchemaError(
+            f"the selection gives {feature}, which no tensor holds.",
+            hint="Pick a value of it with SelectJSON, make an array of it with Func, or leave it out with keep, drop or select.",
+        )
+
+
+def _as_python(value: Any, feature: Feature) -> Any:
+    """What the eager runner would have: text as str, numbers as NumPy values, bytes as they are."""
+    return to_text(bytes(value)) if feature.dtype == "str" else value
+
+
+def _as_tensor(value: Any, feature: Feature) -> Any:
+    if feature.dtype == "bytes":
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise SchemaError(f"is {type(value).__name__}")
+        return bytes(value)
+    if feature.dtype == "str":
+        if not isinstance(value, str):
+            raise SchemaError(f"is {type(value).__name__}")
+        return to_bytes(value)
+    if not isinstance(value, np.ndarray | np.generic | bool | int | float):
+        raise SchemaError(f"is {type(value).__name__}")
+    array = np.asarray(value)
+    if isinstance(value, bool | int | float) and array.dtype != feature.dtype and _widens(value, feature.dtype):
+        array = np.array(value, feature.dtype)
+    shape = feature.shape
+    if array.dtype != feature.dtype or len(shape) != array.ndim or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
+        raise SchemaError(f"is {Feature(str(array.dtype), array.shape)}")
+    return array
+
+
+def _widens(value: float, dtype: str) -> bool:
+    """Whether a plain Python number may become `dtype`: any of them a float, a whole one an integer."""
+    return np.dtype(dtype).kind == "f" or (np.dtype(dtype).kind in "iu" and type(value) is int)

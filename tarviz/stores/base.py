@@ -1,0 +1,183 @@
+"""What a store, a stream and a sink are: the protocols every file of this folder fulfils."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import ClassVar, Protocol, Self, runtime_checkable
+
+from tarviz.model.errors import redact
+from tarviz.model.types import URL, Buffer
+
+_PIECE = 1 << 20
+_AT_ONCE = 16 << 20  # so that an interrupt is not kept waiting
+_REFUSED = (errno.EXDEV, errno.EINVAL, errno.EBADF, errno.ENOSYS, errno.EOPNOTSUPP, errno.ETXTBSY, errno.EPERM)
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What a store knows about one object.
+
+    `size` in bytes, `mtime` in seconds since 1970; None where the store does not tell. `etag` names this
+    version of the object: equal etags mean equal bytes. `ranges`: a part can be read without the rest.
+    """
+
+    url: URL
+    size: int | None = None
+    etag: str | None = None
+    mtime: float | None = None
+    ranges: bool = True
+
+    def __repr__(self) -> str:
+        fields = f"size={self.size}, etag={self.etag!r}, mtime={self.mtime}, ranges={self.ranges}"
+        return f"Stat({redact(self.url)!r}, {fields})"
+
+
+class Stream(Protocol):
+    """The bytes of one object from an offset to its end, in order, as stored (never decompressed).
+
+    One thread reads; another may `close` meanwhile, which ends the read with `StoreError`. `stat` is what
+    was known when the object was opened; `offset` the object's byte that comes next.
+    """
+
+    stat: Stat
+    offset: int
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill the front of `buffer`: the number of bytes, 1 at least, or 0 at the end of the object.
+
+        `StoreError` when it cannot go on, `ChangedError` when the object is no longer the one opened.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of file and socket at once, read to the end or not. Closing twice does nothing."""
+        ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class Sink(Protocol):
+    """A streamed write of one object. Nothing has the final name before `commit`, then all of it has.
+
+    As a context manager it commits at the end and aborts when an exception passes.
+    """
+
+    def write(self, data: Buffer, /) -> None:
+        """Append all of `data`."""
+        ...
+
+    def writev(self, pieces: Sequence[Buffer], /) -> None:
+        """Append the pieces one after the other."""
+        for piece in pieces:
+            self.write(piece)
+
+    def send(self, fd: int, offset: int, count: int, /) -> int:
+        """Append `count` bytes of the open file `fd` from byte `offset` on, as fast as can be; its position stays.
+
+        The number of bytes there were: fewer only where that file ends.
+        """
+        done = 0
+        while done < count and (data := os.pread(fd, min(count - done, _PIECE), offset + done)):
+            self.write(data)
+            done += len(data)
+        return done
+
+    def commit(self) -> Stat:
+        """Make the object visible under its name, replacing what was there. The second call changes nothing."""
+        ...
+
+    def abort(self) -> None:
+        """Drop what was written. Does nothing after `commit`."""
+        ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.abort()
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Reads, lists and writes the objects of one URL scheme. Threads may share it; it pickles.
+
+    `lists`: the store can list a folder. `writes`: it can create and delete. `selects`: braces of a template
+    pick among the objects a listing shows, instead of naming objects that all must exist.
+    """
+
+    lists: ClassVar[bool]
+    writes: ClassVar[bool]
+    selects: ClassVar[bool]
+
+    def stat(self, url: URL) -> Stat:
+        """Size and version of an object. `NotFoundError` when there is none."""
+        ...
+
+    def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
+        """A stream from byte `offset` on. `ChangedError` when `etag` is given and the object has another."""
+        ...
+
+    def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
+        """`length` bytes from byte `offset`; fewer only where the object ends. `ChangedError` as in `open`."""
+        ...
+
+    def list(self, url: URL) -> Iterator[Stat]:
+        """The objects that lie directly in a folder, sorted by name (code points). `NotFoundError` without a folder."""
+        ...
+
+    def create(self, url: URL) -> Sink:
+        """A sink for an object that exists, whole, once it is committed. Parent folders are made."""
+        ...
+
+    def delete(self, url: URL) -> None:
+        """Remove an object. `NotFoundError` when there is none."""
+        ...
+
+
+def send_file(target: int, fd: int, offset: int, count: int) -> int:
+    """Copy bytes of the file `fd` to the descriptor `target` inside the kernel: how many it took before it refused or `fd` ended.
+
+    What is left goes through memory: pipes and files appended to are not for every system call.
+    """
+    done = 0
+    for copy in (_copy_range, _sendfile):
+        try:
+            while done < count and (moved := copy(target, fd, offset + done, min(count - done, _AT_ONCE))):
+                done += moved
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if error.errno not in _REFUSED:
+                raise
+    return done
+
+
+def _copy_range(target: int, fd: int, offset: int, count: int) -> int:
+    return os.copy_file_range(fd, target, count, offset) if hasattr(os, "copy_file_range") else 0
+
+
+def _sendfile(target: int, fd: int, offset: int, count: int) -> int:
+    return os.sendfile(target, fd, offset, count) if sys.platform == "linux" else 0  # elsewhere to sockets only
+
+
+def fill(stream: Stream, buffer: memoryview) -> int:
+    """Read until `buffer` is full or the object ends; the number of bytes."""
+    done = 0
+    while done < len(buffer):
+        count = stream.readinto(buffer[done:])
+        if count == 0:
+            break
+        done += count
+    return done

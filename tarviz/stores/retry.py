@@ -1,0 +1,160 @@
+"""When to try again, how long to wait, and when to give up. The bound is ours, not a library's."""
+
+from __future__ import annotations
+
+import email.utils
+import itertools
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from tarviz.model.errors import StoreError, redact
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+RETRY_AFTER_CAP = 60.0
+UNREACHED_TIMEOUT = 15.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
+
+
+class Clock:
+    """Time and chance; tests put their own in its place."""
+
+    def now(self) -> float:
+        """Seconds that only go forward."""
+        return time.monotonic()
+
+    def wall(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    def random(self) -> float:
+        """A number in [0, 1)."""
+        return random.random()
+
+    def wait(self, seconds: float, stop: threading.Event) -> None:
+        """Sleep, unless `stop` is set meanwhile."""
+        stop.wait(seconds)
+
+
+class RetryError(Exception):
+    """An attempt that failed in a way that may pass: never seen outside of the stores.
+
+    `after`: seconds the server asks to wait. `at_once`: nothing speaks against an immediate first retry.
+    `unreached`: no server was there at all.
+    """
+
+    def __init__(
+        self, reason: str, *, code: str = "E_NETWORK", after: float | None = None, at_once: bool = False, unreached: bool = False
+    ) -> None:
+        super().__init__(reason)
+        self.reason = redact(reason)
+        self.code = code
+        self.after = after
+        self.at_once = at_once
+        self.unreached = unreached
+
+
+class Attempts:
+    """The failed attempts of one read since its last progress, held against `timeout` seconds.
+
+    A transfer that breaks often but moves on never runs out; one that stands still does.
+    """
+
+    def __init__(self, url: str, timeout: float, clock: Clock, stop: threading.Event | None = None) -> None:
+        self._url = url
+        self._timeout = timeout
+        self._clock = clock
+        self._stop = stop or threading.Event()
+        self._since = clock.now()
+        self._failed: list[tuple[int | None, str]] = []
+
+    def progress(self) -> None:
+        """Bytes have arrived, or a read begins: what failed before counts no more."""
+        self._failed.clear()
+        self._since = self._clock.now()
+
+    def begin(self) -> None:
+        """A read begins; the reader's own pause is not held against the server."""
+        if not self._failed:
+            self._since = self._clock.now()
+
+    def excuse(self, seconds: float) -> None:
+        """Time in which bytes arrived that had been read before."""
+        self._since += seconds
+
+    def failed(self, error: RetryError, offset: int | None, *, reached: bool) -> None:
+        """Note a failure and wait for the next attempt; `StoreError` when the time is used up."""
+        self._failed.append((offset, error.reason))
+        count = len(self._failed)
+        if error.after is not None:
+            wait = min(error.after, RETRY_AFTER_CAP)
+        elif error.at_once and count == 1:
+            wait = 0.0
+        else:
+            longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(count - 1, 16))
+            wait = longest * (0.5 + 0.5 * self._clock.random())
+        timeout = min(self._timeout, UNREACHED_TIMEOUT) if error.unreached and not reached else self._timeout
+        spent = self._clock.now() - self._since
+        if spent + wait > timeout:
+            raise self._error(error, spent, timeout) from error.__cause__
+        level = logging.WARNING if wait >= 5 else logging.INFO
+        _log.log(level, "%s: %s; attempt %d in %.1f s", redact(self._url), error.reason, count + 1, wait)
+        if wait:
+            self._clock.wait(wait, self._stop)
+
+    def _error(self, error: RetryError, spent: float, timeout: float) -> StoreError:
+        count = len(self._failed)
+        runs = [(reason, len(list(run))) for reason, run in itertools.groupby(_line(*each) for each in self._failed)]
+        shown = "; ".join(f"{reason} (×{times})" if times > 1 else reason for reason, times in runs[:6])
+        more = f"; … ({len(runs) - 6} more)" if len(runs) > 6 else ""
+        times = "1 attempt" if count == 1 else f"{count} attempts"
+        asked = f"; the server asks to wait {error.after:.0f} s" if error.after is not None else ""
+        return StoreError(
+            f"gave up after {times} in {spent:.0f} s without progress (limit {timeout:.0f} s): {shown}{more}{asked}.",
+            code=error.code,
+            shard=self._url,
+            hint="Check address and network." if error.unreached else "Try later, or raise retry_timeout.",
+            details={"attempts": [{"offset": offset, "reason": reason} for offset, reason in self._failed]},
+        )
+
+
+def _line(offset: int | None, reason: str) -> str:
+    return reason if offset is None else f"at byte {offset} {reason}"
+
+
+def persist(call: Callable[[], _T], attempts: Attempts, reached: Callable[[], bool]) -> _T:
+    """The value of `call`, tried again while it raises `RetryError` and time is left."""
+    while True:
+        try:
+            return call()
+        except RetryError as error:
+            attempts.failed(error, None, reached=reached())
+
+
+def retry_after(value: str | None, date: str | None, clock: Clock) -> float | None:
+    """Seconds behind a `Retry-After` header, which holds seconds or a date (RFC 9110 §10.2.3); None if unreadable.
+
+    A date is held against the server's own `Date`, where it tells one, so that a wrong clock here does no harm.
+    """
+    if not value:
+        return None
+    if value.strip().isdecimal():
+        return float(value[:12])
+    until = http_date(value)
+    if until is None:
+        return None
+    now = http_date(date) if date else None
+    return max(0.0, until - (clock.wall() if now is None else now))
+
+
+def http_date(date: str) -> float | None:
+    """Seconds since 1970 of a date as HTTP writes it; None if unreadable."""
+    try:
+        return email.utils.parsedate_to_datetime(date).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None

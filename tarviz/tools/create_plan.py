@@ -1,0 +1,103 @@
+"""Plans of tars: a table whose header names extensions, with a row for each record."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tarviz import stores
+from tarviz.model.errors import UsageError, safe
+from tarviz.model.types import URL, to_bytes, to_text
+from tarviz.stores import Stream
+from tarviz.tools import field_selection, table_formats
+
+_LARGEST = 1 << 30  # bytes of a plan
+_CELL = 64 << 20
+
+
+@dataclass(slots=True)
+class Planned:
+    """One record to write: its key, and (extension, file or bytes) of each field."""
+
+    key: bytes
+    fields: list[tuple[bytes, URL | bytes]]
+    place: str
+    split: str = ""
+
+
+def planned(url: str, delimiter: str | None, template: str, base: str, *, check: bool) -> Iterator[Planned]:
+    """The records of a plan; with `check` every local file it names must be there."""
+    delimiter = {"\\t": "\t", None: ""}.get(delimiter, delimiter) or ("," if url.lower().partition("?")[0].endswith(".csv") else "\t")
+    with stores.of(url).open(URL(url)) as stream:
+        text = _text(stream, url)
+    rows = _table(text, delimiter, url)
+    titles = next(rows, (0, []))[1]
+    if not any(titles):
+        raise UsageError("the plan is empty.", shard=url, hint="Its first line names the fields: __key__, cls, @jpg.")
+    named = [title.removeprefix("@").lower() if title != "__key__" else title for title in titles]
+    if len(set(named)) < len(named) or not all(re.fullmatch(r"[^/\0]*[^/\0.]", name) and not name.startswith(".") for name in named):
+        raise UsageError(f"the plan's header {' '.join(map(safe, titles))!r} names no field, or one twice.", shard=url)
+    make = field_selection.key_template(template.replace("{record", "{n"))
+    records: list[Planned] = []
+    for number, (line, cells) in enumerate(rows):
+        where = f"line {line}"
+        if len(cells) != len(titles):
+            raise UsageError(f"{where} of the plan has {len(cells)} cells, the header {len(titles)}.", shard=url)
+        found = dict(zip(titles, cells, strict=True))
+        key = found.pop("__key__", None) if "__key__" in found else make(b"", url, number)
+        if not key:
+            raise UsageError(f"{where} of the plan has no key.", shard=url)
+        fields: list[tuple[bytes, URL | bytes]] = []
+        for title, cell in found.items():
+            if cell is not None:
+                fields.append((to_bytes(title.removeprefix("@")), _file(cell, base, url, where, check) if title[0] == "@" else cell))
+        if check:
+            field_selection.checked(key, key)
+        records.append(Planned(key, fields, where))
+    return iter(records)
+
+
+def _text(stream: Stream, url: str) -> str:
+    data = bytearray()
+    buffer = memoryview(bytearray(1 << 20))
+    while count := stream.readinto(buffer):
+        data += buffer[:count]
+        if len(data) > _LARGEST:
+            raise UsageError("the plan has more than 1 GiB.", shard=url)
+    return data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+
+
+def _table(text: str, delimiter: str, url: str) -> Iterator[tuple[int, list[Any]]]:
+    """Lines with their numbers: the header as text, then cells as bytes, None for what is not there."""
+    if delimiter == "\t":
+        for number, line in enumerate(text.split("\n"), 1):
+            line = line.removesuffix("\r")
+            if line:
+                cells = line.split("\t")
+                yield number, cells if number == 1 else [table_formats.unescape(cell) for cell in cells]
+        return
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    csv.field_size_limit(_CELL)
+    try:
+        for at, row in enumerate(reader):
+            if row:
+                yield reader.line_num, row if at == 0 else [to_bytes(cell) if cell else None for cell in row]
+    except csv.Error as error:
+        raise UsageError(f"line {reader.line_num} of the plan cannot be read: {error}.", shard=url) from error
+
+
+def _file(cell: bytes, base: str, plan: str, where: str, check: bool) -> URL:
+    name = to_text(cell)
+    if "://" not in name:
+        if plan != "-" and not stores.is_local(plan):
+            raise UsageError(f"{where}: a plan from another machine names {name!r}, a file of this one.", shard=plan)
+        name = os.path.join(base, name)
+        if check and not os.path.isfile(name):
+            hint = "Paths are relative to -C, or to where you are."
+            raise UsageError(f"{where}: there is no file {safe(name)!r}.", shard=plan, hint=hint)
+    return URL(name)

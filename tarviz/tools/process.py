@@ -1,0 +1,76 @@
+"""Commands that tools run: in a session of their own, their output on our stderr, killed with all they started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from tarviz.model.errors import UsageError, safe
+
+NO_SUCH_COMMAND = 127
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run a command to its end: its exit code, negative for a signal. An interrupt kills it and what it started."""
+    process = start(argv)
+    try:
+        return process.wait()
+    except BaseException:
+        kill(process)
+        raise
+
+
+def start(
+    argv: Sequence[str], *, stdin: int | None = None, cwd: str | None = None, env: dict[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a command; `UsageError` when there is none of that name."""
+    try:
+        return subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL if stdin is None else stdin, stdout=messages(), cwd=cwd, env=env, start_new_session=True
+        )
+    except OSError as error:
+        raise UsageError(f"{safe(argv[0])!r} cannot be run: {error.strerror}.", code="E_COMMAND") from error
+
+
+def messages() -> int:
+    """The descriptor that takes what commands print: standard error, or nowhere when there is none."""
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return subprocess.DEVNULL
+
+
+def kill(process: subprocess.Popen[bytes], patience: float = 0.5) -> None:
+    """End a command and everything in its session: politely, then not."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, how)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
+            if how == signal.SIGTERM:
+                continue  # what it started may have ignored the signal
+            return
+    process.wait()
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the work as an interrupt does: commands are killed, folders removed, nothing half-written stays."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

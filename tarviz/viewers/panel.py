@@ -1,0 +1,290 @@
+"""What a viewer is told (`Meta`) and what it answers (`Panel`, a list of typed blocks): data, never HTML.
+
+The hosts (notebook, stand-alone page, saved picture, terminal) each draw the blocks their own way, so a viewer
+written once shows everywhere and nothing in it can inject markup.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from tarviz.model.errors import LimitError, safe
+
+MAX_PIXELS = 64_000_000
+MAX_PREVIEW_BYTES = 64 << 20
+MAX_TEXT_BYTES = 64 << 10
+RATIO_FLOOR = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What is known about a payload besides its bytes.
+
+    `ext` is the field's extension (lower case), `key` and `shard` the record's. `options` are the reader's wishes, as
+    `Panel.controls` offered them (`{"slice": [3]}`), and what the host knows (`{"classes": ["cat", "dog"]}`).
+    `max_bytes` and `max_ratio` bound what a preview unpacks.
+    """
+
+    ext: str = ""
+    key: str = ""
+    shard: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    max_bytes: int = MAX_PREVIEW_BYTES
+    max_ratio: int = 1000
+
+    def check_unpacked(self, size: int, packed: int) -> None:
+        """Raise `LimitError` where `size` bytes out of `packed` are more than a preview unpacks."""
+        if size > self.max_bytes:
+            raise LimitError(f"Unpacks to {size} bytes or more; a preview stops at {self.max_bytes}.")
+        if size > RATIO_FLOOR and size > packed * self.max_ratio:
+            raise LimitError(f"Unpacks {packed} bytes to {size} or more; the limit is a ratio of {self.max_ratio}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text as it is, shown with line numbers. `preview` is a MIME type when the bytes may also be shown as a picture."""
+
+    text: str
+    numbered: bool = True
+    preview: str = ""
+    data: bytes | memoryview = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An encoded picture (`mime` one of PNG, JPEG, WebP, GIF, BMP) of `width` × `height` pixels."""
+
+    data: bytes | memoryview
+    mime: str
+    width: int
+    height: int
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A JSON-like value made of `Node`s; `ext` is the field its paths start from."""
+
+    root: Node
+    ext: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text under column names; `right` columns hold numbers."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """The payload is sound: the host plays the member's bytes as `mime`."""
+
+    mime: str
+
+
+@dataclass(frozen=True, slots=True)
+class Video:
+    """The payload is a film: the host plays the member's bytes as `mime`."""
+
+    mime: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Numbers as a picture: `lines` over their index, `bars`, or the `envelope` of low and high values.
+
+    `series` holds (name, values); an envelope has exactly two, low and high. `mark` is the number of a bar that stands out.
+    """
+
+    kind: Literal["lines", "bars", "envelope"]
+    series: tuple[tuple[str, tuple[float, ...]], ...]
+    label: str = ""
+    mark: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hex:
+    """The payload's bytes, 16 to a row; the host fetches what it shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence for the reader: `info`, a warning, or `bad` (broken or refused)."""
+
+    text: str
+    tone: Literal["info", "warn", "bad"] = "info"
+
+
+Block: TypeAlias = Text | Image | Tree | Table | Audio | Video | Plot | Hex | Note
+Node: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A choice the reader has: `name` goes back in `Meta.options`. Either `choices`, or a whole number in 0…`high`."""
+
+    name: str
+    label: str
+    value: Any
+    high: int = 0
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One field, ready to be shown: a one-line `summary`, `facts` as (name, value), `blocks`, `controls`.
+
+    `viewer` is the viewer's name, set by the registry. `str()` is its plain text.
+
+    >>> print(Panel("2 lines", [Text("hello\\nworld")]))
+    2 lines
+    hello
+    world
+    """
+
+    summary: str
+    blocks: list[Block] = field(default_factory=list)
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    controls: list[Control] = field(default_factory=list)
+    viewer: str = ""
+
+    def __str__(self) -> str:
+        lines = [safe(self.summary), *(f"{safe(name)}: {safe(value)}" for name, value in self.facts)]
+        for block in self.blocks:
+            if isinstance(block, Note):
+                lines.append(safe(block.text))
+            elif isinstance(block, Text):
+                lines += [safe(line) for line in block.text.splitlines()[:40]]
+            elif isinstance(block, Tree):
+                lines.append(safe(node_text(block.root, 2000)))
+            elif isinstance(block, Table):
+                lines += [safe("  ".join(row)) for row in (block.columns, *block.rows[:20])]
+        return "\n".join(lines)
+
+    def to_message(self) -> tuple[dict[str, Any], list[bytes | memoryview]]:
+        """JSON-ready form and the buffers it refers to as `{"buffer": n}`."""
+        buffers: list[bytes | memoryview] = []
+        blocks = [_block_message(block, buffers) for block in self.blocks]
+        controls = [{name: getattr(control, name) for name in ("name", "label", "value", "high", "choices")} for control in self.controls]
+        return {
+            "summary": readable(self.summary),
+            "facts": [[readable(name), readable(value)] for name, value in self.facts],
+            "blocks": blocks,
+            "controls": controls,
+            "viewer": self.viewer,
+        }, buffers
+
+
+def readable(text: str) -> str:
+    """Text a JSON message can carry: lone surrogates (undecodable name bytes) become `\\udcXX` spelled out."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _block_message(block: Block, buffers: list[bytes | memoryview]) -> dict[str, Any]:
+    kind = type(block).__name__.lower()
+    message: dict[str, Any] = {"type": kind}
+    for name in block.__slots__:
+        value = getattr(block, name)
+        if isinstance(value, (bytes, memoryview)):
+            if len(value):
+                message[name] = {"buffer": len(buffers)}
+                buffers.append(value)
+        elif isinstance(value, str):
+            message[name] = readable(value)
+        else:
+            message[name] = value
+    if isinstance(block, Plot):
+        message["series"] = [
+            [name, [None if math.isnan(v) or math.isinf(v) else round(v, 6) for v in values]] for name, values in block.series
+        ]
+    if isinstance(block, Table):
+        message["rows"] = [[readable(cell) for cell in row] for row in block.rows]
+    return message
+
+
+class _Budget:
+    def __init__(self, nodes: int, text: int) -> None:
+        self.nodes = nodes
+        self.text = text
+
+
+class Pairs(list[tuple[str, Any]]):
+    """A JSON object that keeps order and repeated names."""
+
+
+def node(value: Any, *, max_nodes: int = 5000, max_text: int = 2000) -> Node:
+    """A JSON-like value as nested tuples a browser can show without losing digits, names given twice or NaN.
+
+    `("o", ((name, node), …), left)`, `("a", (node, …), left)`, `("s", text, length)`, `("n", digits)`, `("k", word)`;
+    `left` counts what was cut when `max_nodes` were used up.
+    """
+    return _node(value, _Budget(max_nodes, max_text), 0)
+
+
+def _node(value: Any, budget: _Budget, depth: int) -> Node:
+    budget.nodes -= 1
+    if isinstance(value, (dict, Pairs)):
+        items = list(value.items()) if isinstance(value, dict) else list(value)
+        shown: list[Any] = []
+        for name, item in items:
+            if budget.nodes <= 0 or depth > 60:
+                break
+            shown.append((readable(str(name))[: budget.text], _node(item, budget, depth + 1)))
+        return ("o", tuple(shown), len(items) - len(shown))
+    if isinstance(value, (list, tuple)):
+        shown = []
+        for item in value:
+            if budget.nodes <= 0 or depth > 60:
+                break
+            shown.append(_node(item, budget, depth + 1))
+        return ("a", tuple(shown), len(value) - len(shown))
+    if isinstance(value, str):
+        return ("s", readable(value[: budget.text]), len(value))
+    if value is None or isinstance(value, bool):
+        return ("k", "null" if value is None else str(value).lower())
+    return ("n", str(value))
+
+
+def node_text(value: Node, limit: int = 400) -> str:
+    """A node as one line of JSON-like text, cut at `limit` characters.
+
+    >>> node_text(node({"a": [1, None], "b": "x"}))
+    '{"a": [1, null], "b": "x"}'
+    """
+    parts: list[str] = []
+    room = [limit]
+
+    def write(text: str) -> None:
+        parts.append(text)
+        room[0] -= len(text)
+
+    def walk(item: Node) -> None:
+        if room[0] <= 0:
+            return
+        match item:
+            case ("o", children, left):
+                write("{")
+                for at, (name, child) in enumerate(children):
+                    write(f'{", " if at else ""}"{name}": ')
+                    walk(child)
+                write(", …}" if left else "}")
+            case ("a", children, left):
+                write("[")
+                for at, child in enumerate(children):
+                    write(", " if at else "")
+                    walk(child)
+                write(", …]" if left else "]")
+            case ("s", text, length):
+                write(f'"{text}"' if length == len(text) else f'"{text}…"')
+            case (_, text):
+                write(str(text))
+
+    walk(value)
+    text = "".join(parts)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,118 @@
+"""Which viewer shows a payload, and the rim where whatever a decoder raises becomes a note."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from tarviz.model import plugins
+from tarviz.model.errors import DataError, TarvizError, safe
+from tarviz.viewers.panel import Hex, Meta, Note, Panel
+
+log = logging.getLogger(__name__)
+_FALLBACK = "bytes"
+
+
+@cache
+def _modules() -> dict[str, ModuleType | Any]:
+    found: dict[str, ModuleType | Any] = {}
+    for name in plugins.names("viewers"):
+        try:
+            found[name] = plugins.load("viewers", name)
+        except ImportError as error:
+            log.warning("viewer %s cannot be loaded: %s", name, error)
+    return found
+
+
+@cache
+def _by_extension() -> dict[str, str]:
+    return {ext: name for name, module in _modules().items() for ext in getattr(module, "EXTENSIONS", ())}
+
+
+def kinds() -> dict[str, tuple[str, ...]]:
+    """Viewer name → the extensions it shows."""
+    return {name: tuple(getattr(module, "EXTENSIONS", ())) for name, module in _modules().items()}
+
+
+def choose(ext: str, head: bytes | memoryview = b"", *, as_: str | None = None) -> str:
+    """The name of the viewer for a field: by `as_`, extension, magic bytes of `head`, UTF-8 test, else `bytes`.
+
+    >>> choose("seg.png"), choose("unknown", b"GIF89a"), choose("unknown", b"hello"), choose("unknown", b"\\x00\\xff")
+    ('image', 'image', 'text', 'bytes')
+    """
+    if as_:
+        plugins.load("viewers", as_)
+        return as_
+    known = _by_extension().get(ext.rpartition(".")[2].lower())
+    return known or _by_magic(bytes(head[:4096]))
+
+
+def _by_magic(head: bytes) -> str:
+    for name, module in _modules().items():
+        if head.startswith(tuple(getattr(module, "MAGIC", ()))):
+            return name
+        claims: Callable[[bytes], bool] | None = getattr(module, "claims", None)
+        if claims is not None and claims(head):
+            return name
+    return "text" if head and _is_text(head) else _FALLBACK
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        text = head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 3 or len(head) < 4096:
+            return False
+        text = head[: error.start].decode("utf-8")
+    return not any(letter < " " and letter not in "\t\n\r\f\x1b" for letter in text)
+
+
+def view(blob: bytes | memoryview, meta: Meta, *, as_: str | None = None) -> Panel:
+    """The panel for one payload. Never raises for what the bytes hold: a broken one is a note and its bytes in hex.
+
+    `UsageError` where `as_` names no viewer.
+    """
+    blob = memoryview(blob)
+    name = choose(meta.ext, blob[:4096], as_=as_)
+    try:
+        panel: Panel = _modules()[name].view(blob, meta)
+    except TarvizError as error:
+        panel = _refused(error, blob)
+    except Exception as error:  # noqa: BLE001 - the rim: decoders and plugins raise anything on hostile bytes
+        panel = _refused(decode_error(meta.ext, error), blob)
+    return replace(panel, viewer=name)
+
+
+def decode_error(ext: str, error: BaseException) -> DataError:
+    """What a decoder raised, as an error of ours (`E_DECODE`) that names the field."""
+    text = safe(f"{type(error).__name__}: {error}")[:200]
+    return DataError(f".{ext} cannot be decoded ({text}).", code="E_DECODE")
+
+
+def _refused(error: TarvizError, blob: memoryview) -> Panel:
+    return Panel(
+        f"{error.code}: {error.message}", [Note(f"{error.code}: {error.message}", "bad"), Hex()], [("size", f"{len(blob):,} bytes")]
+    )
+
+
+def tile(blob: bytes | memoryview, meta: Meta, size: int = 160, *, as_: str | None = None) -> bytes | str:
+    """What stands for the payload in a grid: an encoded picture of at most `size` pixels a side, or short text.
+
+    Raises `DataError` with the reason where it cannot be shown.
+    """
+    blob = memoryview(blob)
+    module = _modules()[choose(meta.ext, blob[:4096], as_=as_)]
+    make: Callable[[memoryview, Meta, int], bytes | str] | None = getattr(module, "tile", None)
+    try:
+        if make is None:
+            panel: Panel = module.view(blob, meta)
+            return panel.summary
+        return make(blob, meta, size)
+    except TarvizError:
+        raise
+    except Exception as error:
+        raise decode_error(meta.ext, error) from error

@@ -1,0 +1,1 @@
+"""The widget that measures a pipeline: controller, meter, verdict, chart."""

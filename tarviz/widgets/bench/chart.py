@@ -1,0 +1,149 @@
+"""A bench as a picture: rates with their intervals, stages, and the sweep as a heat map. matplotlib draws it, in no window."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from tarviz.widgets.bench.verdict import per_second
+
+if TYPE_CHECKING:
+    from tarviz.widgets.bench.result import BenchResult, Row
+
+BUDGET = 150_000
+_INK, _SOFT, _MARK, _PEER = "#1b1d21", "#5b616b", "#1460b8", "#9aa4b2"
+_COLOURS = ("#1460b8", "#c2661d", "#3f9a4f", "#8657b5", "#b3261e", "#0f8b8d", "#a08000", "#6b7280", "#d46ba3", "#4a5a9a")
+
+
+def chart(result: BenchResult, line: list[tuple[float, float, float]] | None = None) -> bytes:
+    """PNG of at most 150 kB; empty where matplotlib is not installed or nothing was measured. `line` is the rate over time."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        return b""
+    rows = [row for row in result.rows if row.kind != "stage" and math.isfinite(row.rate)]
+    if not rows:
+        return b""
+    parts: list[Any] = [_draw_line] if line and len(line) > 2 and len(rows) == 1 else [_draw_rates]
+    if result.stages():
+        parts.append(_draw_stages)
+    if grid(rows) is not None:
+        parts.append(_draw_heat)
+    height = 2.3 + 0.24 * max(len(rows), len(result.stages()) if len(parts) > 1 else 0, 4)
+    for dots in (110, 84, 64):
+        figure = Figure(figsize=(3.7 * len(parts) + 0.3, min(height, 9)), dpi=dots, layout="constrained", facecolor="white")
+        FigureCanvasAgg(figure)
+        for axes, draw in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
+            axes.tick_params(labelsize=8, colors=_SOFT)
+            for side in ("top", "right"):
+                axes.spines[side].set_visible(False)
+            for side in ("left", "bottom"):
+                axes.spines[side].set_color("#c7ccd4")
+            draw(axes, result, rows, line or [])
+        if result.verdict:
+            figure.suptitle(_wrapped(_plain(result.verdict), 34 * len(parts) + 10), fontsize=9, color=_INK, x=0.01, ha="left")
+        out = io.BytesIO()
+        figure.savefig(out, format="png")
+        if len(out.getvalue()) <= BUDGET:
+            break
+    return out.getvalue()
+
+
+def grid(rows: list[Row]) -> tuple[list[Any], list[Any], dict[tuple[Any, Any], float]] | None:
+    """Workers, batch sizes (or prefetch, where only that changes) and the rate of each pair; None where there is nothing to sweep."""
+    swept = [row for row in rows if row.kind == "tarviz"]
+    across = sorted({row.setting.get("workers") for row in swept}, key=_order)
+    down_name = down_of(swept)
+    down = sorted({row.setting.get(down_name) for row in swept}, key=_order)
+    if len(swept) < 3 or len(across) * len(down) < 3:
+        return None
+    best: dict[tuple[Any, Any], float] = {}
+    for row in swept:
+        place = row.setting.get("workers"), row.setting.get(down_name)
+        best[place] = max(best.get(place, 0.0), row.rate)
+    return across, down, best
+
+
+def down_of(rows: Iterable[Row]) -> str:
+    """What stands at the side of the heat map: prefetch where only that changes beside workers, else batch."""
+    swept = [row.setting for row in rows if row.kind == "tarviz"]
+    several = {name: len({setting.get(name) for setting in swept}) > 1 for name in ("batch", "prefetch")}
+    return "prefetch" if several["prefetch"] and not several["batch"] else "batch"
+
+
+def _order(value: Any) -> float:
+    return -1.0 if value is None else float(value)
+
+
+def _draw_rates(axes: Any, result: BenchResult, rows: list[Row], _line: Any) -> None:
+    rows = rows[:16]
+    names = [_plain(row.label) for row in rows]
+    margins = [row.margin if math.isfinite(row.margin) else 0.0 for row in rows]
+    colours = [_PEER if row.kind == "peer" else _MARK for row in rows]
+    axes.barh(range(len(rows)), [row.rate for row in rows], xerr=margins, color=colours, ecolor=_SOFT, height=0.62, error_kw={"lw": 1})
+    axes.set_yticks(range(len(rows)), names)
+    axes.invert_yaxis()
+    top = max(row.rate for row in rows)
+    for at, row in enumerate(rows):
+        axes.text(row.rate + top * 0.02, at - 0.36, per_second(row.rate), va="center", fontsize=7.5, color=_INK)
+    axes.set_xlim(0, top * 1.22)
+    axes.set_title("records/s", fontsize=9, loc="left", color=_INK)
+
+
+def _draw_line(axes: Any, result: BenchResult, rows: list[Row], line: list[tuple[float, float, float]]) -> None:
+    axes.plot([point[0] for point in line], [point[1] for point in line], color=_MARK, lw=1.6)
+    first = rows[0].mean("first_seconds")
+    if math.isfinite(first):
+        axes.axvline(first, color=_SOFT, lw=0.8, ls=":")
+        axes.text(first, 0, " first batch", fontsize=7, color=_SOFT, va="bottom")
+    axes.axhline(rows[0].rate, color=_SOFT, lw=0.8)
+    axes.set_ylim(0)
+    axes.set_xlim(0)
+    axes.set_title(f"{per_second(rows[0].rate)} records/s", fontsize=9, loc="left", color=_INK)
+    axes.set_xlabel("seconds", fontsize=8, color=_SOFT)
+
+
+def _draw_stages(axes: Any, result: BenchResult, _rows: list[Row], _line: Any) -> None:
+    stages = result.stages()[:14]
+    groups = list(dict.fromkeys(group for group, *_ in stages))
+    colours = [_COLOURS[groups.index(group) % len(_COLOURS)] for group, *_ in stages]
+    axes.barh(range(len(stages)), [ms for _, _, ms, _ in stages], color=colours, height=0.62)
+    axes.set_yticks(range(len(stages)), [_plain(name)[:24] for _, name, _, _ in stages])
+    axes.invert_yaxis()
+    top = max((ms for _, _, ms, _ in stages), default=1.0) or 1.0
+    for at, (_, _, ms, share) in enumerate(stages):
+        axes.text(ms + top * 0.02, at, f"{share:.0%}".replace("%", " %"), va="center", fontsize=7.5, color=_INK)
+    axes.set_xlim(0, top * 1.2)
+    axes.set_title("ms a record, share of the thread's time", fontsize=9, loc="left", color=_INK)
+
+
+def _draw_heat(axes: Any, result: BenchResult, rows: list[Row], _line: Any) -> None:
+    found = grid(rows)
+    assert found is not None  # asked before it was put on the list
+    across, down, rates = found
+    table = [[rates.get((x, y), math.nan) for x in across] for y in down]
+    axes.imshow(table, cmap="Blues", aspect="auto", vmin=0)
+    top = max(rates.values())
+    for y, line in enumerate(table):
+        for x, rate in enumerate(line):
+            if math.isfinite(rate):
+                axes.text(x, y, per_second(rate), ha="center", va="center", fontsize=8, color="white" if rate > top * 0.6 else _INK)
+    axes.set_xticks(range(len(across)), [str(each) for each in across])
+    axes.set_yticks(range(len(down)), [str(each) for each in down])
+    axes.set_xlabel("workers", fontsize=8, color=_SOFT)
+    axes.set_ylabel(down_of(rows), fontsize=8, color=_SOFT)
+    axes.set_title("records/s", fontsize=9, loc="left", color=_INK)
+
+
+def _plain(text: str) -> str:
+    """Text that matplotlib does not take for mathematics."""
+    return text.replace("$", "\\$")
+
+
+def _wrapped(text: str, width: int) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, width)[:4])

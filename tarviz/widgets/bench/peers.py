@@ -1,0 +1,133 @@
+"""Peers of a bench: the same records, the same ops and selection, but read by others."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tarviz.model.errors import MissingPackageError, UsageError
+from tarviz.pipeline import Pipeline
+from tarviz.read import stream
+from tarviz.runners.eager import collate
+from tarviz.widgets.bench.bench_jobs import Counts, Trial, leading, mean_bytes
+
+NOTES = {
+    "webdataset": "webdataset reads and groups, the ops are the same",
+    "from_generator": "tf.data.Dataset.from_generator over the eager runner, record by record",
+    "tfrecord": "converted before (not counted); TFRecordDataset and parse_example, the ops in the graph",
+}
+"""Name → what is measured."""
+
+
+def of_peer(name: str, pipeline: Pipeline, setting: dict[str, Any]) -> Trial:
+    """One of `NOTES` on the shards of the pipeline, with its ops and selection. `UsageError` for an unknown one."""
+    if name not in _MAKERS:
+        raise UsageError(f"There is no peer {name!r} to compare with.", hint=f"There are {', '.join(NOTES)}.")
+    return Trial(name, "peer", lambda: _MAKERS[name](pipeline, setting), setting, note=NOTES[name])
+
+
+def _webdataset(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
+    try:
+        import webdataset
+    except ImportError as error:
+        raise MissingPackageError.of("webdataset", "Comparing with it", "bench") from error
+    urls = [str(url) for url in stream.shards(pipeline.urls)]
+    size, batch = mean_bytes(pipeline), setting.get("batch")
+    values: list[Any] = []
+    for _ in itertools.count():
+        found = False
+        for number, sample in enumerate(webdataset.WebDataset(urls, shardshuffle=False, empty_check=False)):
+            found = True
+            record = {"__key__": sample.pop("__key__"), "__shard__": sample.pop("__url__"), "__index__": number}
+            record |= {ext: value for ext, value in sample.items() if not ext.startswith("__")}
+            value = pipeline.select.pick(pipeline.chain.run(record))
+            if batch is None:
+                yield 1, int(size)
+                continue
+            values.append(value)
+            if len(values) == batch:
+                collate(values)
+                values = []
+                yield batch, int(size * batch)
+        if not found:
+            return
+
+
+def _spec(tf: Any, structure: Any) -> Any:
+    if isinstance(structure, Mapping):
+        return {name: _spec(tf, part) for name, part in structure.items()}
+    if isinstance(structure, tuple | list):
+        return tuple(_spec(tf, part) for part in structure)
+    dtype = tf.string if structure.dtype in ("bytes", "str", "object") else tf.as_dtype(structure.dtype)
+    return tf.TensorSpec(structure.shape, dtype)
+
+
+def _tensorflow() -> Any:
+    try:
+        import tensorflow as tf
+    except ImportError as error:
+        raise MissingPackageError.of("tensorflow", "Comparing with tf.data", "tensorflow") from error
+    return tf
+
+
+def _from_generator(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
+    tf = _tensorflow()
+    spec = _spec(tf, pipeline.schema())
+
+    def records() -> Generator[Any, None, None]:
+        for value in pipeline.eager(repeat=None):
+            yield {name: value[name] for name in spec} if isinstance(spec, dict) else value
+
+    data = tf.data.Dataset.from_generator(records, output_signature=spec)
+    yield from _counted(data, setting, mean_bytes(pipeline))
+
+
+def _counted(data: Any, setting: Mapping[str, Any], size: float, batched: bool = False) -> Counts:
+    batch = setting.get("batch")
+    for item in (data if batched else data.batch(batch)).prefetch(2) if batch else data:
+        count = leading(item) if batch else 1
+        yield count, int(size * count)
+
+
+def _tfrecord(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
+    tf = _tensorflow()
+    chain, plan = pipeline.chain, pipeline.plan()
+    for op in chain:
+        if not op.lowers:
+            raise UsageError(f"{op} has no form in the graph, so TFRecord cannot be compared.", hint="Leave the op out, or this peer.")
+    fields = [name for name in plan.fields if plan.needs is None or name in plan.needs]
+    spec = {name: tf.io.FixedLenFeature([], tf.string) for name in ("__key__", *fields)}
+
+    def work(record: Any) -> Any:
+        values = {**record, "__shard__": tf.constant(""), "__index__": tf.constant(0, tf.int64)}
+        for op in chain:
+            values = _lowered(tf, op, values)
+        return pipeline.select.pick_tf(values)
+
+    with tempfile.TemporaryDirectory(prefix="tarviz-bench-") as folder:
+        raw = pipeline.with_chain(None).with_select({name: name for name in fields})
+        files = [str(file) for file in raw.convert(Path(folder) / "{}.tfrecord", types=dict.fromkeys(fields, "bytes"), manifest=False)]
+        data = tf.data.TFRecordDataset(files).repeat()
+        batch = setting.get("batch")
+        if not chain and batch:
+            whole = data.batch(batch).map(lambda rows: work(tf.io.parse_example(rows, spec)))
+            yield from _counted(whole, setting, mean_bytes(pipeline), batched=True)
+            return
+        workers = setting.get("workers") or tf.data.AUTOTUNE
+        single = data.map(lambda row: work(tf.io.parse_single_example(row, spec)), num_parallel_calls=workers)
+        yield from _counted(single, setting, mean_bytes(pipeline))
+
+
+def _lowered(tf: Any, op: Any, values: Any) -> Any:
+    drawn = tf.random.uniform([op.draws], dtype=tf.float64) if op.draws else None
+    return op.run_tf(values, drawn)
+
+
+_MAKERS: dict[str, Callable[[Pipeline, Mapping[str, Any]], Counts]] = {
+    "webdataset": _webdataset,
+    "from_generator": _from_generator,
+    "tfrecord": _tfrecord,
+}

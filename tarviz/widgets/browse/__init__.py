@@ -1,0 +1,1 @@
+"""The widget that shows the records of shards: controller, scan, rows, tiles, panes."""

@@ -1,0 +1,449 @@
+"""The shard browser's controller: which rows show, their tiles and labels, the record pane. It knows no GUI."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from os import PathLike
+from typing import Any
+
+from tarviz import stores
+from tarviz.model.errors import TarvizError, UsageError, redact
+from tarviz.model.types import Buffer, Record, to_bytes
+from tarviz.query import expressions
+from tarviz.read.stream import ReadOptions, URLs
+from tarviz.viewers.panel import readable
+from tarviz.widgets.browse import counts as browse_counts
+from tarviz.widgets.browse import header_rows, inspect, status
+from tarviz.widgets.browse.query import Fields, Query, Wish, find_part
+from tarviz.widgets.browse.scan import Scan
+from tarviz.widgets.browse.scanned_records import Row, Rows
+from tarviz.widgets.browse.thumbnails import SIZES, Tile, Tiles
+from tarviz.widgets.host import contact_sheet
+from tarviz.widgets.host.rpc import Answer, Controller, Media, Message, rpc
+
+FIRST = 24
+_LABELS = ("cls", "label", "class", "json.label", "json.class", "json.category", "json.name")
+_PART = 4 << 20
+_MOST_CLASSES = 500  # listed in the rail
+_STILL = 12  # records that can be opened where there is no kernel
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRef:
+    """A record by its place: the URL of its shard, its number there (from 0), its key."""
+
+    shard: str
+    index: int
+    key: str
+
+
+class Browser(Controller):
+    """Shards being looked at. Scanning begins at once, on a thread; every method may be called from any thread.
+
+    `where` filters (see `tarviz.query.expressions`), `sort` is one of order, key, size, label, random (with `seed`), `image`
+    names the field shown in the grid, `label` the expression below each tile (`cls`, `json.label` or `json:label`), `px` the tiles' side
+    (96, 160, 256), `start` a key or `#number` to begin at, `classes` names class numbers. `UsageError` for what cannot work.
+    """
+
+    script = "browse"
+
+    def __init__(
+        self,
+        urls: URLs,
+        *,
+        where: str = "",
+        sort: str = "order",
+        seed: int = 0,
+        label: str | None = None,
+        image: str = "",
+        px: int = 160,
+        start: str = "",
+        classes: Sequence[str] | Mapping[int, str] = (),
+        cache: bool = True,
+        options: ReadOptions | None = None,
+    ) -> None:
+        if px not in SIZES:
+            raise UsageError(f"Tiles have {', '.join(map(str, SIZES))} pixels, not {px}.")
+        self.urls = [urls] if isinstance(urls, (str, PathLike)) else list(urls)
+        self.image = image.lower()
+        self.px = px
+        self.start = start
+        self.classes = {at: str(name) for at, name in (classes.items() if isinstance(classes, Mapping) else enumerate(classes))}
+        self.label = None if label is None else label.replace(":", ".", 1)
+        if self.label:
+            expressions.parse_value(self.label)
+        wish = Wish(where, sort, seed, label=self.label or "")
+        expressions.parse(where)
+        self.rows = Rows(stores.expand(self.urls))
+        self.tiles = Tiles()
+        self.scan = Scan(self.rows, replace(options or ReadOptions(), strict=False), cache=cache)
+        self.query = Query(self.rows, wish).start()
+        self.selected: RecordRef | None = None
+        self.marked: list[RecordRef] = []
+        self.state: Message = {}
+        self.changed: Callable[[], None] = lambda: None
+        self._labels: OrderedDict[tuple[int, str], str] = OrderedDict()
+        self._histogram: browse_counts.Histogram | None = None
+        self._summary: tuple[int, Message] = (-1, {})
+        self._lock = threading.Lock()
+        self._queries = 0
+        self.closed = False
+
+    # ---- what a view asks
+
+    @rpc
+    def poll(self, since: int = -1, want: int = 0, idle: bool = False) -> Message:
+        """What changed after version `since`; `want`: how far the rows are looked at; `idle`: look for changes on disk too."""
+        self.scan.want(want)
+        if idle:
+            status.notice_changes(self.rows)
+        version = self.rows.version
+        query = self.query
+        answer: Message = {
+            "version": version,
+            "query": {
+                "number": query.number,
+                "count": len(query),
+                "checked": query.checked,
+                "done": query.done or (query.wish.plain and self.rows.finished),
+                "error": redact(str(query.error)) if query.error else "",
+                "seconds": round(query.seconds, 2),
+            },
+            "total": sum(shard.count for shard in self.rows.shards),
+            "exact": self.rows.finished,
+            "shards": [status.shard_message(shard) for shard in self.rows.shards if shard.changed > since or since < 0],
+            "status": status.sentence(self.rows),
+        }
+        if version > since:
+            answer["summary"] = self._figures(version)
+        return answer
+
+    def _figures(self, version: int) -> Message:
+        with self._lock:
+            if self._summary[0] != version:
+                fields, sets = browse_counts.patterns(self.rows)
+                shown = [[[readable(ext) for ext in names], count] for names, count in sets]
+                faults = status.faults(self.rows)
+                self._summary = version, {"fields": [[readable(e), n] for e, n in fields.items()], "sets": shown, "faults": faults}
+            return self._summary[1]
+
+    @rpc
+    def fetch(self, query: int, start: int, stop: int, px: int = 160, image: str = "", label: str | None = None) -> Answer:
+        """Rows at the positions `start`…`stop` (at most 120) of a query, each with its tile and label."""
+        if query != self.query.number:
+            return {"query": query, "start": start, "rows": [], "stale": True}, []
+        stop = min(stop, start + 120)
+        self.scan.want(stop)
+        return self._message(self.query.ids(start, stop), query, start, px if px in SIZES else 160, image or self.image, label)
+
+    def _message(self, ids: list[int], query: int, start: int, px: int, image: str, label: str | None) -> Answer:
+        with self.scan.calm():
+            rows = [self.rows.row(one) for one in ids]
+            label = self.label_of(rows) if label is None else label
+            expression = expressions.parse_value(label) if label else None
+            needs = expression.needs if expression else frozenset()
+            unlabelled = frozenset() if all((row.id, label) in self._labels for row in rows) else needs
+            tiles, read = self.tiles.get(rows, image, px, unlabelled)
+        buffers: list[Buffer] = []
+        shown = []
+        for row, tile, blobs in zip(rows, tiles, read, strict=True):
+            item: Message = {"id": row.id, "n": row.record, "s": row.shard.number, "key": readable(row.key[:1200])}
+            item |= {
+                "fields": [readable(ext) for ext in row.fields],
+                "label": self._label(row, label, expression, blobs),
+                "pending": row.pending,
+            }
+            item["tile"] = {"ext": readable(tile.ext), "text": readable(tile.text), "reason": tile.reason}
+            if tile.picture:
+                item["tile"]["buffer"] = len(buffers)
+                buffers.append(tile.picture)
+            shown.append(item)
+        return {"query": query, "start": start, "rows": shown, "label": label, "px": px}, buffers
+
+    def label_of(self, rows: Sequence[Row]) -> str:
+        """The label chosen, or the first of the usual ones that these rows have; settled once rows are there."""
+        if self.label is None and rows:
+            fields = {ext for row in rows for ext in row.fields}
+            usual = [name for name in _LABELS if name.partition(".")[0] in fields]
+            found = usual[0] if usual and "." not in usual[0] else ""
+            for name in usual if not found else ():
+                expression = expressions.parse_value(name)
+                blobs = self.tiles.get(rows[:1], self.image, self.px, expression.needs)[1]
+                if expression.value(Fields(rows[0], blobs[0])) is not None:
+                    found = name
+                    break
+            self.label = found
+        return self.label or ""
+
+    def _label(self, row: Row, label: str, expression: expressions.Expression | None, blobs: dict[str, bytes]) -> str:
+        if expression is None:
+            return ""
+        with self._lock:
+            kept = self._labels.get((row.id, label))
+        if kept is not None:
+            return kept
+        value = expression.value(Fields(row, blobs))
+        text = "" if value is None else readable(str(value)[:200])
+        if isinstance(value, int) and value in self.classes:
+            text = f"{value} {self.classes[value]}"
+        with self._lock:
+            self._labels[row.id, label] = text
+            while len(self._labels) > 20_000:
+                self._labels.popitem(last=False)
+        return text
+
+    @rpc
+    def search(
+        self, where: str = "", sort: str = "order", seed: int = 0, shard: int | None = None, label: str = "", only: list[int] | None = None
+    ) -> Message:
+        """Show other rows (of the rows `only`, if given), or another order. `UsageError` where `where` cannot be read."""
+        if sort == "label" and not label:
+            label = self.label_of([self.rows.row(row) for row in self.rows.ids(0, 1)])
+        wish = Wish(where, sort, seed, shard, label or self.label or "", None if only is None else tuple(only))
+        with self._lock:
+            self._queries += 1
+            query = Query(self.rows, wish, self._queries).start()
+            self.query.stop()
+            self.query = query
+        self.scan.look_at(shard)
+        if wish.where and query.needs_content:
+            self.scan.go_on()
+        return {"query": query.number, "where": where, "sort": sort, "seed": seed, "shard": shard, "python": self.spec}
+
+    @rpc
+    def stop(self) -> Message:
+        """End the running search; what was found stays."""
+        self.query.stop()
+        return {}
+
+    @rpc
+    def go_on(self) -> Message:
+        """Scan every shard to its end."""
+        self.scan.go_on()
+        return {}
+
+    @rpc
+    def again(self, shard: int) -> Message:
+        """Scan a shard anew."""
+        self.scan.again(self.rows.shards[int(shard)])
+        self.tiles.forget()
+        with self._lock:
+            self._labels.clear()
+            self._histogram = None
+        wish = self.query.wish
+        return self.search(wish.where, wish.sort, wish.seed, wish.shard)
+
+    @rpc
+    def record(self, row: int, ext: str = "", options: Message | None = None) -> Answer:
+        """A record and the panel of one of its fields (default: the one that stands for it in the grid)."""
+        found = self.rows.row(row)
+        fields = found.fields
+        chosen = ext if ext in fields else self.tiles.shown(found, self.image)
+        message: Message = inspect.describe(found)
+        if not chosen:
+            return message, []
+        message["ext"] = readable(chosen)
+        panel, buffers = self._panel(found, chosen, None, options)
+        return {**message, "panel": panel}, buffers
+
+    @rpc
+    def panel(self, row: int, ext: str, viewer: str = "", options: Message | None = None) -> Answer:
+        """The panel of one field, shown as `viewer` says."""
+        return self._panel(self.rows.row(row), ext, viewer or None, options)
+
+    def _panel(self, row: Row, ext: str, viewer: str | None, options: Message | None) -> Answer:
+        classes = [self.classes.get(at, "") for at in range(max(self.classes) + 1)] if self.classes else None
+        counts = dict(self._histogram.counts) if self._histogram and self._histogram.label == ext else None
+        wishes = inspect.with_classes(options or {}, classes, counts)
+        message, buffers = inspect.refresh(inspect.panel(row, ext, as_=viewer, options=wishes), row).to_message()
+        return message, list(buffers)
+
+    @rpc
+    def part(self, row: int, ext: str, start: int = 0, length: int = 1 << 20) -> Answer:
+        """Bytes of a field, at most 4 MiB at once."""
+        found = self.rows.row(row)
+        data = inspect.part(found, ext, int(start), min(int(length), _PART))
+        return {"start": start, "size": found.sizes[ext]}, [data]
+
+    @rpc
+    def example(self, row: int) -> Answer:
+        """The record as `tf.train.Example` and its TFRecord frame."""
+        return inspect.example(self.rows.row(row))
+
+    @rpc
+    def header(self, row: int, ext: str) -> Answer:
+        """The tar headers of a field."""
+        return header_rows.header(self.rows.row(row), ext)
+
+    @rpc
+    def digest(self, row: int, ext: str) -> Message:
+        """SHA-256 of a field."""
+        return {"sha256": inspect.digest(self.rows.row(row), ext)}
+
+    @rpc
+    def python(self, row: int, ext: str = "") -> Message:
+        """The Python that loads a record or a field."""
+        return {"python": readable(inspect.python(self.rows.row(row), ext))}
+
+    @rpc
+    def call(self, marked: list[int] | None = None) -> Message:
+        """The Python call that shows what is shown now, or the one that compares marked records."""
+        if marked is None:
+            return {"python": readable(self.spec)}
+        keys = [ref.key for row in marked[:12] if (ref := self._ref(row)) is not None]
+        urls = repr(redact(str(self.urls[0]))) if len(self.urls) == 1 else repr([redact(str(url)) for url in self.urls])
+        field = self.image or "jpg"
+        return {"python": readable(f"tarviz.compare({urls}, ['decode({field})'], records={keys!r})")}
+
+    @rpc
+    def find(self, text: str) -> Message:
+        """The row of a key, of a part of a key, or of `#number` among the rows shown, and where it shows."""
+        text = text.strip()
+        number = text[1:] if text.startswith("#") else ""
+        if number.replace(" ", "").isdigit():
+            ids = self.query.ids(int(number.replace(" ", "")), int(number.replace(" ", "")) + 1)
+            row = ids[0] if ids else None
+        else:
+            row = self.rows.find(to_bytes(text))
+            if row is None and text:
+                row = find_part(self.rows, to_bytes(text))
+        if row is None:
+            known = sum(shard.count for shard in self.rows.shards)
+            raise UsageError(f"No record {text!r} among {known:,}{'' if self.rows.finished else ' scanned so far'}.")
+        return {"row": row, "position": self.query.position(row)}
+
+    @rpc
+    def histogram(self, label: str = "") -> Message:
+        """How often each label comes, over a sample of the records known."""
+        label = label or self.label_of([self.rows.row(row) for row in self.query.ids(0, 1)])
+        if not label:
+            return {"label": "", "counts": [], "distinct": 0, "sampled": 0, "total": 0}
+        self._histogram = browse_counts.histogram(self.rows, label)
+        names = {str(at): name for at, name in self.classes.items()}
+        counts = [[readable(value), count, names.get(value, "")] for value, count in self._histogram.counts[:_MOST_CLASSES]]
+        return {**asdict(self._histogram), "counts": counts}
+
+    def media(self, path: str) -> Media | None:
+        number, _, ext = path.partition("/")
+        if not number.isdigit():
+            return None
+        try:
+            row = self.rows.row(int(number))
+            row.member(ext)
+        except (IndexError, KeyError):
+            return None
+        return Media(inspect.mime(row, ext), row.sizes[ext], lambda offset, length: inspect.part(row, ext, offset, length))
+
+    # ---- what a host asks
+
+    def first(self) -> Answer:
+        self.wait(FIRST, 0.4)
+        message, buffers = self._message(self.query.ids(0, FIRST), self.query.number, 0, self.px, self.image, None)
+        wish = self.query.wish
+        config: Message = {"title": self.title, "px": self.px, "sizes": list(SIZES), "image": self.image, "start": self.start}
+        config |= {"where": wish.where, "sort": wish.sort, "seed": wish.seed, "label": self.label or "", "python": self.spec}
+        return {"config": config, "poll": self.poll(), "rows": message}, buffers
+
+    def wait(self, count: int, seconds: float) -> bool:
+        """Wait until `count` rows show, or all that there are; False when the time was over first."""
+        until = time.monotonic() + seconds
+        self.scan.want(count)
+        with self.rows.changed:
+            while len(self.query) < count and not (self.rows.finished and (self.query.done or self.query.wish.plain)):
+                left = until - time.monotonic()
+                if left <= 0:
+                    return False
+                self.rows.changed.wait(left)
+        return True
+
+    def text(self) -> str:
+        fields, _ = browse_counts.patterns(self.rows)
+        return status.summary(self.title, self.rows, fields, [self.rows.row(row).key for row in self.query.ids(0, 5)])
+
+    def picture(self) -> bytes:
+        self.wait(FIRST, 0.4 if all(shard.local for shard in self.rows.shards[:1]) else 1.5)
+        try:
+            rows = [self.rows.row(row) for row in self.query.ids(0, FIRST)]
+            tiles, _ = self.tiles.get(rows, self.image, self.px)
+        except (TarvizError, OSError):
+            return b""
+        with self.scan.calm():
+            return self._sheet(rows, tiles)
+
+    def _sheet(self, rows: list[Row], tiles: list[Tile]) -> bytes:
+        labels = [self._labels.get((row.id, self.label or ""), "") for row in rows]
+        captions = [" · ".join(filter(None, (label, row.key.rpartition("/")[2]))) for row, label in zip(rows, labels, strict=True)]
+        pairs = zip(tiles, captions, strict=True)
+        cells = [contact_sheet.Cell(tile.picture, tile.reason or tile.text, caption, bool(tile.reason)) for tile, caption in pairs]
+        return contact_sheet.sheet(self.title, status.sentence(self.rows), cells)
+
+    def likely(self) -> Iterator[tuple[str, Message | None]]:
+        self.wait(FIRST, 5.0)
+        rows = self.query.ids(0, _STILL)
+        yield "poll", None
+        if self.start:
+            with suppress(UsageError):
+                rows = list(dict.fromkeys([self.find(self.start)["row"], *rows]))
+            yield "find", {"text": self.start}
+        yield "histogram", {"label": self.label or ""}
+        for row in rows:
+            yield "record", {"row": row, "ext": "", "options": {}}
+        for row in rows:
+            yield "example", {"row": row}
+            for ext in self.rows.row(row).fields:
+                yield "header", {"row": row, "ext": ext}
+                yield "record", {"row": row, "ext": ext, "options": {}}
+
+    def remember(self, state: Message) -> None:
+        self.state = state
+        self.selected = self._ref(state.get("selected"))
+        self.marked = [ref for row in list(state.get("marked") or ())[:100_000] if (ref := self._ref(row)) is not None]
+        if isinstance(state.get("px"), int) and state["px"] in SIZES:
+            self.px = state["px"]
+        self.image = str(state.get("image") or self.image)
+        self.changed()
+
+    def _ref(self, row: Any) -> RecordRef | None:
+        try:
+            found = self.rows.row(row) if isinstance(row, int) else None
+        except IndexError:
+            return None
+        return None if found is None else RecordRef(found.shard.url, found.record, found.key)
+
+    # ---- what Python asks
+
+    @property
+    def title(self) -> str:
+        """The shards as they were named."""
+        return readable(redact(" ".join(str(url) for url in self.urls)))[:300]
+
+    @property
+    def spec(self) -> str:
+        """The Python call that shows what is shown now."""
+        urls = self.urls[0] if len(self.urls) == 1 else [str(url) for url in self.urls]
+        wish = self.query.wish
+        chosen: dict[str, Any] = {"where": wish.where, "sort": wish.sort, "seed": wish.seed if wish.sort == "random" else 0}
+        chosen |= {"image": self.image, "label": self.label if self.label not in (None, "cls") else "", "px": self.px}
+        chosen["start"] = self.selected.key if self.selected else ""
+        usual = {"where": "", "sort": "order", "seed": 0, "image": "", "label": "", "px": 160, "start": ""}
+        words = [f"{name}={value!r}" for name, value in chosen.items() if value != usual[name]]
+        shown = redact(str(urls)) if isinstance(urls, (str, PathLike)) else [redact(url) for url in urls]
+        return f"tarviz.browse({', '.join([repr(shown), *words])})"
+
+    def records(self) -> Iterator[Record]:
+        """The records of the rows that show, in their order, as far as they are known."""
+        for low in range(0, len(self.query), 256):
+            for row in self.query.ids(low, low + 256):
+                yield self.rows.row(row).load()
+
+    def close(self) -> None:
+        self.closed = True
+        self.query.stop()
+        self.scan.close()
+        self.tiles.close()
+        self.rows.close()

@@ -1,0 +1,301 @@
+// @ts-check
+// The grid of tiles: only the rows in view are drawn and asked for, however many there are.
+
+import { BlobCache, fill, h, layOut, pictureType, refuse, scrollOf, topOf, visible } from "../host/core.mjs";
+import { shortKey } from "./rail.mjs";
+
+const TILE_CAPTION = 36;
+const GAP = 8;
+const BATCH = 36;
+
+/** The grid of one browser; `view` is the BrowserView it belongs to. */
+export class Grid {
+  /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
+  constructor(view, signal) {
+    this.view = view;
+    this.blobs = new BlobCache({ signal });
+    /** @type {Map<number, any>} rows by position */
+    this.items = new Map();
+    /** @type {Map<number, HTMLElement>} tiles by position */
+    this.drawn = new Map();
+    /** @type {Set<string>} ranges that are on their way */
+    this.asked = new Set();
+    /** @type {any} where the tiles lie; undefined when that is to be measured again */
+    this.layout = undefined;
+    /** pixel of the whole grid at the top of the view */
+    this.top = 0;
+    this.frame = 0;
+    /** @type {number | undefined} */
+    this.scrollSet = undefined;
+    this.scrollSeen = 0;
+    /** side of a tile as it is drawn */
+    this.tile = view.px;
+    this.uid = `tvz${Math.random().toString(36).slice(2, 8)}`;
+    this.area = h("div", { class: "tvz-area" });
+    this.tilesBox = h("div", { class: "tvz-tiles" });
+    this.empty = h("p", { class: "tvz-empty tvz-faint", hidden: true });
+    this.root = h("div", { class: "tvz-grid", role: "listbox", tabIndex: 0, "aria-label": "records", "aria-multiselectable": "true" }, this.area, this.tilesBox, this.empty);
+    this.root.addEventListener("scroll", () => this.scrolled(), { signal });
+  }
+
+  /** Other rows: from the top, nothing known of them. */
+  restart() {
+    this.items.clear();
+    this.asked.clear();
+    this.top = 0;
+    this.root.scrollTop = 0;
+    this.layout = undefined;
+  }
+
+  /** Other bytes: no picture is right any more. */
+  forget() {
+    this.restart();
+    this.blobs.clear();
+    this.drawn.forEach((tile) => tile.remove());
+    this.drawn.clear();
+  }
+
+  /** Scroll so that a position is in view. @param {number} position */
+  reveal(position) {
+    const layout = this.measure();
+    const y = Math.floor(position / layout.columns) * layout.rowHeight;
+    if (y < this.top) this.setTop(y);
+    else if (y + layout.rowHeight + GAP > this.top + this.viewHeight()) this.setTop(y + layout.rowHeight + GAP - this.viewHeight());
+  }
+
+  measure() {
+    if (!this.layout) {
+      const width = Math.max(60, this.root.clientWidth - 2 * GAP);
+      // at least two columns where a column of 96 pixels is left for each
+      const tile = Math.min(this.view.px, Math.max(96, Math.floor((width - GAP) / 2)), width);
+      this.tile = tile;
+      this.layout = layOut({ width, count: this.view.count, tile, caption: TILE_CAPTION, gap: GAP });
+      this.area.style.height = `${this.layout.scrollHeight}px`;
+    }
+    return this.layout;
+  }
+
+  viewHeight() {
+    return this.root.clientHeight || 300;
+  }
+
+  /** @param {number} margin */
+  visibleRange(margin) {
+    return visible(this.measure(), { top: this.top, height: this.viewHeight(), count: this.view.count, margin });
+  }
+
+  firstVisible() {
+    return this.layout ? Math.round(this.top / this.layout.rowHeight) * this.layout.columns : 0;
+  }
+
+  /** @param {number} position */
+  scrollTo(position) {
+    const layout = this.measure();
+    const row = Math.floor(position / layout.columns) * layout.rowHeight;
+    this.setTop(row);
+  }
+
+  /** @param {number} top */
+  setTop(top) {
+    const layout = this.measure();
+    this.top = Math.max(0, Math.min(top, layout.height - this.viewHeight()));
+    const place = scrollOf(this.top, layout, this.viewHeight());
+    if (Math.abs(this.root.scrollTop - place) >= 1) {
+      this.scrollSet = Math.round(place);
+      this.root.scrollTop = place;
+    }
+  }
+
+  scrolled() {
+    const layout = this.measure();
+    // a place we set ourselves keeps its exact pixel, which the capped scroll bar cannot hold
+    if (this.scrollSet === undefined || Math.abs(this.root.scrollTop - this.scrollSet) > 1) {
+      const moved = this.root.scrollTop - (this.scrollSeen ?? 0);
+      const capped = layout.height > layout.scrollHeight;
+      // small steps (a wheel) move by pixels, long ones (the bar is dragged) by their share of the whole
+      this.top = capped && Math.abs(moved) < 2 * this.viewHeight() ? Math.max(0, Math.min(this.top + moved, layout.height - this.viewHeight())) : topOf(this.root.scrollTop, layout, this.viewHeight());
+    }
+    this.scrollSet = undefined;
+    this.scrollSeen = this.root.scrollTop;
+    this.draw();
+  }
+
+  draw() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      if (!this.view.signal.aborted) this.drawNow();
+    });
+  }
+
+  drawNow() {
+    const layout = this.measure();
+    const { first, stop } = this.visibleRange(1);
+    for (const [position, tile] of this.drawn) {
+      if (position < first || position >= stop || tile.dataset.query !== String(this.view.query)) {
+        tile.remove();
+        this.drawn.delete(position);
+      }
+    }
+    const shift = this.root.scrollTop - this.top;
+    // what a row leaves over is shared out between the columns, and the rest on both sides
+    const leftOver = this.root.clientWidth - 2 * GAP - layout.columns * (this.tile + GAP) + GAP;
+    const spread = layout.columns > 1 && layout.rows > 1 ? Math.min(24, leftOver / (layout.columns - 1)) : 0;
+    const left = GAP + (layout.rows > 1 ? (leftOver - spread * (layout.columns - 1)) / 2 : 0);
+    for (let position = first; position < stop; position += 1) {
+      const item = this.items.get(position);
+      /** @type {any} */
+      let tile = this.drawn.get(position);
+      const state = `${item ? item.id : "?"}-${this.tile}-${item?.picture ?? ""}-${this.view.label}`;
+      if (!tile || tile.dataset.state !== state) {
+        const fresh = this.makeTile(position, item);
+        fresh.dataset.state = state;
+        fresh.dataset.query = String(this.view.query);
+        if (tile) tile.replaceWith(fresh);
+        else this.tilesBox.append(fresh);
+        this.drawn.set(position, fresh);
+        tile = fresh;
+      }
+      const x = left + (position % layout.columns) * (this.tile + GAP + spread);
+      const y = GAP + Math.floor(position / layout.columns) * layout.rowHeight + shift;
+      tile.style.transform = `translate(${x}px, ${y}px)`;
+      tile.setAttribute("aria-selected", String(position === this.view.at && this.view.selected >= 0));
+      tile.classList.toggle("tvz-marked", !!item && this.view.marked.has(item.id));
+    }
+    this.root.setAttribute("aria-activedescendant", this.drawn.get(this.view.at)?.id ?? "");
+    const nothing = this.view.count === 0 && (this.view.exact || this.view.done);
+    this.empty.hidden = !nothing;
+    if (nothing) fill(this.empty, this.view.plain() ? this.emptyText() : "No record fits. ", this.view.plain() ? "" : h("button", { onclick: () => this.view.search({ where: "", shard: null, only: false }) }, "show all"));
+    this.fetch();
+  }
+
+  emptyText() {
+    const fault = this.view.summary?.faults[0];
+    return fault?.code.startsWith("E_") ? `No records can be shown. ${fault.code}: ${fault.message}` : "There are no records in here.";
+  }
+
+  /** @param {number} position @param {any} item */
+  makeTile(position, item) {
+    const tile = h("div", { class: "tvz-tile", role: "option", id: `${this.uid}-${position}`, "data-position": position });
+    tile.style.width = `${this.tile}px`;
+    const box = h("div", { class: "tvz-box" });
+    box.style.height = `${this.tile}px`;
+    tile.append(box);
+    if (!item) {
+      tile.classList.add("tvz-waiting");
+      tile.setAttribute("aria-label", `record ${position}, loading`);
+      return tile;
+    }
+    const url = item.picture && this.blobs.get(item.picture);
+    if (url) {
+      const picture = h("img", { alt: "", draggable: false, decoding: "async", src: url });
+      picture.onload = () => {
+        const side = Math.max(picture.naturalWidth, picture.naturalHeight);
+        const room = this.tile;
+        if (side < room) {
+          const factor = side * 2 <= room ? Math.floor(room / side) : room / side;
+          picture.classList.add(factor >= 2 ? "tvz-pixels" : "tvz-grown");
+          picture.style.width = `${picture.naturalWidth * factor}px`;
+          picture.style.height = `${picture.naturalHeight * factor}px`;
+        }
+      };
+      box.append(picture);
+    } else if (item.tile.reason) refuse(box, item.tile.reason, this.tile);
+    else box.append(h("span", { class: "tvz-snippet tvz-mono", dir: "auto" }, item.tile.text || (item.fields.length ? "" : "no fields")));
+    const differs = this.view.common ? missing(this.view.common, item.fields) : "";
+    const name = shortKey(item.key);
+    tile.append(
+      h("div", { class: "tvz-caption" },
+        item.label ? h("span", { class: "tvz-label tvz-cut", dir: "auto" }, item.label) : null,
+        h("span", { class: "tvz-key tvz-cut tvz-faint", dir: "auto", title: item.key }, name)),
+    );
+    if (differs || item.pending) box.append(h("span", { class: "tvz-badge", title: `fields: ${item.fields.join(", ")}` }, item.pending ? "may be cut" : differs));
+    tile.setAttribute("aria-label", `${name}${item.label ? `, ${item.label}` : ""}${item.tile.reason ? `, cannot be shown: ${item.tile.reason}` : ""}`);
+    return tile;
+  }
+
+  async fetch() {
+    if (this.asked.size >= 2 || this.view.lost) return;
+    const { first, stop } = this.visibleRange(0);
+    const wide = this.visibleRange(1);
+    const start = this.missing(first, stop) ?? this.missing(wide.first, wide.stop);
+    if (start === undefined) return;
+    let end = start;
+    while (end < wide.stop && end - start < BATCH && !this.loaded(end) && !this.isAsked(end)) end += 1;
+    const name = `${start}-${end}`;
+    const query = this.view.query;
+    this.asked.add(name);
+    try {
+      const { r, buffers } = await this.view.rpc("fetch", { query, start, stop: end, px: this.sizeFor(), image: this.view.image, label: this.view.labelKnown ? this.view.label : null }, { keep: true });
+      this.asked.delete(name);
+      if (query === this.view.query && !r.stale) this.takeRows(r, buffers);
+      if (!this.asked.size && !this.view.rail.counted) this.view.wake();
+    } catch (error) {
+      this.asked.delete(name);
+      this.view.trouble(error);
+      if (!this.view.lost) await new Promise((go) => setTimeout(go, 1000));
+    }
+    this.draw();
+  }
+
+  sizeFor() {
+    return this.view.px;
+  }
+
+  /** @param {number} position */
+  isAsked(position) {
+    return [...this.asked].some((range) => {
+      const [from, to] = range.split("-").map(Number);
+      return position >= from && position < to;
+    });
+  }
+
+  /** @param {number} position */
+  loaded(position) {
+    const item = this.items.get(position);
+    return !!item && item.px === this.view.px && item.image === this.view.image && item.labelled === this.view.label && (!item.picture || this.blobs.items.has(item.picture));
+  }
+
+  /** @param {number} first @param {number} stop */
+  missing(first, stop) {
+    for (let position = first; position < stop; position += 1) if (!this.loaded(position) && !this.isAsked(position)) return position;
+    return undefined;
+  }
+
+  /** @param {any} message @param {any[]} buffers */
+  takeRows(message, buffers) {
+    if (!this.view.labelKnown && message.rows.length) {
+      this.view.labelKnown = true;
+      this.view.label = message.label ?? "";
+      this.view.labelInput.value = this.view.label;
+    }
+    message.rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => {
+      const { buffer } = row.tile;
+      let picture = "";
+      if (buffer !== undefined) {
+        const raw = buffers[buffer];
+        const view = raw instanceof DataView ? raw : new DataView(raw.buffer ?? raw, raw.byteOffset ?? 0, raw.byteLength);
+        picture = `${row.id}-${message.px}-${row.tile.ext}`;
+        this.blobs.put(picture, view, pictureType(view));
+      }
+      this.items.set(message.start + at, { ...row, picture, px: message.px, image: this.view.image, labelled: this.view.label });
+    });
+    if (this.items.size > 6000) {
+      const { first, stop } = this.visibleRange(8);
+      for (const position of this.items.keys()) if (position < first || position >= stop) this.items.delete(position);
+    }
+    if (this.view.pane.opening && this.items.has(this.view.at)) this.view.pane.open();
+    if (this.view.selected < 0 && this.view.count === 0) this.view.count = Math.max(this.view.count, message.start + message.rows.length);
+    this.draw();
+  }
+}
+
+/** Fields a record lacks or has beyond the usual, short; "" where it is usual, or of another kind altogether. @param {string} common @param {string[]} fields */
+export function missing(common, fields) {
+  const usual = common.split(" ");
+  const lacks = usual.filter((ext) => !fields.includes(ext)).map((ext) => `−${ext}`);
+  const more = fields.filter((ext) => !usual.includes(ext)).map((ext) => `+${ext}`);
+  if (lacks.length === usual.length) return "";
+  const text = [...lacks, ...more].join(" ");
+  return text.length > 18 ? `${text.slice(0, 17)}…` : text;
+}

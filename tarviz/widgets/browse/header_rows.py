@@ -1,0 +1,90 @@
+"""Tar headers of one member as rows of text, for the inspector: each field, PAX records, the raw bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tarviz.model.types import Buffer
+from tarviz.viewers.panel import readable
+from tarviz.widgets.browse.scanned_records import Row
+
+_HEADER = 512
+_TYPES = {b"0": "file", b"\0": "file", b"1": "hard link", b"2": "symbolic link", b"5": "folder", b"7": "file"}
+_TYPES |= {b"x": "PAX header", b"g": "PAX global", b"L": "GNU long name", b"K": "GNU long link", b"S": "GNU sparse file"}
+
+
+def header(row: Row, ext: str) -> tuple[dict[str, Any], list[Buffer]]:
+    """The tar headers before a field: fields of each, PAX records, and the raw bytes."""
+    at = row.member(ext)
+    members = row.segment.members
+    start, data = int(members.start[at]), int(members.data[at])
+    raw = row.shard.read(start, min(data - start, 64 << 10))
+    shown: list[list[str]] = [
+        ["name", readable(members[at].name)],
+        ["member begins", f"byte {start:,} (0x{start:x})"],
+        ["payload", f"byte {data:,} (0x{data:x}), {int(members.size[at]):,} bytes"],
+        ["member ends", f"byte {int(members.end[at]):,}"],
+    ]
+    place = 0
+    while place + _HEADER <= len(raw):
+        block = raw[place : place + _HEADER]
+        shown += _header_fields(block)
+        size = _octal(block[124:136]) or 0
+        place += _HEADER
+        if block[156:157] in b"xgLK" and block[156:157] != b"":
+            body = raw[place : place + size]
+            shown += (
+                _pax(body)
+                if block[156:157] in (b"x", b"g")
+                else [["long name", readable(body.rstrip(b"\0").decode("utf-8", "backslashreplace"))]]
+            )
+            place += -(-size // _HEADER) * _HEADER
+        else:
+            break
+    return {"rows": shown}, [raw[:4096]]
+
+
+def _text(field: bytes) -> str:
+    return field.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
+
+
+def _octal(field: bytes) -> int | None:
+    if field[:1] == b"\x80":
+        return int.from_bytes(field[1:], "big")
+    try:
+        return int(field.strip(b" \0") or b"0", 8)
+    except ValueError:
+        return None
+
+
+def _header_fields(block: bytes) -> list[list[str]]:
+    kind = _TYPES.get(block[156:157], f"type {block[156:157]!r}")
+    numbers = {"mode": block[100:108], "uid": block[108:116], "gid": block[116:124], "size": block[124:136], "mtime": block[136:148]}
+    rows = [["— header", kind], ["name field", readable(_text(block[:100]))]]
+    for name, field in numbers.items():
+        number = _octal(field)
+        shown = "unreadable" if number is None else f"{number:o} (octal)" if name == "mode" else f"{number:,}"
+        rows.append([name, f"{shown}   {_text(field)!r}"])
+    magic = _text(block[257:263])
+    rows += [
+        ["checksum", _text(block[148:156])],
+        ["format", "GNU" if block[257:265] == b"ustar  \0" else "ustar" if magic == "ustar" else "v7"],
+    ]
+    if link := _text(block[157:257]):
+        rows.append(["link", readable(link)])
+    owner = f"{_text(block[265:297])}:{_text(block[297:329])}".strip(":")
+    return rows + ([["owner", readable(owner)]] if owner else [])
+
+
+def _pax(body: bytes) -> list[list[str]]:
+    """PAX records (`LENGTH KEY=VALUE\\n`), as far as they can be read."""
+    rows: list[list[str]] = []
+    while body and len(rows) < 100:
+        digits, _, rest = body.partition(b" ")
+        if not digits.isdigit() or len(digits) > 8 or int(digits) <= len(digits) + 1 or int(digits) > len(body):
+            rows.append(["PAX", f"unreadable: {body[:60]!r}"])
+            break
+        name, _, value = rest[: int(digits) - len(digits) - 2].partition(b"=")
+        rows.append([f"PAX {readable(_text(name))}", readable(value.decode("utf-8", "backslashreplace"))[:500]])
+        body = body[int(digits) :]
+    return rows

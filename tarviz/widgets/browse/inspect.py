@@ -1,0 +1,174 @@
+"""The record inspector: a record's fields and panels, its `tf.train.Example` and TFRecord frame, its tar headers."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tarviz import viewers
+from tarviz.model.config import format_size
+from tarviz.model.errors import DataError, LimitError, TarvizError, redact
+from tarviz.model.types import Buffer
+from tarviz.viewers import Meta, Note, Panel
+from tarviz.viewers.panel import MAX_PREVIEW_BYTES, readable
+from tarviz.widgets.browse.scanned_records import Row, Want, payloads
+
+
+def describe(row: Row) -> dict[str, Any]:
+    """A record without its payloads: key, place, and per field extension, size, offset and the kind of viewer."""
+    members = row.segment.members
+    fields = [
+        {"ext": readable(ext), "size": size, "offset": int(members.data[at]), "kind": viewers.choose(ext)}
+        for (ext, size), at in zip(row.sizes.items(), range(row.low, row.high), strict=False)
+    ]
+    return {
+        "id": row.id,
+        "key": readable(row.key),
+        "shard": readable(redact(row.shard.url)),
+        "index": row.record,
+        "fields": fields,
+        "pending": row.pending,
+        "python": python(row),
+    }
+
+
+def python(row: Row, ext: str = "") -> str:
+    """The Python that loads this record, or one field of it."""
+    field = f"[{ext!r}]" if ext else ""
+    return f"import tarviz\nrecord = tarviz.index({redact(row.shard.url)!r})[{row.record}]  # {row.key!r}" + (
+        f"\nrecord{field}" if ext else ""
+    )
+
+
+def payload(row: Row, ext: str, limit: int = MAX_PREVIEW_BYTES) -> bytes:
+    """One payload, whole. Raises what reading it met."""
+    found = payloads([Want(row, ext)], limit=limit)[0]
+    if isinstance(found, TarvizError):
+        raise found
+    return found
+
+
+def panel(row: Row, ext: str, *, as_: str | None = None, options: Mapping[str, Any] | None = None) -> Panel:
+    """The panel of one field. What is too large to be held is played or shown as bytes, in parts."""
+    size = row.sizes.get(ext)
+    if size is None:
+        raise DataError(f"There is no .{ext} in this record.", code="E_MISSING_FIELD")
+    meta = Meta(ext, row.key, row.shard.url, dict(options or {}))
+    if size > MAX_PREVIEW_BYTES:
+        kind = viewers.choose(ext)
+        block: Any = viewers.Hex()
+        if kind == "video":
+            block = viewers.Video("video/mp4" if not ext.endswith("webm") else "video/webm")
+        note = Note(f"{format_size(size)} are more than a preview reads ({format_size(MAX_PREVIEW_BYTES)}).", "warn")
+        return Panel(format_size(size), [note, block], [("size", f"{size:,} bytes")], viewer=kind)
+    try:
+        blob = payload(row, ext)
+    except TarvizError as error:
+        text = redact(f"{error.code}: {error.message}")
+        return Panel(text, [Note(text, "bad")], viewer="bytes")
+    return viewers.view(blob, meta, as_=as_)
+
+
+def part(row: Row, ext: str, start: int, length: int) -> bytes:
+    """Bytes `start`…`start + length` of a payload, fewer at its end. Sparse members are read whole."""
+    at = row.member(ext)
+    size = int(row.segment.members.size[at])
+    length = max(0, min(length, size - start))
+    if start < 0 or not length:
+        return b""
+    if at in row.segment.members.sparse:
+        return payload(row, ext)[start : start + length]
+    return row.shard.read(int(row.segment.members.data[at]) + start, length)
+
+
+def mime(row: Row, ext: str) -> str:
+    """The type under which a page plays a field; `application/octet-stream` for what is no sound and no film."""
+    blob = part(row, ext, 0, 64)
+    last = ext.rpartition(".")[2]
+    known = {"wav": "audio/wav", "flac": "audio/flac", "mp3": "audio/mpeg", "ogg": "audio/ogg", "oga": "audio/ogg", "opus": "audio/ogg"}
+    known |= {"m4a": "audio/mp4", "mp4": "video/mp4", "m4v": "video/mp4", "mov": "video/mp4", "webm": "video/webm", "mkv": "video/webm"}
+    return known.get(last, "video/mp4" if blob[4:8] == b"ftyp" else "application/octet-stream")
+
+
+def example(row: Row) -> tuple[dict[str, Any], list[Buffer]]:
+    """The record as `tf.train.Example`: its features, and the bytes as TFRecord frames them (first 4 kB)."""
+    from tarviz.formats import example as examples
+    from tarviz.formats.tfrecord import masked_crc32c
+
+    if sum(row.sizes.values()) > MAX_PREVIEW_BYTES:
+        raise LimitError("The record is too large for a preview of its Example.")
+    record: dict[str, Any] = {"__key__": row.key}
+    broken = []
+    for ext, blob in zip(row.sizes, payloads([Want(row, ext) for ext in row.sizes]), strict=True):
+        if isinstance(blob, TarvizError):
+            raise blob
+        record[ext] = blob
+    types: dict[str, str] = {}
+    for ext in row.sizes:
+        try:
+            examples.encode({ext: record[ext]}, key=False)
+        except TarvizError as error:  # not what its name promises: it travels as bytes
+            types[ext] = "bytes"
+            broken.append(f".{ext} as bytes: {error.message}")
+    data = examples.encode(record, types)
+    features = [_feature(name, kind, found) for name, (kind, found) in examples.features(data).items()]
+    length = struct.pack("<Q", len(data))
+    frame = [
+        ["length", f"{len(data):,} bytes", length.hex(" ")],
+        ["CRC of the length", "masked CRC32C", struct.pack("<I", masked_crc32c(length)).hex(" ")],
+        ["example", f"{len(data):,} bytes", data[:16].hex(" ") + (" …" if len(data) > 16 else "")],
+        ["CRC of the example", "masked CRC32C", struct.pack("<I", masked_crc32c(data)).hex(" ")],
+    ]
+    return {"features": features, "frame": frame, "size": len(data) + 16, "notes": [readable(note) for note in broken]}, [data[:4096]]
+
+
+def _feature(name: str, kind: str | None, found: list[Any]) -> list[str]:
+    if kind == "bytes":
+        text = ", ".join(_bytes_text(value) for value in found[:4])
+    else:
+        text = ", ".join(str(value) for value in found[:16])
+    return [readable(name), f"{kind or 'empty'}_list[{len(found)}]", text + (", …" if len(found) > 16 else "")]
+
+
+def _bytes_text(value: bytes) -> str:
+    head = value[:48]
+    try:
+        text = head.decode("utf-8")
+    except UnicodeDecodeError:
+        text = head[:16].hex(" ")
+    else:
+        text = repr(text) if text.isprintable() else head[:16].hex(" ")
+    return text + (
+        f" … ({len(value):,} bytes)" if len(value) > len(head) or (text.endswith(head[:16].hex(" ")) and len(value) > 16) else ""
+    )
+
+
+def digest(row: Row, ext: str) -> str:
+    """SHA-256 of a payload, read in parts."""
+    found = hashlib.sha256()
+    size, at = row.sizes[ext], 0
+    while at < size:
+        piece = part(row, ext, at, 4 << 20)
+        if not piece:
+            break
+        found.update(piece)
+        at += len(piece)
+    return found.hexdigest()
+
+
+def with_classes(options: Mapping[str, Any], classes: Any, counts: Mapping[str, int] | None) -> dict[str, Any]:
+    """What the host knows, added to what the reader wishes."""
+    return {**({"classes": classes} if classes else {}), **({"histogram": counts} if counts else {}), **options}
+
+
+def refresh(found: Panel, row: Row) -> Panel:
+    """The panel with a remark where the record may lack a member."""
+    if not row.pending:
+        return found
+    return replace(
+        found,
+        blocks=[Note("This record may be incomplete: its shard ends without an end mark or is damaged behind it.", "warn"), *found.blocks],
+    )

@@ -1,0 +1,73 @@
+// @ts-check
+// The keys of the shard browser, and the sheet that lists them.
+
+import { leave, move } from "../host/core.mjs";
+import { KeySheet } from "../host/sheet.mjs";
+
+/** What the keys do, as the help sheet lists it. */
+export const KEYS = [
+  ["← ↑ → ↓ or h j k l", "move"], ["Home End PgUp PgDn", "move far"], ["Enter", "enlarge the record"], ["Esc", "back; again: leave the browser"],
+  ["[ ]", "shard before, shard after"], ["g", "go to a key or #number"], ["/", "filter"], ["1 … 9", "field of the record"],
+  ["Shift (held)", "hide the labels"], ["+ −", "size of the tiles, or of the enlarged picture"], ["r", "shuffle anew"], ["Space", "mark"], ["m", "marked records only"],
+  ["y", "copy the key"], ["Y", "copy as Python"], ["c", "copy a comparison of the marked"], ["i", "record pane on or off"], ["?", "this list"],
+];
+
+const FILTERS = "Filter: cls == 3 and json.w > 300 · has:json · not has:cls · size(jpg) > 50000 · txt.contains('cat') · matches(key, '^val/') · or part of a key";
+
+export class Keys {
+  /** @param {import("./browse.mjs").BrowserView} view */
+  constructor(view) {
+    this.view = view;
+    this.sheet = new KeySheet(KEYS, () => view.root, () => view.grid.root.focus(), FILTERS);
+  }
+
+  /** @param {string} name @param {KeyboardEvent} event */
+  press(name, event) {
+    const { view } = this;
+    const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+    if (name === "Shift") { view.root.classList.add("tvz-bare"); return false; }
+    if (name === "Escape") return this.escape(typing);
+    if (typing || this.sheet.shown) return false;
+    const inGrid = view.grid.root.contains(/** @type {Node} */ (event.target)) || event.target === view.root || view.root.classList.contains("tvz-zoomed");
+    const inRail = view.rail.list.contains(/** @type {Node} */ (event.target));
+    if (inRail && (name === "ArrowDown" || name === "ArrowUp")) { view.stepShard(name === "ArrowDown" ? 1 : -1); return true; }
+    const layout = view.grid.measure();
+    if (inGrid || /^[hjkl]$/.test(name)) {
+      const to = move(name, view.at, { columns: view.root.classList.contains("tvz-zoomed") && /Arrow(Up|Down)|^[jk]$/.test(name) ? 1 : layout.columns, rows: Math.floor(view.grid.viewHeight() / layout.rowHeight), count: view.count });
+      if (to !== undefined) { view.select(to); return true; }
+    }
+    if ((name === "Enter" || name === "Space") && !inGrid) return false;
+    if (/^[1-9]$/.test(name)) { view.pane.pickField(Number(name) - 1); return true; }
+    const acts = /** @type {Record<string, () => void>} */ ({
+      Enter: () => view.zoom(!view.root.classList.contains("tvz-zoomed")), "[": () => view.stepShard(-1), "]": () => view.stepShard(1), g: () => view.askGo(),
+      "/": () => { view.filterInput.focus(); view.filterInput.select(); }, "+": () => this.step(1), "=": () => this.step(1), "-": () => this.step(-1),
+      r: () => view.search({ sort: "random", seed: view.wish.sort === "random" ? view.wish.seed + 1 : view.wish.seed }), Space: () => view.mark(),
+      m: () => view.search({ only: !view.wish.only }), y: () => view.copies.key(), Y: () => view.copies.record(), c: () => view.copies.compare(), i: () => view.togglePane(), "?": () => this.sheet.toggle(),
+    });
+    if (!acts[name]) return false;
+    acts[name]();
+    return true;
+  }
+
+  /** @param {boolean} typing */
+  escape(typing) {
+    const { view } = this;
+    if (this.sheet.shown) this.sheet.toggle();
+    else if (typing) view.grid.root.focus();
+    else if (view.root.classList.contains("tvz-railed")) view.showRail(false);
+    else if (view.root.classList.contains("tvz-zoomed")) view.zoom(false);
+    else leave(view.root);
+    return true;
+  }
+
+  /** Larger or smaller: the tiles, or the picture when the record is enlarged. @param {number} by */
+  step(by) {
+    const { view: browser } = this;
+    const view = /** @type {any} */ (browser.root.classList.contains("tvz-zoomed") && browser.pane.root.querySelector(".tvz-frame"))?.view;
+    if (view) return view.zoom(by > 0 ? 1.5 : 1 / 1.5);
+    const sizes = browser.config.sizes;
+    const at = sizes.indexOf(browser.px) + by;
+    if (sizes[at]) browser.resize(sizes[at]);
+    return undefined;
+  }
+}

@@ -1,0 +1,396 @@
+// @ts-check
+// Panels of viewers (tarviz/viewers/panel.py) as DOM: text, pictures to zoom, trees, tables, sound, films, plots, hex.
+
+import { copyText, drawPlot, fill, focusedBeside, formatBytes, formatCount, h, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
+
+/**
+ * What a panel needs of the widget around it.
+ * @typedef {object} Around
+ * @property {any} rpc
+ * @property {AbortSignal} signal ends when the panel is replaced
+ * @property {(text: string) => void} say
+ * @property {number} row
+ * @property {string} ext
+ * @property {number} size of the field in bytes
+ * @property {string} [media] where the field can be played from, with ranges
+ * @property {(options: any) => void} ask the panel again, with these options
+ * @property {any} options
+ */
+
+/** @param {any} panel @param {DataView[]} buffers @param {Around} around @returns {HTMLElement} */
+export function drawPanel(panel, buffers, around) {
+  const box = h("div", { class: "tvz-panel" });
+  if (panel.controls.length) box.append(drawControls(panel.controls, around));
+  for (const block of panel.blocks) {
+    const make = BLOCKS[block.type];
+    if (make) box.append(make(block, buffers, around));
+  }
+  if (panel.facts.length) {
+    box.append(
+      h("dl", { class: "tvz-facts" }, ...panel.facts.flatMap((/** @type {string[]} */ [name, value]) => [h("dt", {}, name), h("dd", { class: "tvz-mono" }, value)])),
+    );
+  }
+  return box;
+}
+
+/** @type {Record<string, (block: any, buffers: DataView[], around: Around) => HTMLElement>} */
+const BLOCKS = {
+  note: (block) => h("p", { class: `tvz-note tvz-note-${block.tone}`, role: block.tone === "bad" ? "alert" : undefined }, block.text),
+  text: drawText,
+  image: drawImage,
+  tree: drawTree,
+  table: drawTable,
+  plot: drawPlotBlock,
+  hex: (_block, _buffers, around) => drawHex(around),
+  audio: (block, _buffers, around) => drawMedia("audio", block, around),
+  video: (block, _buffers, around) => drawMedia("video", block, around),
+};
+
+/** @param {any[]} controls @param {Around} around */
+function drawControls(controls, around) {
+  const slices = controls.filter((one) => one.name === "slice").map((one) => one.value);
+  const row = h("div", { class: "tvz-controls" });
+  let slice = 0;
+  for (const control of controls) {
+    const at = control.name === "slice" ? slice++ : -1;
+    const change = (/** @type {any} */ value) => {
+      if (at >= 0) slices[at] = value;
+      around.ask({ ...around.options, [control.name]: at >= 0 ? slices : value });
+    };
+    const input = control.choices.length
+      ? h("select", { onchange: (/** @type {any} */ e) => change(e.target.value) }, ...control.choices.map((/** @type {string} */ c) => h("option", { value: c, selected: c === control.value }, c)))
+      : h("input", { type: "range", min: 0, max: control.high, value: control.value, onchange: (/** @type {any} */ e) => change(Number(e.target.value)) });
+    row.append(h("label", {}, `${control.label} `, input, control.choices.length ? "" : ` ${control.value} of 0…${control.high}`));
+  }
+  return row;
+}
+
+/** @param {any} block @param {DataView[]} buffers */
+function drawText(block, buffers) {
+  const lines = block.text.split("\n");
+  if (lines.length > 1 && lines.at(-1) === "") lines.pop();
+  const list = h(block.numbered ? "ol" : "div", { class: "tvz-text tvz-mono", tabIndex: 0 });
+  for (const line of lines.slice(0, 4000)) list.append(h(block.numbered ? "li" : "div", { dir: "auto" }, line === "" ? "\u200b" : line));
+  if (!block.preview || !block.data) return list;
+  const box = h("div", {}, list);
+  const show = h("button", {
+    onclick: () => {
+      const url = URL.createObjectURL(new Blob([/** @type {any} */ (buffers[block.data.buffer])], { type: block.preview }));
+      const picture = h("img", { src: url, alt: "preview of the markup as a picture", class: "tvz-preview" });
+      picture.onload = picture.onerror = () => URL.revokeObjectURL(url);
+      picture.addEventListener("error", () => picture.replaceWith(h("p", { class: "tvz-note tvz-note-bad" }, "The browser cannot draw it.")));
+      show.replaceWith(picture);
+    },
+  }, "preview as picture (scripts in it do not run)");
+  box.prepend(show);
+  return box;
+}
+
+/** @param {any} block @param {DataView[]} buffers @param {Around} around */
+function drawImage(block, buffers, { signal }) {
+  const view = new ImageView(block.width, block.height, signal);
+  const url = URL.createObjectURL(new Blob([/** @type {any} */ (buffers[block.data.buffer])], { type: block.mime }));
+  const picture = new Image();
+  picture.onload = () => view.show(picture);
+  picture.onerror = () => view.fail("The browser cannot draw this picture.");
+  picture.src = url;
+  signal.addEventListener("abort", () => URL.revokeObjectURL(url));
+  view.frame.view = view;
+  return h("figure", { class: "tvz-figure" }, view.frame, view.foot, block.label ? h("figcaption", { class: "tvz-faint" }, block.label) : null);
+}
+
+/** A picture to zoom (wheel, + −, double click) and pan (drag); pixel values under the pointer; nearest from 4× on. */
+export class ImageView {
+  /** @param {number} width @param {number} height @param {AbortSignal} signal */
+  constructor(width, height, signal) {
+    this.width = width;
+    this.height = height;
+    this.scale = 0;
+    this.x = this.y = 0;
+    /** @type {HTMLImageElement | undefined} */
+    this.picture = undefined;
+    /** @type {((view: ImageView) => void) | undefined} called when it was zoomed or panned, to move others along */
+    this.moved = undefined;
+    /** @type {OffscreenCanvasRenderingContext2D | null | undefined} */
+    this.probe = undefined;
+    this.canvas = h("canvas", { class: "tvz-canvas", role: "img", "aria-label": `picture, ${width} by ${height} pixels` });
+    this.foot = h("div", { class: "tvz-image-foot tvz-mono tvz-faint" }, h("span", {}, `${width}×${height}`));
+    this.frame = h("div", { class: "tvz-frame" }, this.canvas);
+    const watch = new ResizeObserver(() => this.draw());
+    watch.observe(this.frame);
+    signal.addEventListener("abort", () => watch.disconnect());
+    const at = /** @returns {[number, number]} */ (/** @type {any} */ event) => {
+      const box = this.canvas.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    this.canvas.addEventListener("wheel", (/** @type {WheelEvent} */ event) => {
+      if (!this.picture || (!event.ctrlKey && !this.frame.contains(focusedBeside(this.frame)) && !this.frame.closest(".tvz")?.contains(focusedBeside(this.frame)))) return;
+      event.preventDefault();
+      this.zoom(Math.exp(-event.deltaY * 0.0016), ...at(event));
+    }, { signal, passive: false });
+    this.canvas.addEventListener("dblclick", (/** @type {MouseEvent} */ event) => (this.scale ? this.fit() : this.zoom(1 / this.shown().scale, ...at(event))), { signal });
+    this.canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => this.canvas.setPointerCapture(event.pointerId), { signal });
+    this.canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
+      if (event.buttons & 1) this.pan(event.movementX, event.movementY);
+      else this.tell(...at(event));
+    }, { signal });
+    this.canvas.addEventListener("pointerleave", () => this.tell(-1, -1), { signal });
+  }
+
+  /** @param {HTMLImageElement} picture */
+  show(picture) {
+    this.picture = picture;
+    this.width = picture.naturalWidth;
+    this.height = picture.naturalHeight;
+    this.draw();
+  }
+
+  /** @param {string} text */
+  fail(text) {
+    fill(this.frame, h("p", { class: "tvz-note tvz-note-bad" }, text));
+  }
+
+  /** Scale and place in CSS pixels; scale 0 means "fit", small pictures up to 16 times. */
+  shown() {
+    const room = { width: this.frame.clientWidth || 300, height: this.frame.clientHeight || 240 };
+    const fitting = Math.min(room.width / this.width, room.height / this.height);
+    const fit = fitting > 2 ? Math.min(16, Math.floor(fitting)) : Math.min(fitting, 2);
+    const scale = this.scale || fit;
+    const x = this.scale ? this.x : (room.width - this.width * scale) / 2;
+    const y = this.scale ? this.y : (room.height - this.height * scale) / 2;
+    return { ...room, scale, x, y };
+  }
+
+  fit() {
+    this.scale = 0;
+    this.draw();
+    this.moved?.(this);
+  }
+
+  /** @param {number} factor @param {number} [x] @param {number} [y] point that stays, default the middle */
+  zoom(factor, x, y) {
+    const now = this.shown();
+    const [px, py] = [x ?? now.width / 2, y ?? now.height / 2];
+    const scale = Math.max(0.02, Math.min(64, now.scale * factor));
+    this.x = px - ((px - now.x) * scale) / now.scale;
+    this.y = py - ((py - now.y) * scale) / now.scale;
+    this.scale = scale;
+    this.draw();
+    this.moved?.(this);
+  }
+
+  /** @param {number} dx @param {number} dy */
+  pan(dx, dy) {
+    const now = this.shown();
+    this.scale = now.scale;
+    this.x = now.x + dx;
+    this.y = now.y + dy;
+    this.draw();
+    this.moved?.(this);
+  }
+
+  draw() {
+    if (!this.picture) return;
+    const { width, height, scale, x, y } = this.shown();
+    const dots = globalThis.devicePixelRatio || 1;
+    this.canvas.width = Math.round(width * dots);
+    this.canvas.height = Math.round(height * dots);
+    const pen = this.canvas.getContext("2d");
+    pen.setTransform(dots, 0, 0, dots, 0, 0);
+    pen.imageSmoothingEnabled = scale * dots < 4 && !(scale >= 2 && this.width <= 64);
+    pen.imageSmoothingQuality = "high";
+    pen.drawImage(this.picture, x, y, this.width * scale, this.height * scale);
+    this.tell(-1, -1);
+  }
+
+  /** @param {number} px @param {number} py */
+  tell(px, py) {
+    const { scale, x, y } = this.shown();
+    const [column, line] = [Math.floor((px - x) / scale), Math.floor((py - y) / scale)];
+    let text = `${this.width}×${this.height} · ${scale >= 1 ? `${Math.round(scale * 100) / 100}×` : `${Math.round(scale * 100)} %`}`;
+    if (this.picture && column >= 0 && line >= 0 && column < this.width && line < this.height) {
+      this.probe ??= new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+      this.probe?.clearRect(0, 0, 1, 1);
+      this.probe?.drawImage(this.picture, column, line, 1, 1, 0, 0, 1, 1);
+      const [r, g, b, a] = this.probe?.getImageData(0, 0, 1, 1).data ?? [];
+      text += ` · (${column}, ${line}) = ${r} ${g} ${b}${a < 255 ? ` α ${a}` : ""}`;
+    }
+    this.foot.firstChild.textContent = text;
+  }
+}
+
+/** @param {any} block @param {DataView[]} _buffers @param {Around} around */
+function drawTree(block, _buffers, around) {
+  const box = h("div", { class: "tvz-tree tvz-mono" });
+  const find = h("input", { type: "search", placeholder: "find in the tree", "aria-label": "find in the tree", class: "tvz-find" });
+  const root = h("div", { class: "tvz-tree-root" }, treeNode(block.root, [], "", block.ext, around, 0));
+  find.addEventListener("input", () => {
+    const wanted = find.value.toLowerCase();
+    for (const line of root.querySelectorAll(".tvz-leaf, summary")) {
+      const hit = wanted !== "" && line.textContent.toLowerCase().includes(wanted);
+      line.classList.toggle("tvz-hit", hit);
+      if (hit) for (let up = line.parentElement; up && up !== root; up = up.parentElement) if (up instanceof HTMLDetailsElement) up.open = true;
+    }
+    root.querySelector(".tvz-hit")?.scrollIntoView({ block: "nearest" });
+  });
+  box.append(find, root);
+  return box;
+}
+
+/** @param {(string | number)[]} path @param {string} ext */
+export const selectPath = (path, ext) => `SelectJSON(${JSON.stringify(ext)}, ${JSON.stringify(path).replaceAll(",", ", ")})`;
+
+/** @param {any[]} node @param {(string | number)[]} path @param {string} name @param {string} ext @param {Around} around @param {number} depth @returns {HTMLElement} */
+function treeNode(node, path, name, ext, around, depth) {
+  const copy = async () => around.say((await copyText(selectPath(path, ext))) ? `copied ${selectPath(path, ext)}` : "the clipboard is closed to this page");
+  const label = name === "" ? null : h("button", { class: "tvz-name", title: "copy the path", onclick: (/** @type {Event} */ e) => { e.preventDefault(); copy(); } }, name);
+  if (node[0] === "o" || node[0] === "a") {
+    const [kind, children, left] = node;
+    const object = kind === "o";
+    const count = children.length + left;
+    const details = h("details", { open: depth < 2 && children.length <= 60 }, h("summary", {}, label, h("span", { class: "tvz-faint" }, object ? `{${count}}` : `[${count}]`)));
+    const open = () => {
+      if (details.childElementCount > 1 || !details.open) return;
+      children.forEach((/** @type {any} */ child, /** @type {number} */ at) => {
+        const key = object ? child[0] : at;
+        details.append(treeNode(object ? child[1] : child, [...path, key], String(key), ext, around, depth + 1));
+      });
+      if (left) details.append(h("div", { class: "tvz-leaf tvz-faint" }, `… ${formatCount(left)} more`));
+    };
+    details.addEventListener("toggle", open);
+    open();
+    return details;
+  }
+  const text = node[0] === "s" ? `"${node[1]}"${node[2] > node[1].length ? `… (${formatCount(node[2])} characters)` : ""}` : String(node[1]);
+  return h("div", { class: "tvz-leaf", dir: "auto" }, label, h("span", { class: `tvz-v-${node[0]}` }, text));
+}
+
+/** @param {any} block */
+function drawTable(block) {
+  const right = new Set(block.right);
+  const cell = (/** @type {string} */ tag, /** @type {string} */ text, /** @type {number} */ at) => h(tag, { class: right.has(at) ? "tvz-right" : "", dir: "auto" }, text);
+  return h("div", { class: "tvz-table-box", tabIndex: 0 },
+    h("table", { class: "tvz-table tvz-mono" },
+      h("thead", {}, h("tr", {}, ...block.columns.map((/** @type {string} */ t, /** @type {number} */ at) => cell("th", t, at)))),
+      h("tbody", {}, ...block.rows.map((/** @type {string[]} */ row) => h("tr", {}, ...row.map((t, at) => cell("td", t, at)))))));
+}
+
+/** @param {any} block @param {DataView[]} _buffers @param {Around} around */
+function drawPlotBlock(block, _buffers, { signal }) {
+  const names = block.series.map((/** @type {any} */ [name]) => name).join(", ");
+  const canvas = h("canvas", { class: "tvz-plot", role: "img", "aria-label": `${block.label || "plot"} (${names})` });
+  const watch = new ResizeObserver(() => drawPlot(canvas, block));
+  watch.observe(canvas);
+  signal.addEventListener("abort", () => watch.disconnect());
+  return h("figure", { class: "tvz-figure" }, canvas, h("figcaption", { class: "tvz-faint" }, block.label || names));
+}
+
+/** @param {"audio" | "video"} tag @param {any} block @param {Around} around */
+function drawMedia(tag, block, around) {
+  const player = h(tag, { controls: true, preload: "metadata", class: "tvz-media" });
+  const box = h("div", {}, player);
+  player.addEventListener("error", () => player.src && box.append(h("p", { class: "tvz-note tvz-note-bad" }, "The browser cannot play it.")), { once: true });
+  if (around.media) {
+    player.src = around.media;
+    return box;
+  }
+  const load = async () => {
+    const parts = await readAll(around, (share) => fill(box, h("p", { class: "tvz-busy" }, `loading ${Math.round(share * 100)} %`)));
+    const url = URL.createObjectURL(new Blob(parts, { type: block.mime }));
+    around.signal.addEventListener("abort", () => URL.revokeObjectURL(url));
+    player.src = url;
+    fill(box, player);
+  };
+  if (around.size <= 4e6) load().catch((error) => fill(box, h("p", { class: "tvz-note tvz-note-bad" }, error.message)));
+  else fill(box, h("button", { onclick: () => load().catch((error) => around.say(error.message)) }, `load ${formatBytes(around.size)}`));
+  return box;
+}
+
+/** All bytes of a field, in parts of 1 MiB. @param {Around} around @param {(share: number) => void} [tell] */
+export async function readAll(around, tell = () => {}) {
+  const parts = [];
+  for (let at = 0; at < around.size && !around.signal.aborted; ) {
+    const { buffers } = await around.rpc("part", { row: around.row, ext: around.ext, start: at, length: 1 << 20 }, { keep: true });
+    if (!buffers[0]?.byteLength) throw new Error("The member ended early.");
+    parts.push(/** @type {any} */ (buffers[0]));
+    at += buffers[0].byteLength;
+    tell(at / around.size);
+  }
+  return parts;
+}
+
+const HEX_ROW = 18;
+const HEX_PART = 16384;
+
+/**
+ * One row of a hex view: address, 16 (or 8) bytes, their ASCII.
+ * @param {DataView} view @param {number} at @param {number} start of the row in the file @param {number} [width] bytes a row
+ */
+export function hexRow(view, at, start, width = 16) {
+  const bytes = Array.from({ length: Math.max(0, Math.min(width, view.byteLength - at)) }, (_, i) => view.getUint8(at + i));
+  const cells = bytes.map((b) => b.toString(16).padStart(2, "0"));
+  const hex = cells.slice(0, 8).join(" ").padEnd(23) + (width > 8 ? `  ${cells.slice(8).join(" ").padEnd(23)}` : "");
+  return `${start.toString(16).padStart(8, "0")}  ${hex}  ${bytes.map((b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : "·")).join("")}`;
+}
+
+/** The bytes of a field, rows fetched as they are scrolled to. @param {Around} around */
+export function drawHex(around) {
+  let width = 0;
+  let rows = 0;
+  let layout = { columns: 1, rowHeight: HEX_ROW, height: 0, scrollHeight: 0 };
+  const area = h("div", { class: "tvz-hex-area" });
+  const measure = () => {
+    const fits = box.clientWidth >= 560 ? 16 : 8;
+    if (fits === width) return;
+    width = fits;
+    rows = Math.ceil(around.size / width);
+    layout = { ...layout, height: rows * HEX_ROW, scrollHeight: Math.min(rows * HEX_ROW, MAX_SCROLL) };
+    area.style.height = `${layout.scrollHeight}px`;
+  };
+  const lines = h("pre", { class: "tvz-hex-lines tvz-mono" });
+  const box = h("div", { class: "tvz-hex", tabIndex: 0, role: "region", "aria-label": `bytes, ${around.size} in all` }, area, lines);
+  /** @type {Map<number, DataView | "asked">} */
+  const parts = new Map();
+  const draw = () => {
+    if (around.signal.aborted) return;
+    measure();
+    const height = box.clientHeight || 180;
+    const { first, stop } = visible(layout, { top: topOf(box.scrollTop, layout, height), height, count: rows });
+    const text = [];
+    for (let row = first; row < stop; row += 1) {
+      const part = Math.floor((row * width) / HEX_PART);
+      const view = parts.get(part);
+      if (view === undefined) ask(part);
+      text.push(view instanceof DataView ? hexRow(view, row * width - part * HEX_PART, row * width, width) : `${(row * width).toString(16).padStart(8, "0")}  …`);
+    }
+    lines.textContent = text.join("\n");
+    lines.style.transform = `translateY(${Math.min(box.scrollTop, Math.max(0, layout.scrollHeight - text.length * HEX_ROW))}px)`;
+  };
+  const ask = (/** @type {number} */ part) => {
+    parts.set(part, "asked");
+    around.rpc("part", { row: around.row, ext: around.ext, start: part * HEX_PART, length: HEX_PART }, { keep: true })
+      .then((/** @type {any} */ { buffers }) => {
+        parts.set(part, buffers[0] ?? new DataView(new ArrayBuffer(0)));
+        if (parts.size > 64) parts.delete(/** @type {number} */ (parts.keys().next().value));
+        draw();
+      })
+      .catch((/** @type {Error} */ error) => {
+        parts.delete(part);
+        if (!around.signal.aborted) lines.textContent = error.message;
+      });
+  };
+  box.addEventListener("scroll", draw, { signal: around.signal });
+  const watch = new ResizeObserver(draw);
+  watch.observe(box);
+  around.signal.addEventListener("abort", () => watch.disconnect());
+  return box;
+}
+
+/** Rows of [name, value …] as a table. @param {string[][]} rows */
+export function factTable(rows) {
+  return h("table", { class: "tvz-table tvz-mono tvz-fact-table" }, h("tbody", {}, ...rows.map((row) =>
+    row[0].startsWith("—") ? h("tr", {}, h("th", { colSpan: row.length }, row.join(" "))) : h("tr", {}, ...row.map((cell, at) => h(at ? "td" : "th", { dir: "auto" }, cell))))));
+}
+
+/** Bytes as hex rows, 16 to a row. @param {DataView} view */
+export const hexDump = (view) => Array.from({ length: Math.ceil(view.byteLength / 16) }, (_, row) => hexRow(view, row * 16, row * 16)).join("\n");

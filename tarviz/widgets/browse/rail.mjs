@@ -1,0 +1,156 @@
+// @ts-check
+// The rail beside the grid: shards, findings, fields, sets of fields, classes. A click on any of them filters.
+
+import { fill, formatBytes, formatCount, h, keyName, RpcError, visible } from "../host/core.mjs";
+
+const RAIL_ROW = 24;
+
+/** Text as a string of the filter language. @param {string} text */
+export const quoted = (text) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+
+/** The filter for "has just these fields, of all there are". @param {string[]} fields @param {string[]} all */
+export function filterOfSet(fields, all) {
+  const has = (/** @type {string} */ ext) => `has(${quoted(ext)})`;
+  return [...fields.map(has), ...all.filter((ext) => !fields.includes(ext)).map((ext) => `not ${has(ext)}`)].join(" and ");
+}
+
+/** The filter for one bar of the histogram. @param {string} label the expression @param {string} value */
+export const filterOfLabel = (label, value) => `${label} == ${/^-?\d{1,15}$/.test(value) ? value : quoted(value)}`;
+
+/** The part of a key that tells records apart. @param {string} key */
+export const shortKey = (key) => key.slice(key.lastIndexOf("/") + 1) || key;
+
+/** The rail of one browser; `view` is the BrowserView it belongs to. */
+export class Rail {
+  /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
+  constructor(view, signal) {
+    this.view = view;
+    this.counted = false;
+    this.allFaults = this.allFields = this.allClasses = false;
+    /** @type {any} how often each value of the label comes */
+    this.histogram = undefined;
+    this.shardCount = -1;
+    this.area = h("div", { class: "tvz-rail-area" });
+    this.list = h("div", { class: "tvz-rail-list", role: "listbox", tabIndex: 0, "aria-label": "shards" }, this.area);
+    this.list.addEventListener("scroll", () => this.draw(), { signal });
+    this.classes = h("div", {});
+    this.more = h("div", { class: "tvz-rail-more" });
+    this.root = h("nav", { class: "tvz-rail", "aria-label": "shards, fields and classes" }, h("h3", {}, "shards"), this.list, this.more);
+  }
+
+  draw() {
+    const height = this.list.clientHeight || 120;
+    const count = this.view.shards.length + (this.view.shards.length > 1 ? 1 : 0);
+    this.area.style.height = `${count * RAIL_ROW}px`;
+    this.list.style.maxHeight = `${Math.min(count, 9) * RAIL_ROW + 2}px`;
+    const { first, stop } = visible({ columns: 1, rowHeight: RAIL_ROW }, { top: this.list.scrollTop, height, count, margin: 2 });
+    const most = Math.max(1, ...this.view.shards.slice(0, 5000).map((/** @type {any} */ s) => s?.count ?? 0));
+    const all = this.view.shards.length > 1 ? 1 : 0;
+    const rows = [];
+    for (let at = first; at < stop; at += 1) {
+      const shard = all && at === 0 ? undefined : this.view.shards[at - all];
+      const on = this.view.wish.shard === (shard ? shard.number : null);
+      const row = h("div", { class: `tvz-shard${on ? " tvz-on" : ""}`, role: "option", "aria-selected": String(on), title: shard ? shardTitle(shard) : "all shards", onclick: () => this.view.search({ shard: shard ? shard.number : null }) },
+        shard ? h("span", { class: `tvz-dot tvz-dot-${shard.state}` }) : null,
+        h("span", { class: "tvz-cut tvz-shard-name", dir: "auto" }, shard ? shard.name : "all shards"),
+        shard?.faults ? h("span", { class: shard.state === "damaged" || shard.state === "missing" ? "tvz-bad" : "tvz-warn", "aria-label": `${shard.faults} findings` }, "⚠") : null,
+        h("span", { class: "tvz-faint tvz-number" }, `${shard && !finished(shard) ? "≥ " : ""}${formatCount(shard ? shard.count : this.view.total ?? 0)}`));
+      if (shard) row.style.setProperty("--share", String((shard.share !== null && !finished(shard) ? shard.share : shard.count / most) || 0));
+      row.style.top = `${at * RAIL_ROW}px`;
+      rows.push(row);
+    }
+    fill(this.area, ...rows);
+    if (this.view.shardSelect.options.length !== Math.min(count, 501) || this.shardCount !== this.view.shards.length) {
+      this.shardCount = this.view.shards.length;
+      this.view.shardSelect.hidden = this.view.shards.length < 2;
+      fill(this.view.shardSelect, h("option", { value: "" }, "all shards"), ...this.view.shards.slice(0, 500).map((/** @type {any} */ s) => h("option", { value: String(s.number) }, s.name)));
+      this.view.shardSelect.value = this.view.wish.shard === null ? "" : String(this.view.wish.shard);
+    }
+  }
+
+  /** Fields, sets of fields, classes, findings. */
+  drawMore() {
+    if (!this.view.summary) return;
+    const { fields, sets, faults } = this.view.summary;
+    const counted = sets.reduce((/** @type {number} */ sum, /** @type {any} */ [, n]) => sum + n, 0);
+    this.view.common = sets.length > 1 && sets[0][1] * 2 >= counted ? sets[0][0].join(" ") : "";
+    const all = fields.map((/** @type {any} */ [ext]) => ext);
+    const most = Math.max(1, ...fields.map((/** @type {any} */ [, n]) => n));
+    const parts = [];
+    if (faults.length) {
+      parts.push(h("h3", {}, "findings"), ...faults.slice(0, this.allFaults ? 60 : 3).map((/** @type {any} */ fault) => h("div", { class: "tvz-finding" },
+        h("strong", { class: fault.code.startsWith("E_") ? "tvz-bad" : "tvz-warn" }, fault.code), ` ${this.view.shards[fault.shard]?.name ?? ""}`,
+        fault.offset === null || fault.offset === undefined ? "" : h("span", { class: "tvz-mono" }, ` byte ${formatCount(fault.offset)}`), h("div", { class: "tvz-faint" }, fault.message),
+        fault.key ? h("button", { class: "tvz-link tvz-cut", title: `go to ${fault.key}`, onclick: () => this.view.goTo(fault.key) }, shortKey(fault.key)) : null)));
+      if (faults.length > 3 && !this.allFaults) parts.push(this.furtherButton(faults.length - 3, () => { this.allFaults = true; }));
+    }
+    if (fields.length) {
+      parts.push(h("h3", {}, "fields"), ...fields.slice(0, this.allFields ? 60 : 7).map((/** @type {[string, number]} */ [ext, n]) => this.bar(ext, n, most, `has(${quoted(ext)})`)));
+      if (fields.length > 7 && !this.allFields) parts.push(this.furtherButton(fields.length - 7, () => { this.allFields = true; }));
+    }
+    if (sets.length > 1) {
+      parts.push(h("h3", {}, "records that have …"), matrix(sets, all.slice(0, 9), (fields) => this.toggleFilter(filterOfSet(fields, all)), (fields) => this.view.wish.where === filterOfSet(fields, all)));
+    }
+    this.drawClasses();
+    parts.push(this.classes);
+    fill(this.more, ...parts);
+  }
+
+  /** @param {number} count @param {() => void} act */
+  furtherButton(count, act) {
+    return h("button", { class: "tvz-link", onclick: () => { act(); this.drawMore(); } }, `${count} more`);
+  }
+
+  /** @param {string} text @param {number} n @param {number} most @param {string} filter @param {string} [title] */
+  bar(text, n, most, filter, title = `only records with this: ${filter}`) {
+    const on = this.view.wish.where === filter;
+    const row = h("button", { class: `tvz-bar${on ? " tvz-on" : ""}`, title, "aria-pressed": String(on), onclick: () => this.toggleFilter(filter) }, h("span", { class: "tvz-cut", dir: "auto" }, text), h("span", { class: "tvz-faint tvz-number" }, formatCount(n)));
+    row.style.setProperty("--share", String(n / most));
+    return row;
+  }
+
+  /** @param {string} filter */
+  toggleFilter(filter) {
+    this.view.search({ where: this.view.wish.where === filter ? "" : filter });
+  }
+
+  async drawHistogram() {
+    this.counted = true;
+    try {
+      this.histogram = this.view.label ? (await this.view.rpc("histogram", { label: this.view.label })).r : undefined;
+      this.drawClasses();
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+    }
+  }
+
+  /** How often each value of the label comes; nothing where nearly every record has its own. */
+  drawClasses() {
+    const found = this.histogram;
+    if (!found?.counts.length || (found.distinct > 200 && found.distinct > found.sampled / 2)) return fill(this.classes);
+    const about = found.sampled < found.total ? `${formatCount(found.sampled)} sampled of ${formatCount(found.total)}` : `all ${formatCount(found.total)}`;
+    const shown = found.counts.slice(0, this.allClasses ? undefined : 20);
+    const left = found.counts.length - shown.length;
+    const unlisted = found.distinct - found.counts.length;
+    return fill(this.classes, h("h3", {}, `${found.label} `, h("span", { class: "tvz-faint" }, `${formatCount(found.distinct)} values, ${about}`)),
+      ...shown.map((/** @type {[string, number, string]} */ [value, n, name]) => this.bar(name ? `${value} ${name}` : value, n, found.counts[0][1], filterOfLabel(found.label, value))),
+      left ? this.furtherButton(left + unlisted, () => { this.allClasses = true; }) : unlisted ? h("p", { class: "tvz-faint" }, `and ${formatCount(unlisted)} rarer: filter ${filterOfLabel(found.label, "…")}`) : null);
+  }
+}
+
+/** @param {any} shard */
+const finished = (shard) => ["done", "damaged", "missing"].includes(shard.state);
+
+/** @param {any} shard */
+const shardTitle = (shard) => [shard.url, shard.size === null ? "" : formatBytes(shard.size), `${formatCount(shard.count)} records`, shard.state, shard.compression, shard.stale ? "changed since the scan" : ""].filter(Boolean).join("\n");
+
+/**
+ * Field × count: one row a set of fields, a dot where it has the field.
+ * @param {[string[], number][]} sets @param {string[]} fields @param {(fields: string[]) => void} pick @param {(fields: string[]) => boolean} isOn
+ */
+function matrix(sets, fields, pick, isOn) {
+  return h("table", { class: "tvz-matrix" },
+    h("thead", {}, h("tr", {}, ...fields.map((ext) => h("th", { title: ext }, h("span", { class: "tvz-cut", dir: "auto" }, ext))), h("th", { class: "tvz-right" }, "records"))),
+    h("tbody", {}, ...sets.map(([names, count]) => h("tr", { class: isOn(names) ? "tvz-on" : "", tabIndex: 0, role: "button", "aria-pressed": String(isOn(names)), title: `only records with just: ${names.join(", ")}`, onclick: () => pick(names), onkeydown: (/** @type {KeyboardEvent} */ e) => { if (keyName(e) === "Enter") pick(names); } },
+      ...fields.map((ext) => h("td", { "aria-label": names.includes(ext) ? `has ${ext}` : `no ${ext}` }, names.includes(ext) ? "●" : "·")), h("td", { class: "tvz-right" }, formatCount(count))))));
+}

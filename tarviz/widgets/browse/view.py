@@ -1,0 +1,52 @@
+"""The browser in a notebook: `Browser` behind the common view, with what Python wants to know of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from tarviz.model.types import Record
+from tarviz.widgets.browse.controller import FIRST, Browser
+from tarviz.widgets.host.view import View
+
+import traitlets  # isort: skip (behind _view, which says what is missing)
+
+
+class BrowseView(View):
+    """Shards in a notebook cell.
+
+    `selected` is the record under the cursor and `marked` the ones marked (as `RecordRef`s: shard, index, key); both
+    can be observed. `spec` is the Python call that shows what is shown now, `records()` the records of the rows shown.
+    """
+
+    selected = traitlets.Any(None, allow_none=True)
+    marked = traitlets.List()
+
+    controller: Browser
+
+    def __init__(self, browser: Browser, **traits: Any) -> None:
+        super().__init__(browser, **traits)
+        browser.changed = self._changed
+        if len(self._first["rows"]["rows"]) < FIRST and not browser.rows.finished:
+            threading.Thread(target=self._complete, daemon=True, name="tarviz-first").start()
+
+    def _complete(self) -> None:
+        """Bring the saved picture up to date once the first rows of a slow shard are there."""
+        if self.controller.wait(FIRST, 60) and not self.controller.closed:
+            first, pictures = self.controller.first()
+            with self.hold_sync():
+                self._first, self._pictures = first, [bytes(picture) for picture in pictures]
+
+    def _changed(self) -> None:
+        self.selected = self.controller.selected
+        self.marked = list(self.controller.marked)
+
+    @property
+    def spec(self) -> str:
+        """The Python call that shows what is shown now."""
+        return self.controller.spec
+
+    def records(self) -> Iterator[Record]:
+        """The records of the rows that show, in their order."""
+        return self.controller.records()

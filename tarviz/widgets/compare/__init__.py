@@ -1,0 +1,1 @@
+"""The widget that shows op chains side by side: controller, preview, differences."""

@@ -1,0 +1,442 @@
+// @ts-check
+// What the widgets share: requests to the controller, DOM without markup, keys, virtual rows, pictures, plots.
+
+/**
+ * The AFM model a host hands to a widget (tarviz/widgets/host/view.py, host.mjs).
+ * @typedef {object} Model
+ * @property {(name: string) => any} get
+ * @property {(event: string, callback: (...args: any[]) => void) => void} on
+ * @property {(event: string, callback: (...args: any[]) => void) => void} off
+ * @property {(content: any, callbacks?: any, buffers?: any[]) => void} send
+ * @typedef {{ type: string, msg: string, hint: string, code: string }} Fault
+ * @typedef {{ r: any, buffers: DataView[] }} Answer
+ */
+
+/** An error the controller answered with: `fault` says type, message, hint and code. */
+export class RpcError extends Error {
+  /** @param {Fault} fault */
+  constructor(fault) {
+    super(fault.msg);
+    this.fault = fault;
+  }
+}
+
+/**
+ * Requests over a model: at most two in flight, an older one of the same name cancelled, a sentence when none comes back.
+ * @param {Model} model
+ * @param {{ signal?: AbortSignal, limit?: number, timeout?: number, onSlow?: (waiting: boolean) => void }} [options]
+ */
+export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () => {} } = {}) {
+  /** @typedef {{ id: string, name: string, msg: any, done: (a: Answer) => void, fail: (e: Error) => void, timer: any, keep: boolean }} Job */
+  /** @type {Map<string, Job>} */
+  const flying = new Map();
+  /** @type {Job[]} */
+  const waiting = [];
+  let count = 0;
+  let slow = 0;
+  const prefix = Math.random().toString(36).slice(2, 8);
+  const stats = { sent: 0, peak: 0 };
+
+  const drop = (/** @type {Job} */ job) => {
+    flying.delete(job.id);
+    clearTimeout(job.timer);
+    if (job.timer === "slow" && --slow === 0) onSlow(false);
+  };
+  const pump = () => {
+    while (flying.size < limit && waiting.length) {
+      const job = /** @type {Job} */ (waiting.shift());
+      flying.set(job.id, job);
+      stats.sent += 1;
+      stats.peak = Math.max(stats.peak, flying.size);
+      job.timer = setTimeout(() => {
+        job.timer = "slow";
+        slow += 1;
+        onSlow(true);
+      }, timeout);
+      try {
+        model.send({ k: "tvz:req", id: job.id, name: job.name, msg: job.msg });
+      } catch (error) {
+        drop(job);
+        job.fail(new RpcError({ type: "NoKernel", msg: `The kernel behind this was restarted or is gone (${/** @type {any} */ (error).message}).`, hint: "Run the cell again.", code: "no-kernel" }));
+      }
+    }
+  };
+  const overtaken = () => new RpcError({ type: "Overtaken", msg: "overtaken by a later request", hint: "", code: "overtaken" });
+
+  const receive = (/** @type {any} */ content, /** @type {DataView[]} */ buffers) => {
+    if (content?.k !== "tvz:res") return;
+    const job = flying.get(content.id);
+    if (!job) return;
+    drop(job);
+    pump();
+    if (content.err) job.fail(new RpcError(content.err));
+    else job.done({ r: content.r, buffers: (buffers ?? []).map(asView) });
+  };
+  model.on("msg:custom", receive);
+  signal?.addEventListener("abort", () => {
+    model.off("msg:custom", receive);
+    for (const job of [...flying.values(), ...waiting.splice(0)]) {
+      drop(job);
+      job.fail(overtaken());
+    }
+  });
+
+  /**
+   * @param {string} name
+   * @param {any} [msg]
+   * @param {{ keep?: boolean }} [options] `keep`: do not cancel older requests of the same name
+   * @returns {Promise<Answer>}
+   */
+  const call = (name, msg = {}, { keep = false } = {}) =>
+    new Promise((done, fail) => {
+      if (!keep) {
+        for (const job of [...waiting]) {
+          if (job.name !== name || job.keep) continue;
+          waiting.splice(waiting.indexOf(job), 1);
+          job.fail(overtaken());
+        }
+        for (const job of [...flying.values()]) {
+          if (job.name !== name || job.keep) continue;
+          drop(job);
+          model.send({ k: "tvz:cancel", id: job.id });
+          job.fail(overtaken());
+        }
+      }
+      waiting.push({ id: `${prefix}-${(count += 1)}`, name, msg, done, fail, timer: 0, keep });
+      pump();
+    });
+  return Object.assign(call, { stats });
+}
+
+/** @param {any} buffer @returns {DataView} */
+export const asView = (buffer) =>
+  buffer instanceof DataView ? buffer : ArrayBuffer.isView(buffer) ? new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength) : new DataView(buffer);
+
+/** @param {unknown} error */
+export const isOvertaken = (error) => error instanceof RpcError && error.fault.code === "overtaken";
+
+/**
+ * A DOM element. Strings become text nodes, never markup.
+ * @param {string} tag
+ * @param {Record<string, any>} [properties] `class`, `on…` listeners, `aria-…`/`data-…`/`role` attributes, other DOM properties
+ * @param {...(Node | string | null | undefined | false)} children
+ * @returns {any}
+ */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null) continue;
+    if (name === "class") element.className = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2).toLowerCase(), value);
+    else if (/^(aria-|data-|role$|list$|for$|colspan$)/.test(name)) element.setAttribute(name, String(value));
+    else Object.assign(element, { [name]: value });
+  }
+  fill(element, ...children);
+  return element;
+}
+
+/** What has the keys, in the document or the shadow an element lives in. @param {Element} element @returns {HTMLElement | null} */
+export const focusedBeside = (element) => /** @type {any} */ (element.getRootNode()).activeElement ?? null;
+
+/** Give the keys back to the notebook around a widget. @param {HTMLElement} root */
+export function leave(root) {
+  focusedBeside(root)?.blur();
+  /** @type {HTMLElement | null} */ (root.closest(".jp-Notebook"))?.focus();
+}
+
+/** Replace what an element holds; what is not there is left out. @param {Element} element @param {...(Node | string | null | undefined | false)} children */
+export const fill = (element, ...children) => element.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
+
+/** Why a tile is not shown, into its box: the code, then as many whole lines as fit. @param {HTMLElement} box @param {string} reason @param {number} px */
+export function refuse(box, reason, px) {
+  const [code, ...words] = reason.split(":");
+  const text = h("span", { title: reason }, words.join(":").trim());
+  text.style.webkitLineClamp = String(Math.max(1, Math.floor((px - 38) / 14.5)));
+  box.classList.add("tvz-refused");
+  box.append(h("strong", {}, code), text);
+}
+
+/** @param {number} bytes */
+export function formatBytes(bytes) {
+  let number = bytes;
+  for (const unit of ["B", "kB", "MB", "GB", "TB"]) {
+    if (Math.abs(number) < 999.5 || unit === "TB") return `${unit === "B" || number >= 100 ? number.toFixed(0) : number >= 10 ? number.toFixed(1) : number.toFixed(2)} ${unit}`;
+    number /= 1000;
+  }
+  return "";
+}
+
+/** Groups of three digits, apart by a thin space: 1 000 000. @param {number} number */
+export const formatCount = (number) => String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+
+/** The type of an encoded picture by its first bytes, "" when it is none a browser shows. @param {DataView} view */
+export function pictureType(view) {
+  if (view.byteLength < 12) return "";
+  const four = view.getUint32(0);
+  if (four >>> 8 === 0xffd8ff) return "image/jpeg";
+  if (four === 0x89504e47) return "image/png";
+  if (four === 0x52494646 && view.getUint32(8) === 0x57454250) return "image/webp";
+  if (four === 0x47494638) return "image/gif";
+  return four >>> 16 === 0x424d ? "image/bmp" : "";
+}
+
+/** Blob addresses by key, the least recently used revoked first, all of them on abort. */
+export class BlobCache {
+  /** @param {{ count?: number, bytes?: number, signal?: AbortSignal }} [options] */
+  constructor({ count = 600, bytes = 48e6, signal } = {}) {
+    this.count = count;
+    this.bytes = bytes;
+    this.used = 0;
+    /** @type {Map<string, { url: string, size: number }>} */
+    this.items = new Map();
+    signal?.addEventListener("abort", () => this.clear());
+  }
+
+  /** @param {string} key @returns {string | undefined} */
+  get(key) {
+    const item = this.items.get(key);
+    if (!item) return undefined;
+    this.items.delete(key);
+    this.items.set(key, item);
+    return item.url;
+  }
+
+  /** @param {string} key @param {DataView} view @param {string} type @returns {string} */
+  put(key, view, type) {
+    this.drop(key);
+    const url = URL.createObjectURL(new Blob([/** @type {any} */ (view)], { type }));
+    this.items.set(key, { url, size: view.byteLength });
+    this.used += view.byteLength;
+    for (const old of this.items.keys()) {
+      if ((this.items.size <= this.count && this.used <= this.bytes) || old === key) break;
+      this.drop(old);
+    }
+    return url;
+  }
+
+  /** @param {string} key */
+  drop(key) {
+    const item = this.items.get(key);
+    if (!item) return;
+    URL.revokeObjectURL(item.url);
+    this.used -= item.size;
+    this.items.delete(key);
+  }
+
+  clear() {
+    for (const key of [...this.items.keys()]) this.drop(key);
+  }
+}
+
+/**
+ * The name of a key press: "a", "A", "Enter", "Ctrl+c"; "" while a letter is composed.
+ * @param {KeyboardEvent} event
+ */
+export function keyName(event) {
+  if (event.isComposing) return "";
+  const name = event.key === " " ? "Space" : event.key;
+  return (event.ctrlKey ? "Ctrl+" : "") + (event.metaKey ? "Meta+" : "") + (event.altKey ? "Alt+" : "") + name;
+}
+
+/**
+ * Keys of a widget. They never reach the notebook; what is not bound keeps its meaning in the browser (Tab, Ctrl+F).
+ * @param {HTMLElement} root
+ * @param {(name: string, event: KeyboardEvent) => boolean} act answers true when the key was used
+ * @param {AbortSignal} signal
+ */
+export function bindKeys(root, act, signal) {
+  root.setAttribute("data-lm-suppress-shortcuts", "true");
+  root.addEventListener(
+    "keydown",
+    (event) => {
+      event.stopPropagation();
+      const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement;
+      if (typing && event.key !== "Escape") return;
+      if (act(keyName(event), event)) event.preventDefault();
+    },
+    { signal },
+  );
+  for (const kind of ["keyup", "keypress"]) root.addEventListener(kind, (event) => event.stopPropagation(), { signal });
+}
+
+/** The tallest a scrolled area is made; browsers stop at 16 to 33 million pixels. */
+export const MAX_SCROLL = 8_000_000;
+
+/**
+ * How a grid lies: columns, row height, full height, and the height its scroll bar is given.
+ * @param {{ width: number, count: number, tile: number, caption: number, gap?: number }} options
+ */
+export function layOut({ width, count, tile, caption, gap = 8 }) {
+  const columns = Math.max(1, Math.floor((width + gap) / (tile + gap)));
+  const rowHeight = tile + caption + gap;
+  const rows = Math.ceil(count / columns);
+  const height = rows * rowHeight + gap;
+  return { columns, rowHeight, rows, height, scrollHeight: Math.min(height, MAX_SCROLL) };
+}
+
+/**
+ * Items first…stop−1 that show when the view's top is at pixel `top`, with `margin` rows more on both sides.
+ * @param {{ columns: number, rowHeight: number }} layout
+ * @param {{ top: number, height: number, count: number, margin?: number }} view
+ */
+export function visible({ columns, rowHeight }, { top, height, count, margin = 0 }) {
+  const firstRow = Math.max(0, Math.floor(top / rowHeight) - margin);
+  const lastRow = Math.floor((top + Math.max(height, 1) - 1) / rowHeight) + margin;
+  return { first: Math.min(count, firstRow * columns), stop: Math.min(count, (lastRow + 1) * columns) };
+}
+
+/**
+ * Pixel of the full grid for a place of the scroll bar; they differ only when the bar's area is capped.
+ * @param {number} scrollTop @param {{ height: number, scrollHeight: number }} layout @param {number} viewHeight
+ */
+export function topOf(scrollTop, { height, scrollHeight }, viewHeight) {
+  if (height <= scrollHeight) return scrollTop;
+  return (scrollTop / Math.max(1, scrollHeight - viewHeight)) * (height - viewHeight);
+}
+
+/** The other way round. @param {number} top @param {{ height: number, scrollHeight: number }} layout @param {number} viewHeight */
+export function scrollOf(top, { height, scrollHeight }, viewHeight) {
+  if (height <= scrollHeight) return top;
+  return (top / Math.max(1, height - viewHeight)) * (scrollHeight - viewHeight);
+}
+
+/**
+ * Where a key moves the cursor among `count` items.
+ * @param {string} key @param {number} at @param {{ columns: number, rows: number, count: number }} grid `rows`: whole rows that fit the view
+ */
+export function move(key, at, { columns, rows, count }) {
+  const last = count - 1;
+  const page = Math.max(1, rows) * columns;
+  const to = /** @type {Record<string, number>} */ ({
+    ArrowLeft: at - 1, h: at - 1, ArrowRight: at + 1, l: at + 1,
+    ArrowUp: at - columns, k: at - columns, ArrowDown: at + columns, j: at + columns,
+    Home: 0, End: last, PageUp: at - page, PageDown: at + page,
+  })[key];
+  if (to === undefined) return undefined;
+  if (count === 0) return -1;
+  // down from the last full row goes to the last item, not nowhere
+  return Math.max(0, Math.min(last, to));
+}
+
+/**
+ * Draw a Plot block on a canvas, in the colours of the theme.
+ * @param {HTMLCanvasElement} canvas
+ * @param {{ kind: string, series: [string, (number | null)[]][], mark?: number | null }} plot
+ */
+export function drawPlot(canvas, plot) {
+  const style = getComputedStyle(canvas);
+  const scale = globalThis.devicePixelRatio || 1;
+  const width = canvas.clientWidth || 300;
+  const height = canvas.clientHeight || 80;
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  const pen = canvas.getContext("2d");
+  if (!pen) return;
+  pen.scale(scale, scale);
+  const colours = plotColours(plot.series.map(([name]) => name), style.color, style.getPropertyValue("--tvz-accent").trim() || "#1565c0");
+  const all = plot.series.flatMap(([, values]) => values.filter((v) => v !== null));
+  const low = plot.kind === "bars" ? 0 : bounds(all)[0];
+  const high = plot.kind === "bars" ? barTop(all) : bounds(all)[1];
+  const y = (/** @type {number} */ v) => height - 2 - ((Math.min(v, high) - low) / (high - low || 1)) * (height - 4);
+  if (plot.kind === "envelope") {
+    const [[, lows], [, highs]] = plot.series;
+    pen.fillStyle = colours[0];
+    lows.forEach((value, at) => {
+      const top = highs[at];
+      if (value === null || top === null) return;
+      pen.fillRect((at / lows.length) * width, y(top), Math.max(1, width / lows.length), Math.max(1, y(value) - y(top)));
+    });
+    return;
+  }
+  plot.series.forEach(([, values], number) => {
+    pen.globalAlpha = plot.series.length > 1 ? 0.6 : 1;
+    pen.fillStyle = pen.strokeStyle = colours[number];
+    const step = width / values.length;
+    if (plot.kind === "bars") {
+      values.forEach((v, at) => {
+        if (v === null || v <= 0) return;
+        if (at === plot.mark) pen.fillStyle = MARKED;
+        pen.fillRect(at * step, y(v), Math.max(step > 4 ? step - 1 : step, at === plot.mark ? 2 : 0.7), height - 1 - y(v));
+        pen.fillStyle = colours[number];
+      });
+    } else {
+      pen.beginPath();
+      values.forEach((v, at) => v !== null && pen.lineTo((at + 0.5) * step, y(v)));
+      pen.stroke();
+    }
+  });
+}
+
+/** Where bars are cut: the highest, unless a few stand far above all others. @param {any[]} values */
+export function barTop(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const highest = sorted.at(-1) ?? 1;
+  if (sorted.length < 64) return highest;
+  return Math.min(highest, Math.max(1, sorted[Math.floor(sorted.length * 0.985)] * 1.6));
+}
+
+/** Lowest and highest of many numbers (a spread of thousands into Math.min overflows). @param {any[]} values */
+export function bounds(values) {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return low > high ? [0, 1] : [low, high];
+}
+
+const MARKED = "#e06c00";
+
+/** @param {string[]} names @param {string} text @param {string} accent */
+function plotColours(names, text, accent) {
+  const known = /** @type {Record<string, string>} */ ({ red: "#d04a4a", green: "#3f9a4f", blue: "#4f7fe0", grey: text });
+  return names.map((name, at) => known[name] ?? [accent, "#c2661d", "#5c8a2e", "#8657b5"][at % 4]);
+}
+
+/** Put text on the clipboard; true when it got there. @param {string} text */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = h("textarea", { value: text, class: "tvz-offscreen" });
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}
+
+/** Offer bytes as a file to save. @param {string} name @param {BlobPart[]} parts */
+export function saveAs(name, parts) {
+  const url = URL.createObjectURL(new Blob(parts, { type: "application/octet-stream" }));
+  const link = h("a", { href: url, download: name.replace(/[^\w.\- ]+/g, "_").slice(-120) || "member" });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+/** Run `work` at most once per `wait` ms, the last call winning. @param {() => void} work @param {number} wait @param {AbortSignal} signal */
+export function later(work, wait, signal) {
+  let timer = 0;
+  signal.addEventListener("abort", () => clearTimeout(timer));
+  return () => {
+    clearTimeout(timer);
+    if (!signal.aborted) timer = /** @type {any} */ (setTimeout(work, wait));
+  };
+}
+
+/** What a host calls to draw a widget by a view of this class; it returns what ends it.
+ * @param {new (model: any, el: HTMLElement, signal: AbortSignal) => { root: HTMLElement }} View */
+export const drawnBy = (View) => (/** @type {{ model: any, el: HTMLElement, signal?: AbortSignal }} */ { model, el, signal: outer }) => {
+  const ending = new AbortController();
+  outer?.addEventListener("abort", () => ending.abort());
+  const view = new View(model, el, ending.signal);
+  return () => {
+    ending.abort();
+    view.root.remove();
+  };
+};

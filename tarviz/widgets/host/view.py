@@ -1,0 +1,118 @@
+"""The thin anywidget that any controller is shown by. Imported only where a notebook is; needs the extra `lab`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
+from weakref import WeakSet
+
+try:
+    import anywidget
+    import traitlets
+except ImportError as error:
+    from tarviz.model.errors import MissingPackageError
+
+    raise MissingPackageError.of("anywidget", "A widget in a notebook", "lab") from error
+
+from tarviz.widgets.host import assets
+from tarviz.widgets.host.rpc import Controller, answer
+
+
+class View(anywidget.AnyWidget):  # type: ignore[misc]
+    """A controller in a notebook: forwards its requests, carries its first picture and its static form.
+
+    `_first` and `_pictures` are the first picture, `_state` what the reader chose, `_answers` what `to_static` answered
+    beforehand: all of them are saved with the notebook. Requests are answered on threads of the view's own, so that a
+    slow one blocks neither the kernel nor the next one.
+    """
+
+    _first = traitlets.Dict().tag(sync=True)
+    _pictures = traitlets.List().tag(sync=True)
+    _state = traitlets.Dict().tag(sync=True)
+    _answers = traitlets.List().tag(sync=True)
+
+    _alive: ClassVar[WeakSet[View]] = WeakSet()
+
+    def __init__(self, controller: Controller, **traits: Any) -> None:
+        self.controller = controller
+        self._esm = assets.module(controller.script)
+        self._css = assets.style(controller.script)
+        first, pictures = controller.first()
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="tarviz-view")
+        self._cancelled: set[Any] = set()
+        self._sending = threading.Lock()
+        super().__init__(_first=first, _pictures=[bytes(picture) for picture in pictures], **traits)
+        self.on_msg(self._on_request)
+        self._alive.add(self)
+
+    @classmethod
+    def all_to_static(cls, budget: int) -> None:
+        """`to_static` on every view of this kernel that was not closed."""
+        for view in list(cls._alive):
+            view.to_static(budget)
+
+    def to_static(self, budget: int) -> int:
+        """Make ready for a page without a kernel: bring the first picture up to date, and answer beforehand what a reader is likely to
+        ask, as far as `budget` bytes go. Returns the bytes used."""
+        first, pictures = self.controller.first()
+        used, answers = 0, []
+        for name, message in self.controller.likely():
+            reply, buffers = answer(self.controller, {"name": name, "msg": message or {}})
+            size = sum(memoryview(buffer).nbytes for buffer in buffers) + len(json.dumps(reply))
+            if "err" in reply or used + size > budget:
+                continue
+            used += size
+            answers.append([name, message, reply["r"], [bytes(buffer) for buffer in buffers]])
+        with self.hold_sync():
+            self._first, self._pictures, self._answers = first, [bytes(picture) for picture in pictures], answers
+        return used
+
+    def _on_request(self, _widget: Any, content: Mapping[str, Any], _buffers: Any) -> None:
+        kind = content.get("k") if isinstance(content, Mapping) else None
+        if kind == "tvz:cancel":
+            if len(self._cancelled) > 1000:
+                self._cancelled.clear()
+            self._cancelled.add(content.get("id"))
+        elif kind == "tvz:state" and isinstance(content.get("state"), dict):
+            self._remember(content["state"])
+        elif kind == "tvz:req":
+            self._threads.submit(self._answer, dict(content))
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        if request.get("id") in self._cancelled:
+            self._cancelled.discard(request.get("id"))
+            return
+        message, buffers = answer(self.controller, request)
+        with self._sending:
+            self.send(message, buffers=[bytes(buffer) for buffer in buffers])
+
+    def _remember(self, state: dict[str, Any]) -> None:
+        self.controller.remember(state)
+        self._state = state
+
+    def close(self) -> None:
+        """Let go of threads, files and the view."""
+        self._alive.discard(self)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self.controller.close()
+        super().close()
+
+    def __repr__(self) -> str:
+        return self.controller.text()
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        bundle = super()._repr_mimebundle_(**options)
+        if bundle is None:
+            return None
+        content, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        return {**content, **static(self.controller)}, metadata
+
+
+def static(controller: Controller) -> dict[str, Any]:
+    """What stands for a widget where it cannot run: saved, exported, untrusted, without a kernel."""
+    picture = controller.picture()
+    return {"text/plain": controller.text(), **({"image/png": base64.b64encode(picture).decode()} if picture else {})}

@@ -1,0 +1,140 @@
+"""The shell door: help, unknown verbs, errors as one line, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from tarviz import cli
+from tarviz.model import errors, plugins
+
+ROOT = Path(__file__).parents[2]
+
+
+def tarviz(*argv: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "tarviz", *argv], capture_output=True, text=True, cwd=ROOT, timeout=60, **options)  # type: ignore[call-overload]
+
+
+class TestHelp:
+    def test_lists_every_verb_with_a_line(self, capsys: pytest.CaptureFixture[str]):
+        assert 0 == cli.main(["--help"])
+
+        text = capsys.readouterr().out
+        for name in plugins.names("commands"):
+            assert f"\n  {name} " in text
+            assert cli.summary(name)
+
+    def test_no_verb_shows_the_help(self, capsys: pytest.CaptureFixture[str]):
+        cli.main([])
+
+        assert "tarviz VERB --help" in "".join(capsys.readouterr())
+
+    def test_names_a_verb_once(self):
+        listed = [name for names in cli.GROUPS.values() for name in names]
+
+        assert len(set(listed)) == len(listed)
+
+    @pytest.mark.parametrize("name", plugins.names("commands"))
+    def test_a_verb_has_a_page_with_an_example(self, name: str, capsys: pytest.CaptureFixture[str]):
+        assert 0 == cli.main([name, "--help"])
+
+        text = capsys.readouterr().out
+        assert f"Usage: tarviz {name}" in text
+        assert "Example" in text
+        assert "--json" in text or name == "browse"  # which serves a page until it is stopped
+
+    def test_importing_no_verb(self):
+        code = (
+            "import sys; from tarviz import cli; cli.main(['--help'])\n"
+            "print([m for m in sys.modules if m.startswith('tarviz.commands.') and not m.endswith('_shell')])"
+        )
+
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+
+        assert "[]" == done.stdout.splitlines()[-1]
+
+    def test_version(self, capsys: pytest.CaptureFixture[str]):
+        assert 0 == cli.main(["--version"])
+        assert capsys.readouterr().out.startswith("tarviz 0.")
+
+
+class TestErrors:
+    def test_an_unknown_verb_suggests_a_near_one(self, capsys: pytest.CaptureFixture[str]):
+        assert 2 == cli.main(["confg"])
+        assert "Did you mean config" in capsys.readouterr().err
+
+    def test_an_unknown_option_says_where_help_is(self, capsys: pytest.CaptureFixture[str]):
+        assert 2 == cli.main(["config", "--jsn"])
+        assert "tarviz config --help" in capsys.readouterr().err
+
+    def test_an_error_is_one_line_and_two(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("TARVIZ_WORKERS", "many")
+
+        assert 2 == cli.main(["config"])
+        out, err = capsys.readouterr()
+        assert ("", 1) == (out, err.count("\n"))
+        assert err.startswith("tarviz: E_USAGE")
+
+    @pytest.mark.parametrize(
+        ("error", "code", "text"),
+        [(KeyboardInterrupt(), 130, ""), (click.Abort(), 130, ""), (errors.StoreError("no route", shard="http://me:pw@h/a"), 2, "***@h/a"),
+         (PermissionError(13, "Permission denied", "out.tar"), 2, "out.tar: Permission denied")],
+    )  # fmt: skip
+    def test_what_a_verb_raises(self, error, code, text, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+        def fail() -> None:
+            raise error
+
+        monkeypatch.setattr("tarviz.config.sources", fail)
+
+        assert code == cli.main(["config"])
+        assert text in capsys.readouterr().err
+
+    def test_a_closed_pipe_is_quiet(self):
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run(
+            [sys.executable, "-m", "tarviz", "config", "--json"],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            timeout=60,
+            check=False,
+        )
+        os.close(write)
+
+        assert (141, "") == (done.returncode, done.stderr)
+
+    def test_a_fault_of_ours_is_not_hidden(self, monkeypatch: pytest.MonkeyPatch):
+        def fail() -> None:
+            raise RuntimeError("a bug")
+
+        monkeypatch.setattr("tarviz.config.sources", fail)
+
+        with pytest.raises(RuntimeError, match="a bug"):
+            cli.main(["config"])
+
+
+class TestDoors:
+    def test_the_module_runs(self):
+        done = tarviz("config", "--json")
+
+        assert 0 == done.returncode
+        assert "cache_dir" in json.loads(done.stdout)["options"]
+
+    def test_completion_knows_the_verbs(self):
+        environment = {**os.environ, "_TARVIZ_COMPLETE": "bash_complete", "COMP_WORDS": "tarviz conf", "COMP_CWORD": "1"}
+
+        done = tarviz(env=environment)
+
+        assert "plain,config" in done.stdout
+
+    def test_invoke_raises_what_main_would_print(self):
+        with pytest.raises(click.UsageError, match="no verb"):
+            cli.invoke(["confg"])

@@ -1,0 +1,151 @@
+"""Pictures in terminals: told by the environment, drawn as each of them wants it, never asked for."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tarviz.commands.show import inline_images, show
+from tests.conftest import DATA
+
+PICTURE = np.zeros((20, 30, 3), np.uint8)
+PICTURE[:10, :, 0] = 255
+PICTURE[:, 15:, 2] = 255
+
+
+def encoded(kind: str = "PNG") -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(PICTURE).save(out, kind)
+    return out.getvalue()
+
+
+class TestProtocol:
+    @pytest.mark.parametrize(
+        ("environ", "expected"),
+        [
+            ({"TERM": "xterm-kitty"}, "kitty"),
+            ({"TERM": "xterm-256color", "KITTY_WINDOW_ID": "1"}, "kitty"),
+            ({"TERM_PROGRAM": "ghostty"}, "kitty"),
+            ({"TERM_PROGRAM": "iTerm.app"}, "iterm2"),
+            ({"LC_TERMINAL": "iTerm2", "TERM": "xterm-256color"}, "iterm2"),
+            ({"TERM": "foot"}, "sixel"),
+            ({"TERM": "xterm-sixel"}, "sixel"),
+            ({"TERM": "xterm-256color"}, None),
+            ({"TERM": "dumb"}, None),
+            ({}, None),
+            ({"TERM": "screen-256color", "KITTY_WINDOW_ID": "1"}, None),
+            ({"TERM": "tmux-256color", "TERM_PROGRAM": "tmux", "LC_TERMINAL": "iTerm2"}, None),
+        ],
+    )
+    def test_is_told_by_the_environment(self, environ: dict[str, str], expected: str | None):
+        assert expected == inline_images._told(environ)
+
+    def test_no_terminal_gets_no_picture(self):
+        assert inline_images.protocol("auto", {"TERM": "xterm-kitty"}) is None
+
+    def test_a_choice_is_followed(self):
+        assert ("sixel", None) == (inline_images.protocol("sixel"), inline_images.protocol("no"))
+
+
+class TestDrawn:
+    @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+    def test_kitty_gets_png_in_chunks(self, kind: str):
+        noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+        out = io.BytesIO()
+        Image.fromarray(noise).save(out, kind)
+        text = inline_images.drawn(out.getvalue(), "kitty")
+
+        chunks = re.findall("\x1b_G([^;]*);([^\x1b]*)\x1b\\\\", text)
+        assert text == "".join(f"\x1b_G{head};{body}\x1b\\" for head, body in chunks)
+        assert ["1"] * (len(chunks) - 1) + ["0"] == [re.search(r"m=(\d)", head)[1] for head, _ in chunks]  # type: ignore[index]
+        assert all(len(body) <= 4096 for _, body in chunks)
+        assert (64, 64) == Image.open(io.BytesIO(base64.b64decode("".join(body for _, body in chunks)))).size
+
+    def test_iterm2_gets_the_file(self):
+        data = encoded("JPEG")
+
+        head, body = inline_images.drawn(data, "iterm2").split(":")
+        assert head.startswith("\x1b]1337;File=inline=1;")
+        assert f"size={len(data)}" in head
+        assert data == base64.b64decode(body.removesuffix("\a"))
+
+    def test_sixels_say_the_picture(self):
+        text = inline_images.drawn(encoded(), "sixel")
+
+        assert text.startswith('\x1bPq"1;1;30;20')
+        assert text.endswith("\x1b\\")
+        assert np.array_equal(PICTURE, _decoded(text))
+
+
+def _decoded(text: str) -> Any:
+    """What a terminal makes of sixels."""
+    width, height = (int(each) for each in re.match(r'\x1bPq"1;1;(\d+);(\d+)', text).groups())  # type: ignore[union-attr]
+    out = np.zeros((height + 6, width, 3), np.uint8)
+    colours: dict[int, tuple[int, ...]] = {}
+    x = y = colour = 0
+    body = re.sub(r'^\x1bPq"1;1;\d+;\d+', "", text)[:-2]
+    for number, rgb, run, char in re.findall(r"#(\d+)((?:;\d+)*)|(?:!(\d+))?([?-~]|[$-])", body):
+        if number:
+            colour = int(number)
+            if rgb:
+                colours[colour] = tuple(round(int(each) * 255 / 100) for each in rgb.split(";")[2:])
+        elif char == "$":
+            x = 0
+        elif char == "-":
+            x, y = 0, y + 6
+        else:
+            stop = x + int(run or 1)
+            for bit in (each for each in range(6) if (ord(char) - 63) >> each & 1):
+                out[y + bit, x:stop] = colours[colour]
+            x = stop
+    return out[:height]
+
+
+class TestShow:
+    def test_pictures_stand_below_their_record(self, photos: Path):
+        result = inline_images.Illustrated(show(str(photos), count=2), "iterm2")
+
+        lines = list(result.lines())
+        assert ["photo", "\x1b]1337", "photo", "\x1b]1337"] == [re.search(r"photo|\x1b\]1337", line)[0] for line in lines]  # type: ignore[index]
+
+    def test_fields_are_chosen(self, photos: Path):
+        text = str(show(str(photos), count=1, fields="cls"))
+
+        assert "cls" in text
+        assert "jpg" not in text
+        assert "\x1b" not in str(inline_images.Illustrated(show(str(photos), count=1, fields="cls"), "kitty"))
+
+    def test_what_cannot_be_decoded_draws_nothing(self):
+        path = next((DATA / "corpora" / "generated").glob("D00-*.tar"), None)
+        if path is None:
+            pytest.skip("the corpus of hostile payloads is not here")
+
+        result = inline_images.Illustrated(show(str(path), count=40), "sixel")
+        assert "".join(result.lines()).count("\x1bPq") <= 3
+
+    def test_a_png_sheet(self, photos: Path, bash: Any, tmp_path: Path):
+        done = bash(f"tarviz show --png sheet.png -n 10 {photos}")
+
+        assert b"10 records in sheet.png\n" == done.stdout
+        assert (8 * 168 + 8, 2 * 182 + 8) == Image.open(io.BytesIO((tmp_path / "sheet.png").read_bytes())).size
+
+    def test_the_shell_draws_when_told_to_and_a_pipe_gets_none(self, photos: Path, bash: Any):
+        assert b"\x1b_G" in bash(f"tarviz show --inline kitty -n 1 {photos}").stdout
+        assert b"\x1b" not in bash(f"tarviz show -n 1 {photos}", env={"TERM": "xterm-kitty"}).stdout
+        shown = bash(f"script -qec 'tarviz show -n 1 {photos}' /dev/null", env={"TERM": "xterm-kitty"}).stdout
+        assert b"\x1b_G" in shown
+
+    def test_a_terminal_that_cannot_gets_text_and_is_not_asked(self, photos: Path, bash: Any):
+        shown = bash(
+            f"script -qec 'tarviz show -n 1 {photos}' /dev/null < /dev/null", env={"TERM": "xterm-256color", "TERM_PROGRAM": ""}
+        ).stdout
+
+        assert b"\x1b" not in shown
+        assert b"RGB JPEG" in shown

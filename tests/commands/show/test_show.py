@@ -1,0 +1,114 @@
+"""The first records as text, JSON and a contact sheet that cannot be made to do anything."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tarviz import cli
+from tarviz.cli.html_page import CSP
+from tarviz.commands.show import show
+from tests.conftest import DATA, corpus
+
+TARS = DATA / "corpora" / "generated"
+
+
+class TestText:
+    def test_names_fields_sizes_and_small_values(self, photos: Path):
+        text = str(show(str(photos), count=1))
+
+        assert "record 0  photo/n00000000" in text
+        assert re.search(r"jpg +\S+ kB  (500×375|375×500) RGB JPEG", text)
+        assert re.search(r"cls +1 B  [01]", text)
+        assert re.search(r"txt +\d+ B  A", text)
+
+    def test_counts_over_shards(self, photos: Path):
+        result = show(str(photos), count=20)
+
+        assert 20 == len(result.records)
+        assert 2 == len({record.shard for record in result.records})
+
+    def test_reads_no_more_than_it_shows(self, digits: Path, monkeypatch: pytest.MonkeyPatch):
+        result = show([str(digits / "train-0000.tar"), str(digits / "train-0001.tar")], count=3)
+
+        assert {str(digits / "train-0000.tar")} == {record.shard for record in result.records}
+
+    def test_damage_is_told_behind_the_records(self):
+        result = show(str(TARS / "B14-trunc-in-data.tar"))
+
+        assert (1, 2) == (len(result.records), result.exit_code)
+        assert "E_TRUNCATED" in str(result).splitlines()[-1]
+
+    def test_what_may_be_incomplete_is_marked(self):
+        assert "may be incomplete" in str(show(str(TARS / "B13-trunc-inside-record.tar")))
+
+    def test_an_empty_shard_is_said_to_be_empty(self):
+        assert str(show(str(TARS / "B03-all-zeros-10240.tar"))).startswith("no records")
+
+
+class TestJson:
+    def test_holds_what_the_text_holds(self, photos: Path, capsys: pytest.CaptureFixture[str]):
+        assert 0 == cli.main(["show", "--json", "-n", "2", str(photos)])
+
+        records = json.loads(capsys.readouterr().out)["records"]
+        assert ["photo/n00000000", "photo/n00000001"] == [each["key"] for each in records]
+        assert ["jpg", "cls", "json", "txt"] == list(records[0]["fields"])
+
+
+class TestTheSheet:
+    @pytest.fixture
+    def page(self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+        assert 0 == cli.main(["show", "--html", str(tmp_path / "sheet.html"), str(photos)])
+        assert f"24 records in {tmp_path / 'sheet.html'}\n" == capsys.readouterr().out
+        return (tmp_path / "sheet.html").read_text("utf-8")
+
+    def test_has_a_picture_a_record(self, page: str):
+        assert 24 == page.count('src="data:image/jpeg;base64,')
+
+    def test_loads_nothing_and_runs_nothing(self, page: str):
+        assert f'content="{CSP}"' in page
+        assert "<script" not in page
+        assert [] == re.findall(r'(?:src|href)="(?!data:)', page)
+
+    @pytest.mark.parametrize("name", ["S12-shell-hostile-keys.tar", "S13-xss.tar", "D00-hostile-payloads.tar"])
+    def test_markup_in_records_is_text(self, name: str):
+        page = show(str(TARS / name), count=60).to_html()
+
+        tags = set(re.findall(r"<([a-z0-9]+)", page))
+        assert tags <= {
+            "html",
+            "head",
+            "meta",
+            "title",
+            "style",
+            "body",
+            "main",
+            "h1",
+            "p",
+            "div",
+            "figure",
+            "figcaption",
+            "b",
+            "br",
+            "span",
+            "img",
+        }
+        assert [] == re.findall(r"<[^>]*\son\w+=", page)
+
+    def test_one_bad_tile_and_the_rest_goes_on(self):
+        page = show(str(TARS / "D00-hostile-payloads.tar"), count=60).to_html()
+
+        assert 37 == page.count("<figure>")
+        assert "E_IMAGE_TOO_LARGE" in page
+        assert "data:image/png" in page
+
+    @pytest.mark.parametrize(("path", "entry"), corpus("generated"))
+    def test_the_whole_corpus_can_be_shown(self, path: Path, entry: dict):
+        result = show(str(path), count=60)
+
+        assert "<!doctype html>" in result.to_html()
+        assert str(result)
+        json.dumps(result.to_dict())

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from tarviz.engines import process_pool
+from tarviz.engines.process_pool import Workers
+from tarviz.model.errors import DataError, TarvizError
+
+pytestmark = pytest.mark.skipif(not process_pool.can_run(), reason="needs POSIX processes")
+ROOT = Path(process_pool.__file__).parents[2]
+
+
+def job(task: Any, file: IO[bytes] | None, tick: process_pool.Tick) -> Any:
+    """What the tests let workers do."""
+    what, value = task
+    if what == "sleep":
+        time.sleep(value)
+    elif what == "write":
+        assert file is not None
+        file.write(value)
+        return len(value)
+    elif what == "tick":
+        tick(value)
+        time.sleep(0.15)
+        tick(value)
+    elif what == "fail":
+        raise DataError("broken", code="E_CORRUPT", shard=value)
+    elif what == "odd":
+        raise ZeroDivisionError(value)
+    elif what == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif what == "kill once" and not Path(value).exists():
+        Path(value).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif what == "talk":
+        for _ in range(600):
+            time.sleep(0.1)
+            tick(1)
+    elif what == "print":
+        print(value)
+    elif what == "session":
+        return os.getsid(0) == os.getpid()
+    return value
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers import this file by its name."""
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+def children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+class TestWorkers:
+    def test_results_come_in_the_order_of_the_tasks(self):
+        with Workers(job, 3) as workers:
+            found = [value for value, _ in workers.run([("sleep", 0.2), ("sleep", 0.0), ("sleep", 0.1), ("sleep", 0.01)])]
+
+        assert [0.2, 0.0, 0.1, 0.01] == found
+
+    def test_each_result_comes_with_its_file(self, tmp_path):
+        tasks = [("write", bytes([at]) * (100 + at)) for at in range(20)]
+        with Workers(job, 2, spool=str(tmp_path)) as workers:
+            for (size, file), (_, data) in zip(workers.run(tasks), tasks, strict=True):
+                file.seek(0)
+                assert (len(data), data) == (size, file.read())
+            assert [] == os.listdir(tmp_path)
+
+    def test_the_first_error_is_raised_in_its_place(self):
+        found = []
+        with pytest.raises(DataError, match="two"), Workers(job, 2) as workers:
+            found.extend(value for value, _ in workers.run([("sleep", 0.1), ("fail", "two"), ("fail", "three"), ("sleep", 0)]))
+
+    def test_an_error_of_another_kind_keeps_its_class_and_says_where(self):
+        with pytest.raises(ZeroDivisionError, match="why") as caught, Workers(job, 1) as workers:
+            list(workers.run([("odd", "why")]))
+
+        assert "test_process_pool.py" in caught.value.__notes__[0]
+
+    def test_a_task_that_kills_its_worker_is_tried_again(self, tmp_path):
+        with Workers(job, 2) as workers:
+            found = [value for value, _ in workers.run([("kill once", str(tmp_path / "mark")), ("sleep", 0)])]
+
+        assert [str(tmp_path / "mark"), 0] == found
+
+    def test_a_task_that_kills_every_worker_is_an_error_that_names_the_signal(self):
+        with pytest.raises(TarvizError, match="SIGKILL") as caught, Workers(job, 2) as workers:
+            list(workers.run([("sleep", 0), ("kill", None), ("sleep", 0)]))
+
+        assert "E_WORKER" == caught.value.code
+
+    def test_no_worker_stays(self):
+        before = children()
+        with Workers(job, 2) as workers:
+            list(workers.run([("sleep", 0)] * 4))
+
+        def interrupted() -> None:
+            with Workers(job, 2) as workers:
+                next(workers.run([("sleep", 0), ("sleep", 60), ("sleep", 60)]))
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+        assert before == children()
+
+    def test_workers_have_a_session_of_their_own(self):
+        with Workers(job, 1) as workers:
+            assert [(True, None)] == list(workers.run([("session", None)]))
+
+    def test_progress_reaches_the_parent(self):
+        seen: list[int] = []
+        with Workers(job, 1, tick=seen.append) as workers:
+            list(workers.run([("tick", 5)]))
+
+        assert 10 == sum(seen)
+
+    def test_what_a_task_prints_goes_to_stderr(self, capfd):
+        with Workers(job, 1) as workers:
+            list(workers.run([("print", "hello")]))
+
+        out, err = capfd.readouterr()
+        assert ("", True) == (out, "hello" in err)
+
+    def test_a_script_needs_no_main_guard_and_its_functions_travel(self, tmp_path):
+        pytest.importorskip("cloudpickle")
+        script = tmp_path / "script.py"
+        script.write_text(
+            "from tarviz.engines.process_pool import Workers\n"
+            "def double(task, file, tick): return 2 * task\n"
+            "with Workers(double, 2) as workers:\n"
+            "    print([value for value, _ in workers.run([1, 2, 3])])\n"
+        )
+
+        done = subprocess.run(
+            [sys.executable, script], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True
+        )
+
+        assert "[2, 4, 6]\n" == done.stdout
+
+    def test_workers_end_when_their_parent_is_killed(self, tmp_path):
+        script = tmp_path / "script.py"
+        script.write_text(
+            "import os, sys, time\n"
+            "from tests.engines.test_process_pool import job\n"
+            "from tarviz.engines.process_pool import Workers\n"
+            "with Workers(job, 2) as workers:\n"
+            "    run = workers.run([('sleep', 0), ('talk', 60), ('sleep', 60)])\n"
+            "    next(run)\n"
+            "    print(*(worker.process.pid for worker in workers._workers), flush=True)\n"
+            "    time.sleep(60)\n"
+        )
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        pipe = subprocess.PIPE
+        with subprocess.Popen([sys.executable, script], stdout=pipe, stderr=pipe, text=True, env=environment) as parent:
+            assert parent.stdout is not None
+            assert parent.stderr is not None
+            pids = parent.stdout.readline().split()
+            parent.kill()
+            said = parent.stderr.read()
+        for _ in range(100):
+            left = [pid for pid in pids if Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]]
+            if not left:
+                break
+            time.sleep(0.05)
+        assert pids
+        assert not left
+        assert "" == said

@@ -1,0 +1,115 @@
+"""Options: which source wins, and what wrong values say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tarviz.model import config
+from tarviz.model.errors import UsageError
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config.toml"
+    monkeypatch.setenv("TARVIZ_CONFIG", str(path))
+    return path
+
+
+class TestOptions:
+    def test_defaults(self):
+        options = config.options()
+
+        assert 4 << 20 == options.block_size
+        assert 1 << 30 == options.max_member_bytes
+        assert 180.0 == options.retry_timeout
+
+    def test_a_file_wins_over_the_default(self, file: Path):
+        file.write_text('block_size = "1MiB"\nworkers = 3\n')
+
+        assert (1 << 20, 3) == (config.options().block_size, config.options().workers)
+        assert str(file) == config.sources()["workers"][1]
+
+    def test_the_environment_wins_over_a_file(self, file: Path, monkeypatch: pytest.MonkeyPatch):
+        file.write_text("workers = 3\n")
+        monkeypatch.setenv("TARVIZ_WORKERS", "5")
+
+        assert (5, "TARVIZ_WORKERS") == config.sources()["workers"]
+
+    def test_an_argument_wins_over_the_environment(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("TARVIZ_WORKERS", "5")
+
+        assert 2 == config.options(workers=2).workers
+        assert 5 == config.options(workers=None).workers
+
+    def test_the_local_file_wins_over_the_one_at_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.delenv("TARVIZ_CONFIG")
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "home" / "tarviz").mkdir(parents=True)
+        (tmp_path / "home" / "tarviz" / "config.toml").write_text("workers = 1\nmax_ratio = 7\n")
+        (tmp_path / "tarviz.toml").write_text("workers = 2\n")
+
+        assert (2, 7) == (config.options().workers, config.options().max_ratio)
+
+    def test_a_changed_file_is_read_again(self, file: Path):
+        file.write_text("workers = 3\n")
+        config.options()
+        file.write_text("workers = 44\n")
+
+        assert 44 == config.options().workers
+
+    def test_a_home_in_the_cache_path_is_expanded(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", "~/tv")
+
+        assert Path.home() / "tv" == config.options().cache_dir
+
+    @pytest.mark.parametrize("content", ["workers = -1", "workers = 'many'", "retry_timeout = 0", "block_size = '3'", "progress = 'loud'"])
+    def test_a_wrong_value_names_the_file_and_the_option(self, file: Path, content: str):
+        file.write_text(content)
+
+        with pytest.raises(UsageError, match=content.split()[0]) as caught:
+            config.options()
+        assert file.name in str(caught.value)
+
+    def test_an_unknown_option_lists_what_there_is(self, file: Path):
+        file.write_text("blocksize = 1\n")
+
+        with pytest.raises(UsageError, match="block_size"):
+            config.options()
+
+    def test_an_unknown_argument_is_refused(self):
+        with pytest.raises(UsageError, match="no option"):
+            config.options(blocksize=None)
+
+    def test_a_broken_file_is_named(self, file: Path):
+        file.write_text("workers = ")
+
+        with pytest.raises(UsageError, match="no TOML"):
+            config.options()
+
+
+class TestParseSize:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [("0", 0), ("17", 17), ("1e9", 10**9), ("100MB", 10**8), ("100MiB", 100 << 20), ("1.5GB", 1_500_000_000), ("2g", 2 * 10**9),
+         ("64k", 64_000), (" 1 KiB ", 1024), (1e9, 10**9), (5, 5), (".5MB", 500_000), ("1.5e3", 1500), ("10B", 10)],
+    )  # fmt: skip
+    def test_reads_what_people_write(self, text: str, expected: int):
+        assert expected == config.parse_size(text)
+
+    @pytest.mark.parametrize("text", ["", "big", "-1", "1ib", "1XB", "1e99", "nan", "inf", "1e9e9", "0x10", "1 2", "MB"])
+    def test_refuses_the_rest(self, text: str):
+        with pytest.raises(UsageError, match="no size"):
+            config.parse_size(text)
+
+    @given(st.integers(0, 2**50))
+    def test_a_plain_number_is_itself(self, number: int):
+        assert number == config.parse_size(str(number))
+
+    @given(st.floats(0, 1e15))
+    def test_a_formatted_size_reads_back_within_a_percent(self, number: float):
+        assert config.parse_size(config.format_size(number)) == pytest.approx(number, rel=0.006, abs=0.6)

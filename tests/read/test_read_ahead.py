@@ -1,0 +1,100 @@
+"""Buffers read ahead: every byte once and in order, whatever is carried over."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tarviz.read import read_ahead
+from tarviz.read.read_ahead import Feed
+
+TEXT = bytes(range(256)) * 12_000
+
+
+class Source:
+    def __init__(self, data: bytes, step: int = 1 << 20) -> None:
+        self._file = io.BytesIO(data)
+        self._step = step
+
+    def readinto(self, buffer):
+        return self._file.readinto(buffer[: self._step])
+
+
+@given(st.lists(st.integers(0, 700_000), min_size=1, max_size=20), st.sampled_from([4096, 65536, 300_000]), st.integers(1, 1 << 20))
+@settings(max_examples=40, deadline=None)
+def test_whatever_is_carried_comes_first_in_the_next_piece(carries, size, step):
+    feed = Feed(Source(TEXT, max(step, 4096)), size)
+    place, data = 0, memoryview(b"")
+    for carry in [*carries, *[0] * 2000]:
+        keep = min(carry, len(data))
+        left = data[len(data) - keep :]
+        data = feed.more(left, keep)
+        place -= keep
+        assert TEXT[place : place + len(data)] == data
+        place += len(data)
+        if feed.final:
+            break
+    feed.close()
+
+    assert len(TEXT) == place == feed.bytes
+
+
+def test_a_piece_that_is_held_is_never_written_again():
+    feed = Feed(Source(TEXT), 65536)
+    held = []
+    while not feed.final:
+        held.append(feed.more(memoryview(b"")))
+
+    assert TEXT == b"".join(held)
+
+
+def test_an_error_comes_with_the_bytes_before_it():
+    class Failing(Source):
+        def readinto(self, buffer):
+            count = super().readinto(buffer)
+            if not count:
+                raise OSError("gone")
+            return count
+
+    feed = Feed(Failing(TEXT, 50_000), 65536)
+    total = 0
+    while not feed.final:
+        total += len(feed.more(memoryview(b"")))
+
+    assert (len(TEXT), "gone") == (total, str(feed.broken))
+
+
+def test_closing_ends_a_read_that_waits():
+    go_on = threading.Event()
+
+    class Waiting(Source):
+        def readinto(self, buffer):
+            if self._file.tell() >= 1 << 20:
+                go_on.wait(30)
+            return super().readinto(buffer)
+
+    feed = Feed(Waiting(TEXT), read_ahead.FIRST, go_on.set)
+    for _ in range(4):
+        feed.more(memoryview(b""))
+    begun = time.monotonic()
+    feed.close()
+
+    assert time.monotonic() - begun < 2
+    assert go_on.is_set()
+
+
+@pytest.mark.parametrize("rounds", [200])
+def test_no_thread_stays(rounds):
+    before = threading.active_count()
+    for _ in range(rounds):
+        feed = Feed(Source(TEXT), 65536)
+        feed.more(memoryview(b""))
+        feed.more(memoryview(b""))
+        feed.close()
+
+    assert threading.active_count() <= before + 1

@@ -1,0 +1,135 @@
+"""Columns of bytes out of blocks, and shards read ahead by threads."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import threading
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tarviz.model.errors import DataError, SchemaError
+from tarviz.model.types import URL, Block
+from tarviz.pipeline import Pipeline
+from tarviz.read import stream
+from tarviz.read.stream import ReadReport
+from tarviz.runners.tf.feed import Chunk, ahead, chunks
+
+
+@pytest.fixture
+def urls(tmp_path: Path) -> list[URL]:
+    """Five shards of 40 records; every seventh record lacks `txt`."""
+    for at in range(5):
+        with tarfile.open(tmp_path / f"s-{at}.tar", "w") as tar:
+            for n in range(40 * at, 40 * at + 40):
+                for ext, data in {"bin": bytes(n), "cls": b"%03d" % n, "txt": b"t"}.items():
+                    if ext != "txt" or n % 7:
+                        info = tarfile.TarInfo(f"k{n}.{ext}")
+                        info.size = len(data)
+                        tar.addfile(info, io.BytesIO(data))
+    return [URL(str(tmp_path / f"s-{at}.tar")) for at in range(5)]
+
+
+def names(*exts: str) -> dict[str, tuple[str, ...]]:
+    return {ext: (ext,) for ext in exts}
+
+
+def test_columns_hold_the_payloads_in_order(urls: list[URL]) -> None:
+    report = ReadReport()
+    made = list(chunks(Pipeline(urls, block_size=8192), names("cls", "bin"), [0], report))
+
+    assert [b"%03d" % n for n in range(200)] == [value for chunk in made for value in chunk.columns["cls"]]
+    assert [bytes(n) for n in range(200)] == [value for chunk in made for value in chunk.columns["bin"]]
+    assert list(range(200)) == np.concatenate([chunk.numbers for chunk in made]).tolist()
+    assert 200 == report.records
+    last = made[-1]
+    assert {"__key__": "k199", "__shard__": urls[-1], "__index__": 39} == last.places(len(last) - 1)
+    origin = last.origin(len(last) - 1)
+    assert origin is not None
+    assert "k199.bin" == origin.members[0].name
+
+
+def test_a_record_without_a_field_ends_it_or_is_left_out(urls: list[URL]) -> None:
+    made: list[Chunk] = []
+    with pytest.raises(SchemaError) as caught:
+        made.extend(chunks(Pipeline(urls[1]), names("txt"), [0], ReadReport()))
+    assert "k42" == caught.value.key
+    assert urls[1] == caught.value.shard
+
+    report = ReadReport()
+    made = list(chunks(Pipeline(urls, on_error="skip"), names("txt", "cls"), [0], report))
+    assert [n for n in range(200) if n % 7] == [int(value) for chunk in made for value in chunk.columns["cls"]]
+    assert {"E_SCHEMA": 29} == report.counts()
+
+
+class TestAhead:
+    @pytest.mark.parametrize("width", [2, 3, 9])
+    def test_shards_come_in_order(self, urls: list[URL], width: int) -> None:
+        def opened(url: URL, report: ReadReport) -> Generator[Block, None, None]:
+            time.sleep(0.02 if url == urls[0] else 0)
+            yield from stream.blocks(url, report=report)
+
+        report = ReadReport()
+        found = [key for block in ahead(urls, opened, report, width, True) for key in block.keys]
+
+        assert [b"k%d" % n for n in range(200)] == found
+        assert (200, 5) == (report.records, report.shards)
+
+    def test_unordered_a_slow_shard_holds_nobody_up(self, urls: list[URL]) -> None:
+        waiting = threading.Event()
+
+        def opened(url: URL, report: ReadReport) -> Generator[Block, None, None]:
+            if url == urls[0]:
+                assert waiting.wait(10)
+            yield from stream.blocks(url, report=report)
+
+        seen: list[str] = []
+        for block in ahead(urls, opened, ReadReport(), 2, False):
+            seen.append(block.shard)
+            if len(set(seen)) == 4:
+                waiting.set()
+
+        assert urls[0] == seen[-1]
+        assert 5 == len(set(seen))
+
+    def test_an_error_comes_where_its_shard_would(self, urls: list[URL]) -> None:
+        def opened(url: URL, report: ReadReport) -> Generator[Block, None, None]:
+            yield from stream.blocks(url, report=report)
+            if url == urls[1]:
+                raise DataError("broken", shard=url)
+
+        run = ahead(urls, opened, ReadReport(), 3, True)
+        found: list[bytes] = []
+        with pytest.raises(DataError, match="broken"):
+            found.extend(key for block in run for key in block.keys)
+        assert settled()
+
+    def test_leaving_ends_the_threads(self, urls: list[URL]) -> None:
+        closed: list[str] = []
+
+        def opened(url: URL, report: ReadReport) -> Generator[Block, None, None]:
+            try:
+                while True:
+                    yield from stream.blocks(url, report=report)
+            finally:
+                closed.append(url)
+
+        run: Iterator[Block] = ahead(urls, opened, ReadReport(), 3, True)
+        next(run)
+        run.close()  # type: ignore[attr-defined]
+
+        assert settled()
+        assert set(urls[:3]) == set(closed)
+
+
+def settled() -> bool:
+    until = time.monotonic() + 5
+    while time.monotonic() < until:
+        if not any(thread.name.startswith("tarviz") for thread in threading.enumerate()):
+            return True
+        time.sleep(0.01)
+    return False

@@ -1,0 +1,608 @@
+"""The tf runner: values and order of the eager runner, errors with their place, skips, epochs, and nothing left open."""
+
+from __future__ import annotations
+
+import gc
+import io
+import itertools
+import os
+import random
+import tarfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import tarviz
+from tarviz.model.errors import DataError, SchemaError, TarvizError, TarvizWarning, UsageError
+from tarviz.ops import Decode, Func, SelectJSON
+from tarviz.pipeline import Pipeline
+from tarviz.testing.faults import Fault, FaultServer
+
+tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+
+pytestmark = pytest.mark.filterwarnings("ignore:W_EMPTY")
+
+KINDS = {"USTAR": tarfile.USTAR_FORMAT, "GNU": tarfile.GNU_FORMAT, "PAX": tarfile.PAX_FORMAT}
+
+
+def shard(path: Path, records: Iterable[tuple[str, dict[str, bytes]]], kind: str = "USTAR") -> str:
+    """A tar of records: (key, field → payload)."""
+    with tarfile.open(path, "w", format=KINDS[kind]) as tar:
+        for key, fields in records:
+            for ext, data in fields.items():
+                info = tarfile.TarInfo(f"{key}.{ext}")
+                info.size, info.mtime = len(data), 1.5 if kind == "PAX" else 1
+                tar.addfile(info, io.BytesIO(data))
+    return str(path)
+
+
+def picture(seed: int, size: tuple[int, int] = (20, 24), kind: str = "jpeg") -> bytes:
+    noise = np.random.default_rng(seed).integers(0, 256, (size[0] // 4, size[1] // 4, 3), np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(noise).resize((size[1], size[0])).save(stream, kind)
+    return stream.getvalue()
+
+
+def sample(number: int) -> tuple[str, dict[str, bytes]]:
+    size = (20 + number % 3 * 4, 24 + number % 2 * 8)
+    label = b'{"id": %d, "boxes": [[%d, 1.5]], "name": "n\xc3\xb6 %d"}' % (number, number, number)
+    return f"train/{number:04d}", {"jpg": picture(number, size), "cls": b"%d" % (number % 7), "json": label, "txt": b"text %d\0" % number}
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Six shards of 0, 17, 1, 30, 0 and 5 records, ustar, GNU and PAX in turn."""
+    folder = tmp_path_factory.mktemp("pictures")
+    numbers = itertools.count()
+    for at, count in enumerate((0, 17, 1, 30, 0, 5)):
+        shard(folder / f"train-{at}.tar", [sample(number) for number in itertools.islice(numbers, count)], list(KINDS)[at % 3])
+    return str(folder / "train-{0..5}.tar")
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Three shards of 40 records: `cls` counts from 0."""
+    folder = tmp_path_factory.mktemp("numbers")
+    for at in range(3):
+        shard(folder / f"n-{at}.tar", [(f"r{n:03d}", {"cls": b"%d" % n, "raw": b"\0%d\0" % n}) for n in range(40 * at, 40 * at + 40)])
+    return str(folder / "n-{0..2}.tar")
+
+
+def assert_same(expected: Any, actual: Any) -> None:
+    """A value of the eager runner against one of the dataset."""
+    if isinstance(expected, dict):
+        assert set(expected) == set(actual)
+        for name, value in expected.items():
+            assert_same(value, actual[name])
+    elif isinstance(expected, list | tuple):
+        assert isinstance(actual, tuple)
+        for one, other in zip(expected, actual, strict=True):
+            assert_same(one, other)
+    elif isinstance(expected, str):
+        assert expected.encode("utf-8", "surrogateescape") == actual.numpy()
+    elif isinstance(expected, bytes):
+        assert expected == actual.numpy()
+    else:
+        expected, actual = np.asarray(expected), actual.numpy()
+        assert (expected.dtype, expected.shape) == (actual.dtype, actual.shape)
+        if expected.dtype == np.uint8:
+            assert np.abs(expected.astype(int) - actual.astype(int)).max(initial=0) <= 1
+        elif expected.dtype.kind == "f":
+            np.testing.assert_allclose(actual, expected, atol=4.01 / 255)  # a step of 255, divided by std
+        else:
+            np.testing.assert_array_equal(expected, actual)
+
+
+def assert_equal(pipeline: Pipeline, **options: Any) -> None:
+    dataset = pipeline.tf(**options)
+    expected = list(pipeline.eager(**{name: options[name] for name in ("shuffle", "repeat", "epoch") if name in options}))
+    actual = list(dataset)
+
+    assert len(expected) == len(actual) > 0
+    for one, other in zip(expected, actual, strict=True):
+        assert_same(one, other)
+
+
+def add_mean(record: dict[str, Any]) -> None:
+    record["mean"] = np.float32(record["jpg"].mean())
+
+
+CHAINS: dict[str, tuple[Any, Any]] = {
+    "raw": (None, ("jpg", "cls")),
+    "raw-all": (None, None),
+    "raw-places": (None, {"where": ("__shard__", "__index__"), "key": "__key__", "text": "txt"}),
+    "picture": ("decode(jpg)|resize(jpg, (16, 12))|decode(cls)", ("jpg", "cls")),
+    "float": ("decode(jpg)|resize(jpg, (16, 12))|convert(jpg, float32)|normalize(jpg, 0.5, 0.25)", "jpg"),
+    "random": ("decode(jpg)|random_crop(jpg, (8, 8))|flip(jpg)|decode(cls, dtype=int32)", ["jpg", {"label": "cls"}]),
+    "random-python": ("decode(jpg)|flip(jpg)|rotate(jpg)|center_crop(jpg, (8, 8))|random_crop(jpg, (4, 4))", ("jpg", "__key__")),
+    "names": ("decode(jpg)|rename(image=jpg)|drop(json)|keep(image, cls)", {"a": "image", "b": "cls"}),
+    "text": ("decode(txt)|decode(jpg, channels=1)|keep(txt, jpg)", None),
+    "tree": ("decode(json)", (SelectJSON("json", "id"), SelectJSON("json", ["boxes", 0, 1]), "cls")),
+    "tree-raw": (None, (SelectJSON("json", "name"), "__key__")),
+    "tree-and-graph": ("decode(jpg)|decode(json)|convert(jpg, float32)", ("jpg", SelectJSON("json", "id"))),
+    "function": ([Decode("jpg"), Func(add_mean), "convert(jpg, float32)"], ("mean", "jpg", "__key__")),
+    "encode": ("decode(jpg)|encode(jpg, png)", None),
+}
+
+
+class TestValues:
+    @pytest.mark.parametrize("name", CHAINS)
+    @pytest.mark.parametrize("num_workers", [1, 2, 3])
+    def test_they_equal_the_eager_runner_in_the_same_order(self, pictures: str, name: str, num_workers: int) -> None:
+        chain, select = CHAINS[name]
+
+        assert_equal(Pipeline(pictures, chain, select=select, seed=5), num_workers=num_workers)
+
+    @pytest.mark.parametrize("name", ["raw", "random"])
+    def test_shuffled_and_repeated_too(self, pictures: str, name: str) -> None:
+        chain, select = CHAINS[name]
+
+        assert_equal(Pipeline(pictures, chain, select=select, seed=5), shuffle=20, repeat=3, num_workers=2, epoch=7)
+
+    @pytest.mark.parametrize("name", CHAINS)
+    def test_the_spec_is_the_schema(self, pictures: str, name: str) -> None:
+        chain, select = CHAINS[name]
+        pipeline = Pipeline(pictures, chain, select=select)
+        specs = tf.nest.flatten(pipeline.tf().element_spec)
+        values = tf.nest.flatten(next(iter(pipeline.tf())))
+
+        assert all(spec.is_compatible_with(value) for spec, value in zip(specs, values, strict=True))
+        assert all(spec.shape.rank is not None for spec in specs)
+
+    def test_bytes_keep_their_zeros(self, numbers: str) -> None:
+        assert [b"\0%d\0" % n for n in range(120)] == list(Pipeline(numbers, select="raw").tf().as_numpy_iterator())
+
+    @pytest.mark.parametrize("data", ["generated", "gz"])
+    def test_compressed_shards_and_names_that_are_no_utf8(self, tmp_path: Path, data: str) -> None:
+        path = tmp_path / f"a.tar{'.gz' if data == 'gz' else ''}"
+        with tarfile.open(path, "w:gz" if data == "gz" else "w", encoding="latin-1") as tar:
+            for at in range(3):
+                info = tarfile.TarInfo(f"gr\xfc{at}.cls")
+                info.size = 1
+                tar.addfile(info, io.BytesIO(b"%d" % at))
+
+        assert_equal(Pipeline(path, "decode(cls)"))
+        assert_equal(Pipeline(path))
+
+    def test_records_may_have_a_field_under_either_name(self, tmp_path: Path) -> None:
+        records = [(f"k{at}", {"png" if at % 3 else "jpg": picture(at), "cls": b"%d" % at}) for at in range(9)]
+        for low in (0, 1):
+            path = shard(tmp_path / f"{low}.tar", records[low:])
+            chain = "decode(jpg;png)|resize(jpg;png, (8, 8))|decode(cls)"
+
+            assert_equal(Pipeline(path, chain, select={"image": "jpg;png", "label": "cls"}, block_size=4096))
+            assert_equal(Pipeline(path, select=("jpg;png", "cls"), block_size=4096))
+
+    def test_records_of_several_blocks(self, tmp_path: Path) -> None:
+        sizes = [random.Random(at).choice([0, 1, 5, 700, 5000, 90_000]) for at in range(60)]
+        path = shard(tmp_path / "a.tar", [(f"k{at}", {"bin": os.urandom(size), "cls": b"1"}) for at, size in enumerate(sizes)])
+
+        assert_equal(Pipeline(path, select=("bin", "cls"), block_size=16384))
+        assert_equal(Pipeline(path, "decode(cls)", select=("bin", "cls"), block_size=16384), num_workers=2)
+
+
+class TestIndexed:
+    @pytest.mark.parametrize("name", ["raw-all", "raw-places", "random-python"])
+    @pytest.mark.parametrize("block_size", [None, 4096])
+    def test_an_index_changes_nothing(self, pictures: str, name: str, block_size: int | None) -> None:
+        chain, select = CHAINS[name]
+        pipeline = Pipeline(pictures, chain, select=select, seed=5, block_size=block_size)
+        before = list(pipeline.tf().as_numpy_iterator())
+        tarviz.index(pictures)
+        dataset = pipeline.tf(num_workers=2)
+
+        assert len(before) == len(dataset) == len(list(dataset)) == dataset.report.records
+        assert 6 == dataset.report.shards
+        assert_equal(pipeline, num_workers=2)
+
+    def test_a_shard_that_changed_is_read_anew(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.tar"
+        shard(path, [(f"k{at}", {"cls": b"1"}) for at in range(30)])
+        tarviz.index(path)
+        dataset = Pipeline(path, select="cls").tf()
+        assert 30 == len(list(dataset)) == len(dataset)
+
+        shard(path, [(f"longer{at}", {"cls": b"2", "txt": b"x" * at}) for at in range(40)])
+        assert [b"2"] * 40 == list(Pipeline(path, select="cls").tf().as_numpy_iterator())
+
+
+class TestBatches:
+    @pytest.mark.parametrize("name", ["raw", "picture"])
+    @pytest.mark.parametrize("drop_remainder", [False, True])
+    def test_so_many_records_are_one_element(self, pictures: str, name: str, drop_remainder: bool) -> None:
+        chain, select = CHAINS[name]
+        pipeline = Pipeline(pictures, chain, select=select)
+        dataset = pipeline.tf(batch=20, drop_remainder=drop_remainder)
+        batches = list(dataset)
+
+        assert [20, 20] + [13] * (not drop_remainder) == [len(cls) for _, cls in batches]
+        assert (20 if drop_remainder else None) == dataset.element_spec[1].shape[0]
+        single = [cls.numpy() for _, cls in pipeline.tf()]
+        assert single[: sum(len(cls) for _, cls in batches)] == np.concatenate([cls.numpy() for _, cls in batches]).tolist()
+
+    def test_batching_later_gives_the_same(self, numbers: str) -> None:
+        pipeline = Pipeline(numbers, select=("raw", "cls"))
+        expected = [raw.numpy().tolist() for raw, _ in pipeline.tf(batch=50)]
+
+        assert expected == [raw.numpy().tolist() for raw, _ in pipeline.tf().batch(50)]
+        assert expected == [raw.numpy().tolist() for raw, _ in pipeline.tf(batch=50).unbatch().batch(50)]
+        assert expected == [raw.numpy().tolist() for raw, _ in pipeline.tf().map(lambda *values: values).batch(50)]
+        assert [50, 50] == [len(raw) for raw, _ in pipeline.tf().batch(50, drop_remainder=True)]
+        assert expected == [raw.numpy().tolist() for raw, _ in pipeline.tf().batch(50, num_parallel_calls=2)]
+
+    def test_a_last_batch_is_shared_by_two_passes(self, numbers: str) -> None:
+        batches = list(Pipeline(numbers, "decode(cls)", select="cls").tf(batch=100, repeat=2))
+
+        assert [100, 100, 40] == [len(batch) for batch in batches]
+        assert [*range(100, 120), *range(80)] == batches[1].numpy().tolist()
+
+
+class TestEpochs:
+    def test_iterating_again_is_the_next_epoch(self, pictures: str) -> None:
+        pipeline = Pipeline(pictures, "decode(jpg)|random_crop(jpg, (4, 4))", select="jpg")
+        dataset = pipeline.tf(shuffle=10)
+        first, second = (np.stack(list(dataset.as_numpy_iterator())) for _ in range(2))
+
+        assert not np.array_equal(first, second)
+        np.testing.assert_array_equal(second, np.stack(list(pipeline.tf(shuffle=10, epoch=1).as_numpy_iterator())))
+        both = np.stack(list(pipeline.tf(shuffle=10, repeat=2).as_numpy_iterator()))
+        np.testing.assert_array_equal(both, np.concatenate([first, second]))
+
+    def test_without_random_ops_it_is_the_same(self, numbers: str) -> None:
+        dataset = Pipeline(numbers, "decode(cls)", select="cls").tf()
+
+        assert list(range(120)) == list(dataset.as_numpy_iterator()) == list(dataset.as_numpy_iterator())
+
+    def test_it_may_go_on_for_ever(self, numbers: str) -> None:
+        for chain in (None, "decode(cls)"):
+            dataset = Pipeline(numbers, chain, select="cls").tf(repeat=None)
+
+            assert tf.data.INFINITE_CARDINALITY == dataset.cardinality()
+            assert [0, 119, 0] == [int(next(iter(dataset.skip(at).take(1)))) for at in (0, 119, 240)]
+
+    def test_nothing_is_repeated_for_ever_only_once(self, tmp_path: Path, numbers: str) -> None:
+        assert 0 == len(list(Pipeline(numbers, select="cls").tf(repeat=0)))
+
+    def test_two_iterators_do_not_disturb_each_other(self, numbers: str) -> None:
+        dataset = Pipeline(numbers, "decode(cls)", select="cls").tf()
+        zipped = tf.data.Dataset.zip((dataset, dataset))
+
+        assert [(n, n) for n in range(120)] == list(zipped.as_numpy_iterator())
+
+
+class TestOrder:
+    def test_on_request_shards_come_as_they_are_read(self, pictures: str) -> None:
+        pipeline = Pipeline(pictures, select=("__key__", "cls"))
+        keys = sorted(key for key, _ in pipeline)
+
+        assert keys == sorted(key.numpy().decode() for key, _ in pipeline.tf(deterministic=False, num_workers=3))
+
+
+class TestLength:
+    def test_it_is_known_from_an_index(self, numbers: str) -> None:
+        pipeline = Pipeline(numbers, select="cls")
+        assert tf.data.UNKNOWN_CARDINALITY == pipeline.tf().cardinality()
+
+        tarviz.index(numbers)
+
+        assert 120 == pipeline.tf().cardinality() == len(pipeline.tf())
+        assert 7 == pipeline.tf(batch=50, repeat=3, drop_remainder=True).cardinality() == len(list(pipeline.tf(batch=50, repeat=3))) - 1
+        assert 3 == pipeline.tf().batch(50).cardinality()
+        assert 120 == len(list(pipeline.with_chain("decode(cls)").tf()))
+
+    def test_a_dataset_in_a_condition_is_true(self, numbers: str) -> None:
+        assert Pipeline(numbers, select="cls").tf()
+
+
+def cut_short(path: Path) -> Path:
+    """The shard without its last 700 bytes of records."""
+    data = path.read_bytes()
+    with tarfile.open(path) as tar:
+        last = tar.getmembers()[-1]
+    path.write_bytes(data[: last.offset_data + 1])
+    return path
+
+
+def damaged(tmp_path: Path, bad: dict[int, dict[str, bytes]], count: int = 30) -> str:
+    records = [(f"k{at:02d}", {"jpg": picture(at), "cls": b"%d" % at, **bad.get(at, {})}) for at in range(count)]
+    return shard(tmp_path / "d.tar", [(key, {ext: data for ext, data in fields.items() if data != b"gone"}) for key, fields in records])
+
+
+def caught(dataset: Any) -> tuple[list[Any], Exception]:
+    """What came, and what was raised."""
+    values = []
+    try:
+        for value in dataset:
+            values.append(value)  # noqa: PERF402  what came before the error counts
+    except Exception as error:  # noqa: BLE001
+        return values, error
+    raise AssertionError("nothing was raised")
+
+
+CHAIN = "decode(jpg)|resize(jpg, (8, 8))|decode(cls)"
+TRUNCATED = picture(3)[:150]
+
+
+class TestErrors:
+    @pytest.mark.parametrize("chain", [None, CHAIN])
+    @pytest.mark.parametrize("num_workers", [1, 3])
+    def test_a_truncated_shard_is_told_behind_its_last_certain_record(self, tmp_path: Path, chain: str | None, num_workers: int) -> None:
+        for at in range(2):
+            shard(tmp_path / f"t-{at}.tar", [sample(n) for n in range(10)])
+        cut_short(tmp_path / "t-1.tar")
+        pipeline = Pipeline(str(tmp_path / "t-{0..1}.tar"), chain, select=("jpg", "cls"))
+        expected, want = caught(pipeline)
+        actual, found = caught(pipeline.tf(num_workers=num_workers))
+
+        assert isinstance(found, DataError)
+        assert str(want) == str(found)
+        assert found.shard is not None
+        assert found.shard.endswith("t-1.tar")
+        assert found.offset is not None
+        assert len(expected) == len(actual) == 19
+
+    @pytest.mark.parametrize("bad", [TRUNCATED, b"no picture", b"", picture(1)[:2]])
+    @pytest.mark.parametrize("num_workers", [1, 3])
+    def test_a_payload_that_does_not_decode_is_told_with_shard_key_and_byte(self, tmp_path: Path, bad: bytes, num_workers: int) -> None:
+        pipeline = Pipeline(damaged(tmp_path, {17: {"jpg": bad}}), CHAIN, select=("jpg", "cls"))
+        values, error = caught(pipeline.tf(num_workers=num_workers))
+
+        assert isinstance(error, DataError)
+        assert ("k17", str(tmp_path / "d.tar")) == (error.key, error.shard)
+        assert error.offset is not None
+        assert 17 == len(values)
+
+    def test_at_the_end_and_in_the_first_record_too(self, tmp_path: Path) -> None:
+        for at in (0, 29):
+            values, error = caught(Pipeline(damaged(tmp_path, {at: {"cls": b"seven"}}), CHAIN, select=("jpg", "cls")).tf())
+
+            assert f"k{at:02d}" == error.key  # type: ignore[attr-defined]
+            assert at == len(values)
+
+    def test_batches_before_it_come(self, tmp_path: Path) -> None:
+        values, error = caught(Pipeline(damaged(tmp_path, {17: {"jpg": TRUNCATED}}), CHAIN, select="jpg").tf(batch=5))
+
+        assert isinstance(error, DataError)
+        assert 3 == len(values)
+
+    def test_built_upon_the_text_is_the_same(self, tmp_path: Path) -> None:
+        pipeline = Pipeline(damaged(tmp_path, {17: {"jpg": TRUNCATED}}), CHAIN, select="jpg")
+        _, want = caught(pipeline)
+        _, error = caught(pipeline.tf().map(lambda image: image).prefetch(2))
+
+        assert isinstance(error, tf.errors.OpError)
+        assert str(want) in error.message
+        assert '"k17"' in error.message
+        assert "d.tar" in error.message
+
+    def test_what_a_function_raises_is_told_with_its_record(self, tmp_path: Path) -> None:
+        def fail(record: dict[str, Any]) -> None:
+            if record["cls"] == 12:
+                raise KeyError("twelve")
+
+        chain = [Decode("cls"), Func(fail, output_types={"cls": "int64"})]
+        values, error = caught(Pipeline(damaged(tmp_path, {}), chain, select="cls").tf(num_workers=2))
+
+        assert isinstance(error, DataError)
+        assert "E_OP" == error.code
+        assert "k12" == error.key
+        assert "KeyError" in str(error)
+        assert list(range(12)) == [int(value) for value in values]
+
+    def test_a_function_that_changes_its_mind_about_dtype(self, tmp_path: Path) -> None:
+        def turn(record: dict[str, Any]) -> None:
+            record["x"] = np.zeros(2, np.float32 if int(record["cls"]) < 12 else np.float64)
+
+        values, error = caught(Pipeline(damaged(tmp_path, {}), Func(turn), select="x").tf())
+
+        assert isinstance(error, SchemaError)
+        assert "float64[2]" in str(error)
+        assert "k12" == error.key
+        assert 12 == len(values)
+
+    @pytest.mark.parametrize("chain", [None, CHAIN])
+    def test_a_field_that_is_missing(self, tmp_path: Path, chain: str | None) -> None:
+        values, error = caught(Pipeline(damaged(tmp_path, {17: {"cls": b"gone"}}), chain, select=("jpg", "cls")).tf())
+
+        assert isinstance(error, SchemaError)
+        assert "k17" == error.key
+        assert "'cls'" in str(error)
+        assert error.offset is not None
+        assert 17 == len(values)
+
+    def test_a_field_the_first_records_had_not_is_told_once(self, tmp_path: Path) -> None:
+        dataset = Pipeline(damaged(tmp_path, {at: {"txt": b"more"} for at in range(20, 25)}), block_size=4096).tf()
+        values = list(dataset)
+
+        assert 30 == len(values)
+        assert {"__key__", "jpg", "cls"} == set(values[0])
+        assert {"W_EXTRA_FIELD": 1} == dataset.report.counts()
+
+    def test_after_an_error_the_dataset_can_be_used_again(self, tmp_path: Path) -> None:
+        dataset = Pipeline(damaged(tmp_path, {17: {"jpg": TRUNCATED}}), CHAIN, select="jpg").tf()
+
+        for _ in range(3):
+            assert 17 == len(caught(dataset)[0])
+
+    def test_ignoring_errors_ends(self, tmp_path: Path) -> None:
+        shard(tmp_path / "t.tar", [sample(n) for n in range(10)])
+        cut_short(tmp_path / "t.tar")
+
+        for chain in (None, CHAIN):
+            assert 9 == len(list(Pipeline(tmp_path / "t.tar", chain, select="jpg").tf().ignore_errors()))
+
+    @pytest.mark.parametrize(
+        ("options", "text"),
+        [({"batch": 0}, "batch=0"), ({"num_workers": 0}, "workers=0"), ({"repeat": 1.5}, "repeat=1.5"), ({"prefetch": True}, "prefetch=T")],
+    )
+    def test_arguments_that_cannot_work(self, numbers: str, options: dict[str, Any], text: str) -> None:
+        with pytest.raises(UsageError, match=text):
+            Pipeline(numbers).tf(**options)
+
+    def test_standard_input_is_refused(self) -> None:
+        with pytest.raises(UsageError, match="Standard input"):
+            Pipeline("-").tf()
+
+    def test_values_no_tensor_holds_are_refused_at_once(self, pictures: str) -> None:
+        for select in (None, "json", (SelectJSON("json", "boxes"),)):
+            with pytest.raises(SchemaError, match="no tensor"):
+                Pipeline(pictures, "decode(json)", select=select).tf()
+
+
+class TestSkipping:
+    @pytest.mark.parametrize("batch", [None, 4])
+    @pytest.mark.parametrize("chain", [CHAIN, CHAIN + "|rotate(jpg)", [CHAIN, Func(dict, output_types={})]])
+    def test_bad_records_are_left_out_and_counted(self, tmp_path: Path, chain: Any, batch: int | None) -> None:
+        bad = {0: {"jpg": b""}, 4: {"jpg": TRUNCATED}, 5: {"cls": b"x"}, 6: {"cls": b"gone"}, 20: {"jpg": b"?"}, 29: {"cls": b"9" * 20}}
+        records = Pipeline(damaged(tmp_path, bad), chain, select=("cls", "jpg", "__key__"), on_error="skip")
+        dataset = records.tf(num_workers=2, batch=batch)
+        keys = [key for _, _, part in dataset for key in np.atleast_1d(part.numpy()).tolist()]
+
+        assert [b"k%02d" % at for at in range(30) if at not in bad] == keys
+        assert [f"k{at:02d}" for at in bad] == sorted(fault.key for fault in dataset.report.skipped if fault.key)
+        assert all(fault.shard and fault.offset is not None for fault in dataset.report.skipped)
+
+        eager = records.eager()
+        list(eager)
+        assert eager.report.counts() == dataset.report.counts()
+
+    @pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
+    def test_damaged_shards_are_left_and_counted(self, tmp_path: Path) -> None:
+        for at in range(3):
+            shard(tmp_path / f"t-{at}.tar", [sample(n) for n in range(10)])
+        cut_short(tmp_path / "t-1.tar")
+        for chain, workers in itertools.product((None, "decode(cls)"), (1, 2)):
+            dataset = Pipeline(str(tmp_path / "t-{0..2}.tar"), chain, select="cls", on_error="skip").tf(num_workers=workers)
+
+            assert 29 == len(list(dataset))
+            assert 1 == len(dataset.report.skipped)
+            assert 3 == dataset.report.shards
+
+    def test_nothing_is_left_is_an_end(self, tmp_path: Path) -> None:
+        dataset = Pipeline(damaged(tmp_path, {at: {"jpg": b"?"} for at in range(30)}), CHAIN, select="jpg", on_error="skip").tf(repeat=2)
+
+        assert [] == list(dataset)
+        assert 60 == sum(dataset.report.counts().values())
+
+
+def opened() -> tuple[int, int]:
+    """Files and reading threads of this process."""
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("tarviz")]
+    return sum(os.path.realpath(f"/proc/self/fd/{name}").endswith(".tar") for name in os.listdir("/proc/self/fd")), len(threads)
+
+
+def settles(check: Callable[[], bool], seconds: float = 5) -> bool:
+    until = time.monotonic() + seconds
+    while not check() and time.monotonic() < until:
+        time.sleep(0.01)
+    return check()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="/proc shows what is open")
+class TestLeaks:
+    @pytest.mark.parametrize("built", [False, True])
+    @pytest.mark.parametrize(("chain", "workers"), [(None, 1), (None, 3), ("decode(cls)", 2)])
+    def test_leaving_early_closes_the_shard(self, tmp_path: Path, chain: str | None, workers: int, built: bool) -> None:
+        for at in range(4):
+            shard(tmp_path / f"n-{at}.tar", [(f"k{n}", {"cls": b"%d" % n}) for n in range(300)])
+        dataset = Pipeline(str(tmp_path / "n-{0..3}.tar"), chain, select="cls", block_size=4096).tf(num_workers=workers)
+        source = dataset._source
+        dataset = dataset.map(lambda value: value).prefetch(2) if built else dataset
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(8):
+                for _value in dataset:
+                    break
+                iterator = iter(dataset)
+                next(iterator)
+                del iterator, _value
+
+            assert settles(lambda: opened() == (0, 0))
+            assert not source._runs
+        finally:
+            gc.enable()
+
+    @pytest.mark.slow
+    @pytest.mark.timeout(900)
+    def test_a_thousand_times(self, numbers: str) -> None:
+        dataset = Pipeline(numbers, "decode(cls)", select="cls", block_size=4096).tf(num_workers=2)
+        before = len(os.listdir("/proc/self/fd")), threading.active_count(), len(os.listdir("/proc/self/task"))
+        for _ in range(1000):
+            next(iter(dataset))
+
+        assert settles(lambda: opened() == (0, 0))
+        after = len(os.listdir("/proc/self/fd")), threading.active_count(), len(os.listdir("/proc/self/task"))
+        assert all(now <= then + 4 for then, now in zip(before, after, strict=True))
+
+    def test_an_iterator_that_is_dropped_before_its_first_value(self, numbers: str) -> None:
+        dataset = Pipeline(numbers, select="cls").tf()
+        for _ in range(5):
+            iter(dataset)
+
+        assert settles(lambda: opened() == (0, 0))
+
+
+class TestOverHttp:
+    def test_it_is_resumed_and_left_early(self, tmp_path: Path) -> None:
+        path = Path(shard(tmp_path / "a.tar", [(f"k{at}", {"bin": os.urandom(100_000), "cls": b"%d" % at}) for at in range(200)]))
+        with FaultServer() as server:
+            url = server.put("/a.tar", path.read_bytes(), plan=[Fault(cut=7_000_000), Fault(cut=9_000_000, end="reset")])
+            dataset = Pipeline(url, "decode(cls)", select="cls").tf(num_workers=2)
+            server.requests.clear()
+
+            assert list(range(200)) == list(dataset.as_numpy_iterator())
+            server.requests.clear()
+            assert 0 == int(next(iter(dataset)))
+            assert settles(lambda: not dataset._source._runs)
+            assert settles(lambda: opened() == (0, 0))
+            assert sum(request.sent for request in server.requests) < path.stat().st_size
+
+
+class TestKeras:
+    def test_a_model_learns_from_it(self, tmp_path: Path) -> None:
+        def record(at: int) -> tuple[str, dict[str, bytes]]:
+            stream = io.BytesIO()
+            Image.fromarray(np.full((8, 8), 255 * (at % 2), np.uint8)).save(stream, "png")
+            return f"k{at}", {"png": stream.getvalue(), "cls": b"%d" % (at % 2)}
+
+        path = shard(tmp_path / "a.tar", map(record, range(64)))
+        tarviz.index(path)  # or else Keras warns, as of every dataset whose length is not known
+        chain = "decode(png, channels=1)|resize(png, (8, 8))|convert(png, float32)|decode(cls)"
+        dataset = Pipeline(path, chain, select=("png", "cls")).tf(batch=16, shuffle=64)
+        tf.keras.utils.set_random_seed(7)
+        model = tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(2)])
+        model.compile("sgd", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+        history = model.fit(dataset, epochs=12, shuffle=False, verbose=0)
+
+        assert 1.0 == history.history["accuracy"][-1]
+
+    def test_errors_in_training_name_the_record(self, tmp_path: Path) -> None:
+        path = damaged(tmp_path, {17: {"jpg": TRUNCATED}})
+        tarviz.index(path)
+        dataset = Pipeline(path, CHAIN + "|convert(jpg, float32)", select=("jpg", "cls")).tf(batch=4)
+        model = tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(30)])
+        model.compile("sgd", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+        with pytest.raises((TarvizError, tf.errors.OpError), match="k17"):
+            model.fit(dataset, shuffle=False, verbose=0)
+
+
+def test_warnings_reach_the_report(tmp_path: Path) -> None:
+    path = shard(tmp_path / "a.tar", [sample(1)])
+    with tarfile.open(path) as tar:
+        end = tar.getmembers()[-1].offset_data + 512
+    Path(path).write_bytes(Path(path).read_bytes()[:end])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TarvizWarning)
+        dataset = Pipeline(path, select="cls", strict=False).tf()
+        list(dataset)
+
+    assert dataset.report.warnings

@@ -1,0 +1,143 @@
+"""The rules of the house that the linter cannot see: borders, imports by string, circles, sizes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "tarviz"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+LONGEST = 400  # lines of a module
+MOST = 20  # modules in a folder
+
+# What is larger than the house allows, each with its reason.
+LONG = {
+    "formats/example_block.py": "one encoder, its passes share their columns",
+    "commands/convert/__init__.py": "to be split",
+    "read/shard_index.py": "to be split",
+    "widgets/browse/controller.py": "to be split",
+    "widgets/browse/scanned_records.py": "to be split",
+    "write/output.py": "to be split",
+}
+FULL: dict[str, str] = {}
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def imports(path: Path) -> Iterator[tuple[str, str, int]]:
+    """(module, name, line) of every import of tarviz in a file, lazy and type-checking ones too; `name` is "" for `import a.b`."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "tarviz":
+            yield from ((node.module or "", alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "", node.lineno) for alias in node.names if alias.name.split(".")[0] == "tarviz")
+
+
+def package_of(path: Path) -> str:
+    return ".".join(path.parent.relative_to(ROOT).parts)
+
+
+class TestBorders:
+    @pytest.mark.parametrize("path", MODULES, ids=lambda path: name_of(path))
+    def test_nothing_private_is_imported_over_a_border(self, path: Path):
+        """`a.b._c` is for modules of `a.b` and below; `_name` of a module is for its own package."""
+        wrong = []
+        for module, name, line in imports(path):
+            parts = module.split(".") + ([name] if name else [])
+            for at, part in enumerate(parts):
+                home = ".".join(parts[:at])
+                if name and at == len(parts) - 1 and (ROOT / Path(*parts[:at])).with_suffix(".py").is_file():
+                    home = ".".join(parts[: at - 1])  # a name of a module: at home in the module's package
+                if is_private(part) and not (package_of(path) + ".").startswith(home + "."):
+                    wrong.append(f"line {line}: {'.'.join(parts)}")
+
+        assert [] == wrong
+
+    @pytest.mark.parametrize("path", MODULES, ids=lambda path: name_of(path))
+    def test_nothing_is_imported_by_a_string_but_by_the_registry(self, path: Path):
+        """The linter sees no import by string: `model/plugins.py` looks plugins up, a package may look up its own parts."""
+        own = f"tarviz.{path.relative_to(PACKAGE).parts[0]}"
+        found = re.findall(r"import_module\(\s*f?[\"'](tarviz[\w.]*)", path.read_text("utf-8"))
+
+        if path.relative_to(PACKAGE).as_posix() in ("__init__.py", "moved_names.py", "model/plugins.py"):
+            return
+        assert [] == [name for name in found if not name.startswith(own)]
+
+
+def graph() -> dict[str, set[str]]:
+    """Module → the modules it imports when it is loaded (imports inside functions and for type checkers left out)."""
+    known = {name_of(path) for path in MODULES}
+    edges: dict[str, set[str]] = {}
+    for path in MODULES:
+        targets = set()
+        for node in _at_load(ast.parse(path.read_text("utf-8")).body):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tarviz":
+                for alias in node.names:
+                    full = f"{node.module}.{alias.name}"
+                    targets.add(full if full in known else str(node.module))
+            elif isinstance(node, ast.Import):
+                targets |= {alias.name for alias in node.names if alias.name in known}
+        edges[name_of(path)] = targets - {name_of(path)}
+    return edges
+
+
+def _at_load(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        for part in ("body", "orelse", "finalbody"):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield from _at_load(getattr(node, part, []) or [])
+
+
+class TestCircles:
+    def test_no_module_imports_itself_through_others(self):
+        edges, state, circles = graph(), {}, []
+
+        def visit(name: str, way: tuple[str, ...]) -> None:
+            state[name] = "open"
+            for target in sorted(edges.get(name, ())):
+                if state.get(target) == "open" and target.startswith("tarviz.") is not None:
+                    at = way.index(target) if target in way else -1
+                    circle = way[at:] if at >= 0 else (target, name)
+                    # a package that offers names of its own modules, which use each other through it, is one unit
+                    if len({part.rsplit(".", 1)[0] if part.count(".") > 1 else part for part in circle} - {target}) > 1:
+                        circles.append(" → ".join((*circle, target)))
+                elif target not in state:
+                    visit(target, (*way, target))
+            state[name] = "done"
+
+        for name in sorted(edges):
+            if name not in state:
+                visit(name, (name,))
+
+        assert [] == circles
+
+
+class TestSizes:
+    def test_modules_are_short(self):
+        lines = {path.relative_to(PACKAGE).as_posix(): len(path.read_text("utf-8").splitlines()) for path in MODULES}
+
+        assert {} == {name: count for name, count in lines.items() if count > LONGEST and name not in LONG}
+        assert sorted(lines.values())[len(lines) // 2] <= 150
+
+    def test_folders_are_small(self):
+        folders: dict[str, int] = {}
+        for path in MODULES:
+            folder = path.parent.relative_to(PACKAGE).as_posix()
+            folders[folder] = folders.get(folder, 0) + 1
+
+        assert {} == {name: count for name, count in folders.items() if count > MOST + 1 and name not in FULL}

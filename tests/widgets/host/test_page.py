@@ -1,0 +1,199 @@
+"""The stand-alone page: token, host and origin checked, nothing loaded from elsewhere, media with ranges."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tarviz.widgets.host import assets
+from tarviz.widgets.host.page import Page
+from tarviz.widgets.host.rpc import Controller, Media, pack, rpc, unpack
+
+
+class Fake(Controller):
+    script = "browse"
+    closed = False
+
+    @rpc
+    def double(self, number):
+        return {"number": number * 2}, [b"\0\1"]
+
+    def first(self):
+        return {"hello": 1}, [b"picture"]
+
+    def media(self, path):
+        kinds = {"film": "video/mp4", "page": "text/html"}
+        return Media(kinds[path], 1000, lambda offset, length: (bytes(range(250)) * 4)[offset : offset + length]) if path in kinds else None
+
+    def remember(self, state):
+        self.state = state
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def page():
+    with Page(Fake(), title="<b>shards & more</b>") as page:
+        yield page.start()
+
+
+def ask(page, path, *, method="GET", body=None, headers=None, cookie=True, host=None):
+    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=5)
+    sent = {"Cookie": f"{page.cookie}={page.token}"} if cookie else {}
+    sent |= {"Host": host} if host else {}
+    connection.request(method, path, body, {**sent, **(headers or {})})
+    response = connection.getresponse()
+    data = response.read()
+    connection.close()
+    return response, data
+
+
+def test_the_address_with_its_token_answers_and_sets_a_cookie(page):
+    parts = urlsplit(page.url)
+    response, data = ask(page, f"{parts.path}?{parts.query}", cookie=False)
+
+    assert 200 == response.status
+    assert "127.0.0.1" == parts.hostname
+    assert "HttpOnly; SameSite=Strict" in response.headers["Set-Cookie"]
+    assert b"&lt;b&gt;shards &amp; more&lt;/b&gt;" in data
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=wrong", "/state", "/widget.mjs", "/m/film"])
+def test_without_the_token_nothing_is_told(page, path):
+    response, data = ask(page, path, cookie=False)
+
+    assert 403 == response.status
+    assert page.token.encode() not in data
+
+
+def test_another_host_name_is_refused(page):
+    assert 403 == ask(page, "/", host="evil.example")[0].status
+    assert 200 == ask(page, "/", host=f"localhost:{page.port}")[0].status
+
+
+def test_another_origin_is_refused(page):
+    assert 403 == ask(page, "/state", headers={"Origin": "http://evil.example"})[0].status
+
+
+def test_nothing_from_elsewhere_may_be_loaded(page):
+    response, _ = ask(page, "/")
+    policy = response.headers["Content-Security-Policy"]
+
+    assert policy.startswith("default-src 'none'; script-src 'self'")
+    assert "unsafe" not in policy
+    assert "http" not in policy.replace("'self'", "")
+    assert "nosniff" == response.headers["X-Content-Type-Options"]
+    assert "no-referrer" == response.headers["Referrer-Policy"]
+
+
+def test_the_module_is_whole_and_imports_nothing(page):
+    response, data = ask(page, "/widget.mjs")
+
+    assert response.headers["Content-Type"].startswith("text/javascript")
+    assert not re.search(rb"^\s*import\s", data, re.MULTILINE)
+    assert b"export default" in data
+    assert b"innerHTML" not in data
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in Path(assets.__file__).parent.glob("*.mjs")))
+def test_our_javascript_never_writes_markup_and_loads_nothing(name):
+    text = assets.read(f"{name}.mjs")
+
+    assert text.startswith("// @ts-check\n")
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
+        assert word not in text
+    text = re.sub(r"/\*\*.*?\*/", "", text, flags=re.DOTALL)  # types of JSDoc are named by import("…")
+    assert text.count("import(") == text.count("import(URL.createObjectURL(")  # a deck's modules, which it carries itself
+    assert not re.search(r"https?://", text)
+
+
+def test_requests_travel_as_frames(page):
+    body = pack({"k": "tvz:req", "id": "1", "name": "double", "msg": {"number": 21}})
+    response, data = ask(page, "/rpc", method="POST", body=body, headers={"X-Tarviz": "1"})
+
+    assert 200 == response.status
+    assert ({"k": "tvz:res", "id": "1", "r": {"number": 42}}, [b"\0\1"]) == unpack(data)
+
+
+def test_requests_need_the_header_that_other_sites_cannot_send(page):
+    assert 403 == ask(page, "/rpc", method="POST", body=pack({}))[0].status
+
+
+def test_long_and_broken_requests_are_refused(page):
+    assert 400 == ask(page, "/rpc", method="POST", body=b"no frame", headers={"X-Tarviz": "1"})[0].status
+    assert 413 == ask(page, "/rpc", method="POST", body=b"", headers={"X-Tarviz": "1", "Content-Length": str(1 << 30)})[0].status
+
+
+def test_the_first_picture_comes_with_the_state_that_was_left(page):
+    ask(page, "/rpc", method="POST", body=pack({"k": "tvz:state", "state": {"px": 96}}), headers={"X-Tarviz": "1"})
+    _, data = ask(page, "/state")
+
+    assert ({"_first": {"hello": 1}, "_state": {"px": 96}}, [b"picture"]) == unpack(data)
+    assert {"px": 96} == page.controller.state
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "content", "length"),
+    [
+        (None, 200, None, 1000),
+        ("bytes=0-9", 206, "bytes 0-9/1000", 10),
+        ("bytes=990-", 206, "bytes 990-999/1000", 10),
+        ("bytes=-5", 206, "bytes 995-999/1000", 5),
+        ("bytes=990-5000", 206, "bytes 990-999/1000", 10),
+        ("bytes=1000-", 416, "bytes */1000", 0),
+        ("bytes=0-1,5-6", 200, None, 1000),
+        ("lines=1-2", 200, None, 1000),
+    ],
+)
+def test_media_come_in_ranges(page, wanted, status, content, length):
+    response, data = ask(page, "/m/film", headers={"Range": wanted} if wanted else {})
+
+    assert status == response.status
+    assert content == response.headers["Content-Range"]
+    assert length == len(data)
+    assert "bytes" == response.headers["Accept-Ranges"] or status == 416
+
+
+def test_what_is_no_sound_and_no_film_is_only_saved(page):
+    response, _ = ask(page, "/m/page")
+
+    assert "application/octet-stream" == response.headers["Content-Type"]
+    assert "attachment" == response.headers["Content-Disposition"]
+
+
+def test_head_tells_the_length_and_sends_nothing(page):
+    response, data = ask(page, "/m/film", method="HEAD")
+
+    assert "1000" == response.headers["Content-Length"]
+    assert b"" == data
+
+
+def test_what_is_not_there_is_404(page):
+    assert 404 == ask(page, "/m/other")[0].status
+    assert 404 == ask(page, "/etc/passwd")[0].status
+    assert 404 == ask(page, "/../../etc/passwd")[0].status
+
+
+def test_a_page_ends_when_idle():
+    page = Page(Fake(), idle_exit=0.2)
+    begin = time.monotonic()
+    page.serve()
+    page.close()
+
+    assert time.monotonic() - begin < 5
+    assert page.controller.closed
+
+
+def test_a_port_in_use_is_said():
+    from tarviz.model.errors import UsageError
+
+    with Page(Fake()) as first:
+        first.start()
+        with pytest.raises(UsageError, match=str(first.port)):
+            Page(Fake(), port=first.port)

@@ -1,0 +1,93 @@
+"""The widget in a notebook: requests over a comm, its static form, what Python may observe, and what is missing."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("anywidget", reason="anywidget is in the extra `lab`")
+
+import tarviz
+from tarviz.model.errors import MissingPackageError
+from tarviz.widgets.browse.scanned_records import row_id
+
+
+@pytest.fixture
+def view(shards):
+    view = tarviz.browse(shards, cache=False)
+    view.sent = []
+    view.send = lambda content, buffers=None: view.sent.append((content, buffers))
+    view.controller.wait(60, 10)
+    yield view
+    view.close()
+
+
+def answered(view, count=1, seconds=5.0):
+    until = time.monotonic() + seconds
+    while len(view.sent) < count and time.monotonic() < until:
+        time.sleep(0.01)
+    return view.sent
+
+
+def test_a_request_is_answered_from_a_thread_of_its_own(view):
+    view._on_request(view, {"k": "tvz:req", "id": "a", "name": "record", "msg": {"row": row_id(1, 1)}}, [])
+    message, buffers = answered(view)[0]
+
+    assert ("tvz:res", "a", "set/n000021") == (message["k"], message["id"], message["r"]["key"])
+    assert buffers[0].startswith(b"\x89PNG")
+    json.dumps(message, allow_nan=False)
+
+
+def test_a_cancelled_request_is_not_answered(view):
+    view._on_request(view, {"k": "tvz:cancel", "id": "b"}, [])
+    view._on_request(view, {"k": "tvz:req", "id": "b", "name": "poll", "msg": {}}, [])
+    view._on_request(view, {"k": "tvz:req", "id": "c", "name": "poll", "msg": {}}, [])
+
+    assert ["c"] == [message["id"] for message, _ in answered(view)]
+
+
+@pytest.mark.parametrize("content", [None, "text", {}, {"k": "other"}, {"k": "tvz:state", "state": "none"}])
+def test_messages_of_others_are_left_alone(view, content):
+    view._on_request(view, content, [])
+
+    assert [] == answered(view, seconds=0.1)
+
+
+def test_what_is_marked_can_be_observed(view):
+    heard = []
+    view.observe(lambda change: heard.append([ref.key for ref in change["new"]]), names=["marked"])
+    view._on_request(view, {"k": "tvz:state", "state": {"selected": 3, "marked": [0, 1], "px": 96}}, [])
+
+    assert [["set/n000000", "set/n000001"]] == heard
+    assert "set/n000003" == view.selected.key
+    assert 96 == view._state["px"]
+    assert "px=96" in view.spec
+    assert 60 == len(list(view.records()))
+
+
+def test_it_carries_its_picture_and_a_useful_text(view):
+    bundle, _ = view._repr_mimebundle_()
+
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
+    assert len(base64.b64decode(bundle["image/png"])) <= 150_000
+    assert "60 records" in bundle["text/plain"]
+    assert repr(view) == bundle["text/plain"]
+
+
+def test_the_saved_state_holds_small_pictures_only(view):
+    assert 24 == len(view._first["rows"]["rows"])
+    assert sum(map(len, view._pictures)) < 200_000
+
+
+def test_without_anywidget_the_remedy_is_said(monkeypatch, shards):
+    for name in [name for name in sys.modules if name.startswith(("anywidget", "tarviz.widgets.host.view", "tarviz.widgets.browse.view"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+
+    with pytest.raises(MissingPackageError, match=r"tarviz\[lab\]"):
+        tarviz.browse(shards)

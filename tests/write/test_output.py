@@ -1,0 +1,445 @@
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from google_crc32c import value as crc
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tarviz import stores
+from tarviz.formats import tfrecord
+from tarviz.model.errors import StoreError, TarvizError, UsageError
+from tarviz.model.types import URL, to_text
+from tarviz.read import stream
+from tarviz.write import output as write_output
+from tarviz.write.output import Names, Output, Outputs, Spans, tar_header, tar_member
+
+
+def frames(*sizes: int) -> tfrecord.Frames:
+    """Records that are so many bytes long with their frame."""
+    return tfrecord.frame([bytes([at % 251]) * (size - tfrecord.FRAME) for at, size in enumerate(sizes)])
+
+
+def outputs(path: Path, **options: object) -> Outputs:
+    return Outputs(Names(str(path)), **options)  # type: ignore[arg-type]
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("out/train-{}.tfrecord", ["out/train-1.tfrecord", "out/train-2.tfrecord"]),
+            ("train-{:04d}.record", ["train-0001.record", "train-0002.record"]),
+            ("train-{shard:06d}.record", ["train-000000.record", "train-000001.record"]),
+            ("train-{shard}-x{}.record", ["train-0-x1.record", "train-1-x2.record"]),
+            ("train.record", ["train.record", "train-1.record"]),
+            ("a.b/train", ["a.b/train", "a.b/train-1"]),
+            ("my.train.tfrecord.gz", ["my.train.tfrecord.gz", "my.train-1.tfrecord.gz"]),
+            ("memory://out/train.record", ["memory://out/train.record", "memory://out/train-1.record"]),
+            ("http://host/train.record?sig=a.b", ["http://host/train.record?sig=a.b", "http://host/train-1.record?sig=a.b"]),
+        ],
+    )
+    def test_outputs_are_counted(self, text, expected):
+        names = Names(text)
+
+        assert expected == [names.at(0), names.at(1)]
+
+    @pytest.mark.parametrize("text", ["train-{0..3}.record", "train-{", "{name}.record", "{0.__class__}", "{:>9999999}"])
+    def test_braces_that_count_nothing_are_refused(self, text):
+        with pytest.raises(UsageError, match="counts outputs"):
+            Names(text)
+
+    def test_a_folder_is_refused_with_a_name_to_use(self, tmp_path):
+        with pytest.raises(UsageError, match=r"train-\{\}\.tfrecord"):
+            Names(str(tmp_path))
+        with pytest.raises(UsageError, match="folder"):
+            Names("out/")
+
+    def test_standard_output_is_one_output(self):
+        assert Names("-").at(0) == "-"
+        with pytest.raises(UsageError, match="one output"):
+            Names("-").at(1)
+
+
+class TestRotation:
+    @given(st.lists(st.integers(16, 400), max_size=40), st.integers(1, 1000), st.integers(1, 7))
+    @settings(deadline=None)
+    def test_no_file_exceeds_the_limit_unless_one_record_does_and_none_is_empty(self, sizes, limit, batch):
+        name = URL("memory://rotation/train.record")
+        run = Outputs(Names(name), max_size=limit)
+        with run:
+            for first in range(0, len(sizes), batch):
+                run.add(frames(*sizes[first : first + batch]))
+
+        data = [stores.of(each.url).read(each.url, 0, 1 << 20) for each in run.done]
+        assert sum(sizes) == sum(map(len, data))
+        assert [each.bytes for each in run.done] == list(map(len, data))
+        assert [f"{crc(each):08x}" for each in data] == [each.crc32c for each in run.done]
+        assert [each.records for each in run.done] == [len(list(tfrecord.read(each))) for each in data]
+        assert [run.names.at(at) for at in range(len(run.done))] == [each.url for each in run.done]
+        for each, after in zip(run.done, [*data[1:], b""], strict=True):
+            assert each.bytes <= limit or each.records == 1
+            assert each.records or not sizes
+            if after:
+                following = len(next(iter(tfrecord.read(after)))) + tfrecord.FRAME
+                assert each.bytes + following > limit
+
+    def test_the_bytes_do_not_depend_on_how_records_arrive(self, tmp_path):
+        sizes = list(range(20, 120))
+        one, two = outputs(tmp_path / "one.record", max_size="1kB"), outputs(tmp_path / "two.record", max_size=1000)
+        with one, two:
+            one.add(frames(*sizes))
+            for at, size in enumerate(sizes):
+                two.add(tfrecord.frame([bytes([at]) * (size - tfrecord.FRAME)]))
+
+        assert [Path(each.url).read_bytes() for each in one.done] == [Path(each.url).read_bytes() for each in two.done]
+
+    def test_without_a_limit_there_is_one_output_even_of_nothing(self, tmp_path):
+        with outputs(tmp_path / "new" / "train.record") as run:
+            pass
+
+        assert [(str(tmp_path / "new" / "train.record"), 0, 0)] == [(each.url, each.records, each.bytes) for each in run.done]
+
+    def test_a_number_of_records_may_be_the_limit(self, tmp_path):
+        with outputs(tmp_path / "train-{}.record", max_records=3) as run:
+            run.add(frames(20, 20, 20, 20))
+            run.add(frames(20, 20, 20, 20))
+
+        assert [3, 3, 2] == [each.records for each in run.done]
+
+    @pytest.mark.parametrize("limit", [0, -1, "much", "1 parsec"])
+    def test_a_limit_that_is_none_is_refused(self, tmp_path, limit):
+        with pytest.raises(UsageError):
+            outputs(tmp_path / "train.record", max_size=limit)
+
+    @pytest.mark.parametrize(("how", "unpack"), [("gzip", gzip.decompress), ("zlib", zlib.decompress)])
+    def test_compressed_outputs_hold_the_same_records_and_stay_below_the_limit(self, tmp_path, how, unpack):
+        rng = np.random.default_rng(0)
+        records = [rng.bytes(900) for _ in range(300)]
+        with outputs(tmp_path / "train-{}.record", max_size=100_000, compression=how) as run:
+            run.add(tfrecord.frame(records))
+
+        assert 3 == len(run.done)
+        assert all(each.bytes <= 100_000 for each in run.done)
+        data = [Path(each.url).read_bytes() for each in run.done]
+        assert records == [bytes(record) for each in data for record in tfrecord.read(unpack(each))]
+        assert [f"{crc(each):08x}" for each in data] == [each.crc32c for each in run.done]
+
+
+class TestManifest:
+    def test_it_says_what_the_output_holds_and_where_that_comes_from(self, tmp_path):
+        first, second = ({"shard": name, "size": 1, "etag": None, "mtime": None} for name in ("a.tar", "b.tar"))
+        run = outputs(tmp_path / "t-{}.record", max_size=100, manifest={"format": "tfrecord"})
+        with run:
+            run.source(first)
+            run.add(frames(40, 40, 40), np.array([0, 2, 3]), 5)
+            run.source(second)
+            run.add(frames(40), np.array([0]), 1)
+
+        manifests = [json.loads(Path(write_output.manifest_url(each.url)).read_text()) for each in run.done]
+        assert [[("a.tar", 0, 3)], [("a.tar", 3, 5), ("b.tar", 0, 1)]] == [
+            [(part["shard"], part["first"], part["stop"]) for part in each["sources"]] for each in manifests
+        ]
+        assert [(2, 80, "tfrecord")] * 2 == [(each["records"], each["bytes"], each["format"]) for each in manifests]
+        assert [each.crc32c for each in run.done] == [each["crc32c"] for each in manifests]
+
+    def test_it_proves_the_output_it_was_written_with_and_no_other(self, tmp_path):
+        with outputs(tmp_path / "t.record", manifest={}) as run:
+            run.add(frames(40, 40))
+        url = run.done[0].url
+        manifest = write_output.read_manifest(url)
+
+        kept = write_output.proven(url, manifest)
+        changed = bytearray(Path(url).read_bytes())
+        changed[30] ^= 1
+        Path(url).write_bytes(changed)
+
+        assert kept is not None
+        assert (2, 80, True) == (kept.records, kept.bytes, kept.kept)
+        assert write_output.proven(url, manifest) is None
+        Path(url).write_bytes(b"short")
+        assert write_output.proven(url, manifest) is None
+        Path(url).unlink()
+        assert write_output.proven(url, manifest) is None
+
+    @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe"])
+    def test_what_is_no_manifest_is_none(self, tmp_path, content):
+        (tmp_path / "t.record.manifest.json").write_bytes(content)
+
+        assert write_output.read_manifest(URL(str(tmp_path / "t.record"))) in (None, {})
+
+    def test_an_older_manifest_never_stands_beside_a_newer_output(self, tmp_path, monkeypatch):
+        with outputs(tmp_path / "t.record", manifest={}) as run:
+            run.add(frames(40))
+        seen = []
+        replace = os.replace
+        monkeypatch.setattr(os, "replace", lambda old, new: (seen.append((new, sorted(os.listdir(tmp_path)))), replace(old, new))[1])
+        with outputs(tmp_path / "t.record", manifest={}) as run:
+            run.add(frames(50))
+
+        assert not any("t.record.manifest.json" in names for new, names in seen if new.endswith("t.record"))
+
+
+class TestFailure:
+    def test_an_exception_leaves_complete_outputs_and_nothing_else(self, tmp_path):
+        def interrupted() -> None:
+            with outputs(tmp_path / "t-{}.record", max_size=100) as run:
+                run.add(frames(60, 60, 60))
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+
+        assert ["t-1.record", "t-2.record"] == sorted(os.listdir(tmp_path))
+        assert all(1 == len(list(tfrecord.read((tmp_path / name).read_bytes()))) for name in os.listdir(tmp_path))
+
+    def test_a_failed_run_leaves_the_output_of_the_run_before(self, tmp_path):
+        (tmp_path / "t.record").write_bytes(b"before")
+
+        def failing() -> None:
+            with outputs(tmp_path / "t.record") as run:
+                run.add(frames(60))
+                raise ValueError("no")
+
+        with pytest.raises(ValueError, match="no"):
+            failing()
+
+        assert b"before" == (tmp_path / "t.record").read_bytes()
+        assert ["t.record"] == os.listdir(tmp_path)
+
+    def test_existing_outputs_are_kept_where_that_is_asked(self, tmp_path):
+        (tmp_path / "t.record").write_bytes(b"before")
+
+        with pytest.raises(UsageError, match="exists='replace'"), outputs(tmp_path / "t.record", exists="error") as run:
+            run.add(frames(60))
+        assert b"before" == (tmp_path / "t.record").read_bytes()
+
+    def test_a_full_disk_is_one_clear_line(self, tmp_path, monkeypatch):
+        def full(fd: int, pieces: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "writev", full)
+        with pytest.raises(StoreError, match="disk is full") as caught, outputs(tmp_path / "t.record") as run:
+            run.add(frames(60))
+
+        assert "\n" not in str(caught.value)
+        assert [] == os.listdir(tmp_path)
+
+    def test_a_real_full_disk_too(self, tmp_path):
+        if not os.path.exists("/dev/full"):
+            pytest.skip("no /dev/full here")
+        with pytest.raises(TarvizError, match="full"), outputs(Path("/dev/full")) as run:
+            run.add(frames(60))
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+    def test_a_read_only_target_is_one_clear_line(self, tmp_path):
+        tmp_path.chmod(0o500)
+        with pytest.raises(StoreError, match="permission"), outputs(tmp_path / "t.record") as run:
+            run.add(frames(60))
+
+    def test_a_file_in_place_of_a_folder_is_one_clear_line(self, tmp_path):
+        (tmp_path / "file").write_bytes(b"")
+
+        with pytest.raises(TarvizError, match="not a folder") as caught, outputs(tmp_path / "file" / "t.record") as run:
+            run.add(frames(60))
+        assert "\n" not in str(caught.value)
+
+    def test_a_killed_run_leaves_only_complete_outputs_and_the_next_clears_up(self, tmp_path):
+        code = """
+import sys
+from tarviz.formats import tfrecord
+from tarviz.write.output import Names, Outputs
+run = Outputs(Names(sys.argv[1]), max_size=300_000, manifest={})
+with run:
+    for at in range(1000):
+        run.add(tfrecord.frame([bytes(1000)] * 20))
+        if at == 10: print("on", flush=True)
+"""
+        target = tmp_path / "out" / "t-{}.record"
+        rng = np.random.default_rng(0)
+        for _ in range(4):
+            child = subprocess.Popen(
+                [sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, cwd=Path(write_output.__file__).parents[2]
+            )
+            assert child.stdout is not None
+            with child.stdout:
+                child.stdout.readline()
+                time.sleep(rng.random() * 0.1)
+                child.send_signal(signal.SIGKILL)
+                child.wait()
+            names = [name for name in os.listdir(target.parent) if not name.startswith(".") and name.endswith(".record")]
+            assert names
+            for name in names:
+                data = (target.parent / name).read_bytes()
+                assert 295 == len(list(tfrecord.read(data)))
+        with outputs(target, max_size=300_000, manifest={}) as run:
+            run.add(tfrecord.frame([bytes(1000)] * 20_000))
+        assert [] == [name for name in os.listdir(target.parent) if name.startswith(".")]
+
+
+class TestWritingBehind:
+    """Large outputs are written by a thread; nobody should notice."""
+
+    RECORDS = tuple(bytes([at % 251]) * 500_000 for at in range(40))
+
+    def test_the_bytes_and_their_crc_are_right(self, tmp_path):
+        with outputs(tmp_path / "t.record") as run:
+            for record in self.RECORDS:
+                run.add(tfrecord.frame([record]))
+
+        data = (tmp_path / "t.record").read_bytes()
+        assert self.RECORDS == tuple(map(bytes, tfrecord.read(data)))
+        assert (len(data), f"{crc(data):08x}") == (run.done[0].bytes, run.done[0].crc32c)
+
+    @pytest.mark.parametrize("good", [9, 15, 39])
+    def test_a_disk_that_fills_up_is_the_same_clear_line(self, tmp_path, monkeypatch, good):
+        calls = []
+
+        def filling(fd: int, pieces: list[bytes]) -> int:
+            calls.append(fd)
+            if len(calls) > good:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return sum(map(len, pieces))
+
+        monkeypatch.setattr(os, "writev", filling)
+
+        def write() -> None:
+            with outputs(tmp_path / "t.record") as run:
+                for record in self.RECORDS:
+                    run.add(tfrecord.frame([record]))
+
+        with pytest.raises(StoreError, match="disk is full"):
+            write()
+        assert [] == os.listdir(tmp_path)
+
+    def test_an_interruption_leaves_nothing_and_no_thread(self, tmp_path):
+        def interrupted() -> None:
+            with outputs(tmp_path / "t.record") as run:
+                for record in self.RECORDS:
+                    run.add(tfrecord.frame([record]))
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+
+        assert [] == os.listdir(tmp_path)
+        assert not [thread for thread in threading.enumerate() if thread.name == "tarviz-writer"]
+
+
+class TestTarHeader:
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "a.jpg",
+            "x" * 100,
+            "x" * 101,
+            "d/" * 60 + "k.jpg",
+            "p" * 155 + "/" + "n" * 100,
+            "p" * 156 + "/" + "n" * 100,
+            "ü" * 200,
+            "x" * 5000,
+        ],
+    )
+    @pytest.mark.parametrize("size", [0, 1, 511, 512, 70_000])
+    def test_tarfile_reads_names_and_sizes_back(self, name, size):
+        data = b"".join(tar_member(name, bytes(size), 1_700_000_000)) + write_output.TAR_END
+
+        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+            (member,) = tar.getmembers()
+
+        assert (name, size, 1_700_000_000, 0o644, True) == (member.name, member.size, member.mtime, member.mode, member.isfile())
+        assert 0 == len(data) % 512
+
+    @given(st.binary(min_size=1, max_size=300).filter(lambda name: b"\0" not in name), st.integers(0, 2**40), st.integers(-(2**40), 2**40))
+    def test_any_name_bytes_and_numbers_come_back(self, name, size, mtime):
+        with tarfile.open(fileobj=io.BytesIO(tar_header(name, size, mtime) + bytes(1024)), errors="surrogateescape") as tar:
+            member = tar.next()
+
+        assert member is not None
+        assert (to_text(name).rstrip("/") or "", size, mtime) == (member.name.rstrip("/"), member.size, member.mtime) or name.startswith(
+            b"/"
+        )
+
+    def test_links_and_folders(self):
+        data = tar_header("d/", 0, type="dir", mode=0o755) + tar_header("d/l", 0, type="symlink", link="t" * 150) + bytes(1024)
+
+        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+            folder, link = tar.getmembers()
+
+        assert folder.isdir()
+        assert "t" * 150 == link.linkname
+
+    @pytest.mark.parametrize(("name", "size"), [("a\0b", 1), ("", 1), ("a", -1)])
+    def test_what_no_tar_can_hold_is_refused(self, name, size):
+        with pytest.raises(UsageError):
+            tar_header(name, size)
+
+
+class TestSpans:
+    @staticmethod
+    def make(path: Path) -> None:
+        with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
+            for at in range(30):
+                if at == 7:
+                    folder = tarfile.TarInfo("folder")
+                    folder.type = tarfile.DIRTYPE
+                    tar.addfile(folder)
+                for ext in ("jpg", "cls"):
+                    info = tarfile.TarInfo(f"{'long' * 30 if at % 5 == 0 else 'k'}{at:02d}.{ext}")
+                    info.size = at * 40
+                    tar.addfile(info, io.BytesIO(bytes([at]) * info.size))
+
+    def test_records_are_copied_byte_for_byte(self, tmp_path):
+        self.make(tmp_path / "a.tar")
+        with outputs(tmp_path / "b-{}.tar", max_size=20_000, ending=write_output.TAR_END) as run:
+            for block in stream.blocks(URL(str(tmp_path / "a.tar"))):
+                run.add(Spans(block))
+
+        assert 1 < len(run.done)
+        assert all(each.bytes <= 20_000 and each.bytes == os.path.getsize(each.url) for each in run.done)
+        expected = [(record.key, {ext: bytes(data) for ext, data in record.items()}) for record in stream.records(str(tmp_path / "a.tar"))]
+        found = [(record.key, dict(record.items())) for record in stream.records([each.url for each in run.done])]
+        assert expected == found
+
+    def test_chosen_records_in_another_order(self, tmp_path):
+        self.make(tmp_path / "a.tar")
+        (block,) = stream.blocks(URL(str(tmp_path / "a.tar")))
+        with outputs(tmp_path / "b.tar", ending=write_output.TAR_END) as run:
+            run.add(Spans(block, np.array([8, 7, 20, 6])))
+
+        assert [block.keys[at].decode() for at in (8, 7, 20, 6)] == [record.key for record in stream.records(run.done[0].url)]
+        with tarfile.open(run.done[0].url) as tar:
+            assert 8 == len(tar.getmembers())
+
+
+class TestOutput:
+    def test_standard_output_takes_the_records(self, capfdbinary, monkeypatch):
+        with outputs(Path("-")) as run:
+            run.add(frames(20))
+
+        assert 1 == len(list(tfrecord.read(capfdbinary.readouterr().out)))
+        assert 1 == run.done[0].records
+
+    def test_many_pieces_are_written_in_order(self, tmp_path):
+        output = Output(URL(str(tmp_path / "a")))
+        pieces = [b"%06d" % at for at in range(5000)]
+        output.write(pieces, 5000)
+
+        written = output.commit()
+
+        assert b"".join(pieces) == (tmp_path / "a").read_bytes()
+        assert f"{crc(b''.join(pieces)):08x}" == written.crc32c
