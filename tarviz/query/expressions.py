@@ -9,6 +9,7 @@ or does not convert makes the comparison around it false.
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,12 @@ MAX_LENGTH = 2000
 _PLAIN = re.compile(r"[^=<>()\[\]{}\"'!&|%*+]+")
 _WORDS = re.compile(r"(?:^|\s)(?:and|or|not|in)(?:\s|$)|\bhas:")
 _HAS = re.compile(r"""("[^"]*"|'[^']*')|\bhas:([\w.\-]+)""")
+# `json.class` and `class` are fields as good as others: words that Python keeps for itself are marked before it reads them
+_SPOKEN = ("and", "or", "not", "in", "is", "if", "else", "for", "lambda", "True", "False", "None")
+_RESERVED = "|".join(keyword.kwlist)
+_OWN = "|".join(word for word in keyword.kwlist if word not in _SPOKEN)
+_KEPT = re.compile(rf"""("[^"]*"|'[^']*')|(?<=[\w\])])(\s*\.\s*)({_RESERVED})\b|(?<![\w.])({_OWN})\b""")
+_MARK = "_keyword_"
 _HINT = 'Write cls == 3 and json.w > 300, has:json, size(jpg) > 50000, txt.startswith("a"), or plain text to find in the key.'
 
 
@@ -98,6 +105,7 @@ def parse_value(text: str) -> Expression:
     if len(text) > MAX_LENGTH:
         raise UsageError(f"The expression is longer than {MAX_LENGTH} characters.", hint=_HINT)
     source = _HAS.sub(lambda found: found[1] or f"has({found[2]!r})", text)
+    source = _KEPT.sub(lambda found: found[1] or f"{found[2] or ''}{_MARK}{found[3] or found[4]}", source)
     try:
         tree = ast.parse(source.strip(), mode="eval")
         reader = _Reader(text)
@@ -128,7 +136,7 @@ class _Reader:
         self.needs: set[str] = set()
 
     def refuse(self, what: str) -> UsageError:
-        return UsageError(f"{what} is not part of the expression language ({self.text!r}).", hint=_HINT)
+        return UsageError(f"{what.replace(_MARK, '')} is not part of the expression language ({self.text!r}).", hint=_HINT)
 
     def step(self, node: ast.expr) -> Step:
         match node:
@@ -258,9 +266,9 @@ class _Reader:
     def path(self, node: ast.expr) -> list[str | int]:
         match node:
             case ast.Name(id=name):
-                return [name]
+                return [name.removeprefix(_MARK)]
             case ast.Attribute(value=value, attr=name) if not name.startswith("__"):
-                return [*self.path(value), name]
+                return [*self.path(value), name.removeprefix(_MARK)]
             case ast.Subscript(value=value, slice=ast.Constant(value=str() | int() as name)):
                 return [*self.path(value), name]
             case ast.Subscript(value=value, slice=ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(name)))):

@@ -167,3 +167,25 @@ SAMPLES = ["cls == 3", "json.w > 3", "txt.startswith('a')", "'a' in json", "-cls
 @given(st.sampled_from(SAMPLES), st.binary(max_size=40))
 def test_any_bytes_are_judged_without_an_error(text, payload):
     assert parse(text).test({"__key__": "k", "cls": payload, "json": payload, "txt": payload}) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("json.class", "cat"),
+        ("class", 7),
+        ("x.class", 8),
+        ("json.from.in + 1", 4),
+        ("json.class == 'json.class'", False),
+        ("class in [7]", True),
+    ],
+)
+def test_words_that_python_keeps_are_names_as_good_as_others(text, value):
+    record = {"__key__": "a", "json": b'{"class": "cat", "from": {"in": 3}}', "class": b"7", "x.class": b"8"}
+
+    assert value == parse_value(text).value(record)
+
+
+def test_a_refusal_names_the_word_as_it_was_written():
+    with pytest.raises(UsageError, match=r"json\.class\(1\)"):
+        parse_value("json.class(1)")
