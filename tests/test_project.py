@@ -50,12 +50,12 @@ class TestEnvironmentFile:
 class TestProjectFile:
     def test_the_extras_are_those_of_the_design(self):
         expected = {"tensorflow", "tensorflow-cpu", "torch", "lab", "deck", "fast", "demo", "bench", "test", "all"}
-        later = {"parquet", "slides", "docs"}
+        later = {"media", "parquet", "slides", "docs"}
 
         assert expected == set(PROJECT["optional-dependencies"]) - later
 
     def test_all_holds_no_benchmark_and_no_second_framework(self):
-        assert ["tarviz[tensorflow,lab,deck,fast,demo]"] == PROJECT["optional-dependencies"]["all"]
+        assert ["tarviz[tensorflow,lab,deck,fast,demo,media]"] == PROJECT["optional-dependencies"]["all"]
 
     def test_the_core_has_no_framework(self):
         assert {"numpy", "pillow", "urllib3", "google-crc32c", "isal", "braceexpand", "click"} == set(bounds(PROJECT["dependencies"]))

@@ -1,6 +1,7 @@
-"""Makes the sample shards that demo, notebooks and tests use, from pictures that come inside scikit-learn: nothing is downloaded.
+"""Makes the sample shards that demo, notebooks and tests use: nothing is downloaded.
 
-Both functions write the same bytes at every call (with the same versions of Pillow and its libraries).
+`digits` and `photos` are made of pictures that come inside scikit-learn, `zoo` draws a small data set of every common kind. All write
+the same bytes at every call (with the same versions of Pillow and its libraries).
 """
 
 from __future__ import annotations
@@ -10,21 +11,20 @@ import importlib.util
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from tarviz.model.errors import MissingPackageError, UsageError
-from tarviz.model.types import URL
-from tarviz.write import output as write_output
+from tarviz.samples._zoo import zoo
+from tarviz.samples.sample_shard import MTIME, Sample, write_shard
+
+__all__ = ["CAPTIONS", "MTIME", "PHOTOS", "TEST_DIGITS", "digits", "photos", "write_shard", "zoo"]
 
 TEST_DIGITS = 297
-MTIME = 1_767_225_600  # 2026-01-01, so that the bytes are the same at every call
 PHOTOS = ("china", "flower")
 CAPTIONS = ("A pagoda in China under a blue sky", "An orange dahlia before dark leaves")
-
-Sample = tuple[str, dict[str, bytes]]
 
 
 def _bundled(name: str) -> bytes:
@@ -105,17 +105,3 @@ def _write(folder: Path, name: str, shards: int, samples: list[Sample]) -> list[
     for path, first, stop in zip(paths, bounds, bounds[1:], strict=False):
         write_shard(path, samples[first:stop])
     return [str(path) for path in paths]
-
-
-def write_shard(path: str | os.PathLike[str], samples: Iterable[Sample]) -> None:
-    """One tar of (key, {extension: payload}) pairs; the file has its name only when it is complete."""
-    output = write_output.Output(URL(os.fspath(path)))
-    try:
-        for key, fields in samples:
-            for ext, payload in fields.items():
-                output.write(write_output.tar_member(f"{key}.{ext}", payload, MTIME))
-        output.write([write_output.TAR_END])
-    except BaseException:
-        output.abort()
-        raise
-    output.commit()

@@ -1,0 +1,151 @@
+"""Every kind of data set in every surface: what a stranger brings is opened, shown, checked, converted and compared."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tarviz
+from tarviz import samples
+from tarviz.model.errors import TarvizWarning, UsageError
+from tarviz.samples.kinds import KINDS, MEDIA
+from tarviz.widgets.browse.controller import Browser
+from tarviz.widgets.compare.controller import Compare
+
+COUNT = 12
+NAMES = [*KINDS, "cut"]
+FAULTY = ("damaged", "cut")  # these have faults by intention
+
+
+@pytest.fixture(scope="session")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Every kind that can be written here: name → shard."""
+    return samples.zoo(tmp_path_factory.mktemp("zoo"), count=COUNT)
+
+
+@pytest.fixture(params=NAMES)
+def kind(request: pytest.FixtureRequest, zoo: dict[str, str]) -> tuple[str, str]:
+    if request.param not in zoo:
+        pytest.skip("PyAV is not installed (extra `media`)")
+    return request.param, zoo[request.param]
+
+
+class TestZoo:
+    def test_has_every_kind_and_a_tar_that_is_cut(self, zoo: dict[str, str]):
+        missing = set() if importlib.util.find_spec("av") else set(MEDIA)
+
+        assert set(NAMES) - missing == set(zoo)
+        assert all(Path(path).is_file() for path in zoo.values())
+
+    def test_is_the_same_bytes_every_time(self, zoo: dict[str, str], tmp_path: Path):
+        again = samples.zoo(tmp_path, kinds=["coco", "stereo", "cut"], count=COUNT)
+
+        assert all(Path(path).read_bytes() == Path(zoo[name]).read_bytes() for name, path in again.items())
+
+    def test_an_unknown_kind_and_no_records_are_refused(self, tmp_path: Path):
+        with pytest.raises(UsageError, match="no kind 'cats'"):
+            samples.zoo(tmp_path, kinds=["cats"])
+        with pytest.raises(UsageError, match="empty"):
+            samples.zoo(tmp_path, count=0)
+
+
+class TestEverySurface:
+    def test_ls_counts_it(self, kind: tuple[str, str]):
+        name, path = kind
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TarvizWarning)
+            found = tarviz.ls(path)
+
+        assert str(found)
+        assert name == "cut" or len(tarviz.index(path)) == COUNT
+
+    def test_show_says_what_is_in_it_as_text_page_and_json(self, kind: tuple[str, str]):
+        _, path = kind
+
+        found = tarviz.show(path, count=COUNT)
+
+        assert found.records
+        assert str(found)
+        assert "<script" not in found.to_html()
+        assert "<img src=x" not in found.to_html()
+        assert found.to_dict()["records"]
+
+    def test_verify_finds_faults_where_there_are_some_and_nowhere_else(self, kind: tuple[str, str]):
+        name, path = kind
+
+        found = tarviz.verify(path, deep=True)
+
+        assert (name in FAULTY) == bool(found.faults), found
+
+    def test_convert_writes_examples(self, kind: tuple[str, str], tmp_path: Path):
+        name, path = kind
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TarvizWarning)
+            found = tarviz.convert(path, str(tmp_path / "out-{:04d}.tfrecord"), strict=False, on_error="skip")
+
+        assert found.records or name in FAULTY
+        assert name in FAULTY or found.records == COUNT
+
+    def test_eager_yields_every_record(self, kind: tuple[str, str]):
+        name, path = kind
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TarvizWarning)
+            found = list(tarviz.Pipeline(path, strict=False, on_error="skip"))
+
+        assert found if name == "cut" else len(found) == COUNT
+
+    def test_compare_shows_its_pictures(self, kind: tuple[str, str]):
+        _, path = kind
+        field = next((ext for ext in tarviz.show(path, count=1).records[0] if ext.endswith(("jpg", "ct.png"))), "")
+        if not field:
+            pytest.skip("no pictures to compare")
+
+        found = Compare(path, {"a": f"decode({field})|resize({field}, (32, 32))"}, records=2)
+
+        try:
+            assert found.first()[0]
+        finally:
+            found.close()
+
+
+def opened(path: str, **wish: Any) -> tuple[Browser, dict[str, Any], list[Any]]:
+    """A browser on a shard, with the first answer it gives once all is scanned."""
+    browser = Browser(path, cache=False, **wish)
+    assert browser.wait(COUNT, 20)
+    message, buffers = browser.first()
+    return browser, message, buffers
+
+
+class TestBrowse:
+    def test_opens_it_with_a_tile_for_every_record(self, kind: tuple[str, str]):
+        name, path = kind
+        browser, message, _ = opened(path)
+
+        try:
+            rows = message["rows"]["rows"]
+            assert len(rows) == COUNT or name == "cut"
+            refused = [row["tile"]["reason"] for row in rows if row["tile"]["reason"]]
+            assert name in FAULTY or not refused
+            assert all(row["tile"]["text"] or "buffer" in row["tile"] or row["tile"]["reason"] for row in rows)
+        finally:
+            browser.close()
+
+    def test_opens_every_field_of_the_first_records(self, kind: tuple[str, str]):
+        name, path = kind
+        browser, message, _ = opened(path)
+
+        try:
+            for row in message["rows"]["rows"][:3]:
+                for field in browser.record(row["id"])[0]["fields"]:
+                    panel, _ = browser.panel(row["id"], field["ext"])
+                    bad = [block for block in panel["blocks"] if block.get("tone") == "bad"]
+                    assert name in FAULTY or not bad, (field, bad)
+        finally:
+            browser.close()
