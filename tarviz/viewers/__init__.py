@@ -7,12 +7,10 @@ for by name, else by extension, else by magic bytes, else text where the bytes a
 theirs by the entry point group `tarviz.viewers`.
 """
 
-from tarviz.viewers.panel import Audio, Control, Hex, Image, Meta, Note, Panel, Plot, Table, Text, Tree, Video
+from tarviz.viewers.panel import Audio, Control, Frames, Hex, Image, Meta, Note, Panel, Plot, Points, Table, Text, Tree, Turns, Video
 from tarviz.viewers.registry import choose, decode_error, kinds, tile, view
 
-SUPPORT = ("html", "panel", "registry", "spark")  # what viewers are built with, not viewers
-
 __all__ = [
-    "Audio", "Control", "Hex", "Image", "Meta", "Note", "Panel", "Plot", "Table", "Text", "Tree", "Video",
+    "Audio", "Control", "Frames", "Hex", "Image", "Meta", "Note", "Panel", "Plot", "Points", "Table", "Text", "Tree", "Turns", "Video",
     "choose", "decode_error", "kinds", "tile", "view",
 ]  # fmt: skip

@@ -1,14 +1,17 @@
-"""Sound: a player, and for WAV the loudness over time."""
+"""Sound: a player, the loudness over time and a spectrogram; formats other than WAV where PyAV is installed (extra `media`)."""
 
 from __future__ import annotations
 
 import io
 import wave
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tarviz.looks import sound
 from tarviz.model.errors import DataError
-from tarviz.viewers.panel import Audio, Meta, Note, Panel, Plot
+from tarviz.viewers.panel import Audio, Image, Meta, Note, Panel, Plot
 from tarviz.viewers.spark import sparkline
 
 EXTENSIONS = ("wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac")
@@ -31,34 +34,69 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     if kind in _BEGINS and begins != _BEGINS[kind]:
         raise DataError(f".{meta.ext} does not begin like {kind}.", code="E_DECODE")
     if kind != "wav":
-        return Panel(f"{kind}, {len(blob):,} bytes", [Audio(_MIME[kind])], [("format", kind), ("size", f"{len(blob):,} bytes")])
+        return _decoded(blob, kind)
     try:
         return _wav(blob)
     except wave.Error as error:
-        # a WAV the wave module does not know (float, A-law): browsers may still play it
+        # a WAV the wave module does not know (float, A-law): PyAV may, and browsers may still play it
         if "unknown format" in str(error):
-            return Panel(f"wav, {len(blob):,} bytes", [Audio("audio/wav"), Note(f"No waveform: {error}.")])
+            return (
+                _decoded(blob, "wav")
+                if sound.can_decode()
+                else Panel(f"wav, {len(blob):,} bytes", [Audio("audio/wav"), Note(f"No waveform: {error}.")])
+            )
         raise DataError(f".{meta.ext} is damaged: {error}.", code="E_DECODE") from error
     except EOFError as error:
         raise DataError(f".{meta.ext} is cut short.", code="E_DECODE") from error
 
 
+def _decoded(blob: memoryview, kind: str) -> Panel:
+    found = sound.decode(blob)
+    size = ("size", f"{len(blob):,} bytes")
+    if found is None:
+        why = "" if sound.can_decode() else "The waveform needs PyAV: pip install 'tarviz[media]'."
+        return Panel(f"{kind}, {len(blob):,} bytes", [Audio(_MIME[kind]), *([Note(why)] if why else [])], [("format", kind), size])
+    facts = [
+        ("duration", f"{found.seconds:.2f} s"),
+        ("rate", f"{found.rate} Hz"),
+        ("channels", str(found.channels)),
+        ("codec", found.codec),
+        size,
+    ]
+    panel = Panel(f"{found.seconds:.2f} s, {found.rate} Hz, {found.channels} ch", [Audio(_MIME[kind])], facts)
+    if len(found.samples):
+        _seen(found.samples, panel)
+    return panel
+
+
+def _seen(samples: NDArray[Any], panel: Panel) -> None:
+    """The waveform and the spectrogram of samples within −1 … 1."""
+    from PIL import Image as Pil
+
+    from tarviz.viewers.image import encode
+
+    edges = np.unique(np.linspace(0, len(samples), min(len(samples), 600) + 1).astype(int)[:-1])
+    low, high = np.minimum.reduceat(samples, edges), np.maximum.reduceat(samples, edges)
+    panel.blocks.append(Plot("envelope", (("low", tuple(low.tolist())), ("high", tuple(high.tolist()))), "waveform, first channel"))
+    picture = sound.spectrogram(samples.astype(np.float32))
+    label = "spectrogram, low notes at the bottom"
+    panel.blocks.append(Image(encode(Pil.fromarray(picture), "PNG"), "image/png", picture.shape[1], picture.shape[0], label))
+
+
 def _wav(blob: memoryview) -> Panel:
-    with wave.open(io.BytesIO(blob)) as sound:
-        channels, width, rate, frames = sound.getnchannels(), sound.getsampwidth(), sound.getframerate(), sound.getnframes()
+    with wave.open(io.BytesIO(blob)) as file:
+        channels, width, rate, frames = file.getnchannels(), file.getsampwidth(), file.getframerate(), file.getnframes()
         need = frames * channels * width
         if need > len(blob):
             raise DataError(f"The WAV claims {need:,} bytes of sound, and the member has {len(blob):,}.", code="E_DECODE")
-        raw = sound.readframes(frames)
+        raw = file.readframes(frames)
     seconds = frames / rate if rate else 0.0
     facts = [("duration", f"{seconds:.2f} s"), ("rate", f"{rate} Hz"), ("channels", str(channels)), ("bits", str(8 * width))]
     panel = Panel(f"{seconds:.2f} s, {rate} Hz, {channels} ch", [Audio("audio/wav")], facts)
     if width in _TYPES and len(raw) >= width * channels:
         samples = np.frombuffer(raw, _TYPES[width], len(raw) // width // channels * channels).reshape(-1, channels)[:, 0].astype(np.float64)
         samples = (samples - 128) / 128 if width == 1 else samples / float(1 << (8 * width - 1))
-        edges = np.unique(np.linspace(0, len(samples), min(len(samples), 600) + 1).astype(int)[:-1])
-        low, high = np.minimum.reduceat(samples, edges), np.maximum.reduceat(samples, edges)
-        panel.blocks.append(Plot("envelope", (("low", tuple(low.tolist())), ("high", tuple(high.tolist()))), "waveform, first channel"))
+        _seen(samples, panel)
     return panel
 
 

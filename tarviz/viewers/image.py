@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tarviz.looks import tones
 from tarviz.model.errors import DataError, LimitError
-from tarviz.viewers.panel import MAX_PIXELS, Image, Meta, Note, Panel, Plot
+from tarviz.viewers.panel import MAX_PIXELS, Control, Image, Meta, Note, Panel, Plot
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from PIL.Image import Image as Picture
 
 EXTENSIONS = (
@@ -38,6 +41,10 @@ MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"BM", b"I
 _SHOWN_AS_IS = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif", "BMP": "image/bmp"}
 _FIRST = ("JPEG", "PNG", "GIF", "BMP", "PPM")  # what PIL knows before it loads its 40 other plugins
 _THEN = ("WEBP", "TIFF", "ICO", "JPEG2000", "TGA", "AVIF")
+_LOSSY = ("JPEG", "WEBP", "GIF")  # whose grey is never exact numbers
+_NUMBERS = ("I;16", "I;16B", "I;16L", "I", "F")
+_DTYPES = {"u1": "uint8", "u2": "uint16", "i4": "int32", "f4": "float32"}
+_MAX_VALUES = 1 << 20
 _ORIENTATION = 0x0112
 
 
@@ -104,9 +111,50 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     if turn != 1:
         facts.append(("EXIF orientation", str(turn)))
     _load(picture, meta.ext)
+    panel = Panel(f"{width}×{height} {mode} {kind}", facts=facts)
     mime = _SHOWN_AS_IS.get(kind, "")
+    if mode in _NUMBERS or (mode == "L" and kind not in _LOSSY):
+        numbers(_array(picture), meta, panel, as_it_is=Image(blob, mime, width, height) if mime and mode == "L" else None)
+        return panel
     shown = Image(blob, mime, width, height) if mime else Image(encode(picture, "PNG"), "image/png", width, height)
-    return Panel(f"{width}×{height} {mode} {kind}", [shown, _histogram(picture)], facts)
+    panel.blocks.extend([shown, _histogram(picture)])
+    return panel
+
+
+def numbers(array: NDArray[Any], meta: Meta, panel: Panel, *, usual: str = "grey", as_it_is: Image | None = None) -> None:
+    """Into `panel`: an array [h, w] as colours, with its values, the choice of window and palette, and how often values come."""
+    from PIL import Image as Pil
+
+    shown, tone = tones.shade(array, meta.options.get("window", ""), meta.options.get("palette", ""), usual=usual)
+    panel.controls.append(Control("window", "window", tone.window, choices=tones.WINDOWS))
+    panel.controls.append(Control("palette", "colours", tone.palette, choices=tones.PALETTES))
+    step = max(1, math.ceil(math.sqrt(array.size / _MAX_VALUES)))
+    dtype = _dtype(array)
+    height, width = array.shape
+    if as_it_is is not None and (tone.window, tone.palette) == ("raw", "grey"):
+        panel.blocks.append(as_it_is)
+    else:
+        names = tuple(str(name) for name in meta.options.get("classes") or ()) if tone.palette == "ids" else ()
+        values = array[::step, ::step].astype(f"<{dtype}").tobytes()
+        data = encode(Pil.fromarray(shown), "PNG")
+        panel.blocks.append(Image(data, "image/png", width, height, str(tone), values, _DTYPES[dtype], step, names))
+    counts, low, high = tones.histogram(array)
+    panel.blocks.append(Plot("bars", (("grey", tuple(counts)),), f"values {low:.5g}…{high:.5g}"))
+
+
+def _dtype(array: NDArray[Any]) -> str:
+    """The kind of numbers a browser is sent these as."""
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind in "bu" and size <= 2:
+        return "u1" if size == 1 else "u2"
+    return "i4" if kind in "ui" and size <= 4 and (kind == "i" or size < 4) else "f4"
+
+
+def _array(picture: Picture) -> NDArray[Any]:
+    import numpy as np
+
+    array = np.asarray(picture)
+    return array.astype(array.dtype.newbyteorder("=")) if array.dtype.byteorder == ">" else array
 
 
 def _histogram(picture: Picture) -> Plot | Note:
@@ -126,8 +174,8 @@ def _histogram(picture: Picture) -> Plot | Note:
 
 def encode(picture: Picture, kind: str, quality: int = 80) -> bytes:
     """The picture as PNG, JPEG or WebP; modes a browser cannot show are converted."""
-    if picture.mode in ("I;16", "I", "F", "I;16B"):
-        picture = _stretched(picture)
+    if picture.mode in _NUMBERS:
+        picture = _shaded(picture)
     elif picture.mode not in ("L", "RGB", "RGBA"):
         picture = picture.convert("RGBA" if "transparency" in picture.info or picture.mode in ("LA", "PA", "La", "RGBa") else "RGB")
     out = io.BytesIO()
@@ -138,13 +186,10 @@ def encode(picture: Picture, kind: str, quality: int = 80) -> bytes:
     return out.getvalue()
 
 
-def _stretched(picture: Picture) -> Picture:
-    import numpy as np
+def _shaded(picture: Picture) -> Picture:
     from PIL import Image as Pil
 
-    pixels = np.asarray(picture).astype("float64")
-    low, high = float(np.nanmin(pixels)), float(np.nanmax(pixels))
-    return Pil.fromarray(((pixels - low) * (255 / (high - low) if high > low else 0)).clip(0, 255).astype("uint8"))
+    return Pil.fromarray(tones.shade(_array(picture))[0])
 
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes:
@@ -160,11 +205,11 @@ def tile(blob: memoryview, meta: Meta, size: int) -> bytes:
         picture = ImageOps.exif_transpose(picture)
     if picture.mode in ("P", "PA", "1"):
         picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
-    elif picture.mode not in ("L", "LA", "RGB", "RGBA", "I;16", "I", "F", "I;16B"):
+    elif picture.mode in _NUMBERS or (picture.mode == "L" and picture.format not in _LOSSY and tones.is_ids(_array(picture))):
+        picture = _shaded(picture)  # before it is made small, so that it has the colours of the whole
+    elif picture.mode not in ("L", "LA", "RGB", "RGBA"):
         picture = picture.convert("RGB")
     if not small:
-        if picture.mode in ("I;16", "I", "F", "I;16B"):
-            picture = _stretched(picture)
         picture.thumbnail((size, size), reducing_gap=2.0)
     clear = picture.mode in ("RGBA", "LA")
     return encode(picture, "PNG" if clear or (small and picture.width * picture.height <= 96 * 96) else "JPEG")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tarviz.looks import roles
 from tarviz.model.errors import DataError, LimitError
-from tarviz.viewers.panel import Meta, Node, Note, Pairs, Panel, Text, Tree, node, node_text
+from tarviz.viewers.panel import Block, Meta, Node, Note, Pairs, Panel, Text, Tree, Turns, node, node_text
 
 EXTENSIONS = ("json", "jsonl", "ndjson", "geojson", "ipynb")
 MAX_JSON = 16 << 20
+MOST_TURNS = 200
+_TALKS = ("messages", "conversations", "conversation", "turns", "dialog", "dialogue", "chat")
 
 
 class _Number:
@@ -61,7 +64,53 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     except DataError as error:
         text = bytes(blob[:4096]).decode("utf-8", "replace")
         return Panel(f"{error.code}: {error.message}", [Note(f"{error.code}: {error.message}", "bad"), Text(text)])
-    return Panel(node_text(root, 120), [Tree(root, meta.ext)], _facts(root))
+    return Panel(node_text(root, 120), [*_said(root), Tree(root, meta.ext)], _facts(root))
+
+
+def _said(root: Node) -> list[Block]:
+    """What a reader looks for first: a conversation as turns, a text as text."""
+    spoken = turns(root)
+    if spoken:
+        return [Turns(tuple(spoken[:MOST_TURNS]), max(0, len(spoken) - MOST_TURNS))]
+    text = main_text(root)
+    return [Text(text, numbered=False)] if text and ("\n" in text or len(text) > 80) else []
+
+
+def _members(root: Node) -> dict[str, Node]:
+    return dict(root[1]) if root[0] == "o" else {}
+
+
+def turns(root: Node) -> list[tuple[str, str]]:
+    """(who, what) of a conversation, as chat sets write them (`messages` of role and content, `conversations` of from and value)."""
+    members = _members(root)
+    listed = next((members[name] for name in _TALKS if name in members), root)
+    if listed[0] != "a" or not listed[1]:
+        return []
+    found = []
+    for item in listed[1]:
+        one = _members(item)
+        who = next((one[name] for name in ("role", "from", "speaker", "author") if name in one), None)
+        what = next((one[name] for name in ("content", "value", "text", "message", "utterance") if name in one), None)
+        if who is None or what is None or who[0] != "s":
+            return []
+        found.append((str(who[1]), _words(what)))
+    return found
+
+
+def _words(what: Node) -> str:
+    """What was said: text, or the texts of a list of parts, pictures named as such."""
+    if what[0] == "s":
+        return str(what[1])
+    if what[0] == "a":
+        parts = [_members(part) for part in what[1]]
+        return "\n".join(str(part["text"][1]) if "text" in part else f"[{part['type'][1] if 'type' in part else 'part'}]" for part in parts)
+    return node_text(what, 400)
+
+
+def main_text(root: Node) -> str:
+    """The text an object is about; "" where it has none of the usual names."""
+    members = _members(root)
+    return next((str(members[name][1]) for name in roles.TEXTS if name in members and members[name][0] == "s"), "")
 
 
 def _facts(root: Node) -> list[tuple[str, str]]:
@@ -76,4 +125,8 @@ def _facts(root: Node) -> list[tuple[str, str]]:
 def tile(blob: memoryview, meta: Meta, size: int) -> str:
     if meta.ext.rpartition(".")[2] in ("jsonl", "ndjson"):
         return bytes(blob[:200]).decode("utf-8", "replace")
-    return node_text(node(load(blob, meta.ext), max_nodes=60), 200)
+    root = node(load(blob, meta.ext), max_nodes=60, max_text=400)
+    spoken = turns(root)
+    if spoken:
+        return "\n".join(f"{who}: {said}" for who, said in spoken if who != "system")[:400]
+    return main_text(root) or node_text(root, 200)

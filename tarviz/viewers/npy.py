@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tarviz.looks import points, tones
 from tarviz.model.errors import DataError, LimitError
-from tarviz.viewers.panel import Block, Control, Image, Meta, Note, Panel, Plot, Table, Text
+from tarviz.viewers.panel import Control, Image, Meta, Note, Panel, Plot, Points, Table, Text
 from tarviz.viewers.spark import sparkline
 
 EXTENSIONS = ("npy", "npz", "ten", "tenbin", "tb")
 MAGIC = (b"\x93NUMPY", b"~TenBin~")
 
 _TEN = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"}
-# A perceptual map from dark blue over green to yellow: five stops, interpolated
-_STOPS = np.array([(68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37)], np.float64)
 
 
 def header(blob: memoryview, ext: str) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
@@ -164,8 +163,10 @@ def _draw(array: NDArray[Any], meta: Meta, panel: Panel) -> None:
         panel.blocks.append(Text(str(array[()]), numbered=False))
     elif array.ndim == 1:
         panel.blocks.append(_line(array))
+    elif points.is_cloud(array) and not meta.options.get("as_picture"):
+        _cloud(array, panel)
     else:
-        panel.blocks.append(_picture(array, colour))
+        _picture(array, colour, meta, panel)
     if array.size <= 256:
         panel.blocks.append(Text(np.array2string(array, threshold=300, max_line_width=100, precision=6), numbered=False))
 
@@ -196,34 +197,43 @@ def _line(array: NDArray[Any]) -> Plot:
     )
 
 
-def pixels(array: NDArray[Any], colour: bool, limit: int = 1024) -> tuple[NDArray[np.uint8], str]:
-    """An array [h, w] or [h, w, 3|4] as uint8 colours, thinned to at most `limit` a side, and how values became colours."""
+def coloured(array: NDArray[Any], limit: int = 1024) -> tuple[NDArray[np.uint8], str]:
+    """An array [h, w, 3|4] as uint8 colours, thinned to at most `limit` a side, and how values became colours."""
     step = max(1, math.ceil(max(array.shape[:2]) / limit))
     array = array[::step, ::step].real
     note = f", every {step}th" if step > 1 else ""
-    if colour:
-        if array.dtype == np.uint8:
-            return np.ascontiguousarray(array), f"as it is{note}"
-        scale = 255.0 if array.dtype.kind == "f" and np.nanmax(array, initial=0) <= 1.5 else 1.0
-        with np.errstate(all="ignore"):
-            return np.nan_to_num(array.astype(np.float64) * scale).clip(0, 255).astype(np.uint8), f"×{scale:.0f}, clipped to 0…255{note}"
-    values = array.astype(np.float64)
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array), f"as it is{note}"
+    scale = 255.0 if array.dtype.kind == "f" and np.nanmax(array, initial=0) <= 1.5 else 1.0
     with np.errstate(all="ignore"):
-        share = np.nan_to_num((values - low) / (high - low) if high > low else values * 0, nan=0, posinf=1, neginf=0).clip(0, 1) * 4
-    left = np.minimum(share.astype(int), 3)
-    mixed = _STOPS[left] + (_STOPS[left + 1] - _STOPS[left]) * (share - left)[..., None]
-    return mixed.astype(np.uint8), f"{low:.4g} dark … {high:.4g} bright{note}"
+        return np.nan_to_num(array.astype(np.float64) * scale).clip(0, 255).astype(np.uint8), f"×{scale:.0f}, clipped to 0…255{note}"
 
 
-def _picture(array: NDArray[Any], colour: bool) -> Block:
+def _picture(array: NDArray[Any], colour: bool, meta: Meta, panel: Panel) -> None:
     from PIL import Image as Pil
 
-    from tarviz.viewers.image import encode
+    from tarviz.viewers.image import encode, numbers
 
-    shown, how = pixels(array, colour)
-    return Image(encode(Pil.fromarray(shown), "PNG"), "image/png", shown.shape[1], shown.shape[0], how)
+    if not colour:
+        numbers(np.ascontiguousarray(array.real), meta, panel, usual="viridis")
+        return
+    shown, how = coloured(array)
+    panel.blocks.append(Image(encode(Pil.fromarray(shown), "PNG"), "image/png", shown.shape[1], shown.shape[0], how))
+
+
+def _cloud(array: NDArray[Any], panel: Panel) -> None:
+    places, colours = points.thinned(array)
+    panel.blocks.append(Points(places.astype("<f4").tobytes(), colours.tobytes(), len(array)))
+    panel.blocks.append(_columns(array))
+
+
+def _columns(array: NDArray[Any]) -> Table:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        rows = [
+            (str(at), *(f"{value:.5g}" for value in (np.nanmin(one), np.nanmax(one), np.nanmean(one)))) for at, one in enumerate(array.T)
+        ]
+    return Table(("column", "min", "max", "mean"), tuple(rows), right=(1, 2, 3))
 
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
@@ -239,4 +249,10 @@ def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     colour = is_colour(array)
     while array.ndim > (3 if colour else 2):
         array = array[len(array) // 2]
-    return encode(Pil.fromarray(pixels(array, colour, size)[0]), "PNG")
+    if points.is_cloud(array):
+        return encode(Pil.fromarray(points.drawn(array, size)), "PNG")
+    if colour:
+        return encode(Pil.fromarray(coloured(array, size)[0]), "PNG")
+    step = max(1, math.ceil(max(array.shape) / size))
+    picture = Pil.fromarray(tones.shade(np.ascontiguousarray(array.real), usual="viridis")[0][::step, ::step])
+    return encode(picture, "PNG")

@@ -55,13 +55,21 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An encoded picture (`mime` one of PNG, JPEG, WebP, GIF, BMP) of `width` × `height` pixels."""
+    """An encoded picture (`mime` one of PNG, JPEG, WebP, GIF, BMP) of `width` × `height` pixels.
+
+    Where its colours stand for numbers, `values` holds them row by row as `dtype` (uint8, uint16, int32 or float32, little endian), every
+    `step`th pixel of every `step`th row; `names` are those of the numbers 0, 1, 2, …, where they are classes.
+    """
 
     data: bytes | memoryview
     mime: str
     width: int
     height: int
     label: str = ""
+    values: bytes = b""
+    dtype: str = ""
+    step: int = 1
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,32 @@ class Video:
 
 
 @dataclass(frozen=True, slots=True)
+class Frames:
+    """Frames of a film side by side in one picture, each taken at its time in `times` (seconds)."""
+
+    data: bytes
+    mime: str
+    times: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """A conversation: who said what, in order. `left` counts turns that were cut."""
+
+    turns: tuple[tuple[str, str], ...]
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """A point cloud to be turned: float32 places [n, 3] within −1 … 1, and uint8 colours [n, 3]; `total` is how many there were."""
+
+    places: bytes
+    colours: bytes
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plot:
     """Numbers as a picture: `lines` over their index, `bars`, or the `envelope` of low and high values.
 
@@ -121,7 +155,7 @@ class Note:
     tone: Literal["info", "warn", "bad"] = "info"
 
 
-Block: TypeAlias = Text | Image | Tree | Table | Audio | Video | Plot | Hex | Note
+Block: TypeAlias = Text | Image | Tree | Table | Audio | Video | Frames | Turns | Points | Plot | Hex | Note
 Node: TypeAlias = tuple[Any, ...]
 
 
@@ -161,6 +195,8 @@ class Panel:
                 lines.append(safe(block.text))
             elif isinstance(block, Text):
                 lines += [safe(line) for line in block.text.splitlines()[:40]]
+            elif isinstance(block, Turns):
+                lines += [safe(f"{who}: {said}") for who, said in block.turns]
             elif isinstance(block, Tree):
                 lines.append(safe(node_text(block.root, 2000)))
             elif isinstance(block, Table):
@@ -203,6 +239,10 @@ def _block_message(block: Block, buffers: list[bytes | memoryview]) -> dict[str,
         message["series"] = [
             [name, [None if math.isnan(v) or math.isinf(v) else round(v, 6) for v in values]] for name, values in block.series
         ]
+    if isinstance(block, Turns):
+        message["turns"] = [[readable(who), readable(said)] for who, said in block.turns]
+    if isinstance(block, Image):
+        message["names"] = [readable(name) for name in block.names]
     if isinstance(block, Table):
         message["rows"] = [[readable(cell) for cell in row] for row in block.rows]
     return message

@@ -1,12 +1,19 @@
-"""Films: a player; the host fetches the member's bytes in parts. Nothing is decoded here."""
+"""Films: a player, whose bytes the host fetches in parts, and frames to find one's place by where PyAV is installed (extra `media`)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.looks import sound
 from tarviz.model.errors import DataError
-from tarviz.viewers.panel import Meta, Panel, Video
+from tarviz.viewers.panel import Frames, Meta, Panel, Video
 
 EXTENSIONS = ("mp4", "m4v", "webm", "mov", "mkv", "avi")
 MAGIC = (b"\x1aE\xdf\xa3",)
+_STRIP = 6  # frames shown of a film
 
 _MIME = {"mp4": "video/mp4", "m4v": "video/mp4", "mov": "video/mp4", "webm": "video/webm", "mkv": "video/webm", "avi": "video/x-msvideo"}
 
@@ -27,7 +34,22 @@ def view(blob: memoryview, meta: Meta) -> Panel:
         kind = "avi"
     else:
         raise DataError(f".{meta.ext} does not begin like a film.", code="E_DECODE")
-    return Panel(f"{kind}, {len(blob):,} bytes", [Video(_MIME[kind])], [("format", kind), ("size", f"{len(blob):,} bytes")])
+    panel = Panel(f"{kind}, {len(blob):,} bytes", [Video(_MIME[kind])], [("format", kind), ("size", f"{len(blob):,} bytes")])
+    found = sound.film(blob, _STRIP, 160)
+    if found is None or not found.frames:
+        return panel
+    panel.blocks.append(Frames(_jpeg(np.concatenate(found.frames, axis=1)), "image/jpeg", tuple(found.times)))
+    panel.facts.extend([("size of a frame", f"{found.width}×{found.height}"), ("duration", f"{found.seconds:.2f} s")])
+    panel.facts.extend([("frames a second", f"{found.rate:.4g}"), ("codec", found.codec)])
+    return replace(panel, summary=f"{found.seconds:.2f} s, {found.width}×{found.height}, {found.codec}")
+
+
+def _jpeg(pixels: NDArray[np.uint8]) -> bytes:
+    from PIL import Image as Pil
+
+    from tarviz.viewers.image import encode
+
+    return encode(Pil.fromarray(pixels), "JPEG", 82)
 
 
 def _check_boxes(blob: memoryview, ext: str) -> None:
@@ -46,5 +68,6 @@ def _check_boxes(blob: memoryview, ext: str) -> None:
         at += size
 
 
-def tile(blob: memoryview, meta: Meta, size: int) -> str:
-    return f"▶ {view(blob, meta).summary}"
+def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
+    found = sound.film(blob, 1, size)
+    return _jpeg(found.frames[0]) if found and found.frames else f"▶ {view(blob, meta).summary}"

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { KEYS } from "../../tarviz/widgets/browse/keys.mjs";
 import { missing } from "../../tarviz/widgets/browse/grid.mjs";
 import { frozenModel, pack, unpack } from "../../tarviz/widgets/host/host.mjs";
-import { hexRow, selectPath } from "../../tarviz/widgets/browse/panels.mjs";
+import { hexRow, selectPath } from "../../tarviz/widgets/panes/panels.mjs";
 import { filterOfLabel, filterOfSet, quoted, shortKey } from "../../tarviz/widgets/browse/rail.mjs";
 
 test("a set of fields becomes a filter", () => {

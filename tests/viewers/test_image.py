@@ -62,3 +62,50 @@ class TestImage(ViewerTests):
         tile = Image.open(io.BytesIO(viewers.tile(out.getvalue(), Meta("png"), 96)))
 
         assert (0, 255) == tile.getextrema()
+
+    def test_sixteen_bits_are_the_same_in_pane_and_tile_and_in_png_and_tiff(self):
+        values = (np.arange(4096, dtype=np.uint16)).reshape(64, 64)
+        panes = {kind: self.panel(ext, saved_as(values, kind)).blocks[0] for ext, kind in (("png", "PNG"), ("tif", "TIFF"))}
+        tile = viewers.tile(saved_as(values, "PNG"), Meta("png"), 96)
+
+        assert pixels(panes["PNG"].data).max() == 255
+        assert np.array_equal(pixels(panes["PNG"].data), pixels(panes["TIFF"].data))
+        assert np.array_equal(pixels(panes["PNG"].data), pixels(tile))
+
+    def test_the_values_travel_beside_the_colours(self):
+        values = np.arange(4096, dtype=np.uint16).reshape(64, 64)
+        block = self.panel("png", saved_as(values, "PNG")).blocks[0]
+
+        assert ("uint16", 1) == (block.dtype, block.step)
+        assert np.array_equal(values.reshape(-1), np.frombuffer(block.values, "<u2"))
+
+    def test_the_window_and_the_palette_are_chosen_by_the_reader(self):
+        blob = saved_as(np.arange(4096, dtype=np.uint16).reshape(64, 64), "PNG")
+        raw = viewers.view(blob, Meta("png", options={"window": "raw", "palette": "grey"})).blocks[0]
+        warm = viewers.view(blob, Meta("png", options={"window": "min–max", "palette": "heat"})).blocks[0]
+
+        assert pixels(raw.data).max() == 16
+        assert "0 dark … 4095 bright (min–max, heat)" == warm.label
+        assert pixels(warm.data).ndim == 3
+
+    def test_masks_of_class_numbers_have_colours_and_names(self):
+        mask = np.repeat(np.arange(4, dtype=np.uint8), 400).reshape(40, 40)
+        block = viewers.view(saved_as(mask, "PNG"), Meta("seg.png", options={"classes": ["void", "cat", "dog"]})).blocks[0]
+
+        assert pixels(block.data).max() > 150
+        assert (4, ("void", "cat", "dog")) == (len(np.unique(pixels(block.data).reshape(-1, 3), axis=0)), block.names)
+
+    def test_grey_photographs_stay_as_they_are(self):
+        grey = encoded("PNG", (64, 64), mode="L")
+
+        assert grey == bytes(self.panel("png", grey).blocks[0].data)
+
+
+def saved_as(values, kind):
+    out = io.BytesIO()
+    Image.fromarray(values).save(out, kind)
+    return out.getvalue()
+
+
+def pixels(data):
+    return np.asarray(Image.open(io.BytesIO(data)))

@@ -46,8 +46,8 @@ class TestNpy(ViewerTests):
         volume = np.arange(2 * 3 * 2 * 2, dtype=float).reshape(2, 3, 2, 2)
         panel = viewers.view(saved(volume), Meta("npy", options={"slice": [1, 99]}))
 
-        assert [(1, 1), (2, 2)] == [(control.value, control.high) for control in panel.controls]
-        assert "20 dark … 23 bright" == panel.blocks[0].label
+        assert [(1, 1), (2, 2)] == [(control.value, control.high) for control in panel.controls if control.name == "slice"]
+        assert "20 dark … 23 bright (auto, viridis)" == panel.blocks[0].label
 
     def test_arrays_of_an_npz_are_chosen_by_name(self):
         panel = viewers.view(self.good["npz"], Meta("npz", options={"array": "b"}))

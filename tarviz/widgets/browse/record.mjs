@@ -2,7 +2,7 @@
 // The pane of one record: its fields, each as a value, as bytes, as a tf.train.Example, and its tar header.
 
 import { fill, formatBytes, formatCount, h, isOvertaken, RpcError, saveAs } from "../host/core.mjs";
-import { drawHex, drawPanel, factTable, hexDump, readAll } from "./panels.mjs";
+import { drawHex, drawPanel, factTable, hexDump, readAll } from "../panes/panels.mjs";
 import { shortKey } from "./rail.mjs";
 
 /** The record pane of one browser; `view` is the BrowserView it belongs to. */

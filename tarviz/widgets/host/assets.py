@@ -1,4 +1,4 @@
-"""The JavaScript and CSS of a widget: its module and those it imports from its room and from `host`, joined into one."""
+"""The JavaScript and CSS of a widget: its module and those it imports from the other rooms, joined into one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 # An import of a sibling: the joined module has those names already. Imports of anything else are not allowed (tested).
-_SIBLING = re.compile(r"^import\s*\{[^}]*\}\s*from\s*\"(?:\./|\.\./host/)([\w-]+)\.mjs\";\n", re.MULTILINE)
-_ROOMS = ("host", "browse", "compare", "bench")
+_SIBLING = re.compile(r"^import\s*\{[^}]*\}\s*from\s*\"(?:\./|\.\./\w+/)([\w-]+)\.mjs\";\n", re.MULTILINE)
+_ROOMS = ("host", "panes", "browse", "compare", "bench")
 
 
 @cache

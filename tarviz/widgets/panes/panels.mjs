@@ -1,7 +1,9 @@
 // @ts-check
 // Panels of viewers (tarviz/viewers/panel.py) as DOM: text, pictures to zoom, trees, tables, sound, films, plots, hex.
 
-import { copyText, drawPlot, fill, focusedBeside, formatBytes, formatCount, h, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
+import { drawPoints } from "./cloud.mjs";
+import { drawImage } from "./picture.mjs";
+import { copyText, drawPlot, fill, formatBytes, formatCount, h, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
 
 /**
  * What a panel needs of the widget around it.
@@ -44,7 +46,35 @@ const BLOCKS = {
   hex: (_block, _buffers, around) => drawHex(around),
   audio: (block, _buffers, around) => drawMedia("audio", block, around),
   video: (block, _buffers, around) => drawMedia("video", block, around),
+  frames: drawFrames,
+  turns: drawTurns,
+  points: drawPoints,
 };
+
+/** Frames of a film side by side; a click goes to the time of the one clicked. @param {any} block @param {DataView[]} buffers @param {Around} around */
+function drawFrames(block, buffers, { signal }) {
+  const url = URL.createObjectURL(new Blob([/** @type {any} */ (buffers[block.data.buffer])], { type: block.mime }));
+  signal.addEventListener("abort", () => URL.revokeObjectURL(url));
+  const strip = h("div", { class: "tvz-strip" }, h("img", { src: url, alt: "" }));
+  const goTo = (/** @type {number} */ time) => {
+    const player = strip.closest(".tvz-panel")?.querySelector("video");
+    if (player) player.currentTime = time;
+  };
+  strip.append(...block.times.map((/** @type {number} */ time, /** @type {number} */ at) => {
+    const button = h("button", { title: `go to ${time.toFixed(2)} s`, "aria-label": `go to ${time.toFixed(2)} seconds`, onclick: () => goTo(time) });
+    button.style.left = `${(100 * at) / block.times.length}%`;
+    button.style.width = `${100 / block.times.length}%`;
+    return button;
+  }));
+  return strip;
+}
+
+/** A conversation, a turn a box. @param {any} block */
+function drawTurns(block) {
+  const side = (/** @type {string} */ who) => (/^(assistant|gpt|bot|model|ai)$/i.test(who) ? " tvz-answer" : /^system$/i.test(who) ? " tvz-system" : "");
+  return h("ol", { class: "tvz-turns" }, ...block.turns.map((/** @type {string[]} */ [who, said]) => h("li", { class: `tvz-turn${side(who)}` }, h("b", { dir: "auto" }, who), h("span", { dir: "auto" }, said))),
+    block.left ? h("li", { class: "tvz-faint" }, `… ${formatCount(block.left)} more turns`) : null);
+}
 
 /** @param {any[]} controls @param {Around} around */
 function drawControls(controls, around) {
@@ -84,139 +114,6 @@ function drawText(block, buffers) {
   }, "preview as picture (scripts in it do not run)");
   box.prepend(show);
   return box;
-}
-
-/** @param {any} block @param {DataView[]} buffers @param {Around} around */
-function drawImage(block, buffers, { signal }) {
-  const view = new ImageView(block.width, block.height, signal);
-  const url = URL.createObjectURL(new Blob([/** @type {any} */ (buffers[block.data.buffer])], { type: block.mime }));
-  const picture = new Image();
-  picture.onload = () => view.show(picture);
-  picture.onerror = () => view.fail("The browser cannot draw this picture.");
-  picture.src = url;
-  signal.addEventListener("abort", () => URL.revokeObjectURL(url));
-  view.frame.view = view;
-  return h("figure", { class: "tvz-figure" }, view.frame, view.foot, block.label ? h("figcaption", { class: "tvz-faint" }, block.label) : null);
-}
-
-/** A picture to zoom (wheel, + −, double click) and pan (drag); pixel values under the pointer; nearest from 4× on. */
-export class ImageView {
-  /** @param {number} width @param {number} height @param {AbortSignal} signal */
-  constructor(width, height, signal) {
-    this.width = width;
-    this.height = height;
-    this.scale = 0;
-    this.x = this.y = 0;
-    /** @type {HTMLImageElement | undefined} */
-    this.picture = undefined;
-    /** @type {((view: ImageView) => void) | undefined} called when it was zoomed or panned, to move others along */
-    this.moved = undefined;
-    /** @type {OffscreenCanvasRenderingContext2D | null | undefined} */
-    this.probe = undefined;
-    this.canvas = h("canvas", { class: "tvz-canvas", role: "img", "aria-label": `picture, ${width} by ${height} pixels` });
-    this.foot = h("div", { class: "tvz-image-foot tvz-mono tvz-faint" }, h("span", {}, `${width}×${height}`));
-    this.frame = h("div", { class: "tvz-frame" }, this.canvas);
-    const watch = new ResizeObserver(() => this.draw());
-    watch.observe(this.frame);
-    signal.addEventListener("abort", () => watch.disconnect());
-    const at = /** @returns {[number, number]} */ (/** @type {any} */ event) => {
-      const box = this.canvas.getBoundingClientRect();
-      return [event.clientX - box.left, event.clientY - box.top];
-    };
-    this.canvas.addEventListener("wheel", (/** @type {WheelEvent} */ event) => {
-      if (!this.picture || (!event.ctrlKey && !this.frame.contains(focusedBeside(this.frame)) && !this.frame.closest(".tvz")?.contains(focusedBeside(this.frame)))) return;
-      event.preventDefault();
-      this.zoom(Math.exp(-event.deltaY * 0.0016), ...at(event));
-    }, { signal, passive: false });
-    this.canvas.addEventListener("dblclick", (/** @type {MouseEvent} */ event) => (this.scale ? this.fit() : this.zoom(1 / this.shown().scale, ...at(event))), { signal });
-    this.canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => this.canvas.setPointerCapture(event.pointerId), { signal });
-    this.canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
-      if (event.buttons & 1) this.pan(event.movementX, event.movementY);
-      else this.tell(...at(event));
-    }, { signal });
-    this.canvas.addEventListener("pointerleave", () => this.tell(-1, -1), { signal });
-  }
-
-  /** @param {HTMLImageElement} picture */
-  show(picture) {
-    this.picture = picture;
-    this.width = picture.naturalWidth;
-    this.height = picture.naturalHeight;
-    this.draw();
-  }
-
-  /** @param {string} text */
-  fail(text) {
-    fill(this.frame, h("p", { class: "tvz-note tvz-note-bad" }, text));
-  }
-
-  /** Scale and place in CSS pixels; scale 0 means "fit", small pictures up to 16 times. */
-  shown() {
-    const room = { width: this.frame.clientWidth || 300, height: this.frame.clientHeight || 240 };
-    const fitting = Math.min(room.width / this.width, room.height / this.height);
-    const fit = fitting > 2 ? Math.min(16, Math.floor(fitting)) : Math.min(fitting, 2);
-    const scale = this.scale || fit;
-    const x = this.scale ? this.x : (room.width - this.width * scale) / 2;
-    const y = this.scale ? this.y : (room.height - this.height * scale) / 2;
-    return { ...room, scale, x, y };
-  }
-
-  fit() {
-    this.scale = 0;
-    this.draw();
-    this.moved?.(this);
-  }
-
-  /** @param {number} factor @param {number} [x] @param {number} [y] point that stays, default the middle */
-  zoom(factor, x, y) {
-    const now = this.shown();
-    const [px, py] = [x ?? now.width / 2, y ?? now.height / 2];
-    const scale = Math.max(0.02, Math.min(64, now.scale * factor));
-    this.x = px - ((px - now.x) * scale) / now.scale;
-    this.y = py - ((py - now.y) * scale) / now.scale;
-    this.scale = scale;
-    this.draw();
-    this.moved?.(this);
-  }
-
-  /** @param {number} dx @param {number} dy */
-  pan(dx, dy) {
-    const now = this.shown();
-    this.scale = now.scale;
-    this.x = now.x + dx;
-    this.y = now.y + dy;
-    this.draw();
-    this.moved?.(this);
-  }
-
-  draw() {
-    if (!this.picture) return;
-    const { width, height, scale, x, y } = this.shown();
-    const dots = globalThis.devicePixelRatio || 1;
-    this.canvas.width = Math.round(width * dots);
-    this.canvas.height = Math.round(height * dots);
-    const pen = this.canvas.getContext("2d");
-    pen.setTransform(dots, 0, 0, dots, 0, 0);
-    pen.imageSmoothingEnabled = scale * dots < 4 && !(scale >= 2 && this.width <= 64);
-    pen.imageSmoothingQuality = "high";
-    pen.drawImage(this.picture, x, y, this.width * scale, this.height * scale);
-    this.tell(-1, -1);
-  }
-
-  /** @param {number} px @param {number} py */
-  tell(px, py) {
-    const { scale, x, y } = this.shown();
-    const [column, line] = [Math.floor((px - x) / scale), Math.floor((py - y) / scale)];
-    let text = `${this.width}×${this.height} · ${scale >= 1 ? `${Math.round(scale * 100) / 100}×` : `${Math.round(scale * 100)} %`}`;
-    if (this.picture && column >= 0 && line >= 0 && column < this.width && line < this.height) {
-      this.probe ??= new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-      this.probe?.clearRect(0, 0, 1, 1);
-      this.probe?.drawImage(this.picture, column, line, 1, 1, 0, 0, 1, 1);
-      const [r, g, b, a] = this.probe?.getImageData(0, 0, 1, 1).data ?? [];
-      text += ` · (${column}, ${line}) = ${r} ${g} ${b}${a < 255 ? ` α ${a}` : ""}`;
-    }
-    this.foot.firstChild.textContent = text;
-  }
 }
 
 /** @param {any} block @param {DataView[]} _buffers @param {Around} around */

@@ -1,0 +1,153 @@
+"""Numbers as colours: a window over the values and a palette, the same in a tile, in the record pane and in a comparison."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+WINDOWS = ("auto", "min–max", "raw")
+"""`auto` leaves out the darkest and brightest half percent; `raw` is 0…255, or 0…65535, or 0…1 for floats within it."""
+
+PALETTES = ("grey", "viridis", "heat", "ids")
+_STOPS = {
+    # a perceptual map from dark blue over green to yellow, and one from black over red to white
+    "viridis": ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37)),
+    "heat": ((0, 0, 0), (120, 28, 20), (220, 80, 20), (250, 180, 60), (255, 255, 230)),
+    "grey": ((0, 0, 0), (255, 255, 255)),
+}
+_SAMPLE = 1 << 18  # values a percentile is taken of
+_FEW = 400  # values of which all are shown
+_TAIL = 0.5  # percent left out at both ends
+_MOST_IDS, _LARGEST_ID, _VOID = 40, 99, 255
+_EVEN = 0.75  # share of neighbours that are equal, in a mask
+BAD = (255, 0, 200)
+"""The colour of what is no number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tone:
+    """What was done: `low` and `high` are the values shown darkest and brightest, `bad` how many are no numbers."""
+
+    window: str
+    palette: str
+    low: float
+    high: float
+    bad: int = 0
+
+    def __str__(self) -> str:
+        if self.palette == "ids":
+            return f"numbers {self.low:.0f}…{self.high:.0f} as colours"
+        bad = f", {self.bad:,} no number (pink)" if self.bad else ""
+        return f"{self.low:.4g} dark … {self.high:.4g} bright ({self.window}, {self.palette}){bad}"
+
+
+def is_ids(array: NDArray[Any]) -> bool:
+    """Whether an array [h, w] of whole numbers looks like class or instance numbers: few values, large even areas.
+
+    >>> is_ids(np.repeat(np.arange(4, dtype=np.uint8), 64).reshape(16, 16))
+    True
+    """
+    if array.ndim != 2 or array.dtype.kind not in "ui" or array.size < 64 or min(array.shape) < 8:
+        return False
+    step = max(1, math.isqrt(array.size // _SAMPLE))
+    part = array[::step, ::step]
+    values = np.unique(part)
+    own = values[values != _VOID]
+    if len(values) < 2 or len(values) > _MOST_IDS or not len(own) or own[0] < 0 or own[-1] > _LARGEST_ID or own[-1] == 0:
+        return False
+    return float(np.mean(part[:, 1:] == part[:, :-1])) >= _EVEN
+
+
+def shade(array: NDArray[Any], window: str = "", palette: str = "", *, usual: str = "grey") -> tuple[NDArray[np.uint8], Tone]:
+    """An array [h, w] of numbers as colours uint8 [h, w, 3], or [h, w] for grey, and what was done.
+
+    Where no `window` or `palette` is asked for: numbers of classes (`is_ids`) by a palette of their own, uint8 in grey as it is, all else
+    by the window `auto` in the palette `usual`.
+    """
+    array = array.astype(np.uint8) if array.dtype.kind == "b" else array
+    palette = palette if palette in PALETTES else "ids" if not window and is_ids(array) else usual
+    if palette == "ids":
+        whole = np.nan_to_num(array.astype(np.float64)).astype(np.int64)
+        return id_colours()[whole & 255], Tone("raw", "ids", float(whole.min(initial=0)), float(whole.max(initial=0)))
+    window = window if window in WINDOWS else "raw" if array.dtype == np.uint8 and palette == "grey" else "auto"
+    low, high, bad = limits(array, window)
+    if array.dtype == np.uint8 and window == "raw":
+        levels = array
+    else:
+        with np.errstate(all="ignore"):
+            share = (array.astype(np.float32) - low) * (255 / (high - low) if high > low else 0)
+            levels = np.rint(np.nan_to_num(share, nan=0, posinf=255, neginf=0).clip(0, 255)).astype(np.uint8)
+    pixels = levels if palette == "grey" else table(palette)[levels]
+    if bad:
+        pixels = np.repeat(pixels[:, :, None], 3, axis=2) if pixels.ndim == 2 else pixels
+        pixels[np.isnan(array)] = BAD
+    return pixels, Tone(window, palette, low, high, bad)
+
+
+def limits(array: NDArray[Any], window: str) -> tuple[float, float, int]:
+    """The values shown darkest and brightest, and how many are NaN."""
+    flat = array.reshape(-1)
+    bad = int(np.isnan(flat).sum()) if array.dtype.kind == "f" else 0
+    if window == "raw" and array.dtype.kind in "ui":
+        return 0.0, 255.0 if array.dtype.itemsize == 1 else 65_535.0, 0
+    if array.dtype.kind == "f":
+        flat = flat[np.isfinite(flat)]
+    if not flat.size:
+        return 0.0, 1.0, bad
+    low, high = float(flat.min()), float(flat.max())
+    if window == "raw":
+        return (0.0, 1.0, bad) if low >= 0 and high <= 1 else (low, high, bad)
+    if window == "auto" and flat.size >= _FEW:
+        part = flat[:: max(1, flat.size // _SAMPLE)]
+        first, last = (float(edge) for edge in np.percentile(part, (_TAIL, 100 - _TAIL)))
+        if last > first:
+            low, high = first, last
+    return low, high, bad
+
+
+@cache
+def table(palette: str) -> NDArray[np.uint8]:
+    """256 colours uint8 [256, 3] of a palette, dark to bright."""
+    stops = np.array(_STOPS[palette], np.float64)
+    at = np.linspace(0, len(stops) - 1, 256)
+    return np.stack([np.interp(at, np.arange(len(stops)), stops[:, band]) for band in range(3)], axis=1).round().astype(np.uint8)
+
+
+@cache
+def id_colours() -> NDArray[np.uint8]:
+    """256 colours uint8 [256, 3] that are easy to tell apart: 0 (nothing) is near black, 255 (void) light grey."""
+    import colorsys
+
+    colours = [(26, 27, 32)]
+    for number in range(1, 255):
+        hue, light = (number * 0.381966 + 0.53) % 1, (0.62, 0.46, 0.74)[(number // 5) % 3]
+        colours.append(tuple(round(255 * part) for part in colorsys.hls_to_rgb(hue, light, 0.72)))  # type: ignore[arg-type]
+    return np.array([*colours, (214, 214, 218)], np.uint8)
+
+
+def id_colour(number: int) -> str:
+    """The colour of a class number as `#rrggbb`; the numbers that masks use and those of boxes are the same."""
+    red, green, blue = id_colours()[number % 255 if number else 0].tolist()
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def histogram(array: NDArray[Any], bins: int = 256) -> tuple[list[float], float, float]:
+    """How often values come in equal steps from the lowest to the highest; numbers that are none are left out."""
+    flat = array.reshape(-1)[:: max(1, array.size // (1 << 22))]
+    flat = flat.astype(np.uint8) if array.dtype.kind == "b" else flat
+    if array.dtype.kind == "f":
+        flat = flat[np.isfinite(flat)]
+    if not flat.size:
+        return [0.0], 0.0, 0.0
+    low, high = float(flat.min()), float(flat.max())
+    if flat.dtype.kind in "ui" and high - low < bins:
+        bins = int(high - low) + 1
+        counts, _ = np.histogram(flat, bins, (low - 0.5, high + 0.5))
+    else:
+        counts, _ = np.histogram(flat, bins, (low, high if high > low else low + 1))
+    return counts.astype(float).tolist(), low, high
