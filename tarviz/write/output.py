@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import re
-import threading
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -28,6 +26,7 @@ from tarviz.model import config
 from tarviz.model.errors import NotFoundError, TarvizError, UsageError, redact
 from tarviz.model.types import URL, Buffer
 from tarviz.stores import Stat
+from tarviz.write.behind import Behind
 
 _deflate: ModuleType
 try:
@@ -62,7 +61,7 @@ Exists: TypeAlias = Literal["replace", "error"]
 _COUNTER = re.compile(r"\{(shard)?(?::(0?[0-9]{0,3}d?))?\}")
 _PACKED = (".gz", ".zlib", ".zst", ".bz2", ".xz")
 _CHUNK = 4 << 20
-_DIRECT = 4 << 20  # bytes of an output from which on a thread writes
+_DIRECT = 1 << 20  # bytes of an output from which on a thread writes
 
 
 class Run(Protocol):
@@ -137,42 +136,6 @@ class Written:
         return asdict(self) | {"url": redact(self.url)}
 
 
-class _Behind:
-    """Writes in a thread, so that the next records are encoded while the system copies these (it lets go of the GIL)."""
-
-    def __init__(self, sink: stores.Sink) -> None:
-        self._sink = sink
-        self._queue: queue.Queue[Sequence[Buffer] | None] = queue.Queue(2)
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="tarviz-writer", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while (buffers := self._queue.get()) is not None:
-            if self._error is None:
-                try:
-                    self._sink.writev(buffers)
-                except BaseException as error:  # noqa: BLE001  (raised where the next write is)
-                    self._error = error
-            del buffers
-
-    def write(self, buffers: Sequence[Buffer]) -> None:
-        if self._error is not None:
-            raise self._error
-        self._queue.put(buffers)
-
-    def finish(self) -> None:
-        """Wait until all is written; raise what went wrong."""
-        self.stop()
-        if self._error is not None:
-            raise self._error
-
-    def stop(self) -> None:
-        if self._thread.is_alive():
-            self._queue.put(None)
-            self._thread.join()
-
-
 class Output:
     """One output being written. `commit` makes it visible under its name, replacing what was there."""
 
@@ -184,12 +147,12 @@ class Output:
         self.bytes = 0
         self._crc = 0
         self._sink = stores.of(url).create(url)
-        self._behind: _Behind | None = None
+        self._behind: Behind[Sequence[Buffer]] | None = None
         # 31 and 15: a gzip or a zlib header and trailer around the deflate stream (zlib.h).
         self._packer = _deflate.compressobj(_LEVEL, _deflate.DEFLATED, 31 if compression == "gzip" else 15) if compression else None
 
     def write(self, buffers: Sequence[Buffer], records: int = 0) -> None:
-        """Append buffers that hold so many records. They must not change any more: they may be written a little later."""
+        """Append buffers that hold so many records. They belong to the output until it is settled: they may be written later."""
         if self._packer is not None:
             buffers = [data for buffer in buffers if (data := self._packer.compress(buffer))]
         crc, size = self._crc, 0
@@ -197,14 +160,19 @@ class Output:
             crc = crc32c(buffer, crc)
             size += len(buffer)
         if self._behind is None and self.bytes >= _DIRECT:
-            self._behind = _Behind(self._sink)
+            self._behind = Behind(self._sink.writev, name=f"writes {redact(self.url)}")
         if self._behind is not None:
-            self._behind.write(buffers)
+            self._behind.put(buffers)
         else:
             self._sink.writev(buffers)
         self._crc = crc
         self.bytes += size
         self.records += records
+
+    def settle(self) -> None:
+        """Wait until all that was given is written, so that the memory it is in may be used again."""
+        if self._behind is not None:
+            self._behind.settle()
 
     def commit(self, manifest: Mapping[str, Any] | None = None) -> Written:
         """Finish the file and, where a manifest is given, write that beside it with records, bytes and CRC filled in."""
@@ -214,15 +182,15 @@ class Output:
                 self.write([packer.flush()])
             if self._behind is not None:
                 self._behind.finish()
+            beside = manifest_url(self.url)
+            if self.url != "-":
+                # An older manifest beside a newer file would lie, if only until the new one is there.
+                with suppress(NotFoundError):
+                    stores.of(beside).delete(beside)
+            stat = self._sink.commit()
         except BaseException:
             self.abort()
             raise
-        beside = manifest_url(self.url)
-        if self.url != "-":
-            # An older manifest beside a newer file would lie, if only until the new one is there.
-            with suppress(NotFoundError):
-                stores.of(beside).delete(beside)
-        stat = self._sink.commit()
         written = Written(self.url, self.records, self.bytes, f"{self._crc:08x}")
         if manifest is not None and stat.ranges:  # a pipe has nothing beside it
             facts = {"records": written.records, "bytes": written.bytes, "crc32c": written.crc32c}
@@ -233,8 +201,9 @@ class Output:
     def abort(self) -> None:
         """Drop what was written; nothing of it is seen."""
         if self._behind is not None:
-            self._behind.stop()
-        self._sink.abort()
+            self._behind.stop(self._sink.abort)
+        else:
+            self._sink.abort()
 
 
 def refuse_existing(url: URL) -> None:
@@ -353,6 +322,11 @@ class Outputs:
             if self._source is not None and numbers is not None:
                 self._note(int(numbers[first]), stop if last == count else int(numbers[last]))
             first = last
+
+    def settle(self) -> None:
+        """Wait until all that was added is written, so that the memory it is in may be used again."""
+        if self._output is not None:
+            self._output.settle()
 
     def _fit(self, ends: NDArray[np.int64], first: int, base: int) -> int:
         """Up to which record the output takes; `first` when it is full. An empty output takes one whatever its size."""

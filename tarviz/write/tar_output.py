@@ -8,8 +8,6 @@ from __future__ import annotations
 import bz2
 import lzma
 import os
-import queue
-import threading
 from collections.abc import Sequence
 from itertools import cycle
 from types import ModuleType, TracebackType
@@ -20,10 +18,11 @@ from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.formats.tar_header import TAR_END
-from tarviz.model.errors import ChangedError, MissingPackageError
+from tarviz.model.errors import ChangedError, MissingPackageError, redact
 from tarviz.model.types import URL, Buffer
 from tarviz.read.spans import Batch, Source, ranges
 from tarviz.stores import Sink, Stat
+from tarviz.write.behind import Behind
 
 _deflate: ModuleType
 try:
@@ -33,7 +32,6 @@ except ImportError:  # no wheel for this machine
 
 _BLOCK = 512
 _GATHER = 16 << 10  # bytes: pieces smaller than this on average are gathered into one buffer
-_AHEAD = 4  # jobs that may wait
 _AT_ONCE = 8 << 20  # bytes sent before an abort is looked for
 _GZIP_LEVEL = 2
 
@@ -126,14 +124,10 @@ class Outlet:
         self.bytes = 0
         self.records = 0
         self.stat: Stat | None = None
-        self._error: BaseException | None = None
-        self._stop = False
-        self._jobs: queue.Queue[Sequence[Piece] | None] = queue.Queue(_AHEAD)
-        self._thread = threading.Thread(target=self._work, name=f"writes {url}", daemon=True)
-        self._thread.start()
+        self._behind = Behind(self._do, name=f"writes {redact(url)}")
 
     def write(self, pieces: Sequence[Piece]) -> None:
-        """Append pieces: bytes and ranges. They must not change before the tar is closed."""
+        """Append pieces: bytes and ranges. They belong to the tar until it is settled: they may be written later."""
         self._put(pieces, sum(map(_size, pieces)))
 
     def copy(self, batch: Batch, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
@@ -161,24 +155,12 @@ class Outlet:
             self._put([Range(*each) for each in zip(cycle(sources), begin.tolist(), end.tolist(), strict=False)], total)
 
     def _put(self, pieces: Sequence[Piece], size: int) -> None:
-        self._raise()
         self.bytes += size
-        self._jobs.put(pieces)
+        self._behind.put(pieces)
 
-    def _raise(self) -> None:
-        if self._error is not None:
-            self.abort()
-            raise self._error
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            if not self._stop:
-                try:
-                    self._do(job)
-                except BaseException as error:  # noqa: BLE001 - raised again where the work was asked for
-                    self._error = error
-                    self._stop = True
-            del job
+    def settle(self) -> None:
+        """Wait until all that was given is written, so that the memory it is in may be used again."""
+        self._behind.settle()
 
     def _do(self, pieces: Sequence[Piece]) -> None:
         held: list[Buffer] = []
@@ -202,7 +184,7 @@ class Outlet:
 
     def _send(self, piece: Range) -> None:
         at = piece.begin
-        while at < piece.end and not self._stop:
+        while at < piece.end and not self._behind.stopping:
             wanted = min(piece.end - at, _AT_ONCE)
             if self._sink.send(piece.source.fd, at, wanted) < wanted:
                 raise ChangedError("the file is shorter than its headers say.", shard=piece.source.url, offset=at)
@@ -210,29 +192,18 @@ class Outlet:
 
     def close(self) -> Stat:
         """Write the end mark, wait until all is written, and give the tar its name."""
-        self.write([TAR_END])
-        self._jobs.put(None)
-        self._thread.join()
-        self._raise()
-        self.stat = self._sink.commit()
+        try:
+            self.write([TAR_END])
+            self._behind.finish()
+            self.stat = self._sink.commit()
+        except BaseException:
+            self.abort()
+            raise
         return self.stat
 
     def abort(self) -> None:
         """Drop what was written; a pipe gets no end mark."""
-        if self.stat is not None:
-            return
-        self._stop = True
-        while self._thread.is_alive():
-            try:
-                self._jobs.put_nowait(None)
-                self._thread.join(1.0)  # longer only where nobody reads the pipe it writes to
-                break
-            except queue.Full:
-                try:
-                    self._jobs.get_nowait()
-                except queue.Empty:
-                    continue
-        self._sink.abort()
+        self._behind.stop(self._sink.abort)
 
     def __enter__(self) -> Self:
         return self

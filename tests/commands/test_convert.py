@@ -24,6 +24,7 @@ from tarviz.formats import example, tfrecord
 from tarviz.model.errors import ChainError, DataError, NotFoundError, SchemaError, TarvizWarning, UsageError
 from tarviz.model.types import URL
 from tarviz.ops import Func
+from tarviz.testing.outputs import use_disk
 from tarviz.write import output
 from tests.conftest import DATA
 
@@ -279,6 +280,15 @@ class TestWorkers:
         assert one == contents(tmp_path / "2") == contents(tmp_path / "3")
         manifests = [[json.loads(path.read_text()) for path in sorted((tmp_path / str(count)).glob("*.json"))] for count in (1, 2, 3)]
         assert manifests[0] == manifests[1] == manifests[2]
+
+    def test_a_slow_disk_gets_the_bytes_that_are_summed(self, tmp_path, monkeypatch):
+        shards(tmp_path / "in", 8, 200)
+        one = convert(tmp_path / "in", tmp_path / "one.tfrecord")
+        use_disk(monkeypatch, seconds=0.1)
+
+        found = convert(tmp_path / "in", tmp_path / "two.tfrecord", num_workers=2)
+        assert [(each.bytes, each.crc32c) for each in one.outputs] == [(each.bytes, each.crc32c) for each in found.outputs]
+        assert (tmp_path / "one.tfrecord").read_bytes() == (tmp_path / "two.tfrecord").read_bytes()
 
     def test_a_function_of_a_test_travels_where_cloudpickle_is(self, tmp_path):
         pytest.importorskip("cloudpickle")

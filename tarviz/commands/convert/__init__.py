@@ -272,6 +272,7 @@ class _Conversion:
                 self._take(outcome)
                 run.source(source.entry)
                 run.add(tasks.Piece(outcome.size, file), outcome.numbers, outcome.stop)
+                run.settle()  # the worker writes its next piece over this one
                 if outcome.error is not None:
                     raise outcome.error
 

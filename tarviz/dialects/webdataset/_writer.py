@@ -121,7 +121,8 @@ class SampleEncoder:
             if self.encoder is None or self.encoder is False or ext.startswith("_"):
                 raise SchemaError(f"the field {ext!r} is {type(value).__name__}, not bytes.", key=key)
             value = self._by_table(key, plain, value) if isinstance(self.encoder, Mapping) else encode_field(plain, value, key)
-        return gzip.compress(value, mtime=0) if plain != ext else value
+        # A copy of what is not bytes: it may change before it is written.
+        return gzip.compress(value, mtime=0) if plain != ext else bytes(value)
 
     def _by_table(self, key: str, ext: str, value: Any) -> bytes:
         assert isinstance(self.encoder, Mapping)
