@@ -19,6 +19,7 @@ from tarviz.read.spans import intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
+from tarviz.write.inputs import Inputs
 from tarviz.write.tar_output import Outlet
 
 
@@ -58,7 +59,7 @@ def cat(
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     if shuffle:
         random.Random(seed).shuffle(targets)
-    with verb_base.silent_warnings(), Outlet(fspath(output)) as outlet, verb_base.progress(None, "records") as bar:
+    with verb_base.silent_warnings(), Outlet(fspath(output), inputs=Inputs(targets)) as outlet, verb_base.progress(None, "records") as bar:
         if shuffle:
             _shuffle(targets, outlet, form, options, (start, stop, step, shuffle, seed), bar)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import Any
@@ -22,7 +22,8 @@ from tarviz.model.types import URL, to_bytes, to_text
 from tarviz.read.spans import Source
 from tarviz.tools import field_selection
 from tarviz.tools.create_plan import Planned, planned
-from tarviz.tools.folder_layout import Layout, files_of
+from tarviz.tools.folder_layout import Group, Layout, files_of
+from tarviz.write.inputs import Inputs
 from tarviz.write.output import Names
 from tarviz.write.tar_output import Outlet, Piece, Range
 
@@ -73,11 +74,16 @@ def create(
     result = Created()
     series = _Series(fspath(output), count, None if size is None else parse_size(size))
     if place != "-" and stores.is_local(place) and os.path.isdir(stores.local_path(place)):
-        records, result.labels = _from_folder(stores.local_path(place), layout, result, split_apart=bool(_CUT.search(fspath(output))))
+        root = stores.local_path(place)
+        groups, result.labels = files_of(root, layout, result.report)
+        records = _from_folder(root, groups, result.labels, split_apart=bool(_CUT.search(fspath(output))))
+        series.refuse([os.path.join(root, path) for group in groups for _, path in group.files], {group.split for group in groups})
     else:
         if _CUT.search(fspath(output)):
             raise UsageError("a plan has no splits: {split} is for folders.")
-        records = planned(place, delimiter, key, "" if base is None else fspath(base), check=on_error == "raise")
+        plan = planned(place, delimiter, key, "" if base is None else fspath(base), check=on_error == "raise")
+        series.refuse([place, *(content for record in plan for _, content in record.fields if isinstance(content, str))], {""})
+        records = iter(plan)
     seen: set[bytes] = set()
     with verb_base.progress(None, "records") as bar:
         try:
@@ -112,21 +118,16 @@ def _check(record: Planned, seen: set[bytes]) -> None:
     seen.add(digest)
 
 
-def _from_folder(root: str, layout: Layout, result: Created, *, split_apart: bool) -> tuple[Iterator[Planned], list[str]]:
-    groups, labels = files_of(root, layout, result.report)
+def _from_folder(root: str, groups: list[Group], labels: list[str], *, split_apart: bool) -> Iterator[Planned]:
     classes = {label: b"%d" % number for number, label in enumerate(labels)}
     if split_apart and any(not group.split for group in groups):
         raise UsageError("the folder has no splits.", shard=root, hint="{split} needs <split>/<label>/<file>; see --layout.")
-
-    def records() -> Iterator[Planned]:
-        for group in groups:
-            fields: list[tuple[bytes, URL | bytes]] = [(os.fsencode(ext), URL(os.path.join(root, path))) for ext, path in group.files]
-            if group.label and not any(ext.lower() == b"cls" for ext, _ in fields):
-                fields.append((b"cls", classes[group.label]))
-            key = group.key.removeprefix(f"{group.split}/") if split_apart else group.key
-            yield Planned(os.fsencode(key), fields, group.files[0][1], group.split if split_apart else "")
-
-    return records(), labels
+    for group in groups:
+        fields: list[tuple[bytes, URL | bytes]] = [(os.fsencode(ext), URL(os.path.join(root, path))) for ext, path in group.files]
+        if group.label and not any(ext.lower() == b"cls" for ext, _ in fields):
+            fields.append((b"cls", classes[group.label]))
+        key = group.key.removeprefix(f"{group.split}/") if split_apart else group.key
+        yield Planned(os.fsencode(key), fields, group.files[0][1], group.split if split_apart else "")
 
 
 class _Series:
@@ -137,8 +138,23 @@ class _Series:
         self.done: list[Tar] = []
         self._open: dict[str, Outlet] = {}
         self._number: dict[str, int] = {}
+        self._inputs = Inputs(())
         if (count is not None or limit is not None) and not Names(_CUT.sub("x", output)).counts:
             raise UsageError(f"{output!r} has no counter.", hint="Write {shard:06d}.")
+
+    def refuse(self, inputs: Iterable[str], splits: Iterable[str]) -> None:
+        """`UsageError` when one of the outputs to come is one of the inputs."""
+        self._inputs = Inputs(inputs)
+        for split in splits:
+            limited = self.count is not None or self.limit is not None
+            self._inputs.refuse_any(self._names(split), count=None if limited else 1)
+
+    def _names(self, split: str) -> Names:
+        return Names(_CUT.sub(lambda _: split, self.output))
+
+    def _outlet(self, split: str, number: int) -> Outlet:
+        names = self._names(split)
+        return Outlet(names.at(number) if names.counts else names.text, inputs=self._inputs)
 
     def put(self, record: Planned) -> None:
         pieces = [piece for ext, content in record.fields for piece in _member(record.key + b"." + ext, content)]
@@ -150,8 +166,7 @@ class _Series:
         if outlet is None:
             number = self._number.get(record.split, 0)
             self._number[record.split] = number + 1
-            names = Names(_CUT.sub(lambda _: record.split, self.output))
-            outlet = self._open[record.split] = Outlet(names.at(number) if names.counts else names.text)
+            outlet = self._open[record.split] = self._outlet(record.split, number)
         outlet.write(pieces)
         outlet.records += 1
 
@@ -172,8 +187,7 @@ class _Series:
     def close(self) -> list[Tar]:
         """Finish what is open; there is one output at least."""
         if not self.done and not self._open and not _CUT.search(self.output):
-            names = Names(self.output)
-            self._open[""] = Outlet(names.at(0) if names.counts else names.text)
+            self._open[""] = self._outlet("", 0)
         for split in list(self._open):
             self._close(split)
         return self.done

@@ -22,6 +22,7 @@ from tarviz.query import expressions
 from tarviz.read.stream import ReadOptions, ReadReport, records, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
+from tarviz.write.inputs import Inputs
 
 PICTURES = "img;image;ppm;pgm;pbm;jpeg;jpg;png"
 
@@ -80,6 +81,8 @@ def first(
     if len(chosen) != 1:
         raise UsageError(f"{field!r} names {len(chosen)} fields.", hint='Alternatives are joined by ";": "jpg;png".')
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    if output is not None:
+        Inputs(targets).refuse(fspath(output))
     found = Found(output="-" if output is None else fspath(output))
     with verb_base.silent_warnings(), verb_base.progress(None, "records") as bar, closing(records(targets, options=options)) as run:
         found.report = run.report

@@ -19,6 +19,7 @@ from tarviz.model.types import URL
 from tarviz.read import stream
 from tarviz.read.shard_index import Index
 from tarviz.stores import URLs
+from tarviz.write.inputs import Inputs
 
 
 class Indexed(Index, verb_base.Result):
@@ -82,6 +83,7 @@ def _write_dali(made: Index, target: str) -> list[URL]:
             raise UsageError(f"{redact(url)} is compressed; DALI reads plain tars only.", hint="Decompress it first.")
         stem = Path(url.rpartition("/")[2]).stem
         place = stores.join(target, f"{stem}.idx") if folder else URL(target)
+        Inputs(made.urls).refuse(place)
         with stores.of(place).create(place) as sink:
             sink.write(shard.to_dali().encode("utf-8", "surrogateescape"))
         written.append(place)

@@ -23,6 +23,7 @@ from tarviz.read.spans import Batch, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
+from tarviz.write.inputs import Inputs
 from tarviz.write.tar_output import Outlet
 
 _AHEAD = 4  # batches a reader may be ahead
@@ -65,7 +66,7 @@ def pcat(
     form = field_selection.Form(report=report)
     with (
         verb_base.silent_warnings(),
-        Outlet(fspath(output)) as outlet,
+        Outlet(fspath(output), inputs=Inputs(url for group in groups for url in group)) as outlet,
         verb_base.progress(None, "records") as bar,
         _Lanes(groups, options, report, readers) as lanes,
     ):

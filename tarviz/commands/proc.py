@@ -30,6 +30,7 @@ from tarviz.stores import URLs
 from tarviz.tools import field_selection
 from tarviz.tools.process import ended_by_signals
 from tarviz.tools.record_shell import Given, Left, Worker, check_names, checked_base
+from tarviz.write.inputs import Inputs
 from tarviz.write.tar_output import Outlet, Piece, Range
 
 _AHEAD = 4  # records waiting for each worker
@@ -110,7 +111,7 @@ def proc(
     with (
         verb_base.silent_warnings(),
         tool,
-        Outlet(fspath(output)) as outlet,
+        Outlet(fspath(output), inputs=Inputs(targets)) as outlet,
         verb_base.progress(None, "records") as bar,
         closing(intake(targets, options, report)) as batches,
         closing(_results(batches, tool.work, number, ordered, tool.kill)) as results,

@@ -25,6 +25,7 @@ from tarviz.read.spans import Batch, Source, plain, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, Shard, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import sort_table
+from tarviz.write.inputs import Inputs
 from tarviz.write.tar_output import Outlet
 
 SortAs: TypeAlias = Literal["text", "int", "float"]
@@ -74,7 +75,7 @@ def sort(
         if parts:
             order = order[~np.isin(order, np.concatenate([group[1:] for group in groups]))]
         _neighbours(table.keys[order], fspath(output), report)
-        with Outlet(fspath(output)) as outlet, verb_base.progress(len(order), "records", label="copying") as bar:
+        with Outlet(fspath(output), inputs=Inputs(targets)) as outlet, verb_base.progress(len(order), "records", label="copying") as bar:
             for sources, begin, end, count in table.runs(order, parts):
                 outlet.pick(sources, begin, end)
                 bar.add(count)

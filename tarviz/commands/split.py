@@ -23,6 +23,7 @@ from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import SHARD_SUFFIXES, URLs
 from tarviz.tools import field_selection
 from tarviz.tools.process import run
+from tarviz.write.inputs import Inputs
 from tarviz.write.output import Names
 from tarviz.write.tar_output import Outlet
 
@@ -54,8 +55,9 @@ def split(
     limit = None if size is None else parse_size(size)
     if (count is not None and count < 1) or (limit is not None and limit < 1) or (maxshards is not None and maxshards < 1):
         raise UsageError("a shard holds at least one record, and there is at least one.")
-    shards = _Shards(Names(pattern(fspath(output))), count, limit, start, maxshards, command, options.on_error == "skip")
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    names = Names(pattern(fspath(output)))
+    shards = _Shards(names, count, limit, start, maxshards, command, options.on_error == "skip", Inputs(targets))
     with (
         verb_base.silent_warnings(),
         verb_base.progress(None, "records") as bar,
@@ -115,12 +117,21 @@ class _Shards:
     """Outputs one after the other; `put` says whether there may be more."""
 
     def __init__(
-        self, names: Names, count: int | None, limit: int | None, start: int, most: int | None, command: str | None, skip: bool
+        self,
+        names: Names,
+        count: int | None,
+        limit: int | None,
+        start: int,
+        most: int | None,
+        command: str | None,
+        skip: bool,
+        inputs: Inputs,
     ) -> None:
         if not names.counts and names.text != "-":
             raise UsageError(f"{redact(names.text)!r} has no counter.", hint="Write {shard:06d} or %06d.")
         self.names, self.count, self.limit, self.start, self.most = names, count, limit, start, most
-        self.command, self.skip = command, skip
+        self.command, self.skip, self.inputs = command, skip, inputs
+        inputs.refuse_any(names, first=start, count=most)
         if command is not None:
             arguments(command, "")
         self.report = ReadReport()
@@ -135,7 +146,7 @@ class _Shards:
             if self.outlet is None:
                 if self.most is not None and len(self.done) >= self.most:
                     return False
-                self.outlet = Outlet(self.names.at(self.start + len(self.done)))
+                self.outlet = Outlet(self.names.at(self.start + len(self.done)), inputs=self.inputs)
                 self.form.forget()
             last = self._fit(ends, first)
             if last > first:

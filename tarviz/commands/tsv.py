@@ -20,6 +20,7 @@ from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import Sink, Stat, URLs
 from tarviz.tools import field_selection, table_formats
+from tarviz.write.inputs import Inputs
 
 Format: TypeAlias = Literal["tsv", "csv", "csv-safe", "json", "parquet"]
 _FLUSH = 256 << 10
@@ -77,6 +78,7 @@ def tsv(
     titles = [pick.title for pick in chosen]
     writer = _writer(format, titles, [pick.exts for pick in chosen])
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    Inputs(targets).refuse(fspath(output))
     result = Tabulated([], ReadReport(), 0, fspath(output), tuple(titles))
     with (
         verb_base.silent_warnings(),

@@ -30,7 +30,7 @@ class Planned:
     split: str = ""
 
 
-def planned(url: str, delimiter: str | None, template: str, base: str, *, check: bool) -> Iterator[Planned]:
+def planned(url: str, delimiter: str | None, template: str, base: str, *, check: bool) -> list[Planned]:
     """The records of a plan; with `check` every local file it names must be there."""
     delimiter = {"\\t": "\t", None: ""}.get(delimiter, delimiter) or ("," if url.lower().partition("?")[0].endswith(".csv") else "\t")
     with stores.of(url).open(URL(url)) as stream:
@@ -59,7 +59,7 @@ def planned(url: str, delimiter: str | None, template: str, base: str, *, check:
         if check:
             field_selection.checked(key, key)
         records.append(Planned(key, fields, where))
-    return iter(records)
+    return records
 
 
 def _text(stream: Stream, url: str) -> str:

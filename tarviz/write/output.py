@@ -6,6 +6,7 @@ tar bytes), `Output` is one file. Nothing is under a final name before it is com
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -27,6 +28,7 @@ from tarviz.model.errors import NotFoundError, TarvizError, UsageError, redact
 from tarviz.model.types import URL, Buffer
 from tarviz.stores import Stat
 from tarviz.write.behind import Behind
+from tarviz.write.inputs import Inputs
 
 _deflate: ModuleType
 try:
@@ -105,6 +107,23 @@ class Names:
         """Whether the text has a counter."""
         return _COUNTER.search(self.text) is not None
 
+    @property
+    def pattern(self) -> str | None:
+        """What `glob` finds all names with that are files of this machine, empty text where there are none; None: names are not foreseen.
+
+        >>> Names("train-{:03d}.tar").pattern, Names("train.tar").pattern, Names("memory://a-{}.tar").pattern
+        ('train-*.tar', 'train*.tar', '')
+        """
+        if not self.text:  # a caller hands them out one by one
+            return None
+        if self.text == "-" or not stores.is_local(self.text):
+            return ""
+        path = stores.local_path(self.text)
+        if self.counts:
+            return "*".join(glob.escape(part) for part in _COUNTER.split(path)[::3])
+        base, suffix = _suffix(path)
+        return f"{glob.escape(base)}*{glob.escape(suffix)}"
+
     def at(self, number: int) -> URL:
         """The name of output `number`, counted from 0."""
         if self.counts:
@@ -114,11 +133,17 @@ class Names:
         if self.text == "-":
             raise UsageError("standard output is one output.", hint="Name a file to split the records over several.")
         path, mark, query = (self.text, "", "") if stores.is_local(self.text) else self.text.partition("?")
-        base, suffix = os.path.splitext(path)
-        if suffix in _PACKED:
-            base, inner = os.path.splitext(base)
-            suffix = inner + suffix
+        base, suffix = _suffix(path)
         return URL(f"{base}-{number}{suffix}{mark}{query}")
+
+
+def _suffix(path: str) -> tuple[str, str]:
+    """Base and suffix, where a packed file has two."""
+    base, suffix = os.path.splitext(path)
+    if suffix in _PACKED:
+        base, inner = os.path.splitext(base)
+        suffix = inner + suffix
+    return base, suffix
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +299,7 @@ class Outputs:
     `max_size` (bytes, or text such as `"100MB"`) is the most a file may have, framing and `ending` counted in; only a
     record that is larger by itself gets a file that exceeds it. With `compression` it counts the bytes before that.
     `max_records` limits the records of a file. `ending` closes each file (tar's zero blocks). `manifest`, if not None, is
-    what the manifest of every output holds beside its own figures (`full`: the next record did not fit).
+    what the manifest of every output holds beside its own figures (`full`: the next record did not fit). None of `inputs` is written.
 
     Use as a context manager: an exception drops the output that is open; those before it are complete and stay.
     `done` lists what is written; `start` is the number of the first output.
@@ -289,6 +314,7 @@ class Outputs:
     manifest: Mapping[str, Any] | None = None
     start: int = 0
     done: list[Written] = field(default_factory=list)
+    inputs: Inputs | None = None
     _output: Output | None = None
     _room: int = 0  # bytes left in the output that is open
     _parts: list[Part] = field(default_factory=list)
@@ -342,6 +368,8 @@ class Outputs:
     def _open(self) -> Output:
         if self._output is None:
             url = self.names.at(self.start + len(self.done))
+            if self.inputs is not None:
+                self.inputs.refuse(url)
             self._output = Output(url, compression=self.compression, exists=self.exists)
             self._room = int(self.max_size or 0) - len(self.ending)
             self._parts = []

@@ -23,6 +23,7 @@ from tarviz.model.types import URL, Buffer
 from tarviz.read.spans import Batch, Source, ranges
 from tarviz.stores import Sink, Stat
 from tarviz.write.behind import Behind
+from tarviz.write.inputs import Inputs
 
 _deflate: ModuleType
 try:
@@ -112,11 +113,12 @@ def _packer(how: str) -> Any:
 class Outlet:
     """One tar being written. Nothing has its name before `close`; `bytes` counts tar bytes, end mark included once closed.
 
-    A thread of its own does the writing: what goes wrong there is raised by the next call. As a context manager it closes at
-    the end, and aborts when an exception passes.
+    None of `inputs` is written. A thread of its own does the writing: what goes wrong there is raised by the next call. As a context
+    manager it closes at the end, and aborts when an exception passes.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, inputs: Inputs) -> None:
+        inputs.refuse(url)
         self.url = URL(url)
         how = packing(url)
         sink = stores.of(url).create(self.url)

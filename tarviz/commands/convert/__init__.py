@@ -24,6 +24,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.write import output
+from tarviz.write.inputs import Inputs
 from tarviz.write.output import Exists, Names, Written
 
 _SHOWN = 20  # outputs and faults listed as text
@@ -214,10 +215,9 @@ class _Conversion:
         self._sources = sources
         self._processes = processes
         self._tick = tick
-        inputs = {_identity(source.url) for source in sources}
-        for number in range(len(sources) if settings.names.counts else 1):
-            if _identity(url := settings.names.at(number)) in inputs:
-                raise UsageError("the output is one of the shards that are read.", shard=url, hint="Choose another name.")
+        self._inputs = Inputs(source.url for source in sources)
+        count = len(sources) if settings.names.counts else 1
+        self._inputs.refuse_any(settings.names, count=count if settings.max_size is None else None)
 
     def each(self, resume: bool) -> list[Written]:
         """One output for each shard."""
@@ -251,7 +251,7 @@ class _Conversion:
         if self._settings.exists == "error" and number < len(self._sources):
             output.refuse_existing(self._settings.names.at(len(kept)))
         todo = [tasks.Source(each.number, each.url, each.entry, record if each.number == number else 0) for each in self._sources[number:]]
-        with self._settings.outputs(done=kept) as run:
+        with self._settings.outputs(done=kept, inputs=self._inputs) as run:
             if self._processes > 1 and len(todo) > 1:
                 self._assemble(run, todo)
             else:
@@ -282,10 +282,6 @@ class _Conversion:
 
     def _passed(self, sources: Any) -> None:
         self._tick(sum(source.entry["size"] or 0 for source in sources))
-
-
-def _identity(url: str) -> str:
-    return os.path.realpath(stores.local_path(url)) if stores.is_local(url) else url
 
 
 def _folder(names: Names) -> str:

@@ -24,6 +24,7 @@ from tarviz.read import stream
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.selection import Select, SelectJSON
 from tarviz.write import output
+from tarviz.write.inputs import Inputs
 from tarviz.write.output import Names, Outputs, Written
 
 _BATCH = 4 << 20  # bytes of Examples that are framed and written together
@@ -197,7 +198,7 @@ class Settings:
     manifest: Mapping[str, Any] | None
     max_size: int | None = None
 
-    def outputs(self, start: int = 0, done: Sequence[Written] = ()) -> Outputs:
+    def outputs(self, start: int = 0, done: Sequence[Written] = (), inputs: Inputs | None = None) -> Outputs:
         return Outputs(
             self.names,
             max_size=self.max_size,
@@ -206,6 +207,7 @@ class Settings:
             manifest=self.manifest,
             start=start,
             done=list(done),
+            inputs=inputs,
         )
 
 
