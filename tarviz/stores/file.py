@@ -113,7 +113,11 @@ class FileStore(Store):
         try:
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             through = _open_through(path)
-            return _FileSink(url, path, None, through) if through is not None else _create(url, path)
+            if through is not None:
+                return _FileSink(url, path, None, through)
+            path = os.path.realpath(path)  # what a link points to is replaced and the link stays, as when a shell writes there
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            return _create(url, path)
         except OSError as error:
             raise _error(error, url, "E_WRITE") from error
 

@@ -430,7 +430,7 @@ class TestErrors:
     def test_a_shard_is_never_written_over(self, tmp_path):
         path = make(tmp_path / "a.tar", some(3))
 
-        with pytest.raises(UsageError, match="one of the shards"):
+        with pytest.raises(UsageError, match="one of the inputs"):
             convert(path, tmp_path / "." / "a.tar")
 
     def test_existing_outputs_are_refused_where_that_is_asked(self, tmp_path):

@@ -165,13 +165,22 @@ class TestWriting:
 
         assert 0o640 == modes.S_IMODE((tmp_path / "a").stat().st_mode)
 
-    def test_a_link_is_replaced_not_followed(self, store, tmp_path):
-        (tmp_path / "target").write_bytes(b"keep")
-        (tmp_path / "link").symlink_to("target")
-        with store.create(URL(str(tmp_path / "link"))) as sink:
-            sink.write(b"new")
+    def test_a_link_stays_and_what_it_points_to_is_replaced(self, store, tmp_path):
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere" / "target").write_bytes(b"old")
+        (tmp_path / "link").symlink_to("elsewhere/target")
+        (tmp_path / "far").symlink_to("link")
+        (tmp_path / "dangling").symlink_to("new/one")
+        for name in ("link", "far", "dangling"):
+            with pytest.raises(ZeroDivisionError), store.create(URL(str(tmp_path / name))) as sink:
+                sink.write(bytes([len(name) // 0]))
+            with store.create(URL(str(tmp_path / name))) as sink:
+                sink.write(name.encode())
 
-        assert (b"keep", b"new") == ((tmp_path / "target").read_bytes(), (tmp_path / "link").read_bytes())
+        assert all((tmp_path / name).is_symlink() for name in ("link", "far", "dangling"))
+        assert b"far" == (tmp_path / "elsewhere" / "target").read_bytes()
+        assert b"dangling" == (tmp_path / "new" / "one").read_bytes()
+        assert ["target"] == os.listdir(tmp_path / "elsewhere")
 
     def test_a_relative_name_needs_no_folder(self, store, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
