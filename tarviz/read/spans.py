@@ -28,6 +28,7 @@ from tarviz.read.blocks import Blocks
 from tarviz.read.shard_index import header_runs
 from tarviz.read.stream import ReadOptions, ReadReport, Shard, _Noted, adjacent_blocks
 from tarviz.stores import local_path
+from tarviz.stores.file import file_version, same_bytes
 
 _NOTHING = memoryview(b"")
 _LOOK = 64 << 10  # bytes that tell whether payloads are large
@@ -42,17 +43,19 @@ class Source:
         self.url = url
         self.stat = stores.of(url).stat(url)
         self.fd = os.open(local_path(url), os.O_RDONLY | os.O_CLOEXEC)
-        self._version = self._now()
-        self.check()
+        if self._now() != self.stat.etag:
+            raise self._changed()
 
     def _now(self) -> str:
-        status = os.fstat(self.fd)
-        return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
+        return file_version(os.fstat(self.fd))
 
     def check(self) -> None:
         """`ChangedError` when the file is no longer the one that was opened."""
-        if not self._version == self._now() == self.stat.etag:
-            raise ChangedError("the file was changed while it was copied.", shard=self.url, hint="Begin again.")
+        if not same_bytes(self._now(), self.stat.etag):
+            raise self._changed()
+
+    def _changed(self) -> ChangedError:
+        return ChangedError("the file was changed while it was copied.", shard=self.url, hint="Begin again.")
 
     def read(self, begin: int, end: int) -> bytes:
         """The bytes `begin`…`end` of the tar."""

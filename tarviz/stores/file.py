@@ -62,7 +62,7 @@ def _error(error: OSError, url: str, code: str) -> TarvizError:
 
 @dataclass(frozen=True)
 class FileStore(Store):
-    """Local files. The version of a file is its size, its time of change and its inode, so a file that was
+    """Local files. The version of a file is its size, its times of change and its inode, so a file that was
     replaced, cut, or written to is noticed. Pipes and devices read and write straight through."""
 
     lists: ClassVar[bool] = True
@@ -138,8 +138,20 @@ def _stat(url: URL, status: os.stat_result) -> Stat:
         raise StoreError("it is a folder, not a file.", code="E_READ", shard=url, hint="Name a file in it.")
     if not modes.S_ISREG(status.st_mode):
         return Stat(url, ranges=False)
-    etag = f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
-    return Stat(url, status.st_size, etag, status.st_mtime_ns / 1e9)
+    return Stat(url, status.st_size, file_version(status), status.st_mtime_ns / 1e9)
+
+
+def file_version(status: os.stat_result) -> str:
+    """The version of a file. The time of the last change of any kind stands last: no program can set it back, as `touch` does the other.
+
+    Before it stands what a file keeps that is moved, linked or given another mode while it is open; see `same_bytes`.
+    """
+    return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}-{status.st_ctime_ns}"
+
+
+def same_bytes(version: str | None, other: str | None) -> bool:
+    """Whether a file that was held open has not been written to between two versions of it."""
+    return (version or "").rpartition("-")[0] == (other or "").rpartition("-")[0]
 
 
 def _open(url: URL, etag: str | None) -> tuple[int, Stat]:
@@ -157,7 +169,7 @@ def _open(url: URL, etag: str | None) -> tuple[int, Stat]:
 
 
 def _changed(url: str, old: str | None, new: str | None) -> ChangedError:
-    words = f"version (size-mtime-inode) {old} before, {new} now"
+    words = f"version (size-mtime-inode-ctime) {old} before, {new} now"
     return ChangedError(f"the file was changed while it was in use: {words}.", shard=url, hint="Read it again from the beginning.")
 
 
@@ -184,7 +196,7 @@ class _FileStream(Stream):
             now = None if self.stat.etag is None else _stat(self.stat.url, os.fstat(self._file.fileno())).etag
         except OSError as error:
             raise _error(error, self.stat.url, "E_READ") from error
-        if now != self.stat.etag:
+        if not same_bytes(now, self.stat.etag):
             raise _changed(self.stat.url, self.stat.etag, now)
         self.offset += count
         return count

@@ -74,6 +74,31 @@ class TestChanges:  # F51
             with pytest.raises(ChangedError):
                 stores.fill(stream, buffer(200_000))
 
+    def test_a_file_rewritten_in_place_with_its_time_restored_has_another_version(self, store, tmp_path):  # F9
+        path = tmp_path / "a.tar"
+        path.write_bytes(b"old")
+        before, times = store.stat(URL(str(path))), path.stat()
+        while path.stat().st_ctime_ns == times.st_ctime_ns:  # until the file system's clock has moved on
+            path.write_bytes(b"new")
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+        assert (3, before.mtime) == (path.stat().st_size, store.stat(URL(str(path))).mtime)
+        for call in (lambda: store.open(before.url, etag=before.etag), lambda: store.read(before.url, 0, 3, etag=before.etag)):
+            with pytest.raises(ChangedError):
+                call()
+
+    def test_a_file_may_be_moved_linked_and_protected_while_it_is_read(self, store, tmp_path):
+        path = tmp_path / "a.tar"
+        path.write_bytes(bytes(5))
+        with store.open(URL(str(path))) as stream:
+            version = path.stat().st_ctime_ns
+            while path.stat().st_ctime_ns == version:
+                path.chmod(0o400)
+            os.link(path, tmp_path / "b.tar")
+            path.rename(tmp_path / "c.tar")
+
+            assert 5 == stores.fill(stream, buffer(9))
+
     def test_a_file_replaced_while_it_is_read_stays_as_it_was(self, store, tmp_path):
         path = tmp_path / "a.tar"
         path.write_bytes(b"old")
