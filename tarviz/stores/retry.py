@@ -18,6 +18,7 @@ _T = TypeVar("_T")
 
 RETRY_AFTER_CAP = 60.0
 UNREACHED_TIMEOUT = 15.0
+REFUSED_TIMEOUT = 1.5
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
 
 
@@ -45,11 +46,18 @@ class RetryError(Exception):
     """An attempt that failed in a way that may pass: never seen outside of the stores.
 
     `after`: seconds the server asks to wait. `at_once`: nothing speaks against an immediate first retry.
-    `unreached`: no server was there at all.
+    `unreached`: no server was there at all; `refused`: this machine or a name server said so at once.
     """
 
     def __init__(
-        self, reason: str, *, code: str = "E_NETWORK", after: float | None = None, at_once: bool = False, unreached: bool = False
+        self,
+        reason: str,
+        *,
+        code: str = "E_NETWORK",
+        after: float | None = None,
+        at_once: bool = False,
+        unreached: bool = False,
+        refused: bool = False,
     ) -> None:
         super().__init__(reason)
         self.reason = redact(reason)
@@ -57,6 +65,7 @@ class RetryError(Exception):
         self.after = after
         self.at_once = at_once
         self.unreached = unreached
+        self.refused = refused
 
 
 class Attempts:
@@ -98,7 +107,9 @@ class Attempts:
         else:
             longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(count - 1, 16))
             wait = longest * (0.5 + 0.5 * self._clock.random())
-        timeout = min(self._timeout, UNREACHED_TIMEOUT) if error.unreached and not reached else self._timeout
+        timeout = self._timeout
+        if error.unreached and not reached:
+            timeout = min(timeout, REFUSED_TIMEOUT if error.refused else UNREACHED_TIMEOUT)
         spent = self._clock.now() - self._since
         if spent + wait > timeout:
             raise self._error(error, spent, timeout) from error.__cause__

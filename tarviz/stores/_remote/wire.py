@@ -12,6 +12,7 @@ import os
 import re
 import ssl
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
@@ -23,6 +24,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 import tarviz
 from tarviz.model.errors import NotFoundError, StoreError, UsageError, redact
 from tarviz.model.types import URL
+from tarviz.stores._remote.access import Access
 from tarviz.stores.retry import Clock, RetryError, retry_after
 
 REDIRECTS = 5
@@ -31,7 +33,23 @@ _TEMPORARY = {408, 425, 429} | set(range(500, 600)) - {501, 505}
 _ERROR_BODY = 4096
 _PROXY_NAMES = [spelt for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for spelt in (name, name.upper())]
 _CODE = re.compile(rb"<Code>\s*([\w.]{1,60})\s*</Code>")
-_MESSAGE = re.compile(rb"<Message>([^<]{1,300})</Message>")
+_MESSAGE = re.compile(rb"(?:<Message>|\"message\":\s*\")([^<\"]{1,300})")
+_BUSY = {"SlowDown", "RequestTimeout", "ServerBusy", "OperationTimedOut"}
+_NO_BUCKET = {"NoSuchBucket", "ContainerNotFound"}
+_BAD_KEYS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed"}
+READ = frozenset({200, 206, 412, 416})
+WRITTEN = frozenset({200, 201, 202, 204})
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """One request as the caller means it, whatever address it goes to."""
+
+    method: str
+    url: URL
+    headers: dict[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    stall_timeout: float
 
 
 class _Excess(http.client.HTTPException):
@@ -114,54 +132,89 @@ def origin(url: str) -> str:
 
 @dataclass
 class Wire:
-    """Sends requests over pooled connections; threads share it, a forked child gets new connections."""
+    """Sends requests over pooled connections; threads share it, a forked child gets new connections.
 
-    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    `access` says how URLs become addresses; `extra` are headers for the origin of each URL.
+    """
+
+    extra: dict[str, str] = field(default_factory=dict, repr=False)
     clock: Clock = field(default_factory=Clock, repr=False)
-    reached: set[str] = field(default_factory=set, repr=False)
+    access: Access = field(default_factory=Access, repr=False)
+    _reached: set[str] = field(default_factory=set, repr=False)
     _managers: tuple[int, dict[str, urllib3.PoolManager]] = field(default=(0, {}), repr=False)  # process id, by proxy
 
-    def send(self, method: str, url: URL, headers: dict[str, str], stall_timeout: float) -> urllib3.BaseHTTPResponse:
-        """The answer, its body unread: 200, 206, 412 or 416.
+    def reached(self, url: URL) -> bool:
+        """Whether the server of a URL has ever answered."""
+        return origin(self.access.address(url, {})) in self._reached
+
+    def send(
+        self,
+        method: str,
+        url: URL,
+        headers: Mapping[str, str],
+        stall_timeout: float,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        accept: frozenset[int] = READ,
+    ) -> urllib3.BaseHTTPResponse:
+        """The answer, its body unread, with a status of `accept`.
 
         `RetryError` for what may pass, `NotFoundError`, `E_AUTH` and other `StoreError` at once for what will not.
         """
-        origin(url)  # a URL that cannot be fails here
-        target: str = url
-        for _ in range(REDIRECTS + 1):
-            answer = self._send(method, url, target, headers, stall_timeout)
-            self.reached.add(origin(target))
-            place = answer.headers.get("Location")
-            if answer.status not in (301, 302, 303, 307, 308) or not place:
-                self._judge(answer, url, target)
-                return answer
-            _let_go(answer)
-            target = _redirect(url, target, place)
-        raise StoreError(f"the server redirects more than {REDIRECTS} times, last to {redact(target)}.", shard=url)
+        ask = _Ask(method, url, dict(headers), body, stall_timeout)
+        for last in (False, True):
+            place = self.access.address(url, query or {})
+            origin(place)  # a URL that cannot be fails here
+            answer, target = self._follow(ask, place)
+            if answer.status in accept:
+                break
+            found, said = _said(answer)
+            if last or not self.access.renew(url, answer.status, answer.headers, found):
+                self._refuse(answer, ask, place, target, found, said)
+        return answer
 
-    def _send(self, method: str, url: str, target: str, headers: dict[str, str], stall_timeout: float) -> urllib3.BaseHTTPResponse:
+    def _follow(self, ask: _Ask, place: str) -> tuple[urllib3.BaseHTTPResponse, str]:
+        """The answer behind all redirects, and its address."""
+        target = place
+        for _ in range(REDIRECTS + 1):
+            answer = self._send(ask, place, target)
+            self._reached.add(origin(target))
+            to = answer.headers.get("Location")
+            if answer.status not in (301, 302, 303, 307, 308) or not to:
+                return answer, target
+            _let_go(answer)
+            target = _redirect(ask.url, target, to)
+        raise StoreError(f"the server redirects more than {REDIRECTS} times, last to {redact(target)}.", shard=ask.url)
+
+    def _send(self, ask: _Ask, place: str, target: str) -> urllib3.BaseHTTPResponse:
         parts = urlsplit(target)
         if not parts.hostname:
-            raise UsageError("the URL names no host.", shard=url)
+            raise UsageError("the URL names no host.", shard=ask.url)
         bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
-        sent = {"Accept-Encoding": "identity", "User-Agent": f"tarviz/{tarviz.__version__}"} | self._credentials(url, target) | headers
-        timeout = urllib3.Timeout(connect=min(CONNECT_TIMEOUT, stall_timeout), read=stall_timeout)
+        sent = {"Accept-Encoding": "identity", "User-Agent": f"tarviz/{tarviz.__version__}"} | ask.headers
+        if ask.method in ("PUT", "POST"):
+            sent["Content-Length"] = str(len(ask.body))
+        sent |= self._credentials(ask, place, target, bare, sent)
+        timeout = urllib3.Timeout(connect=min(CONNECT_TIMEOUT, ask.stall_timeout), read=ask.stall_timeout)
+        options = {"timeout": timeout, "retries": False, "redirect": False, "preload_content": False, "decode_content": False}
         try:
             manager = self._manager(parts.scheme.lower(), parts.netloc.rpartition("@")[2])
-            return manager.request(
-                method, bare, headers=sent, timeout=timeout, retries=False, redirect=False, preload_content=False, decode_content=False
-            )
+            return manager.request(ask.method, bare, headers=sent, body=ask.body or None, **options)  # type: ignore[arg-type]
         except (exceptions.HTTPError, http.client.HTTPException, OSError, ValueError) as error:
-            _raise(error, url, parts.hostname)
+            _raise(error, ask.url, parts.hostname)
 
-    def _credentials(self, url: str, target: str) -> dict[str, str]:
+    def _credentials(self, ask: _Ask, place: str, target: str, bare: str, sent: Mapping[str, str]) -> dict[str, str]:
         """Headers for this request: those set for its origin, and those of the URL while the origin is the URL's."""
         found = dict(_configured().get(origin(target), {}))
-        if origin(url) == origin(target):
-            found |= self.headers
-            user = urlsplit(url).netloc.rpartition("@")[0]
+        same = origin(place) == origin(target)
+        if same:
+            found |= self.extra
+            user = urlsplit(place).netloc.rpartition("@")[0]
             if user:
                 found["Authorization"] = "Basic " + base64.b64encode(unquote(user).encode()).decode()
+        if same or self.access.follows(place, target):
+            found |= self.access.headers(ask.method, bare, sent, ask.body)
         return found
 
     def _manager(self, scheme: str, host: str) -> urllib3.PoolManager:
@@ -175,21 +228,20 @@ class Wire:
             managers[proxy] = _make_manager(proxy)
         return managers[proxy]
 
-    def _judge(self, answer: urllib3.BaseHTTPResponse, url: str, target: str) -> None:
-        if answer.status in (200, 206, 412, 416):
-            return
+    def _refuse(self, answer: urllib3.BaseHTTPResponse, ask: _Ask, place: str, target: str, found: str, said: str) -> NoReturn:
         text = f"{answer.status} {answer.reason or http.client.responses.get(answer.status, '')}".strip()
         after = retry_after(answer.headers.get("Retry-After"), answer.headers.get("Date"), self.clock)
-        said = _said(answer)
-        where = f" ({redact(target)}, where the server redirected to)" if target != url else ""
-        if answer.status in _TEMPORARY:
+        where = f" ({redact(target)}, where the server redirected to)" if target != place else ""
+        if answer.status in _TEMPORARY or found in _BUSY:
             raise RetryError(f"the server answers {text}{said}", after=after)
+        hint = self.access.hint(answer.status, found)
         if answer.status in (404, 410):
-            raise NotFoundError(f"the server has no such object: {text}{said}{where}.", shard=url, hint="Check the URL.")
-        if answer.status in (401, 403, 407):
-            hint = "Sign the URL again, or set credentials (https://user:password@host/… or TARVIZ_HTTP_HEADERS)."
-            raise StoreError(f"the server refuses access: {text}{said}{where}.", code="E_AUTH", shard=url, hint=hint)
-        raise StoreError(f"the server answers {text}{said}{where}.", shard=url, details={"status": answer.status})
+            what = "bucket" if found in _NO_BUCKET else "object"
+            raise NotFoundError(f"the server has no such {what}: {text}{said}{where}.", shard=ask.url, hint=hint)
+        details = {"status": answer.status}
+        if answer.status in (401, 403, 407) or found in _BAD_KEYS:
+            raise StoreError(f"the server refuses access: {text}{said}{where}.", code="E_AUTH", shard=ask.url, hint=hint, details=details)
+        raise StoreError(f"the server answers {text}{said}{where}.", shard=ask.url, details=details)
 
 
 @functools.lru_cache(maxsize=256)
@@ -264,15 +316,19 @@ def excess(error: BaseException) -> bool:
     return any(isinstance(each, _Excess) for each in (*error.args, error.__cause__))
 
 
-def _said(answer: urllib3.BaseHTTPResponse) -> str:
-    """The reason that an XML answer of an object store gives, in brackets."""
+def _said(answer: urllib3.BaseHTTPResponse) -> tuple[str, str]:
+    """The code that the answer of an object store gives for a refusal, and code and reason in brackets."""
+    head = b""
     try:
-        head = answer.read(_ERROR_BODY)
+        while len(head) < _ERROR_BODY and (more := answer.read(_ERROR_BODY - len(head))):
+            head += more
     except (exceptions.HTTPError, OSError):
-        head = b""
+        pass  # what came is enough
     answer.close()
-    found = [match[1].decode("utf-8", "replace") for match in (_CODE.search(head), _MESSAGE.search(head)) if match]
-    return f" ({redact(': '.join(found))})" if found else ""
+    code, text = _CODE.search(head), _MESSAGE.search(head)
+    found = code[1].decode() if code else answer.headers.get("x-ms-error-code", "")
+    words = [each for each in (found, " ".join(text[1].decode("utf-8", "replace").split()) if text else "") if each]
+    return found, f" ({redact(': '.join(words))})" if words else ""
 
 
 def _raise(error: Exception, url: str, host: str) -> NoReturn:
@@ -282,9 +338,10 @@ def _raise(error: Exception, url: str, host: str) -> NoReturn:
             raise StoreError(f"the proxy refuses: {redact(str(error.original_error))}.", code="E_AUTH", shard=url) from error
         raise RetryError("the proxy could not be reached", unreached=True) from error
     if isinstance(error, exceptions.NameResolutionError):
-        raise RetryError(f"the host name {host} could not be looked up", unreached=True) from error
+        raise RetryError(f"the host name {host} could not be looked up", unreached=True, refused=True) from error
     if isinstance(error, exceptions.NewConnectionError):
-        raise RetryError(f"no connection to {host}: {_last(error)}", unreached=True) from error
+        refused = "refused" in str(error)
+        raise RetryError(f"no connection to {host}: {_last(error)}", unreached=True, refused=refused) from error
     if isinstance(error, exceptions.ConnectTimeoutError):
         raise RetryError(f"no connection to {host} in time", code="E_STALL", unreached=True) from error
     if isinstance(error, exceptions.ReadTimeoutError):

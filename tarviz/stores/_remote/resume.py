@@ -6,67 +6,23 @@ import hashlib
 import os
 import re
 import threading
-from dataclasses import dataclass
-from typing import Self
 
 from urllib3 import BaseHTTPResponse, exceptions
 
 from tarviz.model.errors import ChangedError, StoreError
 from tarviz.model.types import URL
-from tarviz.stores._wire import Wire, excess, origin
+from tarviz.stores._remote.checksum import Checksum, promised
+from tarviz.stores._remote.version import CONTENT_RANGE, Version, total_of
+from tarviz.stores._remote.wire import Wire, excess
 from tarviz.stores.base import Stat, Stream
-from tarviz.stores.retry import Attempts, RetryError, http_date
+from tarviz.stores.retry import Attempts, RetryError
 
 _PIECE = 1 << 18
 _XML_LIMIT = 1 << 16
 _XML_ERROR = re.compile(rb"<Code>\s*(SlowDown|InternalError|ServiceUnavailable|RequestTimeout|ServerBusy|OperationAborted)\s*</Code>")
-_CONTENT_RANGE = re.compile(r"\s*bytes\s+(?:(\d+)-(\d+)|\*)/(\d+|\*)\s*", re.ASCII | re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
-    """What an answer tells of the version of the object (RFC 9110 §8.8). `coded`: the body is compressed on the way."""
-
-    etag: str | None
-    modified: str | None
-    coded: bool
-
-    @classmethod
-    def of(cls, answer: BaseHTTPResponse) -> Self:
-        coding = answer.headers.get("Content-Encoding", "identity").strip().lower()
-        return cls(answer.headers.get("ETag") or None, answer.headers.get("Last-Modified") or None, coding not in ("", "identity"))
-
-    @property
-    def mtime(self) -> float | None:
-        return http_date(self.modified) if self.modified else None
-
-    @property
-    def known(self) -> bool:
-        """Whether another answer can be told to be of the same version."""
-        return not self.coded and bool(self.etag or self.modified)
-
-    def condition(self) -> dict[str, str]:
-        """The header that makes a server refuse another version; a weak ETag never matches (RFC 9110 §13.1.1)."""
-        if self.etag and not self.etag.startswith("W/"):
-            return {"If-Match": self.etag}
-        return {"If-Unmodified-Since": self.modified} if self.modified and not self.etag else {}
-
-    def is_same(self, other: Version) -> bool:
-        if self.etag and other.etag:
-            return self.etag.removeprefix("W/") == other.etag.removeprefix("W/")
-        return self.modified is not None and self.modified == other.modified
-
-    def __str__(self) -> str:
-        return f"ETag {self.etag}" if self.etag else f"Last-Modified {self.modified}" if self.modified else "no ETag"
-
-
-def total_of(answer: BaseHTTPResponse) -> int | None:
-    """The size of the whole object that `Content-Range` tells."""
-    match = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-    return int(match[3]) if match and match[3] != "*" else None
-
-
-class HttpStream(Stream):
+class ResumingStream(Stream):
     """Bytes `start` to `stop` (None: the end) of an object; connected, and the version pinned, once it is made."""
 
     def __init__(
@@ -76,10 +32,14 @@ class HttpStream(Stream):
         self._url = url
         self._start = self.offset = start
         self._stop = stop
-        self._pinned = etag
+        self._pinned: Version | None = None
+        self._size: int | None = None
+        if etag:
+            self._pinned, self._size = Version.named(etag)
         self._timeouts = retry_timeout, stall_timeout
         self._version: Version | None = None
-        self._size: int | None = None
+        self._query: dict[str, str] = {}
+        self._sum: Checksum | None = None
         self._body_end: int | None = None
         self._delivered = hashlib.sha256()  # fed only where nothing else tells the version
         self._answer: BaseHTTPResponse | None = None
@@ -87,8 +47,8 @@ class HttpStream(Stream):
         self._ended = False
         self._renew()
         self._guarded(memoryview(b""))
-        version = self._version or Version(None, None, False)
-        self.stat = Stat(url, self._size, version.etag, version.mtime, self._ranges)
+        version = self._version or Version()
+        self.stat = Stat(url, self._size, version.token(self._size), version.mtime, self._ranges)
 
     _ranges = False
     _whole = False
@@ -156,10 +116,11 @@ class HttpStream(Stream):
             except RetryError as error:
                 self._drop()
                 self._check_open()
-                self._attempts.failed(error, self.offset, reached=origin(self._url) in self._wire.reached)
+                self._attempts.failed(error, self.offset, reached=self._wire.reached(self._url))
                 self._check_open()
                 continue
             if piece:
+                self._check_sum(piece)
                 buffer[: len(piece)] = piece
                 self.offset += len(piece)
                 if self._version is not None and not self._version.known:
@@ -167,6 +128,14 @@ class HttpStream(Stream):
                 self._attempts.progress()
                 return len(piece)
         return 0
+
+    def _check_sum(self, piece: bytes) -> None:
+        if self._sum is not None:
+            self._sum.update(piece)
+            if self.offset + len(piece) == self._size and not self._sum.is_right():
+                what = f"the bytes that came do not have the {self._sum.name} checksum that the server sent with them."
+                hint = "Read it again; if that fails too, the object is damaged where it is stored."
+                raise StoreError(what, code="E_CORRUPT", shard=self._url, offset=self.offset, hint=hint)
 
     def _check_open(self) -> None:
         if self._closed.is_set():
@@ -215,17 +184,25 @@ class HttpStream(Stream):
         version = self._version
         begin = self._start if version is not None and not version.known else self.offset
         headers = version.condition() if version is not None and version.known else {}
-        if version is None and self._pinned:
-            headers = Version(self._pinned, None, False).condition()
+        if version is None and self._pinned is not None:
+            headers = self._pinned.condition()
         if begin or self._stop is not None:
             # The last byte is part of the range: RFC 9110 §14.1.2
             headers["Range"] = f"bytes={begin}-{'' if self._stop is None else self._stop - 1}"
-        self._answer = self._wire.send("GET", self._url, headers, self._timeouts[1])
+        try:
+            self._answer = self._wire.send("GET", self._url, headers, self._timeouts[1], query=self._query)
+        except StoreError as error:
+            if not self._query or error.code not in ("E_NOT_FOUND", "E_AUTH"):
+                raise
+            raise self._changed(Version()) from error  # the old version is not kept, or not for us
         self._accept(self._answer, begin)
 
     def _accept(self, answer: BaseHTTPResponse, begin: int) -> None:
         if answer.status == 412:
-            raise self._changed(Version.of(answer))
+            if self._version is None or self._version.pin is None or self._query:
+                raise self._changed(Version.of(answer))
+            self._query = dict([self._version.pin])  # the bucket may keep what was replaced
+            raise RetryError("the object was replaced", at_once=True)
         if answer.status == 416:
             self._past_end(answer, begin)
             return
@@ -238,12 +215,14 @@ class HttpStream(Stream):
         elif length is None or length <= _XML_LIMIT:
             self._check_xml()
         self._check_version(Version.of(answer), size)
+        if self.offset == 0 and self._whole and self._stop is None:
+            self._sum = promised(answer.headers)
         self._ranges = not self._whole or answer.headers.get("Accept-Ranges", "").lower() == "bytes"
         self._skip(first)
 
     def _check_range(self, answer: BaseHTTPResponse, begin: int, length: int | None) -> tuple[int, int | None]:
         said = answer.headers.get("Content-Range", "")
-        match = _CONTENT_RANGE.fullmatch(said)
+        match = CONTENT_RANGE.fullmatch(said)
         last = None if self._stop is None else self._stop - 1
         if match is None or match[1] is None or int(match[1]) != begin or (last is not None and int(match[2]) > last):
             what = f"bytes {begin}-{'' if last is None else last}"
@@ -266,12 +245,12 @@ class HttpStream(Stream):
     def _check_version(self, version: Version, size: int | None) -> None:
         """Pin the version with the first answer, hold every later one against it."""
         if self._version is None:
-            if self._pinned and not version.is_same(Version(self._pinned, None, False)):
+            if self._pinned is not None and not version.is_same(self._pinned):
                 raise self._changed(version)
             self._version = version
         elif self._version.known and not self._version.is_same(version):
             raise self._changed(version)
-        elif None not in (size, self._size) and size != self._size:
+        if None not in (size, self._size) and size != self._size:
             raise self._changed(version, f"{self._size} bytes before, {size} now")
         self._size = size if self._size is None else self._size
         if self._whole:
@@ -287,7 +266,7 @@ class HttpStream(Stream):
             self._drop()
             return
         if self._body_end is not None and self._body_end < self.offset:
-            raise self._changed(self._version or Version(None, None, False), f"{self._body_end} bytes now")
+            raise self._changed(self._version or Version(), f"{self._body_end} bytes now")
         while position < self.offset:
             before = clock.now()
             piece = self._take(min(_PIECE, self.offset - position))
@@ -307,11 +286,13 @@ class HttpStream(Stream):
         """416: nothing lies at or behind `begin`."""
         total, version = total_of(answer), Version.of(answer)
         self._drop()
+        if total is None:  # S3 does not say
+            total, version = self._head()
         if total is None or total > begin:
             what = f"the server has no bytes from {begin} on, and of {total if total is not None else 'unknown'} in all"
             raise StoreError(f"{what}.", code="E_RANGE", shard=self._url)
         if self._version is None:
-            if self._pinned and version.etag and not version.is_same(Version(self._pinned, None, False)):
+            if self._pinned is not None and version.etag and not version.is_same(self._pinned):
                 raise self._changed(version)
             self._version, self._size, self._ranges = version, total, True
         elif total < begin:
@@ -323,7 +304,7 @@ class HttpStream(Stream):
         self._ended = True
 
     def _changed(self, now: Version, why: str | None = None) -> ChangedError:
-        before = self._version or Version(self._pinned, None, False)
+        before = self._version or self._pinned or Version()
         if why is None and now.etag is None and now.modified is None:
             now = self._current() or now
         words = why or f"{before} before, {now} now"
@@ -334,7 +315,12 @@ class HttpStream(Stream):
     def _current(self) -> Version | None:
         """The version there now, for the message alone."""
         try:
-            with self._wire.send("HEAD", self._url, {}, self._timeouts[1]) as answer:
-                return Version.of(answer)
-        except (RetryError, StoreError, OSError):
+            return self._head()[1]
+        except (RetryError, OSError):
             return None
+
+    def _head(self) -> tuple[int | None, Version]:
+        """Size and version of the object there now."""
+        with self._wire.send("HEAD", self._url, {}, self._timeouts[1], query=self._query) as answer:
+            length = answer.headers.get("Content-Length", "")
+            return int(length) if answer.status == 200 and length.isdecimal() else None, Version.of(answer)

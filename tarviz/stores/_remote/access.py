@@ -1,0 +1,91 @@
+"""How the URLs of a store become HTTP requests: the address, the headers that prove who asks, and words for refusals."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from tarviz.model.types import URL
+
+_MARGIN = 120.0  # seconds before its end in which a credential is fetched anew
+_PAUSE = 60.0  # seconds after which credentials that were not there are looked for again
+
+
+class Expiring(Protocol):
+    """A credential that ends at `expires` (seconds since 1970), or never."""
+
+    @property
+    def expires(self) -> float | None: ...
+
+
+K = TypeVar("K", bound=Expiring)
+
+
+class Access:
+    """Plain HTTP: a URL is its own address. Stores that sign derive from it. Threads share it.
+
+    `HINT_DENIED` and `HINT_MISSING` are the next steps that errors name.
+    """
+
+    HINT_DENIED = "Sign the URL again, or set credentials (https://user:password@host/… or TARVIZ_HTTP_HEADERS)."
+    HINT_MISSING = "Check the URL."
+
+    def address(self, url: URL, query: Mapping[str, str]) -> str:
+        """The http(s) URL of an object; `query` is added to it."""
+        return url
+
+    def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
+        """What is sent to the origin of `address` and to no other one, to prove who asks."""
+        return {}
+
+    def follows(self, origin: str, target: str) -> bool:
+        """Whether the headers go on to where the server redirects."""
+        return origin == target
+
+    def renew(self, url: URL, status: int, headers: Mapping[str, str], said: str) -> bool:
+        """After a refusal: whether another attempt would be signed in another way."""
+        return False
+
+    def hint(self, status: int, code: str) -> str:
+        """The next step after an error that says `code`."""
+        return self.HINT_MISSING if status in (404, 410) else self.HINT_DENIED
+
+
+class Kept(Generic[K]):
+    """A credential that is looked for once, again shortly before it ends, and when one of the variables `names` changes.
+
+    None where there is no credential.
+    """
+
+    def __init__(self, find: Callable[[], K | None], names: Iterable[str]) -> None:
+        self._find = find
+        self._names = tuple(names)
+        self._lock = threading.Lock()
+        self._found: K | None = None
+        self._until = 0.0
+        self._state: tuple[str | None, ...] = ()
+
+    def __call__(self) -> K | None:
+        state = tuple(map(os.environ.get, self._names))
+        if time.time() >= self._until or state != self._state:
+            with self._lock:
+                if time.time() >= self._until or state != self._state:
+                    self._found = self._find()
+                    self._until, self._state = self._end(self._found), state
+        return self._found
+
+    @staticmethod
+    def _end(found: K | None) -> float:
+        now = time.time()
+        if found is None or found.expires is None:
+            return now + _PAUSE
+        return max(now + 1.0, min(found.expires - _MARGIN, now + 3600))
+
+    def forget(self) -> bool:
+        """Look again next time; whether there was one to forget."""
+        with self._lock:
+            there, self._until = self._found is not None, 0.0
+        return there

@@ -1,0 +1,76 @@
+"""The checksum that a server sends with an object, held against the bytes that came."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import google_crc32c
+
+
+class _Hash(Protocol):
+    def update(self, data: bytes) -> object: ...
+
+    def digest(self) -> bytes: ...
+
+
+class _Crc32:
+    def __init__(self) -> None:
+        self._value = 0
+
+    def update(self, data: bytes) -> None:
+        self._value = zlib.crc32(data, self._value)
+
+    def digest(self) -> bytes:
+        return self._value.to_bytes(4, "big")
+
+
+class Checksum:
+    """A checksum that grows with the bytes delivered. MD5 is left out: it would cost more than the transfer."""
+
+    def __init__(self, name: str, expected: bytes, made: _Hash) -> None:
+        self.name = name
+        self._expected = expected
+        self._made = made
+
+    def update(self, piece: bytes) -> None:
+        self._made.update(piece)
+
+    def is_right(self) -> bool:
+        return self._made.digest() == self._expected
+
+
+def promised(headers: Mapping[str, str]) -> Checksum | None:
+    """The cheapest checksum of the whole object in an answer's headers that can be made here.
+
+    Source: cloud.google.com/storage/docs/xml-api/reference-headers (`x-goog-hash`), S3's `x-amz-checksum-…`
+    (those of objects in parts, `…-3`, are not of the bytes), AIStore's `ais-checksum-…` (hexadecimal).
+    """
+    found = dict(part.strip().partition("=")[::2] for part in headers.get("x-goog-hash", "").split(","))
+    for name, make in _KINDS.items():
+        text = headers.get(f"x-amz-checksum-{name}") or found.get(name)
+        if text and "-" not in text:
+            return _checksum(name, text, make, base64.b64decode)
+    kind, text = headers.get("ais-checksum-type", ""), headers.get("ais-checksum-value", "")
+    if kind == "crc32c":
+        return _checksum(kind, text, google_crc32c.Checksum, bytes.fromhex)
+    if kind in ("xxhash", "xxhash2"):
+        try:
+            import xxhash
+        except ImportError:
+            return None  # comes with the SDK; bytes are as good as the transport without it
+        return _checksum(kind, text, xxhash.xxh64, bytes.fromhex)
+    return None
+
+
+_KINDS: dict[str, Callable[[], _Hash]] = {"crc32c": google_crc32c.Checksum, "crc32": _Crc32}
+
+
+def _checksum(name: str, text: str, make: Callable[[], _Hash], read: Callable[[str], bytes]) -> Checksum | None:
+    try:
+        return Checksum(name, read(text), make())
+    except (ValueError, binascii.Error):
+        return None  # no checksum that anybody could hold bytes against

@@ -1,0 +1,159 @@
+"""`RemoteStore`: what every store behind HTTP shares: reads that resume, one version each, and errors that say what to set."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Self, TypeVar
+
+import urllib3
+from urllib3 import exceptions
+
+from tarviz.model import config
+from tarviz.model.errors import NotFoundError, StoreError, UsageError
+from tarviz.model.types import URL
+from tarviz.stores._remote.access import Access
+from tarviz.stores._remote.resume import ResumingStream
+from tarviz.stores._remote.version import Version, total_of
+from tarviz.stores._remote.wire import Wire
+from tarviz.stores.base import Sink, Stat, Store, Stream, fill
+from tarviz.stores.retry import Attempts, Clock, RetryError, persist
+
+_OPTION_NAMES = ("TARVIZ_RETRY_TIMEOUT", "TARVIZ_STALL_TIMEOUT", "TARVIZ_CONFIG", "XDG_CONFIG_HOME", "HOME")
+_PAGE_LIMIT = 64 << 20
+_T = TypeVar("_T")
+
+
+class RemoteStore(Store):
+    """Objects behind HTTP, asked for as `access` says. Threads share it; it pickles by its settings.
+
+    `headers` go to the origin of each URL given, never to one it redirects to. `retry_timeout` (seconds
+    without progress before a read gives up) and `stall_timeout` (seconds without a byte before it is resumed)
+    default to the options. A server that was never reached is tried for 15 seconds at most, one that refuses
+    connections for 1.5.
+    """
+
+    lists: ClassVar[bool] = True
+    writes: ClassVar[bool] = True
+    selects: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        headers: dict[str, str] | None = None,
+        retry_timeout: float | None = None,
+        stall_timeout: float | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._settings: dict[str, Any] = {
+            "headers": headers,
+            "retry_timeout": retry_timeout,
+            "stall_timeout": stall_timeout,
+            "clock": clock,
+        }
+        self.clock = clock or Clock()
+        self.wire = Wire(dict(headers or {}), self.clock, self._access())
+
+    def _access(self) -> Access:
+        return Access()
+
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[type[Self], dict[str, Any]]]:
+        return _rebuild, (type(self), self._settings)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._settings == other._settings
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def timeouts(self) -> tuple[float, float]:
+        """Seconds of `retry_timeout` and `stall_timeout` in force now."""
+        retry, stall = self._settings["retry_timeout"], self._settings["stall_timeout"]
+        return _timeouts(retry, stall, tuple(map(os.environ.get, _OPTION_NAMES)), int(time.monotonic()))
+
+    def stat(self, url: URL) -> Stat:
+        return self.persist(url, lambda stall: self._stat(url, stall))
+
+    def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
+        return ResumingStream(self.wire, url, offset, None, etag, *self.timeouts())
+
+    def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
+        if length <= 0:
+            return b""
+        with ResumingStream(self.wire, url, offset, offset + length, etag, *self.timeouts()) as stream:
+            buffer = bytearray(min(length, max(0, stream.stat.size - offset)) if stream.stat.size is not None else length)
+            count = fill(stream, memoryview(buffer))
+        return bytes(buffer) if count == len(buffer) else bytes(memoryview(buffer)[:count])
+
+    def list(self, url: URL) -> Iterator[Stat]:
+        raise UsageError(f"{url.partition(':')[0]}:// URLs cannot be listed.", shard=url)
+
+    def create(self, url: URL) -> Sink:
+        raise UsageError(f"{url.partition(':')[0]}:// URLs can be read, not written.", shard=url)
+
+    def delete(self, url: URL) -> None:
+        raise UsageError(f"{url.partition(':')[0]}:// URLs can be read, not deleted.", shard=url)
+
+    def persist(self, url: URL, call: Callable[[float], _T], stop: threading.Event | None = None) -> _T:
+        """The value of `call`, which gets the stall timeout, tried again while that may help; `stop` ends waiting."""
+        retry, stall = self.timeouts()
+        attempts = Attempts(url, retry, self.clock, stop)
+        return persist(lambda: call(stall), attempts, lambda: self.wire.reached(url))
+
+    def _stat(self, url: URL, stall_timeout: float) -> Stat:
+        try:
+            answer = self.wire.send("HEAD", url, {}, stall_timeout)
+        except (StoreError, NotFoundError) as error:
+            if not self._asks_again(error):
+                raise
+            # A signed URL is signed for GET alone, some servers know no HEAD, and no HEAD says why: ask for one byte.
+            answer = self.wire.send("GET", url, {"Range": "bytes=0-0"}, stall_timeout)
+        with answer:
+            return stat_of(url, answer)
+
+    def _asks_again(self, error: StoreError | NotFoundError) -> bool:
+        return error.code == "E_AUTH" or error.details.get("status") in (400, 405, 501)
+
+
+class BucketStore(RemoteStore):
+    """Objects in buckets: a `HEAD` says nothing about why it fails, so a failure is looked into by a `GET`."""
+
+    def _asks_again(self, error: StoreError | NotFoundError) -> bool:
+        return True
+
+    def page(self, url: URL, query: Mapping[str, str]) -> bytes:
+        """One page of a listing: what the bucket of `url` answers to `query`."""
+
+        def once(stall: float) -> bytes:
+            try:
+                with self.wire.send("GET", url, {}, stall, query=query, accept=frozenset({200})) as answer:
+                    return answer.read(_PAGE_LIMIT)
+            except exceptions.HTTPError as error:
+                raise RetryError("the connection broke", at_once=True) from error
+
+        return self.persist(url, once)
+
+
+@functools.lru_cache(maxsize=16)
+def _timeouts(retry: float | None, stall: float | None, _: tuple[str | None, ...], second: int) -> tuple[float, float]:
+    """The options, looked up once a second: a small ranged read takes less time than looking into the files."""
+    found = config.options(retry_timeout=retry, stall_timeout=stall)
+    return found.retry_timeout, found.stall_timeout
+
+
+def stat_of(url: URL, answer: urllib3.BaseHTTPResponse) -> Stat:
+    """What the headers of an answer tell of an object."""
+    version = Version.of(answer)
+    if answer.status == 200:
+        length = answer.headers.get("Content-Length", "")
+        size = int(length) if length.isdecimal() else None
+        ranges = answer.headers.get("Accept-Ranges", "").lower() == "bytes" and not version.coded
+        return Stat(url, size, version.token(size), version.mtime, ranges)
+    size = total_of(answer)
+    return Stat(url, size, version.token(size), version.mtime, ranges=True)
+
+
+def _rebuild(kind: type[Any], settings: dict[str, Any]) -> Any:
+    return kind(**settings)

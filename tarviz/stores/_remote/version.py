@@ -1,0 +1,84 @@
+"""Which version of an object an answer is of, and how to ask for no other one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from urllib3 import BaseHTTPResponse
+
+from tarviz.stores.retry import http_date
+
+CONTENT_RANGE = re.compile(r"\s*bytes\s+(?:(\d+)-(\d+)|\*)/(\d+|\*)\s*", re.ASCII | re.IGNORECASE)
+_DATED, _CLUSTER = "modified ", "ais "
+_PINS = {"x-amz-version-id": "versionId", "x-goog-generation": "generation", "x-ms-version-id": "versionid"}
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What an answer tells of the version of the object (RFC 9110 §8.8). `coded`: the body is compressed on the way.
+
+    `pin` is a query that asks for just this version where a bucket keeps old ones.
+    """
+
+    etag: str | None = None
+    modified: str | None = None
+    coded: bool = False
+    pin: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, answer: BaseHTTPResponse) -> Self:
+        headers = answer.headers
+        etag = headers.get("ETag")
+        if not etag and (value := headers.get("ais-checksum-value")):
+            etag = f"{_CLUSTER}{headers.get('ais-checksum-type', '')} {value} {headers.get('ais-version', '')}".rstrip()
+        pins = ((name, headers.get(header)) for header, name in _PINS.items())
+        pin = next(((name, value) for name, value in pins if value and value != "null"), None)
+        coded = headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity")
+        return cls(etag or None, headers.get("Last-Modified") or None, coded, pin)
+
+    @classmethod
+    def named(cls, token: str) -> tuple[Self, int | None]:
+        """The version of a token, and the size of the object where the token holds it."""
+        if token.startswith(_DATED):
+            date, _, size = token.removeprefix(_DATED).rpartition("; ")
+            return cls(None, date), int(size) if size.isdecimal() else None
+        return cls(token), None
+
+    def token(self, size: int | None) -> str | None:
+        """What `Stat.etag` holds: the ETag, or else time and size, which name a version nearly as well."""
+        if self.etag or not self.modified:
+            return self.etag
+        return f"{_DATED}{self.modified}; {'' if size is None else size}"
+
+    @property
+    def mtime(self) -> float | None:
+        return http_date(self.modified) if self.modified else None
+
+    @property
+    def known(self) -> bool:
+        """Whether another answer can be told to be of the same version."""
+        return not self.coded and bool(self.etag or self.modified)
+
+    def condition(self) -> dict[str, str]:
+        """The header that makes a server refuse another version; a weak ETag never matches (RFC 9110 §13.1.1)."""
+        if self.etag:
+            return {} if self.etag.startswith(("W/", _CLUSTER)) else {"If-Match": self.etag}
+        return {"If-Unmodified-Since": self.modified} if self.modified else {}
+
+    def is_same(self, other: Version) -> bool:
+        if self.etag and other.etag:
+            return self.etag.removeprefix("W/") == other.etag.removeprefix("W/")
+        return self.modified is not None and self.modified == other.modified
+
+    def __str__(self) -> str:
+        if self.etag:
+            return self.etag if self.etag.startswith(_CLUSTER) else f"ETag {self.etag}"
+        return f"Last-Modified {self.modified}" if self.modified else "no ETag"
+
+
+def total_of(answer: BaseHTTPResponse) -> int | None:
+    """The size of the whole object that `Content-Range` tells."""
+    match = CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+    return int(match[3]) if match and match[3] != "*" else None
