@@ -50,7 +50,7 @@ class TestEnvironmentFile:
 class TestProjectFile:
     def test_the_extras_are_those_of_the_design(self):
         expected = {"tensorflow", "tensorflow-cpu", "torch", "lab", "deck", "fast", "demo", "bench", "test", "all"}
-        later = {"media", "parquet", "slides", "docs"}
+        later = {"media", "parquet", "slides", "docs", "cloud", "ais", "hf"}
 
         assert expected == set(PROJECT["optional-dependencies"]) - later
 

@@ -1,6 +1,6 @@
 """Stores: where bytes are. One file per URL scheme, named like the scheme.
 
-A file here provides `store() -> Store`: an object with the six operations of `_base.Store`. It is made once
+A file here provides `store() -> Store`: an object with the six operations of `base.Store`. It is made once
 in a process and shared by threads, so it holds settings and connections, never the state of one read. It
 must pickle (workers get it), work in a forked child, and keep four promises that `tarviz.testing.StoreTests`
 checks in about 25 lines of subclass:
@@ -41,7 +41,7 @@ __all__ = ["SHARD_SUFFIXES", "Sink", "Stat", "Store", "Stream", "URLs", "expand"
 URLs: TypeAlias = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-_ALIASES = {"https": "http"}
+_ALIASES = {"https": "http", "s3a": "s3", "s3n": "s3", "gcs": "gs", "azure": "az", "abfs": "az", "abfss": "az"}
 
 
 def of(url: str | PathLike[str]) -> Store:
@@ -68,7 +68,7 @@ def _store(scheme: str) -> Store:
     name = _ALIASES.get(scheme, scheme)
     known = plugins.names("stores")
     if name not in known:
-        schemes = sorted({*known, *(alias for alias in _ALIASES if _ALIASES[alias] in known)} - {"stdio"})
+        schemes = sorted({*known, "https"} - {"stdio"})
         close = difflib.get_close_matches(scheme, schemes, 1, cutoff=0.5)
         meant = f"Did you mean {close[0]}://? " if close else ""
         there = ", ".join(f"{each}://" for each in schemes)

@@ -43,7 +43,7 @@ class TestOf:
 
     def test_an_unknown_scheme_names_those_there_are(self):
         with pytest.raises(
-            UsageError, match=r"no store for htps:// URLs\. Hint: Did you mean https://\? There are: file://, http://, https://, memory://"
+            UsageError, match=r"no store for htps:// URLs\. Hint: Did you mean https://\? There are: az://, file://, gs://, http://"
         ):
             stores.of("htps://host/a")
 
@@ -131,7 +131,7 @@ class TestExpand:
             (None, "not NoneType"),
             ([None], "not NoneType"),
             ("t-{1.tar", "do not match"),
-            ("s3://bucket/{0..1}", "no store for s3://"),
+            ("ipfs://bucket/{0..1}", "no store for ipfs://"),
         ],
     )
     def test_what_cannot_be_is_said(self, shards, urls, text):

@@ -1,0 +1,234 @@
+"""Uploads: an object goes up in parts while it is written, and is there, whole, once the last call is accepted."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Protocol
+from xml.sax.saxutils import escape
+
+from urllib3 import exceptions
+
+from tarviz.model.errors import NotFoundError, StoreError
+from tarviz.model.types import URL, Buffer
+from tarviz.stores._remote.wire import WRITTEN
+from tarviz.stores.base import Sink, Stat
+from tarviz.stores.retry import RetryError
+
+if TYPE_CHECKING:
+    from tarviz.stores._remote.reader import BucketStore
+
+PART = 8 << 20
+_LARGER = 1000  # parts after which parts get twice as large: S3 takes ten thousand
+_AT_ONCE = 2
+_UPLOAD_ID = re.compile(rb"<UploadId>\s*([^<\s]+)\s*</UploadId>")
+_ETAG = re.compile(rb"<ETag>\s*([^<\s]+)\s*</ETag>")
+_ERROR = re.compile(rb"<Error>.*?<Code>\s*([\w.]+)\s*</Code>", re.DOTALL)
+
+
+class Upload(Protocol):
+    """How one store takes an object. `part` may be called from several threads, the rest from one."""
+
+    def whole(self, data: bytes) -> str | None:
+        """Put a small object in one request: its ETag."""
+        ...
+
+    def begin(self) -> None:
+        """Before the first part."""
+        ...
+
+    def part(self, number: int, data: bytes) -> str:
+        """Send a part, from 1 on: what `complete` names it by."""
+        ...
+
+    def complete(self, parts: list[str], size: int) -> str | None:
+        """Make the parts the object: its ETag."""
+        ...
+
+    def abort(self) -> None:
+        """Have the store drop the parts. May be called without `begin`."""
+        ...
+
+
+class UploadSink(Sink):
+    """A write of unknown length: a part waits in memory, two are under way."""
+
+    def __init__(self, url: URL, upload: Upload) -> None:
+        self._url = url
+        self._upload = upload
+        self._buffer = bytearray()
+        self._size = 0
+        self._sent: list[Future[str]] = []
+        self._pool: ThreadPoolExecutor | None = None
+        self._stat: Stat | None = None
+        self._over = False
+
+    def write(self, data: Buffer, /) -> None:
+        if self._over:
+            raise StoreError("the object is already committed or aborted.", shard=self._url, code="E_WRITE")
+        view = memoryview(data).cast("B") if not isinstance(data, bytes | bytearray) else memoryview(data)
+        while len(view):
+            limit = PART << (len(self._sent) // _LARGER)
+            room = limit - len(self._buffer)
+            self._buffer += view[:room]
+            self._size += min(room, len(view))
+            view = view[room:]
+            if len(self._buffer) >= limit:
+                self._send()
+
+    def _send(self) -> None:
+        if self._pool is None:
+            self._upload.begin()
+            self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="tarviz-upload")
+        if len(self._sent) >= _AT_ONCE:
+            self._sent[-_AT_ONCE].result()
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        self._sent.append(self._pool.submit(self._upload.part, len(self._sent) + 1, data))
+
+    def commit(self) -> Stat:
+        if self._stat is not None:
+            return self._stat
+        if self._over:
+            raise StoreError("the write was aborted.", shard=self._url, code="E_WRITE")
+        try:
+            if self._pool is None:
+                etag = self._upload.whole(bytes(self._buffer))
+            else:
+                if self._buffer:
+                    self._send()
+                etag = self._upload.complete([each.result() for each in self._sent], self._size)
+        except BaseException:
+            self.abort()
+            raise
+        self._end()
+        self._stat = Stat(self._url, self._size, etag)
+        return self._stat
+
+    def abort(self) -> None:
+        if not self._over:
+            begun = self._pool is not None
+            self._end()
+            if begun:
+                self._upload.abort()
+
+    def _end(self) -> None:
+        self._over = True
+        self._buffer.clear()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+
+class HttpUpload:
+    """What uploads over HTTP share: calls that are tried again while that may help."""
+
+    def __init__(self, store: BucketStore, url: URL) -> None:
+        self._store = store
+        self._url = url
+        self._stop = threading.Event()
+
+    def call(
+        self, method: str, query: Mapping[str, str], body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> tuple[Mapping[str, str], bytes]:
+        """Headers and body of the answer to one request about the object."""
+
+        def once(stall: float) -> tuple[Mapping[str, str], bytes]:
+            answer = self._store.wire.send(method, self._url, headers or {}, stall, query=query, body=body, accept=WRITTEN)
+            try:
+                with answer:
+                    text = answer.read()
+            except exceptions.HTTPError as error:
+                raise RetryError("the connection broke before the answer was whole", at_once=True) from error
+            if found := _ERROR.search(text[:4096]):  # 200 at first, and then it failed
+                raise RetryError(f"the server answers {answer.status} with the error {found[1].decode()}")
+            return answer.headers, text
+
+        return self._store.persist(self._url, once, self._stop)
+
+    def quietly(self, method: str, query: Mapping[str, str]) -> None:
+        """A request whose failure changes nothing for the caller."""
+        try:
+            self._store.wire.send(method, self._url, {}, 10.0, query=query, accept=WRITTEN).close()
+        except (RetryError, OSError, ValueError):
+            return  # the store drops stale parts by its own rules
+
+
+class S3Upload(HttpUpload):
+    """Multipart uploads as S3 and Google's XML interface have them."""
+
+    _id = ""
+
+    def whole(self, data: bytes) -> str | None:
+        return self.call("PUT", {}, data)[0].get("ETag")
+
+    def begin(self) -> None:
+        found = _UPLOAD_ID.search(self.call("POST", {"uploads": ""})[1])
+        if found is None:
+            raise StoreError("the server begins no upload in parts.", code="E_WRITE", shard=self._url)
+        self._id = found[1].decode()
+
+    def part(self, number: int, data: bytes) -> str:
+        etag = self.call("PUT", {"partNumber": str(number), "uploadId": self._id}, data)[0].get("ETag", "")
+        if not etag:
+            raise StoreError(f"the server names no ETag for part {number}.", code="E_WRITE", shard=self._url)
+        return etag
+
+    def complete(self, parts: list[str], size: int) -> str | None:
+        rows = "".join(f"<Part><PartNumber>{at}</PartNumber><ETag>{escape(etag)}</ETag></Part>" for at, etag in enumerate(parts, 1))
+        body = f"<CompleteMultipartUpload>{rows}</CompleteMultipartUpload>".encode()
+        try:
+            _, answer = self.call("POST", {"uploadId": self._id}, body)
+        except NotFoundError:
+            return self._came_through(parts, size)
+        found = _ETAG.search(answer)
+        return found[1].decode().replace("&quot;", '"') if found else self._store.stat(self._url).etag
+
+    def _came_through(self, parts: list[str], size: int) -> str | None:
+        """The upload is gone: its completion was accepted before, and only the answer was lost, or somebody aborted it."""
+        stat = self._store.stat(self._url)
+        try:
+            made = hashlib.md5(b"".join(bytes.fromhex(each.strip('"')) for each in parts), usedforsecurity=False).hexdigest()
+        except ValueError:
+            made = ""
+        ours = stat.etag == f'"{made}-{len(parts)}"' if made else (stat.etag or "").endswith(f'-{len(parts)}"')
+        if stat.size != size or not ours:
+            raise StoreError("the upload was dropped by the server before it was complete.", code="E_WRITE", shard=self._url)
+        return stat.etag
+
+    def abort(self) -> None:
+        self._stop.set()
+        if self._id:
+            self.quietly("DELETE", {"uploadId": self._id})
+
+
+class AzureUpload(HttpUpload):
+    """Blocks and their list. Blocks that no list names are dropped by Azure after a week; nobody sees them."""
+
+    def whole(self, data: bytes) -> str | None:
+        return self.call("PUT", {}, data, {"x-ms-blob-type": "BlockBlob"})[0].get("ETag")
+
+    def begin(self) -> None:
+        return
+
+    def part(self, number: int, data: bytes) -> str:
+        name = base64.b64encode(f"{number:08d}".encode()).decode()
+        self.call("PUT", {"comp": "block", "blockid": name}, data)
+        return name
+
+    def complete(self, parts: list[str], size: int) -> str | None:
+        rows = "".join(f"<Latest>{name}</Latest>" for name in parts)
+        body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{rows}</BlockList>'.encode()
+        return self.call("PUT", {"comp": "blocklist"}, body)[0].get("ETag")
+
+    def abort(self) -> None:
+        self._stop.set()
+
+
+def delete(store: BucketStore, url: URL) -> None:
+    """Remove an object; `NotFoundError` when there is none, which some servers do not say."""
+    store.stat(url)
+    HttpUpload(store, url).call("DELETE", {})

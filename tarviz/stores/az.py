@@ -1,0 +1,95 @@
+"""`az://container/name`: Azure's blobs; `abfs://container@account.dfs.core.windows.net/name` names the account too.
+
+Environment: `AZURE_STORAGE_ACCOUNT` or `AZURE_STORAGE_CONNECTION_STRING` names the account. It is opened by
+`AZURE_STORAGE_KEY`, `AZURE_STORAGE_SAS_TOKEN`, a service principal (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`,
+`AZURE_CLIENT_SECRET`), a workload's or machine's identity, or the login of the Azure command line; without any,
+or with `AZURE_SKIP_SIGNATURE=true`, public containers are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from email.utils import formatdate
+
+from tarviz.model.types import URL
+from tarviz.stores._remote.access import Access, Kept
+from tarviz.stores._remote.azure_keys import API, Account, find_account, find_token, shared_key, with_sas
+from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
+from tarviz.stores._remote.listing import azure_pages
+from tarviz.stores._remote.reader import BucketStore
+from tarviz.stores._remote.upload import AzureUpload, UploadSink, delete
+from tarviz.stores.base import Sink, Stat
+
+_NAMES = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE", "IDENTITY_ENDPOINT", "PATH", "HOME")
+
+
+class _AzureAccess(Access):
+    """Requests signed with the account's key, or with a shared access signature, or with a token."""
+
+    def __init__(self) -> None:
+        self._token = Kept(find_token, _NAMES)
+
+    def address(self, url: URL, query: Mapping[str, str]) -> str:
+        account, container, name = _parts(url)
+        place = with_query(account.endpoint + path(container, name), query)
+        return with_sas(place, account.sas) if account.sas and not account.key and not account.anonymous else place
+
+    def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
+        account = find_account(_named(address))
+        asked = {"x-ms-version": API}
+        if account.anonymous or (account.sas and not account.key):
+            return asked
+        if account.key:
+            return shared_key(method, address, headers, account)
+        found = self._token()
+        return asked | ({"Authorization": f"Bearer {found.token}", "x-ms-date": formatdate(usegmt=True)} if found else {})
+
+    def renew(self, url: URL, status: int, headers: Mapping[str, str], said: str) -> bool:
+        return status == 401 and self._token.forget()
+
+    def hint(self, status: int, code: str) -> str:
+        if status in (404, 410):
+            return "Check account, container and name (AZURE_STORAGE_ACCOUNT)."
+        account = find_account()
+        if account.key or account.sas:
+            return "Check AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN; AZURE_SKIP_SIGNATURE=true reads public containers."
+        if self._token() is None:
+            return "No credentials were found: run az login, or set AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN."
+        return "The identity may not do this: it needs the role Storage Blob Data Reader (or Contributor, to write)."
+
+
+def _named(address: str) -> str | None:
+    host = address.partition("://")[2].partition("/")[0]
+    return host.partition(".")[0] if host.endswith(".core.windows.net") else None
+
+
+def _parts(url: URL) -> tuple[Account, str, str]:
+    """Account, container and name of a blob."""
+    bucket, name = bucket_and_name(url)
+    container, _, host = bucket.partition("@")
+    return find_account(host.partition(".")[0] or None), container, name
+
+
+class AzureStore(BucketStore):
+    """Blobs of Azure's containers. Writes large ones in blocks; nothing is visible before their list is accepted."""
+
+    def _access(self) -> Access:
+        return _AzureAccess()
+
+    def list(self, url: URL) -> Iterator[Stat]:
+        scheme = url.partition("://")[0]
+        bucket, name = bucket_and_name(url)
+        prefix = f"{name.rstrip('/')}/" if name else ""
+        base = f"{scheme}://{bucket}/"
+        return azure_pages(base, prefix, lambda query: self.page(URL(f"{scheme}://{bucket}"), query))
+
+    def create(self, url: URL) -> Sink:
+        return UploadSink(url, AzureUpload(self, url))
+
+    def delete(self, url: URL) -> None:
+        delete(self, url)
+
+
+def store() -> AzureStore:
+    """The store of `az://`."""
+    return AzureStore()

@@ -1,0 +1,75 @@
+"""`gs://bucket/name`: Google Cloud Storage, by its XML interface.
+
+Environment: the credentials are found as Google's own tools find them (`GOOGLE_APPLICATION_CREDENTIALS`, the login
+of gcloud, the machine); without any, public buckets are read unsigned. `STORAGE_EMULATOR_HOST` names another server.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from tarviz.model.types import URL
+from tarviz.stores._remote.access import Access, Kept
+from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
+from tarviz.stores._remote.google_tokens import find_token
+from tarviz.stores._remote.listing import s3_pages
+from tarviz.stores._remote.reader import BucketStore
+from tarviz.stores._remote.upload import S3Upload, UploadSink, delete
+from tarviz.stores.base import Sink, Stat
+
+_NAMES = ("GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG", "GCE_METADATA_HOST", "GCE_METADATA_ROOT", "STORAGE_EMULATOR_HOST", "HOME")
+
+
+class _GoogleAccess(Access):
+    """Requests with the token of a Google account."""
+
+    def __init__(self) -> None:
+        self._token = Kept(find_token, _NAMES)
+
+    def address(self, url: URL, query: Mapping[str, str]) -> str:
+        return with_query(_endpoint() + path(*bucket_and_name(url)), query)
+
+    def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
+        found = self._token()
+        return {"Authorization": f"Bearer {found.token}"} if found else {}
+
+    def renew(self, url: URL, status: int, headers: Mapping[str, str], said: str) -> bool:
+        return status == 401 and self._token.forget()
+
+    def hint(self, status: int, code: str) -> str:
+        if status in (404, 410):
+            return "Check bucket and name; STORAGE_EMULATOR_HOST names another server than Google's."
+        if self._token() is None:
+            return "No credentials were found: run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS."
+        return "The account may not do this: check its roles, or choose another one by GOOGLE_APPLICATION_CREDENTIALS."
+
+
+def _endpoint() -> str:
+    place = os.environ.get("STORAGE_EMULATOR_HOST", "").rstrip("/")
+    if not place:
+        return "https://storage.googleapis.com"
+    return place if "://" in place else f"http://{place}"
+
+
+class GoogleStore(BucketStore):
+    """Objects of Google's buckets. Writes large objects in parts; nothing is visible before the last one is accepted."""
+
+    def _access(self) -> Access:
+        return _GoogleAccess()
+
+    def list(self, url: URL) -> Iterator[Stat]:
+        bucket, name = bucket_and_name(url)
+        prefix = f"{name.rstrip('/')}/" if name else ""
+        return s3_pages(f"gs://{bucket}/", prefix, lambda query: self.page(URL(f"gs://{bucket}/"), query))
+
+    def create(self, url: URL) -> Sink:
+        return UploadSink(url, S3Upload(self, url))
+
+    def delete(self, url: URL) -> None:
+        delete(self, url)
+
+
+def store() -> GoogleStore:
+    """The store of `gs://`."""
+    return GoogleStore()

@@ -1,0 +1,46 @@
+"""Azure's blobs on azurite, Microsoft's own server for tests, which checks every signature."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from tarviz.model.types import URL
+from tarviz.stores._remote.azure_keys import EMULATOR
+from tarviz.stores._remote.wire import WRITTEN
+from tarviz.stores.az import AzureStore
+from tarviz.testing.faults import FakeClock
+from tarviz.testing.servers import azure_server, azurite_command
+from tarviz.testing.stores import StoreTests
+
+needs_azurite = pytest.mark.skipif(azurite_command() is None, reason="azurite is not installed: npm install -g azurite")
+
+
+@pytest.fixture(scope="module")
+def address():
+    with azure_server() as url:
+        yield url
+
+
+@pytest.fixture
+def container(address, monkeypatch):
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", EMULATOR[0])
+    monkeypatch.setenv("AZURE_STORAGE_KEY", EMULATOR[1])
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", address)
+    name = f"test-{uuid4()}"
+    AzureStore().wire.send("PUT", URL(f"az://{name}"), {}, 5.0, query={"restype": "container"}, accept=WRITTEN).close()
+    return name
+
+
+@needs_azurite
+class TestAzureStore(StoreTests):
+    """The contract of all stores."""
+
+    @pytest.fixture
+    def store(self):
+        return AzureStore(clock=FakeClock())
+
+    @pytest.fixture
+    def folder(self, container):
+        return URL(f"az://{container}/some/folder")

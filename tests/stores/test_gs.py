@@ -1,0 +1,53 @@
+"""Google Cloud Storage by its XML interface, which a server of S3 on this machine speaks too."""
+
+from __future__ import annotations
+
+import json
+from uuid import uuid4
+
+import pytest
+
+from tarviz.model.types import URL
+from tarviz.stores.gs import GoogleStore
+from tarviz.testing.faults import FakeClock
+from tarviz.testing.servers import s3_server, token_server
+from tarviz.testing.stores import StoreTests
+
+pytest.importorskip("moto.server", reason="moto serves what Google's XML interface has: pip install 'moto[server,s3]'")
+
+
+@pytest.fixture(scope="module")
+def address():
+    with s3_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def login(tmp_path_factory):
+    """What `gcloud auth application-default login` leaves behind."""
+    with token_server(access_token="token-of-the-test", expires_in=3600) as (url, _):
+        path = tmp_path_factory.mktemp("gcloud") / "application_default_credentials.json"
+        user = {"client_id": "me", "client_secret": "my-secret", "refresh_token": "my-refresh", "token_uri": url}
+        path.write_text(json.dumps({"type": "authorized_user", **user}))
+        yield path
+
+
+@pytest.fixture
+def bucket(address, login, monkeypatch):
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", address)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(login))
+    name = f"test-{uuid4()}"
+    GoogleStore().wire.send("PUT", URL(f"gs://{name}/"), {}, 5.0).close()
+    return name
+
+
+class TestGoogleStore(StoreTests):
+    """The contract of all stores."""
+
+    @pytest.fixture
+    def store(self):
+        return GoogleStore(clock=FakeClock())
+
+    @pytest.fixture
+    def folder(self, bucket):
+        return URL(f"gs://{bucket}/some/folder")
