@@ -9,11 +9,14 @@ TENSORFLOW := $(shell $(PYTHON) -c "import platform, sys; print('tensorflow-cpu'
 
 TSC    := $(STAMPS)/js/node_modules/.bin/tsc
 
-PYTEST := $(BIN)/python -m pytest
+# FLAGS="--few-skips" makes a skip that tests/skips.txt does not know a failure (CI does).
+FLAGS  ?=
+JOBS   ?= 2
+PYTEST := $(BIN)/python -m pytest $(FLAGS)
 SLOW   := slow or browser or network or torch
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix test-torch test-browser soak fuzz bench screenshots lab notebooks pairs slides docs
+.PHONY: help demo demo-alone test oracles check fix test-torch test-browser soak fuzz bench screenshots lab notebooks pairs slides docs
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +39,13 @@ $(STAMPS)/demo $(STAMPS)/test $(STAMPS)/bench $(STAMPS)/docs: pyproject.toml | $
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(EXTRAS)]"
 	@mkdir -p $(STAMPS) && touch $@
 
+# What the tests hold tarviz against: packages, and the programs of Debian (where it can, apt installs them).
+$(STAMPS)/oracles: pyproject.toml .ci/need $(STAMPS)/torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(TENSORFLOW),demo,fast,lab,deck,test,docs,oracles]"
+	@for each in bsdtar:libarchive-tools nginx:nginx-light gm:graphicsmagick node:nodejs chromium:chromium; do \
+		.ci/need $${each%%:*} $${each##*:} || true; done
+	@touch $@
+
 $(STAMPS)/torch: pyproject.toml $(STAMPS)/test
 	$(BIN)/python .ci/install_torch.py
 	@touch $@
@@ -45,8 +55,18 @@ $(STAMPS)/torch: pyproject.toml $(STAMPS)/test
 demo: $(STAMPS)/demo  ## from tar shards to a trained model, with a report in demo/report.html
 	$(BIN)/tarviz demo demo
 
+# The first command of the README as a newcomer runs it: an environment with the demo's packages and nothing else.
+demo-alone:  ## `make demo` in an environment of its own, thrown away afterwards
+	rm -rf build/alone && mkdir -p build/alone
+	$(MAKE) VENV=build/alone/venv build/alone/venv/.stamps/demo
+	build/alone/venv/bin/tarviz demo build/alone/demo
+	build/alone/venv/bin/python .ci/core_verbs.py build/alone/venv/bin/tarviz build/alone/demo
+	rm -rf build/alone
+
 test: $(STAMPS)/test  ## the tests (no browser, no torch, nothing slow)
-	$(PYTEST) -q -m "not ($(SLOW))"
+	$(PYTEST) -q -n $(JOBS) -m "not ($(SLOW))"
+
+oracles: $(STAMPS)/oracles  ## install all that the tests compare with (webdataset, datasets, torch, bsdtar, nginx, chromium, …)
 
 # ---- for people who change it ----------------------------------------------------------------------------------------
 
@@ -67,7 +87,7 @@ fix: $(STAMPS)/test  ## mend what tools can mend: lint, format, the tables in th
 	$(BIN)/python docs/tables.py --write
 
 test-torch: $(STAMPS)/torch  ## the tests that need torch (installs its CPU build)
-	$(PYTEST) -q -m torch
+	$(PYTEST) -q -m "torch and not (slow or browser or network)"
 
 # Voila serves notebooks without their code; one test sees whether our widgets are alive in it, and is left out where it cannot be had.
 $(STAMPS)/browser: pyproject.toml $(STAMPS)/test

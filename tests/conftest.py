@@ -27,6 +27,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 DATA = Path(__file__).parent / "data"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--few-skips", action="store_true", help="a skip that tests/skips.txt does not know fails the run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--few-skips") and not hasattr(config, "workerinput"):  # xdist: the controller sees every report
+        from tests.skips import LIST, FewSkips, allowed
+
+        config.pluginmanager.register(FewSkips(allowed(LIST.read_text("utf-8"))), "few-skips")
+
+
 @pytest.fixture(autouse=True)
 def _own_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the user's options or writes into the user's cache."""

@@ -48,14 +48,20 @@ class TestEnvironmentFile:
 
 
 class TestProjectFile:
-    def test_the_extras_are_those_of_the_design(self):
-        expected = {"tensorflow", "tensorflow-cpu", "torch", "lab", "deck", "fast", "demo", "bench", "test", "all"}
-        later = {"media", "parquet", "slides", "docs", "cloud", "ais", "hf"}
+    def test_the_extras_that_documents_name_are_there(self):
+        """`pip install 'tarviz[lab]'` of any document, hint or docstring brings something."""
+        texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "notebooks").glob("*.md"), *(ROOT / "tarviz").rglob("*.py")]
+        named = {
+            name for path in texts for found in re.findall(r"tarviz\[([\w,-]+)\]", path.read_text("utf-8")) for name in found.split(",")
+        }
 
-        assert expected == set(PROJECT["optional-dependencies"]) - later
+        assert set() == named - set(PROJECT["optional-dependencies"])
+        assert {"lab", "deck", "fast", "demo", "tensorflow"} <= set(PROJECT["optional-dependencies"])
 
     def test_all_holds_no_benchmark_and_no_second_framework(self):
-        assert ["tarviz[tensorflow,lab,deck,fast,demo,media]"] == PROJECT["optional-dependencies"]["all"]
+        (everything,) = PROJECT["optional-dependencies"]["all"]
+
+        assert not {"bench", "torch", "tensorflow-cpu", "test", "oracles"} & set(re.findall(r"[\w-]+", everything))
 
     def test_the_core_has_no_framework(self):
         assert {"numpy", "pillow", "urllib3", "google-crc32c", "isal", "braceexpand", "click"} == set(bounds(PROJECT["dependencies"]))
@@ -97,6 +103,12 @@ class TestMakefile:
 
         assert "install_torch" not in done.stdout
         assert "torch" not in re.sub(r'-m "[^"]*"', "", done.stdout)
+
+    def test_ci_runs_what_the_readme_shows_and_every_suite(self):
+        script = (ROOT / ".ci" / "run").read_text("utf-8")
+
+        for target in ("demo-alone", "oracles", "test", "test-torch", "check", "test-browser", "notebooks", "slides", "docs"):
+            assert re.search(rf"\bmake {target}\b", script), target
 
 
 def loaded(code: str) -> set[str]:
