@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -32,12 +31,12 @@ def inputs_argument(command: F) -> F:
 
 def tool_options(command: F) -> F:
     """What every tool has: `as_json`, `on_error`, `strict`, `key_split`, `duplicates`, `concatenated`, and `-q`."""
-    choice = functools.partial(click.option, show_default=True)
+    strict = click.option(
+        "--strict/--lenient", "strict", default=True, show_default=True, help="Refuse, or take with a warning, what may be incomplete."
+    )
     for option in (
-        click.option("--concatenated", is_flag=True, help="Go on behind the end of an archive: `cat a.tar b.tar`."),
-        choice("--duplicates", type=click.Choice(["error", "first", "last"]), default="error", help="Which of a field given twice."),
-        choice("--key-split", type=click.Choice(["first-dot", "last-dot"]), default="first-dot", help="Where key and extension part."),
-        choice("--strict/--lenient", "strict", default=True, help="Refuse, or take with a warning, what may be incomplete."),
+        *(verb_base.READ_OPTIONS[name] for name in ("concatenated", "duplicates", "key_split")),
+        strict,
         verb_base.on_error_option,
         verb_base.quiet_option,
         verb_base.json_option,
@@ -141,7 +140,7 @@ class Made(verb_base.Result):
         return sum(tar.bytes for tar in self.outputs)
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         return 1 if self.report.warnings or self.report.skipped else 0
 
     @property

@@ -12,15 +12,15 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
 import click
 
 from tarviz.model import config
-from tarviz.model.errors import TarvizError, TarvizWarning, safe
+from tarviz.model.errors import TarvizError, TarvizWarning, redact, safe
 
 F = TypeVar("F", bound=Callable[..., Any])
 Clock = Callable[[], float]
@@ -35,11 +35,16 @@ class Result:
     Exit codes: 0 all of it, clean; 1 finished, but something was skipped by policy or warned about; 2 failed.
     """
 
-    exit_code = 0
+    @property
+    def exit_code(self) -> int:
+        """0, 1 or 2, as above."""
+        return 0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content of the result."""
-        raise TypeError(f"{type(self).__name__} has no JSON form")
+        """JSON-ready content of the result: the public fields of a dataclass, values without a JSON form as text."""
+        if not is_dataclass(self):
+            raise TypeError(f"{type(self).__name__} is not a dataclass: it has to say its JSON form in to_dict()")
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self) if not each.name.startswith("_")}
 
     def lines(self, json: bool = False) -> Iterator[str]:
         """What the shell writes, in pieces that each get a line end; override it to write while working."""
@@ -50,9 +55,24 @@ class Result:
         return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>"}
 
 
+def _plain(value: Any) -> Any:
+    """A value as JSON knows them: dataclasses and mappings as objects, other collections as lists, what is left as text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return redact(value) if isinstance(value, str) else value
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value) if not each.name.startswith("_")}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(part) for part in value]
+    return redact(safe(str(value)))
+
+
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Through which door a verb was called; kept as `obj` of click's root context.
+    """How the verb was invoked (shell, magic, notebook); kept as `obj` of click's root context.
 
     `capture`: a magic or notebook, which gets the result. `cell` is what stood in the cell below a magic: its lines, or the value of
     its last one, as the verb's command asks for (`command.cell` is "lines" or "value").
@@ -189,19 +209,27 @@ def on_error_option(command: F) -> F:
     )(command)
 
 
+_choice = functools.partial(click.option, show_default=True)
+# The fields of `read.ReadOptions` that a command line sets, in the order of the help; the tar tools have no `group`.
+READ_OPTIONS: dict[str, Callable[..., Any]] = {
+    "key_split": _choice(
+        "--key-split", type=click.Choice(["first-dot", "last-dot"]), default="first-dot", help="Where key and extension part."
+    ),
+    "group": _choice("--group", type=click.Choice(["adjacent", "shard"]), default="adjacent", help="Where the members of a record stand."),
+    "duplicates": _choice(
+        "--duplicates", type=click.Choice(["error", "first", "last"]), default="error", help="Which of a field given twice holds."
+    ),
+    "concatenated": click.option("--concatenated", is_flag=True, help="Go on after the end of an archive: `cat a.tar b.tar`."),
+}
+
+
 def reading_options(command: F) -> F:
-    """How records are cut: `--strict/--lenient` (handed over as `strict`, None: the verb's own way), `key_split`, `group`, `duplicates`,
-    `concatenated`; names as in `reading.ReadOptions`."""
-    choice = functools.partial(click.option, show_default=True)
-    for option in (
-        click.option("--concatenated", is_flag=True, help="Go on behind the end of the archive: `cat a.tar b.tar`."),
-        choice("--duplicates", type=click.Choice(["error", "first", "last"]), default="error", help="Which of a field given twice."),
-        choice("--group", type=click.Choice(["adjacent", "shard"]), default="adjacent", help="Where the members of a record stand."),
-        choice("--key-split", type=click.Choice(["first-dot", "last-dot"]), default="first-dot", help="Where key and extension part."),
-        click.option("--strict/--lenient", "strict", default=None, help="Refuse, or show with a warning, what may be incomplete."),
-    ):
+    """How records are cut: `--strict/--lenient` (handed over as `strict`, None: the verb's own way) and all of `READ_OPTIONS`."""
+    for option in reversed(READ_OPTIONS.values()):
         command = option(command)
-    return command
+    return click.option("--strict/--lenient", "strict", default=None, help="Refuse, or show with a warning, what may be incomplete.")(
+        command
+    )
 
 
 class Progress:

@@ -82,7 +82,7 @@ class Benched(verb_base.Result):
     saved: str | None = None
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         return self.result.exit_code
 
     def __str__(self) -> str:

@@ -58,7 +58,7 @@ class Compared(verb_base.Result):
     page: str | None = None
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         return 1 if self.run.failures or self.run.fault is not None else 0
 
     def __str__(self) -> str:

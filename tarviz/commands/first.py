@@ -40,7 +40,7 @@ class Found(verb_base.Result):
     report: ReadReport = field(default_factory=ReadReport)
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         return 1 if self.key is None or self.report.warnings or self.report.skipped else 0
 
     def __str__(self) -> str:

@@ -28,7 +28,7 @@ class Indexed(Index, verb_base.Result):
     written: tuple[str, ...] = ()
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         if any(shard.error for shard in self.shards):
             return 2
         return 1 if any(shard.warnings for shard in self.shards) else 0

@@ -76,7 +76,7 @@ class Listing(verb_base.Result):
         return total
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         if any(shard.error for shard in self.shards):
             return 2
         return 1 if any(shard.warnings for shard in self.shards) else 0
@@ -174,7 +174,7 @@ class Entries(verb_base.Result):
                 self.faults.append(error.at(shard=url).fault)
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         return 2 if self.faults else 1 if self.report.warnings else 0
 
     def lines(self, json: bool = False) -> Iterator[str]:

@@ -70,6 +70,13 @@ def _block(value: Any) -> int:
     return size
 
 
+def _plugins(value: Any) -> str:
+    names = [each.strip() for each in str(value).split(",") if each.strip()]
+    if not all(re.fullmatch(r"[a-z]+\.\w+", name) for name in names):
+        raise ValueError
+    return ",".join(names)
+
+
 def _progress(value: Any) -> str:
     text = {"True": "on", "False": "off", "1": "on", "0": "off"}.get(str(value), str(value))
     if text not in ("auto", "on", "off"):
@@ -102,6 +109,7 @@ class Options:
     retry_timeout: float = _option(180.0, _seconds, "seconds that retries of one remote read may take together")
     stall_timeout: float = _option(30.0, _seconds, "seconds without a byte before a remote read is resumed")
     progress: str = _option("auto", _progress, "progress bars: auto (on a terminal), on, off")
+    override: str = _option("", _plugins, "plugins of other packages that replace our own, by name: ops.resize,viewers.text")
     workers: int = _option(0, _count, "parallel workers where a verb has them; 0: one per processor")
 
 

@@ -9,28 +9,57 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+import warnings
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
-from tarviz.model.errors import UsageError
+from tarviz.model import config
+from tarviz.model.errors import TarvizWarning, UsageError
 
 
 @cache
 def names(folder: str) -> tuple[str, ...]:
     """The plugins of a folder, sorted: `names("ops")`."""
+    return tuple(sorted({*_own(folder), *_foreign(folder)}))
+
+
+@cache
+def _own(folder: str) -> frozenset[str]:
     package = importlib.import_module(f"tarviz.{folder}")
     support = getattr(package, "SUPPORT", ())
-    own = [
-        module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_") and module.name not in support
-    ]
-    return tuple(sorted({*own, *_foreign(folder)}))
+    found = (module.name for module in pkgutil.iter_modules(package.__path__))
+    return frozenset(name for name in found if not name.startswith("_") and name not in support)
 
 
 @cache
 def _foreign(folder: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=f"tarviz.{folder}")}
+    """Plugins of other packages by name. One that takes the name of our own, or of an earlier one, is warned of and left out,
+    unless the option `override` names it."""
+    chosen: dict[str, EntryPoint] = {}
+    for point in entry_points(group=f"tarviz.{folder}"):
+        wanted = f"{folder}.{point.name}" in config.options().override.split(",")
+        taken = "tarviz itself" if point.name in _own(folder) else _package(chosen[point.name]) if point.name in chosen else ""
+        if taken and not wanted:
+            warnings.warn(
+                f"W_PLUGIN {_package(point)} adds {folder}.{point.name}, which {taken} has; it is left out. "
+                f"Set the option override to {folder}.{point.name} to use it.",
+                TarvizWarning,
+                stacklevel=2,
+            )
+        else:
+            chosen[point.name] = point
+    return chosen
+
+
+def _package(point: EntryPoint) -> str:
+    return f"the package {point.dist.name}" if point.dist else "another package"
+
+
+def is_foreign(folder: str, name: str) -> bool:
+    """Whether a plugin comes from another package."""
+    return name in _foreign(folder)
 
 
 def load(folder: str, name: str) -> ModuleType | Any:

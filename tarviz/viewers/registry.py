@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from types import ModuleType
 from typing import Any
 
-from tarviz.model import plugins
-from tarviz.model.errors import DataError, TarvizError, safe
+from tarviz.model import config, plugins
+from tarviz.model.errors import DataError, TarvizError, TarvizWarning, safe
 from tarviz.viewers.panel import Hex, Meta, Note, Panel
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,19 @@ def _modules() -> dict[str, ModuleType | Any]:
 
 @cache
 def _by_extension() -> dict[str, str]:
-    return {ext: name for name, module in _modules().items() for ext in getattr(module, "EXTENSIONS", ())}
+    """Extension → the viewer that shows it. Where two claim one, the first by name has it, and the other is warned of; a viewer that
+    the option `override` names comes before all others."""
+    wanted = [name.removeprefix("viewers.") for name in config.options().override.split(",") if name.startswith("viewers.")]
+    found: dict[str, str] = {}
+    for name in sorted(_modules(), key=lambda name: (name not in wanted, plugins.is_foreign("viewers", name), name)):
+        for ext in getattr(_modules()[name], "EXTENSIONS", ()):
+            if found.setdefault(ext, name) != name and found[ext] not in wanted:
+                message = (
+                    f"W_PLUGIN the viewers {found[ext]} and {name} both show .{ext}; {found[ext]} does. "
+                    f"Set the option override to viewers.{name} to have it show them."
+                )
+                warnings.warn(message, TarvizWarning, stacklevel=2)
+    return found
 
 
 def kinds() -> dict[str, tuple[str, ...]]:

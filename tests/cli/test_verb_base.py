@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import time
+from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import click
@@ -169,3 +171,21 @@ class TestSize:
     def test_says_how_to_write_one(self):
         with pytest.raises(click.BadParameter, match="100MiB"):
             verb_base.SIZE.convert("much", None, None)
+
+
+@dataclass
+class Tallied(verb_base.Result):
+    """What a verb of another package returns that says nothing of JSON."""
+
+    count: int
+    path: Path
+    parts: tuple[float, ...] = (0.5,)
+    _secret: int = 1
+
+
+class TestResultsOfOthers:
+    def test_a_dataclass_has_a_json_form(self):
+        assert {"count": 3, "path": "a/b.tar", "parts": [0.5]} == Tallied(3, Path("a/b.tar")).to_dict()
+
+    def test_urls_in_it_keep_no_secret(self):
+        assert "s3cret" not in str(Tallied(1, "https://me:s3cret@host/a.tar?token=s3cret").to_dict())

@@ -67,7 +67,7 @@ class Converted(verb_base.Result, Sequence[str]):
         return sum(each.bytes for each in self.outputs)
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         return 1 if self.report.skipped or self.report.warnings else 0
 
     def __str__(self) -> str:

@@ -37,7 +37,7 @@ class Deck(verb_base.Result):
     warnings: list[Fault] = field(default_factory=list)
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         return 1 if self.warnings else 0
 
     def __str__(self) -> str:

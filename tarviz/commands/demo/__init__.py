@@ -54,7 +54,7 @@ class Demo(verb_base.Result):
         return self.folder / "report.html"
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         """0 when the model reached 95 % and both paths gave the same records."""
         same = self.comparison is not None and self.comparison.equal == self.comparison.records
         return 0 if same and self.training.accuracy >= 0.95 else 2

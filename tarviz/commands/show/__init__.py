@@ -33,7 +33,7 @@ class Shown(verb_base.Result):
     fields: frozenset[str] | None = None
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         return 2 if self.faults else 1 if self.warnings else 0
 
     def __str__(self) -> str:

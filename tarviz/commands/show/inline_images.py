@@ -124,7 +124,7 @@ class Illustrated(verb_base.Result):
     how: str
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         return self.shown.exit_code
 
     def to_dict(self) -> dict[str, Any]:

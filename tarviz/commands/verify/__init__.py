@@ -44,7 +44,7 @@ class Verified(verb_base.Result):
             kept.append({**places, **({"record": found.key} if found.key is not None else {})})
 
     @property
-    def exit_code(self) -> int:  # type: ignore[override]
+    def exit_code(self) -> int:
         return 2 if self.faults else 1 if self.warnings else 0
 
     def _lines(self) -> list[str]:
