@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import queue
-import shlex
-import shutil
-import tempfile
-import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from os import PathLike, fspath
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -22,19 +18,19 @@ import numpy as np
 from tarviz.cli import verb_base
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.model import config
-from tarviz.model.errors import DataError, SchemaError, UsageError, safe
-from tarviz.model.types import to_bytes, to_text
+from tarviz.model.errors import DataError, SchemaError, TarvizError, UsageError, safe
+from tarviz.model.types import Block, to_text
 from tarviz.read.spans import Batch, intake, pieces, ranges
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
 from tarviz.tools.process import ended_by_signals
-from tarviz.tools.record_shell import Given, Left, Worker, check_names, checked_base
+from tarviz.tools.record_shell import Came, Collecting, Left
+from tarviz.tools.record_work import ChainWork, Commands, Shown, Work, script_line
 from tarviz.write.inputs import Inputs
 from tarviz.write.tar_output import Outlet, Piece, Range
 
 _AHEAD = 4  # records waiting for each worker
-Work: TypeAlias = Callable[[Batch, int], tuple[list[Left], list[str]]]
 
 
 class Done(NamedTuple):
@@ -42,7 +38,7 @@ class Done(NamedTuple):
 
     batch: Batch
     record: int
-    future: Future[tuple[list[Left], list[str]]]
+    future: Future[Came]
 
 
 @dataclass
@@ -72,7 +68,16 @@ def proc(
     workers: int | None = None,
     ordered: bool = True,
     fields: str | None = None,
+    require: bool = False,
+    only_fields: bool = False,
     base: str = "sample",
+    others: bool = False,
+    separator: str = "",
+    include: str | None = None,
+    exclude: str | None = None,
+    add_log: str | None = None,
+    keep_failed: bool = False,
+    count: int | None = None,
     any_key: bool = False,
     timeout: float | None = None,
     seed: int = 0,
@@ -85,13 +90,16 @@ def proc(
 
     `command` is a line for bash (sh where there is none). It runs in a private folder in which every field is a file `sample.<ext>`;
     the key is in `TARVIZ_KEY`. Files it changes, adds or removes are fields changed, added or removed; a file `sample-7.png` makes
-    a further record, its key followed by `-7`; with no file left the record is gone. What it prints goes to standard error. `script`
-    is a file, run by itself or by `interpreter`. `fields` limits which fields become files; the others pass.
+    a further record, its key followed by `separator` and `-7`; with `others` so does `note.txt`, else files not named after `base` are
+    left behind. With no file left the record is gone. `include` and `exclude` are regular expressions for names of files to write. What
+    the command prints goes to standard error, or with `add_log` into a field of that extension. `script` is a file, run by itself or by
+    `interpreter`. `fields` limits which fields become files; the others pass, or with `only_fields` do not. `require`: a record without
+    one of them is an error.
 
     `op` is chain text or ops (`"decode(jpg)|resize(jpg, (256, 256))|encode(jpg, quality=90)"`): the same without any process; random
     ops draw from `seed` and `epoch`. `workers` records are worked on at a time (0: one a processor; None: one, for ops as configured).
     The order of records stays unless `ordered` is false. A record that fails is an error, or with `on_error="skip"` is left out and
-    counted.
+    counted; with `keep_failed` it is written with whatever the command left, with a warning. After `count` records no more is read.
     """
     options = with_changes(ReadOptions(), reading)
     if sum(each is not None for each in (command, script, op)) != 1:
@@ -100,36 +108,27 @@ def proc(
     number = number or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     report = ReadReport()
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
-    chosen = None if fields is None else frozenset(ext for pick in field_selection.picks(fields.replace(",", " ")) for ext in pick.exts)
-    tool: _Commands | _Chain
+    tool: Commands | ChainWork
     if op is not None:
-        tool = _Chain(op, seed, epoch)
+        tool = ChainWork(op, seed, epoch)
     else:
-        line = command if command is not None else _script(fspath(script or ""), interpreter)
-        tool = _Commands(line, checked_base(base), chosen, any_key, timeout, tmp)
+        line = command if command is not None else script_line(fspath(script or ""), interpreter)
+        collecting = Collecting(base, others, separator, include, exclude, add_log, keep_failed)
+        shown = None if fields is None else Shown(field_selection.picks(fields.replace(",", " ")), require, only_fields)
+        tool = Commands(line, collecting, shown, any_key=any_key, timeout=timeout, tmp=tmp)
     writer = _Writer(report, skip=options.on_error == "skip")
     with (
         verb_base.silent_warnings(),
         tool,
         Outlet(fspath(output), inputs=Inputs(targets)) as outlet,
         verb_base.progress(None, "records") as bar,
-        closing(intake(targets, options, report)) as batches,
+        closing(intake(targets, options, report, stop=count)) as batches,
         closing(_results(batches, tool.work, number, ordered, tool.kill)) as results,
     ):
         for done in results:
             writer.put(outlet, done)
             bar.add()
     return Processed([Tar(fspath(output), outlet.records, outlet.bytes)], report, writer.others)
-
-
-def _script(path: str, interpreter: str | None) -> str:
-    """The line that runs a script file, whatever folder it runs in."""
-    if not os.path.isfile(path):
-        raise UsageError(f"there is no script {path!r}.")
-    full = shlex.quote(os.path.abspath(path))
-    if interpreter:
-        return f"exec {' '.join(map(shlex.quote, shlex.split(interpreter)))} {full}"
-    return f"exec {full}" if os.access(path, os.X_OK) else f". {full}"
 
 
 def _results(batches: Iterator[Batch], work: Work, workers: int, ordered: bool, kill: Callable[[], None]) -> Generator[Done, None, None]:
@@ -168,109 +167,6 @@ def _next(waiting: deque[Done], ready: queue.SimpleQueue[Done], ordered: bool) -
     return done
 
 
-class _Commands:
-    """Commands in private folders: one folder and one shell for each thread."""
-
-    def __init__(
-        self, line: str, base: str, fields: frozenset[str] | None, any_key: bool, timeout: float | None, tmp: str | PathLike[str] | None
-    ) -> None:
-        self.line, self.base, self.fields, self.any_key, self.timeout = line, base, fields, any_key, timeout
-        self.limit = config.options().max_member_bytes
-        self.tmp = tmp
-        self._local = threading.local()
-        self._workers: list[Worker] = []
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        self._folder = tempfile.mkdtemp(prefix="tarviz-proc-", dir=self.tmp)  # mode 0700
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
-        for worker in self._workers:
-            worker.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def kill(self) -> None:
-        for worker in list(self._workers):
-            worker.kill()
-
-    def _worker(self) -> Worker:
-        worker: Worker | None = getattr(self._local, "worker", None)
-        if worker is None:
-            with self._lock:
-                folder = os.path.join(self._folder, str(len(self._workers)))
-                worker = self._local.worker = Worker(folder, self.line, self.base, self.limit, self.timeout)
-                self._workers.append(worker)
-        return worker
-
-    def work(self, batch: Batch, record: int) -> tuple[list[Left], list[str]]:
-        rows = [row for row in batch.rows(record) if self.fields is None or batch.ext(row) in self.fields]
-        key = batch.block.keys[record]
-        check_names(key, [batch.ext(row) for row in rows], any_key=self.any_key)
-        left, others = self._worker().run(key, [Given(batch.ext(row), batch.payload(row)) for row in rows])
-        first = int(batch.block.rows[record])
-        for each in left:
-            each.fields = [(ext, value if isinstance(value, bytes) else rows[value] - first) for ext, value in each.fields]
-        passed = [(batch.ext(row), row - first) for row in batch.rows(record) if row not in rows]
-        if passed:
-            if not left or left[0].suffix:
-                left.insert(0, Left(b"", []))
-            left[0].fields = sorted([*left[0].fields, *passed], key=_place)
-        return left, others
-
-
-def _place(field: tuple[str, bytes | int]) -> int:
-    """Fields that were there stand in their order, new ones behind them."""
-    return field[1] if isinstance(field[1], int) else 1 << 30
-
-
-class _Chain:
-    """A chain of ops instead of a command."""
-
-    def __init__(self, op: Any, seed: int, epoch: int) -> None:
-        from tarviz.ops import Chain, draws
-
-        self.chain = Chain.of(op)
-        self._draws, self.seed, self.epoch = draws, seed, epoch
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def kill(self) -> None:
-        return
-
-    def work(self, batch: Batch, record: int) -> tuple[list[Left], list[str]]:
-        block, rows = batch.block, batch.rows(record)
-        given = {batch.ext(row): batch.payload(row) for row in rows}
-        key = block.keys[record]
-        facts = {"__key__": to_text(key), "__shard__": block.shard, "__index__": block.first + record}
-        drawn = self._draws(self.chain, [key], self.seed, self.epoch)[0] if self.chain.draws else None
-        made = self.chain.run({**facts, **given}, drawn)
-        places = {id(payload): (ext, at) for at, (ext, payload) in enumerate(given.items())}
-        fields: list[tuple[str, bytes | int]] = []
-        for ext, value in made.items():
-            if not ext.startswith("__"):
-                same = places.get(id(value))
-                fields.append((ext, same[1] if same is not None and same[0] == ext else _payload(ext, value)))
-        return [Left(b"", fields)], []
-
-
-def _payload(ext: str, value: Any) -> bytes:
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value)
-    if isinstance(value, str):
-        return to_bytes(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value).encode()
-    what = type(value).__name__
-    raise DataError(
-        f"the field {ext!r} is a {what} behind the chain, no bytes.", code="E_SCHEMA", hint=f"End the chain with encode({ext})."
-    )
-
-
 class _Writer:
     """Writes what was made of records, and counts what failed."""
 
@@ -282,21 +178,28 @@ class _Writer:
     def put(self, outlet: Outlet, done: Done) -> None:
         block, record = done.batch.block, done.record
         try:
-            left, others = done.future.result()
-            written = [self._pieces(done.batch, record, each) for each in left]
+            came = done.future.result()
+            written = [self._pieces(done.batch, record, each) for each in came.left]
         except (DataError, SchemaError) as error:
-            place = int(block.members.start[int(block.rows[record])])
-            error.at(shard=block.shard, key=to_text(block.keys[record]), offset=place, records_before=block.first + record)
+            self._locate(error, block, record)
             if not self.skip:
                 raise
             self.report.add(error.fault, skipped=True)
             return
-        self.others.update(others)
+        if came.failure is not None:
+            self._locate(came.failure, block, record)
+            self.report.add(came.failure.fault)
+        self.others.update(came.others)
         for key, made in written:
             if made:
                 self.form.beside(done.batch, record, key)
                 outlet.write(made)
                 outlet.records += 1
+
+    @staticmethod
+    def _locate(error: TarvizError, block: Block, record: int) -> None:
+        place = int(block.members.start[int(block.rows[record])])
+        error.at(shard=block.shard, key=to_text(block.keys[record]), offset=place, records_before=block.first + record)
 
     def _pieces(self, batch: Batch, record: int, left: Left) -> tuple[bytes, list[Piece]]:
         block = batch.block
@@ -347,7 +250,16 @@ def _raw(batch: Batch, first: int, stop: int) -> list[Piece]:
 )
 @click.option("--ordered/--unordered", default=True, show_default=True, help="Whether records keep their order.")
 @click.option("-f", "--fields", metavar="LIST", help="Fields that become files; the others pass as they are.")
+@click.option("--only-fields", is_flag=True, help="The others do not pass.")
+@click.option("--require", is_flag=True, help="A record without one of these fields is an error.")
 @click.option("-b", "--base", default="sample", show_default=True, metavar="NAME", help="Base name of the files.")
+@click.option("--others", is_flag=True, help="Files of another base name become records too, instead of being left behind.")
+@click.option("--separator", default="", metavar="TEXT", help="What stands between the key and the rest of a further record's name.")
+@click.option("--include", metavar="REGEX", help="Files to write, by their names.")
+@click.option("--exclude", metavar="REGEX", help="Files not to write.")
+@click.option("--add-log", metavar="EXT", help="Keep what the command prints as a field of this extension.")
+@click.option("--keep-failed", is_flag=True, help="Write what a command that fails leaves, with a warning (exit code 1).")
+@click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Records to read at most.")
 @click.option("--any-key", is_flag=True, help="Run on keys that would lead out of a folder, too.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Kill a command that takes longer.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of random ops.")
@@ -359,7 +271,8 @@ def command(urls: tuple[str, ...], output: str | None, line: str | None, as_json
 
     The command runs in a private folder with the fields as files sample.<ext> and the key in TARVIZ_KEY. Files changed, added or
     removed are fields changed, added or removed; sample-7.png becomes a further record, key-7. What it prints goes to standard error.
-    A command that fails ends the work (exit code 2), or is counted with --on-error skip (exit code 1).
+    A command that fails ends the work (exit code 2), or is left out and counted with --on-error skip (exit code 1), or kept as it is with
+    --keep-failed (exit code 1).
     """
     with ended_by_signals():
         result = proc(urls, output or "-", command=line, **options)

@@ -7,18 +7,20 @@ or, where the command is a simple one that cannot change the shell, without any 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import select
 import shutil
 import stat as modes
 import subprocess
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tarviz.model.errors import DataError, LimitError, UsageError
 from tarviz.model.types import to_bytes, to_text
+from tarviz.query.patterns import bounded
 from tarviz.tools.process import kill, messages
 
 _EXT = re.compile(r"[\w.\-+@=%~#,^]+")
@@ -38,8 +40,9 @@ while IFS=' ' read -r _tarviz_folder _tarviz_key <&IN; do
 done
 """
 _PLAIN = re.compile(rb"[\w./+-]*")
-_SUBSHELL = """( exec IN<&- OUT>&-; cd "$_tarviz_base/$_tarviz_folder" && eval "$_tarviz_command" ) </dev/null"""
-_SAME_SHELL = """cd "$_tarviz_base/$_tarviz_folder" && eval "$_tarviz_command" </dev/null IN<&- OUT>&-"""
+_SUBSHELL = """( exec IN<&- OUT>&-; cd "$_tarviz_base/$_tarviz_folder" && eval "$_tarviz_command" ) </dev/null LOG"""
+_SAME_SHELL = """cd "$_tarviz_base/$_tarviz_folder" && eval "$_tarviz_command" </dev/null LOG IN<&- OUT>&-"""
+_LOG = """>"$_tarviz_base/log" 2>&1"""
 # One simple command, without anything a shell expands but file names, and none of bash's words that change the shell itself.
 _SIMPLE = re.compile(r"[\w./+-]+(?:[ \t]+[\w./+\-=,:@%*?]+)*[ \t]*")
 _CHANGING = {
@@ -56,10 +59,10 @@ def is_simple(command: str) -> bool:
     return _SIMPLE.fullmatch(command) is not None and command.split()[0] not in _CHANGING
 
 
-def driver(command: str, inner: int, outer: int) -> str:
-    """The script of a worker's shell, which reads from one descriptor and writes to another."""
+def driver(command: str, inner: int, outer: int, *, log: bool = False) -> str:
+    """The script of a worker's shell, which reads from one descriptor and writes to another; `log` keeps what the command prints."""
     text = _DRIVER.replace("RUN", _SAME_SHELL if is_simple(command) else _SUBSHELL)
-    return text.replace("IN", str(inner)).replace("OUT", str(outer))
+    return text.replace(" LOG", f" {_LOG}" if log else "").replace("IN", str(inner)).replace("OUT", str(outer))
 
 
 class Given(NamedTuple):
@@ -75,6 +78,54 @@ class Left:
 
     suffix: bytes
     fields: list[tuple[str, bytes | int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Collecting:
+    """Which files become fields, and of which record; see the options of `proc`."""
+
+    base: str = "sample"
+    others: bool = False
+    separator: str = ""
+    include: str | None = None
+    exclude: str | None = None
+    log: str | None = None
+    keep_failed: bool = False
+
+    def __post_init__(self) -> None:
+        checked_base(self.base)
+        self.wanted("")  # says what is wrong with a pattern before anything is read
+        if self.log is not None and not _EXT.fullmatch(self.log):
+            raise UsageError(f"{self.log!r} cannot be an extension.", hint="For example log, or cmd.txt.")
+
+    def wanted(self, name: str) -> bool:
+        """Whether the patterns let a file through."""
+        if self.exclude is not None and _pattern(self.exclude).search(name):
+            return False
+        return self.include is None or _pattern(self.include).search(name) is not None
+
+    def place(self, name: str) -> tuple[bytes, str] | None:
+        """What stands behind the key in the name of a file's record, and the extension; None for a file that is no field.
+
+        >>> Collecting(separator="_").place("sample7.png"), Collecting().place("note.txt"), Collecting(others=True).place("note.txt")
+        ((b'_7', 'png'), None, (b'note', 'txt'))
+        """
+        stem, dot, ext = name.partition(".")
+        if not dot or not ext or not ((self.others and stem) or stem.startswith(self.base)):
+            return None
+        suffix = stem.removeprefix(self.base)
+        return to_bytes(self.separator + suffix if suffix else ""), ext
+
+
+_pattern = functools.lru_cache(8)(bounded)
+
+
+class Came(NamedTuple):
+    """What came of a record: the records left, names of files that are none, and the failure when the command is allowed to fail."""
+
+    left: list[Left]
+    others: list[str]
+    failure: DataError | None = None
 
 
 def check_names(key: bytes, exts: list[str], *, any_key: bool) -> None:
@@ -96,8 +147,9 @@ def check_names(key: bytes, exts: list[str], *, any_key: bool) -> None:
 class Worker:
     """A private folder, and a shell with a session of its own. One thread uses it; another may `kill` it."""
 
-    def __init__(self, folder: str, command: str, base: str, limit: int, timeout: float | None) -> None:
-        self.folder, self.command, self.base, self.limit, self.timeout = os.path.abspath(folder), command, base, limit, timeout
+    def __init__(self, folder: str, command: str, collecting: Collecting, limit: int, timeout: float | None) -> None:
+        self.folder, self.command, self.collecting, self.limit, self.timeout = os.path.abspath(folder), command, collecting, limit, timeout
+        self.base = collecting.base
         self._bash = shutil.which("bash")
         self._process: subprocess.Popen[bytes] | None = None
         self._pipes: tuple[int, int] | None = None
@@ -107,8 +159,8 @@ class Worker:
         self.killed = False
         os.mkdir(folder, 0o700)
 
-    def run(self, key: bytes, given: list[Given]) -> tuple[list[Left], list[str]]:
-        """The records that the command makes of one, and the names of files that are none. `DataError` when it fails."""
+    def run(self, key: bytes, given: list[Given]) -> Came:
+        """What the command makes of a record. `DataError` when it fails, unless failures are kept."""
         place = self._place
         if place is None:
             place = os.path.join(self.folder, str(self._number))
@@ -117,16 +169,35 @@ class Worker:
         self._place = None
         try:
             seen = [self._write(place, field) for field in given]
-            code = self._command(place, key)
-            if code:
-                how = f"was killed by signal {code - 128}" if 128 < code < 160 else f"ended with exit code {code}"
-                raise DataError(f"the command {how}.", code="E_COMMAND")
-            return self._collect(place, given, seen)
+            failure = None
+            try:
+                self._checked(self._command(place, key))
+            except DataError as error:
+                if not self.collecting.keep_failed or self.killed:
+                    raise
+                failure = error
+            left, others = self._collect(place, given, seen)
+            if self.collecting.log is not None:
+                self._add_log(left)
+            return Came(left, others, failure)
         finally:
             if self._simple and _emptied(place):
                 self._place = place
             else:  # what the command started may still be at work there
                 _remove(place)
+
+    @staticmethod
+    def _checked(code: int) -> None:
+        if code:
+            how = f"was killed by signal {code - 128}" if 128 < code < 160 else f"ended with exit code {code}"
+            raise DataError(f"the command {how}.", code="E_COMMAND")
+
+    def _add_log(self, left: list[Left]) -> None:
+        """Put what the command printed into each record, in place of a field of that name."""
+        assert self.collecting.log is not None
+        printed = self._content(os.path.join(self.folder, "log")) or b""
+        for each in left:
+            each.fields = [field for field in each.fields if field[0] != self.collecting.log] + [(self.collecting.log, printed)]
 
     def _write(self, place: str, field: Given) -> tuple[int, ...]:
         fd = os.open(os.path.join(place, f"{self.base}.{field.ext}"), _NEW, 0o600)
@@ -166,7 +237,8 @@ class Worker:
         if self._pipes is None:
             inner, writer = os.pipe()
             reader, outer = os.pipe()
-            argv = [self._bash or "bash", "-c", driver(self.command, inner, outer), "tarviz", self.folder, self.command]
+            log = self.collecting.log is not None
+            argv = [self._bash or "bash", "-c", driver(self.command, inner, outer, log=log), "tarviz", self.folder, self.command]
             try:
                 self._process = subprocess.Popen(
                     argv, stdin=subprocess.DEVNULL, stdout=messages(), cwd=self.folder, pass_fds=(inner, outer), start_new_session=True
@@ -183,14 +255,17 @@ class Worker:
     def _alone(self, folder: str, key: bytes) -> int:
         """Without bash: a shell for each record."""
         environment = {**os.environb, b"TARVIZ_KEY": key}
-        process = subprocess.Popen(
-            ["sh", "-c", self.command],
-            stdin=subprocess.DEVNULL,
-            stdout=messages(),
-            cwd=folder,
-            env=environment,
-            start_new_session=True,
-        )
+        with ExitStack() as stack:
+            log = stack.enter_context(open(os.path.join(self.folder, "log"), "wb")) if self.collecting.log is not None else None
+            process = subprocess.Popen(
+                ["sh", "-c", self.command],
+                stdin=subprocess.DEVNULL,
+                stdout=log or messages(),
+                stderr=log,
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+            )
         self._process = process
         try:
             code = process.wait(self.timeout)
@@ -208,9 +283,11 @@ class Worker:
             there = sorted(entries, key=lambda entry: (known.get(entry.name, len(known)), entry.name))
         for entry in there:
             name = entry.name
-            stem, dot, ext = name.partition(".")
-            if not dot or not ext or not stem.startswith(self.base):
+            where = self.collecting.place(name)
+            if where is None:
                 others.append(name)
+                continue
+            if not self.collecting.wanted(name):
                 continue
             number = known.get(name)
             content: bytes | int | None
@@ -221,7 +298,7 @@ class Worker:
             if content is None:
                 others.append(name)
             else:
-                found.setdefault(to_bytes(stem[len(self.base) :]), []).append((ext, content))
+                found.setdefault(where[0], []).append((where[1], content))
         return [Left(suffix, found[suffix]) for suffix in sorted(found)], others
 
     def _content(self, path: str) -> bytes | None:
