@@ -2,8 +2,8 @@
 
 An expression is parsed by Python's `ast`, checked against an allow-list and turned into closures; nothing is
 ever passed to `eval`. Names are fields of the record (`cls`, `json.meta.src`, `seg.png`), besides `key`, `shard` and
-`index`. A payload converts itself to what it is compared with: a number, a text, a JSON value. Whatever is missing
-or does not convert makes the comparison around it false.
+`index`; `_["cls"]` is the field `cls` too. A payload converts itself to what it is compared with: a number, a text, a JSON
+value. Whatever is missing or does not convert makes the comparison around it false.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from tarviz.model.errors import UsageError
 from tarviz.query import values as query_values
 from tarviz.query.patterns import bounded
+from tarviz.query.sample_names import SAMPLE, without_sample
 
 MAX_LENGTH = 2000
 
@@ -109,7 +110,7 @@ def parse_value(text: str) -> Expression:
     try:
         tree = ast.parse(source.strip(), mode="eval")
         reader = _Reader(text)
-        step = reader.step(tree.body)
+        step = reader.step(without_sample(tree.body))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, UsageError):
             raise
@@ -265,7 +266,7 @@ class _Reader:
 
     def path(self, node: ast.expr) -> list[str | int]:
         match node:
-            case ast.Name(id=name):
+            case ast.Name(id=name) if name != SAMPLE:
                 return [name.removeprefix(_MARK)]
             case ast.Attribute(value=value, attr=name) if not name.startswith("__"):
                 return [*self.path(value), name.removeprefix(_MARK)]

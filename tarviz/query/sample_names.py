@@ -1,0 +1,75 @@
+"""`_["cls"]` in an expression: a record as tarproc's tools called it, in the words of our own language.
+
+`tarfirst -S` took any Python over `_`, the sample: `int(_["cls"]) == 180`, `_["__key__"].startswith("n0")`. Nothing is executed here;
+the syntax tree is rewritten, and what has no meaning in the language is refused by its reader as ever.
+"""
+
+from __future__ import annotations
+
+import ast
+
+SAMPLE = "_"
+_FACTS = {"__key__": "key", "__source__": "shard", "__shard__": "shard", "__index__": "index"}
+
+
+def without_sample(tree: ast.expr) -> ast.expr:
+    """The tree with fields in place of `_["ext"]` and `_.ext`; a tree without `_` is itself.
+
+    >>> ast.unparse(without_sample(ast.parse('int(_["cls"]) == 180 and len(_.jpg) > 9', mode="eval").body))
+    "int(field('cls')) == 180 and size('jpg') > 9"
+    """
+    if not any(isinstance(node, ast.Name) and node.id == SAMPLE for node in ast.walk(tree)):
+        return tree
+    return ast.fix_missing_locations(_Rewriter().visit(tree))
+
+
+def _named(node: ast.AST) -> str | None:
+    """The field that `_["ext"]` or `_.ext` names."""
+    match node:
+        case ast.Subscript(value=ast.Name(id="_"), slice=ast.Constant(value=str(name))):
+            return name
+        case ast.Attribute(value=ast.Name(id="_"), attr=name):
+            return name
+    return None
+
+
+def _call(function: str, *arguments: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(function, ast.Load()), list(arguments), [])
+
+
+class _Rewriter(ast.NodeTransformer):
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return self._sample(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return self._sample(node)
+
+    def _sample(self, node: ast.Subscript | ast.Attribute) -> ast.expr:
+        name = _named(node)
+        if name is None:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        if name.startswith("__") and name not in _FACTS:
+            return node  # the reader refuses it
+        return ast.Name(_FACTS[name], ast.Load()) if name in _FACTS else _call("field", ast.Constant(name))
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        match node:
+            case ast.Call(func=ast.Name(id="len"), args=[value]) if (name := _named(value)) is not None and name not in _FACTS:
+                return _call("size", ast.Constant(name))
+            case ast.Call(func=ast.Attribute(value=value, attr="decode")) if not node.keywords:
+                return _call("text", self.visit(value))
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="_"), attr="get"), args=[ast.Constant(value=str(name))]):
+                return self.visit(ast.Subscript(ast.Name(SAMPLE, ast.Load()), ast.Constant(name), ast.Load()))  # type: ignore[no-any-return]
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        """Fields were bytes: `_["cls"] == b"3"` is what is `cls == "3"` here."""
+        return ast.Constant(node.value.decode("utf-8", "replace")) if isinstance(node.value, bytes) else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """`"jpg" in _`: whether the record has the field."""
+        match node:
+            case ast.Compare(left=ast.Constant(value=str()), ops=[ast.In() | ast.NotIn() as how], comparators=[ast.Name(id="_")]):
+                has = _call("has", node.left)
+                return has if isinstance(how, ast.In) else ast.UnaryOp(ast.Not(), has)
+        return self.generic_visit(node)  # type: ignore[return-value]
