@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 from contextlib import closing
 from os import PathLike, fspath
 from typing import Any
@@ -22,7 +20,7 @@ from tarviz.read.spans import Batch, intake, pieces
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import SHARD_SUFFIXES, URLs
 from tarviz.tools import field_selection
-from tarviz.tools.process import run
+from tarviz.tools.shard_command import line, run_for
 from tarviz.write.inputs import Inputs
 from tarviz.write.output import Names
 from tarviz.write.tar_output import Outlet
@@ -47,7 +45,9 @@ def split(
 
     `size` counts the bytes of the tar file (before packing), end mark included; only a record that is larger by itself makes a larger
     shard, and a record is never cut. `output` holds a counter: `{shard:06d}` or `%06d` from `start`, `{}` from `start` + 1; a bare name
-    gets `-000000.tar`. After `maxshards` no more is read. `command` is run on each finished shard, see `arguments`; no shell reads it.
+    gets `-000000.tar`. After `maxshards` no more is read. `command` is a line for bash, run on each finished shard: `{shard}`, `{abspath}`,
+    `{basename}`, `{dirname}`, `{base}` and `{ext}` are parts of its name, quoted as they need; a plain command gets the name as its last
+    argument.
     """
     options = with_changes(ReadOptions(), reading)
     if count is None and size is None:
@@ -90,29 +90,6 @@ def pattern(text: str) -> str:
     return f"{text.removesuffix(suffix)}-{{shard:06d}}{suffix or '.tar'}"
 
 
-def arguments(command: str, shard: str) -> list[str]:
-    """The words of a command for a finished shard: placeholders filled in, or the shard's name as the last argument.
-
-    >>> arguments("cp -v {shard} /backup/{base}.done", "out/a b.tar")
-    ['cp', '-v', 'out/a b.tar', '/backup/a b.done']
-    >>> arguments("upload --fast", "a.tar")
-    ['upload', '--fast', 'a.tar']
-    """
-    folder, name = os.path.split(shard)
-    base, _, ext = name.partition(".")
-    local = "://" not in shard
-    words = {"shard": shard, "abspath": os.path.abspath(shard) if local else shard, "basename": name, "dirname": folder or "."}
-    words |= {"base": base, "ext": ext}
-    try:
-        parts = shlex.split(command)
-    except ValueError as error:
-        raise UsageError(f"the command {command!r} cannot be read: {error}.") from None
-    if not parts:
-        raise UsageError("the command is empty.")
-    filled = [re.sub(r"\{(\w+)\}", lambda match: words.get(match[1], match[0]), part) for part in parts]
-    return filled if filled != parts else [*parts, shard]
-
-
 class _Shards:
     """Outputs one after the other; `put` says whether there may be more."""
 
@@ -133,7 +110,7 @@ class _Shards:
         self.command, self.skip, self.inputs = command, skip, inputs
         inputs.refuse_any(names, first=start, count=most)
         if command is not None:
-            arguments(command, "")
+            line(command)  # says what is wrong with it before anything is read
         self.report = ReadReport()
         self.form = field_selection.Form(report=self.report)
         self.done: list[Tar] = []
@@ -176,7 +153,7 @@ class _Shards:
         self.done.append(tar)
         self.outlet = None
         if self.command is not None:
-            code = run(arguments(self.command, tar.url))
+            code = run_for(self.command, tar.url)
             if code:
                 text = f"the command ended with {code} on this shard, which is written."
                 if not self.skip:
@@ -206,14 +183,14 @@ def _sizes(batch: Batch) -> NDArray[np.int64]:
 @click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of a shard at most: 1e9, 1GB, 500MiB.")
 @click.option("--maxshards", type=click.IntRange(min=1), metavar="N", help="Stop when so many shards are written.")
 @click.option("--start", type=click.IntRange(min=0), default=0, metavar="N", help="The first shard's number.")
-@click.option("-C", "--command", "ready", metavar="COMMAND", help="Run on each finished shard, its name the last argument.")
+@click.option("-C", "--command", "ready", metavar="COMMAND", help="A line for bash, run on each finished shard.")
 @click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
 @tool_options
 def command(urls: tuple[str, ...], ready: str | None, as_json: bool, **options: Any) -> Any:
     """Split records over shards: so many records or bytes each, by default 100 000 and 1 GB.
 
     Bytes are those of the tar file; only a record that is larger by itself makes a larger one. Records are never cut. Each shard gets its
-    name when it is complete. The command of -C is split into words, no shell reads it; {shard}, {abspath}, {basename}, {dirname}, {base}
-    and {ext} stand for parts of the name.
+    name when it is complete. In the command of -C {shard}, {abspath}, {basename}, {dirname}, {base} and {ext} (with its dot) stand for
+    parts of the name and need no quotes; a plain command without them gets the name as its last argument.
     """
     return verb_base.emit(split(urls, command=ready, **options), as_json)

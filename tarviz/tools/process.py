@@ -15,9 +15,9 @@ from tarviz.model.errors import UsageError, safe
 NO_SUCH_COMMAND = 127
 
 
-def run(argv: Sequence[str]) -> int:
+def run(argv: Sequence[str], *, env: dict[str, str] | None = None) -> int:
     """Run a command to its end: its exit code, negative for a signal. An interrupt kills it and what it started."""
-    process = start(argv)
+    process = start(argv, env=env)
     try:
         return process.wait()
     except BaseException:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
@@ -15,10 +17,11 @@ from hypothesis import strategies as st
 
 from tarviz.commands import split as module
 from tarviz.commands.cat import cat
-from tarviz.commands.split import arguments, pattern, split
+from tarviz.commands.split import pattern, split
 from tarviz.model.errors import DataError, StoreError, UsageError
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
+from tarviz.tools import shard_command
 from tests.commands.conftest import listed, plain
 
 Make = Callable[..., Path]
@@ -156,11 +159,30 @@ class TestDamage:
 
 
 class TestCommand:
-    def test_words(self):
-        assert ["rm", "--", "s-0.tar"] == arguments("rm --", "s-0.tar")
-        assert ["cp", "out/s-0.tar", "/x/s-0.tar.gz of out"] == arguments("cp {shard} '/x/{base}.{ext}.gz of {dirname}'", "out/s-0.tar")
-        assert ["echo", "{other}", "s3://b/s.tar"] == arguments("echo {other}", "s3://b/s.tar")
-        assert ["put", "s3://b/s.tar"] == arguments("put {abspath}", "s3://b/s.tar")
+    @pytest.mark.parametrize("name", ["s.tar", "a b.tar", "$(touch x);'\".tar", "-rf.tar"])
+    @pytest.mark.parametrize(
+        ("command", "expected"),
+        [
+            ("printf %s,", "{shard},"),
+            ("printf %s, {base}_copy{ext}", "{base}_copy.tar,"),
+            ("printf '%s,' '{base}|{ext}'", "{base}|.tar,"),
+            ('printf %s, "a {base} b"; printf %s, $(basename {shard} .tar)xx | head -c 2', "a {base} b,"),
+            ("printf %s, {dirname} {other} && printf %s, \\{x", "out,{{other}},{{x,"),
+            ("printf %s, 1 > /dev/null; printf %s, 2", "2,"),
+        ],
+    )
+    def test_a_shell_reads_the_command_and_no_name(self, tmp_path: Path, name: str, command: str, expected: str):
+        (tmp_path / "out").mkdir()
+        line = shard_command.line(command)
+        environment = {**os.environ, **shard_command.environment(f"out/{name}")}
+
+        done = subprocess.run(["bash", "-c", line], env=environment, cwd=tmp_path, capture_output=True, check=True)
+
+        assert done.stdout.decode().startswith(expected.format(shard=f"out/{name}", base=name.removesuffix(".tar")))
+        assert ["out"] == os.listdir(tmp_path)
+
+    def test_parts_of_a_url_stay(self):
+        assert "s3://b/s.tar" == shard_command.environment("s3://b/s.tar")["TARVIZ_ABSPATH"]
 
     @pytest.mark.parametrize("wrong", ["", "  ", "echo 'a"])
     def test_words_that_are_none(self, make: Make, tmp_path: Path, wrong: str):
@@ -187,8 +209,12 @@ class TestCommand:
 
         assert (2, 1, {"E_COMMAND": 2}) == (len(result.outputs), result.exit_code, result.report.counts())
 
+    def test_one_that_is_killed_ends_the_work_too(self, make: Make, tmp_path: Path):
+        with pytest.raises(StoreError, match=r"E_COMMAND.*ended with -9"):
+            split(make(numbered(4)), tmp_path / "s.tar", count=2, command="kill -9 $$; true")
+
     def test_a_command_there_is_not(self, make: Make, tmp_path: Path):
-        with pytest.raises(UsageError, match="no-such-thing"):
+        with pytest.raises(StoreError, match=r"E_COMMAND.*ended with 127"):
             split(make(numbered(4)), tmp_path / "s.tar", count=2, command="no-such-thing")
 
 
@@ -216,6 +242,20 @@ class TestShell:
 
         assert b"done s-000000.tar\ndone s-000001.tar\n" == done.stderr
         assert 5 == json.loads(done.stdout)["records"]
+
+    def test_commands_of_tarsplit_run_as_they_stand(self, make: Make, bash: Any, tmp_path: Path):
+        make(numbered(4))
+        (tmp_path / "old.tar").touch()
+
+        done = bash("tarsplit -n 2 -o s -C 'rm -f old.tar ; mkdir -p done && cp {abspath} done/{base}_copy{ext}' a.tar")
+        more = bash("tarsplit -n 2 -o t -C 'rm -f t-000000.tar x' a.tar; tarsplit -n 2e0 -z a.tar")
+
+        assert (0, 0) == (done.returncode, more.returncode), done.stderr + more.stderr
+        assert ["s-000000_copy.tar", "s-000001_copy.tar"] == sorted(os.listdir(tmp_path / "done"))
+        assert {"s-000000.tar", "s-000001.tar", "t-000001.tar", "temp-000000.tgz", "temp-000001.tgz"} == {
+            path.name for path in tmp_path.glob("?*-*.t*")
+        }
+        assert not (tmp_path / "old.tar").exists()
 
     def test_the_sum_of_a_folder(self, bash: Any, tmp_path: Path):
         for number in range(30):
