@@ -107,7 +107,6 @@ def proc(
     number = config.options(workers=workers).workers if op is not None else 1 if workers is None else workers
     number = number or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     report = ReadReport()
-    targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     tool: Commands | ChainWork
     if op is not None:
         tool = ChainWork(op, seed, epoch)
@@ -116,6 +115,7 @@ def proc(
         collecting = Collecting(base, others, separator, include, exclude, add_log, keep_failed)
         shown = None if fields is None else Shown(field_selection.picks(fields.replace(",", " ")), require, only_fields)
         tool = Commands(line, collecting, shown, any_key=any_key, timeout=timeout, tmp=tmp)
+    targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     writer = _Writer(report, skip=options.on_error == "skip")
     with (
         verb_base.silent_warnings(),

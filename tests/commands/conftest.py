@@ -80,4 +80,4 @@ def bash(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[bytes]]:
     return run
 
 
-OLD_NAMES = ("tar2tsv", "tarcat", "tarscat", "tarcreate", "tarfirst", "tarpcat", "tarproc", "tarshow", "tarsort", "tarsplit")
+OLD_NAMES = ("tar2tsv", "tarcat", "tarscat", "tarcats", "tarcreate", "tarfirst", "tarpcat", "tarproc", "tarshow", "tarsort", "tarsplit")

@@ -95,7 +95,7 @@ def test_one_job_takes_a_template_too(folder: Path, bash: Bash):
 
 
 @pytest.mark.parametrize(
-    "name", ["tar2tsv", "tarcat", "tarscat", "tarcreate", "tarfirst", "tarpcat", "tarproc", "tarshow", "tarsort", "tarsplit"]
+    "name", ["tar2tsv", "tarcat", "tarscat", "tarcats", "tarcreate", "tarfirst", "tarpcat", "tarproc", "tarshow", "tarsort", "tarsplit"]
 )
 def test_every_old_name_has_help_with_an_example(bash: Bash, name: str):
     assert b"Example" in done(bash(f"{name} --help"))

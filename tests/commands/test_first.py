@@ -33,6 +33,7 @@ class TestFirst:
             ({"where": "size(png) > 2"}, "c", b"\0three"),
             ({"where": "d"}, "d", b"four"),
             ({"field": "PNG;jpg"}, "a", b"one"),
+            ({"where": 'int(_["cls"]) == 3'}, "c", b"\0three"),
         ],
     )
     def test_finds(self, make: Make, options: Any, key: str, payload: bytes):
@@ -54,7 +55,8 @@ class TestFirst:
             first(make(data[:-100_000]), where="cls == 9")
 
     @pytest.mark.parametrize(
-        "where", ["__import__('os').system('touch x')", "cls.__class__ == 1", "open('x')", "(lambda: 1)()", "cls == ("]
+        "where",
+        ["__import__('os').system('touch x')", "cls.__class__ == 1", "open('x')", "(lambda: 1)()", "cls == (", "_ == 3", "_[0] == 3"],
     )
     def test_an_expression_cannot_run_anything(self, make: Make, where: str):
         with pytest.raises(UsageError):
@@ -93,3 +95,14 @@ class TestShell:
         done = bash("tarviz first -S 'cls > 5' a.tar")
 
         assert (1, b"") == (done.returncode, done.stdout)
+
+    def test_the_expressions_of_the_old_tool(self, make: Make, bash: Any):
+        make(CONTENT)
+
+        found = bash("""tarfirst -S 'int(_["cls"]) == 3 and _["__key__"] > "c"' -f jpg a.tar""")
+        word = bash("tarfirst -S d a.tar")
+        refused = bash("""tarfirst -S 'np.frombuffer(_["cls"]) == 3' a.tar""")
+
+        assert (0, b"four") == (found.returncode, found.stdout)
+        assert (1, b"") == (word.returncode, word.stdout)
+        assert 2 == refused.returncode

@@ -217,6 +217,95 @@ class TestFiles:
         assert content == plain(folder / "out")
 
 
+class TestCollecting:
+    def test_a_record_whose_command_fails_is_kept_as_it_was_left(self, make: Make, out: Path):
+        command = "printf 9 > sample.cls; rm sample.png; [ $TARVIZ_KEY = train/n00000001 ]"
+
+        result = proc(make(numbered(3)), out, command=command, keep_failed=True, workers=2)
+
+        assert [(key, {"cls": b"9"}) for key, _ in numbered(3)] == plain(out)
+        assert (1, ["E_COMMAND"] * 2, []) == (result.exit_code, [fault.code for fault in result.report.warnings], result.report.skipped)
+        assert ["train/n00000000", "train/n00000002"] == [fault.key for fault in result.report.warnings]
+
+    @pytest.mark.parametrize("line", ["kill -9 $$", "sleep 100"], ids=["killed", "late"])
+    def test_so_is_one_whose_shell_is_killed(self, make: Make, out: Path, line: str):
+        result = proc(make(numbered(2)), out, command=f"printf 9 > sample.cls; {line}", keep_failed=True, timeout=0.3)
+
+        assert [b"9", b"9"] == [fields["cls"] for _, fields in plain(out)]
+        assert 2 == len(result.report.warnings)
+
+    def test_files_of_other_names_become_records_too(self, make: Make, out: Path):
+        result = proc(make(numbered(1)), out, command="touch log; printf n > note.txt; printf t > thumb.jpg; mkdir a.b", others=True)
+
+        key = numbered(1)[0][0]
+        assert [numbered(1)[0], (f"{key}note", {"txt": b"n"}), (f"{key}thumb", {"jpg": b"t"})] == plain(out)
+        assert {"log": 1, "a.b": 1} == result.others
+
+    def test_a_separator_stands_before_the_rest_of_a_name(self, make: Make, out: Path):
+        proc(make(numbered(1)), out, command="printf 1 > sample1.cls; printf x > x.cls", others=True, separator="_")
+
+        key = numbered(1)[0][0]
+        assert [key, f"{key}_1", f"{key}_x"] == [each for each, _ in plain(out)]
+
+    def test_patterns_say_which_files_are_written(self, make: Make, out: Path):
+        a = make(numbered(2))
+
+        proc(a, out, command="touch sample.tmp sample.txt", exclude=r"\.tmp$|\.png$")
+        assert [{"cls", "txt"}] * 2 == [set(fields) for _, fields in plain(out)]
+
+        proc(a, out, command="touch sample.tmp sample.txt", include=r"\.(cls|txt)$", exclude="cls")
+        assert [{"txt"}] * 2 == [set(fields) for _, fields in plain(out)]
+
+    @pytest.mark.parametrize("wrong", [{"include": "("}, {"exclude": "(a+)+$"}, {"add_log": "a/b"}, {"base": "../x"}])
+    def test_what_cannot_be_is_said_before_anything_is_read(self, out: Path, wrong: Any):
+        with pytest.raises(UsageError):
+            proc("/no/such.tar", out, command="true", **wrong)
+
+    @pytest.mark.parametrize("more", ["", "; true"], ids=["simple", "subshell"])
+    def test_what_a_command_prints_can_be_a_field(self, make: Make, out: Path, capfd: Any, more: str):
+        proc(make(numbered(2)), out, command=f"ls sample.cls /no-such{more}", add_log="log", keep_failed=True)
+
+        for key, fields in plain(out):
+            assert {"png", "cls", "log"} == set(fields), key
+            assert b"sample.cls\n" in fields["log"]
+            assert b"/no-such" in fields["log"]
+        assert "sample.cls" not in "".join(capfd.readouterr())
+
+    def test_fields_that_are_required(self, make: Make, out: Path):
+        a = make([("a", {"x": b"1", "cls": b"2"}), ("b", {"x": b"1"}), ("c", {"y": b"3", "cls": b"2"})])
+
+        with pytest.raises(DataError, match=r'E_MISSING_FIELD.*record "b".*cls'):
+            proc(a, out, command="true", fields="cls", require=True)
+        result = proc(a, out, command="true", fields="x;y cls", require=True, only_fields=True, on_error="skip")
+
+        assert [("a", {"x": b"1", "cls": b"2"}), ("c", {"y": b"3", "cls": b"2"})] == plain(out)
+        assert {"E_MISSING_FIELD": 1} == result.report.counts()
+
+    def test_only_fields_that_were_shown_pass(self, make: Make, out: Path):
+        proc(make([("a", {"x": b"1", "cls": b"2"})]), out, command="printf 3 > sample.y", fields="cls", only_fields=True)
+
+        assert [("a", {"cls": b"2", "y": b"3"})] == plain(out)
+
+    def test_so_many_records_are_read(self, make: Make, out: Path):
+        result = proc(make(numbered(9)), out, command="true", count=4)
+
+        assert (4, numbered(4)) == (result.records, plain(out))
+
+    def test_lines_of_the_old_tool(self, make: Make, bash: Any, tmp_path: Path):
+        make([("a", {"jpg": b"1", "cls": b"2"}), ("b", {"jpg": b"1"})])
+
+        kept = bash("tarproc -e ignore -c 'printf x >> sample.jpg; false' a.tar -o kept.tar")
+        missing = bash("tarproc -F error -f jpg,cls -c true a.tar -o missing.tar")
+        left = bash("tarproc -f jpg -s _ -E tmp -c 'touch sample.tmp; cp sample.jpg small.jpg' a.tar -o left.tar")
+
+        assert (1, [("a", {"jpg": b"1x", "cls": b"2"}), ("b", {"jpg": b"1x"})]) == (kept.returncode, plain(tmp_path / "kept.tar"))
+        assert (2, False) == (missing.returncode, (tmp_path / "missing.tar").exists())
+        assert 0 == left.returncode
+        assert [("a", {"jpg": b"1"}), ("a_small", {"jpg": b"1"}), ("b", {"jpg": b"1"}), ("b_small", {"jpg": b"1"})] == plain(
+            tmp_path / "left.tar"
+        )
+
+
 class TestFolder:
     def test_is_private_and_new_for_each_record(self, make: Make, out: Path, tmp: Path):
         proc(make(numbered(3)), out, command="stat -c %a . .. ../.. > sample.modes; pwd > sample.pwd; touch left", workers=1)
