@@ -206,7 +206,7 @@ def _meant(flag: str, value: str) -> list[str]:
         case "--on-error":
             return _POLICY.get(value, [flag, value])
         case "--require":
-            return {"ignore": [], "error": [flag]}.get(value, [f"{flag}={value}"])
+            return [] if value == "ignore" else [flag] if value == "error" else [f"{flag}={value}"]
         case "--command":  # got no argument that it did not ask for
             return [flag, value if "{" in value else f"{value}\n"]
         case "--count":

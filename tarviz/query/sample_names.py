@@ -20,7 +20,8 @@ def without_sample(tree: ast.expr) -> ast.expr:
     """
     if not any(isinstance(node, ast.Name) and node.id == SAMPLE for node in ast.walk(tree)):
         return tree
-    return ast.fix_missing_locations(_Rewriter().visit(tree))
+    made: ast.expr = ast.fix_missing_locations(_Rewriter().visit(tree))
+    return made
 
 
 def _named(node: ast.AST) -> str | None:
