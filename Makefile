@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest $(FLAGS)
 SLOW   := slow or browser or network or torch
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-alone test oracles check fix test-torch test-browser soak fuzz bench screenshots lab notebooks pairs slides docs
+.PHONY: help demo demo-alone test oracles check fix test-torch test-browser soak fuzz bench screenshots lab notebooks pairs slides docs dist release
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,16 @@ soak: $(STAMPS)/test  ## every slow test: long runs, leaks, random damage
 
 fuzz: $(STAMPS)/test  ## random damage to tars and TFRecords for a while
 	$(PYTEST) -q -m slow --timeout 3600 tests/soak/test_fuzz.py
+
+# ---- releases --------------------------------------------------------------------------------------------------------
+
+dist: $(STAMPS)/test  ## the wheel and the source archive in dist/, checked
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	rm -rf dist && $(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+
+release: dist  ## make release VERSION=0.2.0: version, changelog section and tag in one commit; pushing the tag publishes it
+	$(BIN)/python .ci/release.py $(VERSION)
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The op `center_crop`: the middle of an image."""
+"""The middle of an image."""
 
 from __future__ import annotations
 

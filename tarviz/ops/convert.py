@@ -1,4 +1,4 @@
-"""The op `convert`: a value to another dtype, images scaled to its range."""
+"""A value to another dtype, images scaled to its range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op `decode`: a field's bytes to the value they stand for."""
+"""A field's bytes to the value they stand for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op `drop`: all fields but these."""
+"""All fields but these."""
 
 from __future__ import annotations
 

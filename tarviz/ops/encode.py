@@ -1,4 +1,4 @@
-"""The op `encode`: a value back to bytes."""
+"""A value back to bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op `flip`: an image mirrored, at random."""
+"""An image mirrored, at random."""
 
 from __future__ import annotations
 

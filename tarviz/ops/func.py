@@ -1,4 +1,4 @@
-"""The op `func`: any Python function of the record."""
+"""Any Python function of the record."""
 
 from __future__ import annotations
 

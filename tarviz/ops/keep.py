@@ -1,4 +1,4 @@
-"""The op `keep`: only these fields."""
+"""Only these fields."""
 
 from __future__ import annotations
 

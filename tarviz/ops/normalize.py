@@ -1,4 +1,4 @@
-"""The op `normalize`: an image shifted and scaled to mean 0 and deviation 1."""
+"""An image shifted and scaled to mean 0 and deviation 1."""
 
 from __future__ import annotations
 

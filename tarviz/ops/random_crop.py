@@ -1,4 +1,4 @@
-"""The op `random_crop`: a piece of an image, its place drawn at random."""
+"""A piece of an image, its place drawn at random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op `rename`: fields under other names."""
+"""Fields under other names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op `resize`: an image to a size in pixels."""
+"""An image to a size in pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op `rotate`: an image turned round its centre."""
+"""An image turned round its centre."""
 
 from __future__ import annotations
 
