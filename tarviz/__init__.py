@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tarviz.read.stream import blocks as blocks
     from tarviz.read.stream import index as index
     from tarviz.read.stream import records as records
+    from tarviz.table import opened as table  # noqa: F401 - the package itself can be called
 
 __version__ = "0.1.0"
 
@@ -59,7 +60,13 @@ _PUBLIC = {
     "TarvizError": "tarviz.model.errors",
     "TarvizWarning": "tarviz.model.errors",
 }
-_MODULES = {"config": "tarviz.model.config", "errors": "tarviz.model.errors", "ops": "tarviz.ops", "samples": "tarviz.samples"}
+_MODULES = {
+    "config": "tarviz.model.config",
+    "errors": "tarviz.model.errors",
+    "ops": "tarviz.ops",
+    "samples": "tarviz.samples",
+    "table": "tarviz.table",
+}
 
 __all__ = [*_PUBLIC, *_MODULES]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -15,7 +16,21 @@ from tarviz.model import plugins
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-HEAVY = ("tensorflow", "keras", "torch", "PIL", "ray", "IPython", "matplotlib", "sklearn", "pandas", "anywidget", "ipywidgets")
+HEAVY = (
+    "tensorflow",
+    "keras",
+    "torch",
+    "PIL",
+    "ray",
+    "IPython",
+    "matplotlib",
+    "sklearn",
+    "pandas",
+    "anywidget",
+    "ipywidgets",
+    "pyarrow",
+    "duckdb",
+)
 ASKED_FOR = ("jupyterlab", "ipywidgets", "matplotlib", "jupytext", "tensorflow", "pillow", "braceexpand")
 CONDA_NAMES = {"isal": "python-isal"}
 
@@ -134,6 +149,47 @@ class TestLaziness:
 
     def test_reading_records_loads_nothing_heavy(self, digits: Path):
         assert set() == loaded(f"import tarviz; assert len(list(tarviz.records({str(digits / 'test-0000.tar')!r}))) == 297")
+
+
+class TestWithoutTheTable:
+    """The table's packages are optional: without them every verb runs, and a condition says what is missing."""
+
+    BLOCKED = "import sys; sys.modules['pyarrow'] = sys.modules['duckdb'] = None\n"
+
+    def run(self, code: str, tmp_path: Path) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", self.BLOCKED + code],
+            cwd=ROOT,
+            env={**os.environ, "TARVIZ_CACHE_DIR": str(tmp_path / "cache")},
+            capture_output=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode("utf-8", "replace")
+
+    @pytest.mark.parametrize("verb", ["cat", "show", "ls", "split", "tsv", "first", "sort", "verify", "index"])
+    def test_a_verb_runs(self, verb: str, digits: Path, tmp_path: Path):
+        shard = str(digits / "test-0000.tar")
+        out = {
+            "cat": ["-o", "a.tar"],
+            "sort": ["-o", "a.tar"],
+            "split": ["-n", "100", "-o", "a-{}.tar"],
+            "tsv": ["-o", "a.tsv", "-f", "cls"],
+        }
+        argv = [verb, *out.get(verb, []), shard]
+
+        self.run(f"import os; os.chdir({str(tmp_path)!r}); from tarviz import cli; assert cli.main({argv!r}) == 0", tmp_path)
+
+    def test_records_are_read(self, digits: Path, tmp_path: Path):
+        shard = str(digits / "test-0000.tar")
+
+        assert "297" == self.run(f"import tarviz; print(len(list(tarviz.records({shard!r}))))", tmp_path).strip()
+
+    def test_the_table_names_the_extra(self, digits: Path, tmp_path: Path):
+        shard = str(digits / "test-0000.tar")
+        code = f"import tarviz\ntry: tarviz.table({shard!r})\nexcept tarviz.TarvizError as error: print(error)"
+
+        assert "pip install 'tarviz[table]'" in self.run(code, tmp_path)
 
 
 class TestPublicNames:

@@ -195,7 +195,7 @@ class Parquet:
             pyarrow: Any = importlib.import_module("pyarrow")
             parquet: Any = importlib.import_module("pyarrow.parquet")
         except ImportError:
-            raise MissingPackageError.of("pyarrow", "A Parquet file", "parquet") from None
+            raise MissingPackageError.of("pyarrow", "A Parquet file", "table") from None
         self._arrow = pyarrow
         self._kinds = [_kind(each) for each in exts]
         types = {"int": pyarrow.int64(), "text": pyarrow.string(), "binary": pyarrow.binary()}

@@ -1,0 +1,37 @@
+"""Shards as a table, one row a record: `tarviz.table(urls)`, asked in SQL.
+
+Nothing here is imported before it is asked for: DuckDB and pyarrow come with the extra `table`, and every verb runs without them.
+The package can be called: `tarviz.table(urls)` is `tarviz.table.opened(urls)`.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tarviz.stores import URLs
+    from tarviz.table.table import Table
+
+__all__ = ["opened"]
+
+
+def opened(urls: URLs, *, memory: int | str | None = None, workers: int | None = None, **reading: Any) -> Table:
+    """A table over shards: a row a record, a column a field. Nothing is read before something is asked.
+
+    `urls`: a path, URL, template, folder, or a list of these. `memory` limits what a query may use ("2GB"; else half of the
+    machine, 4 GiB at most). `reading` holds options of `ReadOptions`; damaged shards have the records before the damage.
+    `MissingPackageError` where DuckDB or pyarrow is not installed.
+    """
+    from tarviz.table.table import Table
+
+    return Table(urls, memory=memory, workers=workers, **reading)
+
+
+class _Callable(ModuleType):
+    def __call__(self, urls: URLs, **options: Any) -> Table:
+        return opened(urls, **options)
+
+
+sys.modules[__name__].__class__ = _Callable

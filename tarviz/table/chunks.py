@@ -1,0 +1,140 @@
+"""The records of a shard as a table's columns are made of them: keys, sizes, and payloads where they are asked for.
+
+A shard of small records is read from front to back; in one with large payloads on this machine the headers are read, and of
+the payloads no more than is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz import stores
+from tarviz.formats.compression import kind
+from tarviz.formats.index import ShardIndex
+from tarviz.formats.tar import Scanner
+from tarviz.model.errors import ChangedError, DataError, Fault
+from tarviz.model.types import URL, Buffer
+from tarviz.read.shard_index import shard_index
+from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
+from tarviz.table.columns import NAMES, Part
+
+_RECORDS = 8192  # records of a chunk that is read around its payloads
+_LOOK = 64 << 10
+_MANY = 24  # headers in as many bytes: small payloads, reading all is faster
+
+
+@dataclass(slots=True, eq=False)
+class Chunk:
+    """Records `first`… of a shard: record *r* owns the members `rows[r]:rows[r + 1]`. `read(rows, most)` gives payloads' first bytes."""
+
+    first: int
+    keys: list[bytes]
+    rows: NDArray[np.int64]
+    ext: NDArray[np.int32]
+    exts: tuple[str, ...]
+    size: NDArray[np.int64]
+    read: Callable[[NDArray[np.int64], int | None], list[Buffer]]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def members(self, ext: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of one field: the members' rows, and the records they are of."""
+        if ext not in self.exts:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        at = np.flatnonzero(self.ext == self.exts.index(ext))
+        return at, np.searchsorted(self.rows, at, side="right") - 1
+
+
+def chunks(url: URL, options: ReadOptions, parts: set[Part], report: ReadReport) -> Iterator[Chunk]:
+    """The records of one shard, in order, read the cheapest way that makes `parts`.
+
+    Raises `DataError` behind the last record that can be read where the shard is damaged.
+    """
+    tiers = {part.tier for part in parts}
+    if tiers == {"names"} or ("content" not in tiers and _roomy(url)):
+        index = shard_index(url, options)
+        assert index is not None  # may_stream is true
+        if tiers == {NAMES.tier} or not (index.packed or index.members.sparse):
+            yield from _around(url, index)
+            for fault in index.warnings:
+                report.add(Fault(fault["code"], fault["message"], url))
+            if index.error is not None:
+                raise DataError(index.error["message"], code=index.error["code"], shard=url, offset=index.error.get("offset"))
+            return
+    yield from _along(url, options, report)
+
+
+def _roomy(url: URL) -> bool:
+    """Whether this is a plain tar of this machine whose payloads are large."""
+    if not stores.is_local(url):
+        return False
+    store = stores.of(url)
+    stat = store.stat(url)
+    head = store.read(url, 0, _LOOK) if stat.ranges and stat.size else b""
+    if len(head) < 512 or kind(head[:6]) is not None:
+        return False
+    scanner = Scanner(url, strict=False)
+    return len(scanner.scan(memoryview(head), 0)) < _MANY and scanner.at > len(head)
+
+
+def _along(url: URL, options: ReadOptions, report: ReadReport) -> Iterator[Chunk]:
+    with closing(adjacent_blocks(url, options, report)) as run:
+        for block in run:
+            data, offset, size = block.data, block.offset, block.size
+
+            def read(
+                rows: NDArray[np.int64],
+                most: int | None = None,
+                data: memoryview = data,
+                offset: NDArray[np.int64] = offset,
+                size: NDArray[np.int64] = size,
+            ) -> list[Buffer]:
+                begin, length = offset[rows], size[rows]
+                end = begin + (length if most is None else np.minimum(length, most))
+                return list(map(data.__getitem__, map(slice, begin.tolist(), end.tolist())))
+
+            yield Chunk(block.first, block.keys, block.rows, block.ext, block.exts, size, read)
+            del block, data, offset, size, read
+
+
+def _around(url: URL, index: ShardIndex) -> Iterator[Chunk]:
+    with closing(_File(url)) as file:
+        for low in range(0, len(index), _RECORDS):
+            high = min(low + _RECORDS, len(index))
+            first, last = int(index.rows[low]), int(index.rows[high])
+            place, size = index.members.data[first:last], index.members.size[first:last]
+
+            def read(
+                rows: NDArray[np.int64], most: int | None = None, place: NDArray[np.int64] = place, size: NDArray[np.int64] = size
+            ) -> list[Buffer]:
+                length = size[rows] if most is None else np.minimum(size[rows], most)
+                return file.read(place[rows].tolist(), length.tolist())
+
+            yield Chunk(low, index.keys(low, high), index.rows[low : high + 1] - first, index.ext[first:last], index.exts, size, read)
+
+
+class _File:
+    """A plain tar of this machine, opened when the first payload is asked for."""
+
+    def __init__(self, url: URL) -> None:
+        self._url = url
+        self._fd = -1
+
+    def read(self, places: list[int], sizes: list[int]) -> list[Buffer]:
+        if self._fd < 0:
+            self._fd = os.open(stores.local_path(self._url), os.O_RDONLY | os.O_CLOEXEC)
+        found: list[Buffer] = [os.pread(self._fd, size, place) for place, size in zip(places, sizes, strict=True)]
+        if any(len(data) < size for data, size in zip(found, sizes, strict=True)):
+            raise ChangedError("the file is shorter than its index says.", shard=self._url, hint="Ask again.")
+        return found
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)

@@ -1,0 +1,78 @@
+"""Which columns the fields of a data set give, and what has to be read to make each.
+
+A part is what is made together: `names` comes from the index, `head` from the first bytes of payloads, `value` from small
+payloads, `content` from whole ones.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+Tier: TypeAlias = Literal["names", "head", "value", "content"]
+Kind: TypeAlias = Literal["number", "text", "json", "picture", "sound", "array", "bytes"]
+
+_KINDS: dict[Kind, frozenset[str]] = {
+    "number": frozenset({"cls", "cls2", "class", "index", "id"}),
+    "text": frozenset({"txt", "text", "transcript", "caption"}),
+    "json": frozenset({"json"}),
+    "picture": frozenset({"jpg", "jpeg", "png", "gif", "bmp", "webp", "ppm", "pgm", "pbm", "tif", "tiff"}),
+    "sound": frozenset({"wav", "flac", "mp3", "ogg", "opus", "m4a", "mp4", "webm", "mov", "mkv", "avi"}),
+    "array": frozenset({"npy"}),
+}
+_HEAD: dict[Kind, tuple[str, ...]] = {
+    "picture": ("width", "height", "mode"),
+    "sound": ("duration", "rate"),
+    "array": ("dtype", "shape"),
+}
+_CONTENT = ("decodable", "mean", "phash")
+RECORD = ("key", "shard", "n", "size")  # columns every record has
+
+
+class Part(NamedTuple):
+    """What is made together: a tier, and the extension it is of (empty for what is of the whole record)."""
+
+    tier: Tier
+    ext: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.tier}:{self.ext}" if self.ext else self.tier
+
+
+NAMES = Part("names")
+
+
+def kind(ext: str) -> Kind:
+    """What a field holds, by the last part of its extension.
+
+    >>> kind("seg.png"), kind("cls"), kind("bin")
+    ('picture', 'number', 'bytes')
+    """
+    last = ext.rpartition(".")[2]
+    return next((name for name, exts in _KINDS.items() if last in exts), "bytes")
+
+
+def of_field(ext: str) -> dict[str, Part]:
+    """The columns of a field, and the part that makes each.
+
+    >>> sorted(of_field("npy"))
+    ['npy.checksum', 'npy.dtype', 'npy.shape', 'npy.size']
+    """
+    found = {f"{ext}.size": NAMES}
+    what = kind(ext)
+    if what in ("number", "text", "json"):
+        found[ext] = Part("value", ext)
+    if what == "json":
+        found[f"{ext}.bad"] = Part("value", ext)
+    found |= {f"{ext}.{name}": Part("head", ext) for name in _HEAD.get(what, ())}
+    found[f"{ext}.checksum"] = Part("content", ext)
+    if what == "picture":
+        found |= {f"{ext}.{name}": Part("content", ext) for name in _CONTENT}
+    return found
+
+
+def of_fields(exts: list[str]) -> dict[str, Part]:
+    """Every column that records with these fields have or can be given, in the order they are shown."""
+    found = dict.fromkeys(RECORD, NAMES)
+    for ext in exts:
+        found.update(of_field(ext))
+    return found

@@ -1,0 +1,210 @@
+"""The columns of one shard, made in one pass over it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tarviz.model.errors import DataError
+from tarviz.model.types import URL, Buffer
+from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.table import headers
+from tarviz.table.arrow_types import together
+from tarviz.table.chunks import Chunk, chunks
+from tarviz.table.columns import NAMES, Part, kind
+from tarviz.table.json_columns import Json, binary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+MAX_FIELDS = 256  # extensions of a shard that get columns
+_HASH = (9, 8)  # pixels: each row of nine gives eight bits
+
+
+@dataclass(slots=True)
+class Made:
+    """Columns of one shard, all of `records` rows, and what was met on the way."""
+
+    records: int
+    columns: dict[str, pa.Array]
+    exts: list[str]
+    bad: dict[str, int] = field(default_factory=dict)
+    error: dict[str, Any] | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def made(url: URL, options: ReadOptions, parts: set[Part]) -> Made:
+    """The columns of `parts` for one shard. A damaged shard has the records that stand before the damage, and `error`."""
+    import pyarrow as pa
+
+    report = ReadReport()
+    columns: dict[str, list[tuple[int, pa.Array]]] = {}
+    readers = {part.ext: Json() for part in parts if kind(part.ext) == "json"}
+    exts: list[str] = []
+    bad: dict[str, int] = {}
+    records, error = 0, None
+    try:
+        for chunk in chunks(url, options, parts, report):
+            exts += [ext for ext in chunk.exts if ext not in exts]
+            for name, column in _columns(chunk, parts, readers):
+                columns.setdefault(name, []).append((records, column))
+                if name.endswith(".bad"):
+                    bad[name[:-4]] = bad.get(name[:-4], 0) + int(pa.compute.sum(column).as_py() or 0)
+            records += len(chunk)
+    except DataError as found:
+        error = found.at(shard=url).to_dict()
+    whole = {name: _whole(pieces, records) for name, pieces in columns.items()}
+    return Made(records, whole, exts[:MAX_FIELDS], bad, error, report.counts())
+
+
+def _whole(pieces: list[tuple[int, pa.Array]], records: int) -> pa.Array:
+    """A column out of its pieces; nulls where a chunk had none of it."""
+    import pyarrow as pa
+
+    parts, at = [], 0
+    for first, column in pieces:
+        if first > at:
+            parts.append(pa.nulls(first - at))
+        parts.append(column)
+        at = first + len(column)
+    if records > at:
+        parts.append(pa.nulls(records - at))
+    return together(parts)
+
+
+def _columns(chunk: Chunk, parts: set[Part], readers: dict[str, Json]) -> Iterator[tuple[str, pa.Array]]:
+    if NAMES in parts:
+        yield from _names(chunk)
+    for part in sorted(parts - {NAMES}):
+        rows, owners = chunk.members(part.ext)
+        if not len(rows):
+            continue
+        if part.tier == "value":
+            found = _values(part.ext, chunk.read(rows, None), chunk.size[rows], readers)
+        elif part.tier == "head":
+            found = _heads(part.ext, chunk, rows)
+        else:
+            found = _contents(part.ext, chunk.read(rows, None))
+        for name, column in found:
+            yield name, _spread(column, owners, len(chunk))
+
+
+def _spread(column: pa.Array, owners: NDArray[np.int64], count: int) -> pa.Array:
+    """A column of some records as one of all of them, null for the others."""
+    import pyarrow as pa
+
+    if len(column) == count:
+        return column
+    place = np.full(count, -1, np.int64)
+    place[owners] = np.arange(len(owners))
+    return column.take(pa.array(place, mask=place < 0))
+
+
+def _names(chunk: Chunk) -> Iterator[tuple[str, pa.Array]]:
+    import pyarrow as pa
+
+    try:
+        yield "key", pa.array(chunk.keys, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        yield "key", pa.array([key.decode("utf-8", "replace") for key in chunk.keys])
+    yield "n", pa.array(np.arange(chunk.first, chunk.first + len(chunk), dtype=np.int64))
+    yield "size", pa.array(np.add.reduceat(chunk.size, chunk.rows[:-1]) if len(chunk) else chunk.size[:0])
+    for ext in chunk.exts[:MAX_FIELDS]:
+        rows, owners = chunk.members(ext)
+        yield f"{ext}.size", _spread(pa.array(chunk.size[rows]), owners, len(chunk))
+
+
+def _values(ext: str, payloads: list[Buffer], sizes: NDArray[np.int64], readers: dict[str, Json]) -> Iterator[tuple[str, pa.Array]]:
+    import pyarrow as pa
+
+    if kind(ext) == "json":
+        column, bad = readers[ext].read(payloads, sizes)
+        if bad.any():
+            column = pa.compute.if_else(pa.array(~bad), column, pa.scalar(None, column.type))
+        yield ext, column
+        yield f"{ext}.bad", pa.array(bad)
+        return
+    try:
+        texts = binary(payloads).cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = pa.array([bytes(payload).decode("utf-8", "replace") for payload in payloads])
+    yield ext, _numbers(texts) if kind(ext) == "number" else texts
+
+
+def _numbers(texts: pa.Array) -> pa.Array:
+    """Whole numbers, else numbers, else the texts themselves."""
+    import pyarrow as pa
+
+    trimmed = pa.compute.utf8_trim_whitespace(texts)
+    trimmed = pa.compute.if_else(pa.compute.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
+    for wanted in (pa.int64(), pa.float64()):
+        try:
+            return trimmed.cast(wanted)
+        except pa.ArrowInvalid:
+            continue
+    return trimmed
+
+
+def _heads(ext: str, chunk: Chunk, rows: NDArray[np.int64]) -> Iterator[tuple[str, pa.Array]]:
+    import pyarrow as pa
+
+    what = kind(ext)
+    read = headers.READERS[what]
+    sizes = chunk.size[rows].tolist()
+    found = []
+    for at, (data, size) in enumerate(zip(chunk.read(rows, headers.FIRST), sizes, strict=True)):
+        seen = read(bytes(data), size)
+        most = headers.FIRST
+        while isinstance(seen, int):
+            if seen <= most and most >= size:
+                seen = None
+                break
+            most = max(seen, 2 * most)
+            if what == "picture" and most > headers.LIMIT:
+                seen = None
+                break
+            (data,) = chunk.read(rows[at : at + 1], most)
+            seen = read(bytes(data), size)
+        found.append(seen)
+    names: dict[str, tuple[Any, ...]] = {
+        "picture": (("width", pa.int32()), ("height", pa.int32()), ("mode", pa.string())),
+        "sound": (("duration", pa.float64()), ("rate", pa.float64())),
+        "array": (("dtype", pa.string()), ("shape", pa.list_(pa.int64()))),
+    }
+    for place, (name, arrow) in enumerate(names[what]):
+        yield f"{ext}.{name}", pa.array([None if each is None else each[place] for each in found], arrow)
+
+
+def _contents(ext: str, payloads: list[Buffer]) -> Iterator[tuple[str, pa.Array]]:
+    import pyarrow as pa
+
+    yield f"{ext}.checksum", pa.array([hashlib.blake2b(payload, digest_size=16).hexdigest() for payload in payloads])
+    if kind(ext) == "picture":
+        seen = [_seen(payload) for payload in payloads]
+        yield f"{ext}.decodable", pa.array([each is not None for each in seen])
+        yield f"{ext}.mean", pa.array([None if each is None else each[0] for each in seen], pa.float64())
+        yield f"{ext}.phash", pa.array([None if each is None else each[1] for each in seen], pa.uint64())
+
+
+def _seen(payload: Buffer) -> tuple[float, int] | None:
+    """Mean grey (0…255) and difference hash of a picture; None where it cannot be decoded.
+
+    The hash compares neighbours of the picture shrunk to 9 × 8 grey pixels: equal pictures of other size or quality differ in few bits.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(payload)) as image:
+            image.load()
+            grey = image.convert("L")
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
+    small = np.asarray(grey.resize(_HASH, Image.Resampling.BOX), np.int16)
+    bits = np.packbits(small[:, 1:] > small[:, :-1])
+    return float(small.mean()), int.from_bytes(bits.tobytes(), "big")

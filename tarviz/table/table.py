@@ -1,0 +1,369 @@
+"""The table over shards: columns made when a question needs them, SQL, conditions, rows in an order."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import cpu_count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tarviz import stores
+from tarviz.model.config import parse_size
+from tarviz.model.errors import UsageError, redact
+from tarviz.model.types import URL, rich_form
+from tarviz.read.stream import with_changes
+from tarviz.stores import URLs
+from tarviz.table import columns, comparisons, database, kept_columns, sql
+from tarviz.table.columns import NAMES, Part
+from tarviz.table.sql import Asked
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from tarviz.table.facets import Facet
+    from tarviz.table.tags import Tags
+
+_OPEN = 64  # the last questions, which can be interrupted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Records chosen, in an order: `shard[i]` counts in `shards`, `n[i]` is the record's number in it."""
+
+    shards: list[URL]
+    shard: NDArray[np.int32]
+    n: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    def of(self, shard: int) -> NDArray[np.int64]:
+        """The numbers of the records of one shard, ascending."""
+        return np.sort(self.n[self.shard == shard])
+
+
+class Table:
+    """Records of shards as rows. Safe to use from several threads; a query runs in one of them at a time, or is `interrupt`ed."""
+
+    def __init__(
+        self,
+        urls: URLs,
+        *,
+        memory: int | str | None = None,
+        workers: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        **reading: Any,
+    ) -> None:
+        database.needed()
+        self.urls = stores.expand(urls)
+        self.options = with_changes(None, {"strict": False, **reading})
+        self.progress = progress
+        self._workers = workers or cpu_count() or 1
+        self._limit = None if memory is None else parse_size(memory)
+        self._kept = [kept_columns.kept(url, self.options) for url in self.urls]
+        self._base: duckdb.DuckDBPyConnection | None = None
+        self._lock = threading.RLock()
+        self._tags: Tags | None = None
+        self._cached: dict[Any, Any] = {}
+        self._cursors: deque[duckdb.DuckDBPyConnection] = deque(maxlen=_OPEN)
+
+    # what there is
+
+    def make(self, parts: Iterable[Part]) -> None:
+        """Make the columns of `parts` where they are not there yet, several shards at once."""
+        wanted = {NAMES, *parts}
+        with self._lock:
+            todo = [shard for shard in self._kept if wanted - shard.parts]
+            if not todo:
+                return
+            done = 0
+            with ThreadPoolExecutor(min(self._workers, len(todo)), "tarviz-table") as pool:
+                try:
+                    for _ in pool.map(lambda shard: shard.add(wanted, self.options), todo):
+                        done += 1
+                        if self.progress is not None:
+                            self.progress(done, len(todo))
+                except BaseException:
+                    pool.shutdown(wait=True, cancel_futures=True)
+                    raise
+            self._base = None
+            self._cached.clear()
+
+    @property
+    def fields(self) -> list[str]:
+        """The extensions there are, in the order they are met."""
+        self.make([NAMES])
+        return list(dict.fromkeys(ext for shard in self._kept for ext in shard.exts))
+
+    @property
+    def possible(self) -> dict[str, Part]:
+        """Every column that can be asked for, and the part that makes it."""
+        return columns.of_fields(self.fields)
+
+    @property
+    def columns(self) -> dict[str, str | None]:
+        """Every column and its type in SQL, None where it was not made yet."""
+        known = {name: str(kind) for name, kind, *_ in self._all("DESCRIBE _records")}
+        return {name: known.get(name) for name in self.possible}
+
+    @property
+    def findings(self) -> dict[str, int]:
+        """What was met while columns were made: fields that are no JSON, warnings and damage by code."""
+        found: dict[str, int] = {}
+        for shard in self._kept:
+            for name, count in {f"{ext}.bad": count for ext, count in shard.bad.items() if count}.items():
+                found[name] = found.get(name, 0) + count
+            for code, count in (*shard.counts.items(), *(((shard.error["code"], 1),) if shard.error else ())):
+                found[code] = found.get(code, 0) + count
+        return found
+
+    def __len__(self) -> int:
+        self.make([NAMES])
+        return sum(shard.records for shard in self._kept)
+
+    # questions
+
+    def sql(self, query: str) -> duckdb.DuckDBPyRelation:
+        """A DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.to_arrow_table()`. The query sees `records` and `tags` and nothing else.
+
+        `UsageError` names what is not there, with the nearest columns; `LimitError` comes when the query is run and needs too much memory.
+        """
+        base = self._ready().cursor()
+        asked = self._translated(lambda: sql.query(base, query, self.possible))
+        text = self._finished(asked, lenient=False)
+        base = self._ready()
+        if asked.tagged:
+            base = self._with_tags()
+        cursor = self._cursor(base)
+        relation: duckdb.DuckDBPyRelation = self._translated(lambda: cursor.sql(text), asked.unknown)
+        return relation
+
+    def arrow(self, query: str) -> pa.Table:
+        """What `query` gives, as an Arrow table; errors are ours."""
+        relation = self.sql(query)
+        return self._translated(relation.to_arrow_table)
+
+    def condition(self, where: str) -> str:
+        """A condition of ours as SQL, its columns made: `has:json and cls = 3`, `dog`, `100 < json.w <= 500`."""
+        if not where.strip():
+            return "true"
+        base = self._ready().cursor()
+        asked = self._translated(lambda: sql.condition(base, where, self.possible))
+        text = self._finished(asked, lenient=True)
+        self._translated(lambda: self._ready().cursor().sql(text), asked.unknown)
+        return comparisons.where_of(text)
+
+    def rows(self, where: str = "", order: str = "", *, descending: bool = False, count: int | None = None, skip: int = 0) -> Rows:
+        """The records that fit, in the order they lie, or by a column or expression. What is missing comes last, either way."""
+        condition = self.condition(where)
+        by = ""
+        if order.strip():
+            by = f" ORDER BY {self.expression(order)} {'DESC' if descending else 'ASC'} NULLS LAST"
+        span = ("" if count is None else f" LIMIT {int(count)}") + (f" OFFSET {int(skip)}" if skip else "")
+        table = self._arrow(f"SELECT shard, n FROM records WHERE {condition}{by}{span}")
+        return self._rows(table)
+
+    def expression(self, text: str) -> str:
+        """An expression over columns (`json.w / json.h`, `jpg.width`) as SQL, its columns made."""
+        base = self._ready().cursor()
+        asked = self._translated(lambda: sql.query(base, f"SELECT ({text}\n) FROM records", self.possible))
+        made = self._finished(asked, lenient=False)
+        self._translated(lambda: self._ready().cursor().sql(made))
+        return made.removeprefix("SELECT ").removesuffix(" FROM records")
+
+    def sizes(self, where: str = "") -> tuple[int, int]:
+        """How many records fit, and the bytes of their payloads."""
+        (row,) = self._all(f"SELECT count(*), coalesce(sum(size), 0)::BIGINT FROM records WHERE {self.condition(where)}")
+        return int(row[0]), int(row[1])
+
+    def keyed(self, keys: Iterable[str]) -> Rows:
+        """The records of these keys, in the order they lie; `UsageError` names keys that no record has."""
+        import pyarrow as pa
+
+        wanted = list(dict.fromkeys(keys))
+        base = self._cursor(self._ready())
+        base.register("wanted", pa.table({"key": pa.array(wanted, pa.string())}))
+        query = "SELECT r.shard, r.n, r.key FROM records r SEMI JOIN wanted USING (key)"
+        found = self._translated(lambda: base.sql(query).to_arrow_table())
+        have = set(found.column("key").to_pylist())
+        if missing := [key for key in wanted if key not in have]:
+            near = difflib.get_close_matches(missing[0], self._keys(10_000), 1)
+            hint = f"Nearest: {near[0]}." if near else None
+            raise UsageError(f"{len(missing)} of {len(wanted)} keys are in no shard, {missing[0]!r} first.", hint=hint)
+        rows = self._rows(found)
+        order = np.lexsort((rows.n, rows.shard))
+        return Rows(self.urls, rows.shard[order], rows.n[order])
+
+    def facets(self, column: str, where: str = "", *, bins: int = 30) -> Facet:
+        """What a column holds, exactly, over all records and over those that fit: see `tarviz.table.facets`."""
+        from tarviz.table.facets import facet
+
+        return facet(self, column, where, bins)
+
+    @property
+    def tags(self) -> Tags:
+        """Marks on records; see `tarviz.table.tags`."""
+        from tarviz.table.tags import Tags
+
+        if self._tags is None:
+            self._tags = Tags(self)
+        return self._tags
+
+    def interrupt(self) -> None:
+        """End whatever query is running, in whatever thread; it raises `UsageError` with the code E_STOPPED."""
+        for cursor in list(self._cursors):
+            cursor.interrupt()
+
+    def check(self) -> None:
+        """`ChangedError` when a shard is no longer the one that was asked."""
+        from tarviz.model.errors import ChangedError
+
+        for shard in self._kept:
+            if kept_columns.identity(shard.url) != shard.identity:
+                raise ChangedError("the shard was replaced since the table was opened.", shard=shard.url, hint="Ask again.")
+
+    # what the parts of this package use
+
+    def fetched(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of SQL that was made from conditions and expressions of this table."""
+        return self._all(query)
+
+    def type_of(self, expression: str) -> str:
+        """The type of an expression that `expression` made: `bigint`, `varchar`, `struct`, …"""
+        relation = self._translated(lambda: self._ready().cursor().sql(f"SELECT {expression} FROM records LIMIT 0"))
+        return str(relation.types[0].id)
+
+    def remembered(self, name: Any, make: Callable[[], Any]) -> Any:
+        """What `make` gives, kept until columns or tags change."""
+        if name not in self._cached:
+            self._cached[name] = make()
+        return self._cached[name]
+
+    # inside
+
+    def _ready(self) -> duckdb.DuckDBPyConnection:
+        with self._lock:
+            self.make([NAMES])
+            if self._base is None:
+                self._base = database.connected(self._kept, self._limit)
+                self._fill(self._base)
+            return self._base
+
+    def _fill(self, base: duckdb.DuckDBPyConnection) -> None:
+        import pyarrow as pa
+
+        lines = self.tags.lines()
+        if lines:
+            table = pa.Table.from_pylist(lines, pa.schema([(name, pa.string()) for name in ("shard", "key", "tag", "note")]))
+            base.register("_lines", table)
+            base.execute("INSERT INTO tags SELECT * FROM _lines")
+            base.unregister("_lines")
+
+    def retag(self) -> None:
+        """Take the tags as they are kept now."""
+        with self._lock:
+            if self._base is not None:
+                self._base.execute("DELETE FROM tags")
+                self._fill(self._base)
+            self._cached.clear()
+
+    def _with_tags(self) -> duckdb.DuckDBPyConnection:
+        """The view with a column `tag`: a record's tags with commas between."""
+        base = self._ready()
+        joined = "(SELECT shard, key, string_agg(DISTINCT tag, ',' ORDER BY tag) AS tag FROM tags GROUP BY shard, key)"
+        base.execute(f"CREATE OR REPLACE VIEW records AS SELECT r.*, t.tag FROM _records r LEFT JOIN {joined} t USING (shard, key)")
+        return base
+
+    def _finished(self, asked: Asked, *, lenient: bool) -> str:
+        self.make(asked.parts)
+        base = self._ready().cursor()
+        types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
+        return comparisons.finished(base, asked, lambda name, path: _typed(types, name, path), lenient=lenient)
+
+    def _types(self) -> tuple[list[str], list[Any]]:
+        relation = self._ready().cursor().sql("SELECT * FROM _records LIMIT 0")
+        return relation.columns, relation.types
+
+    def _arrow(self, sql: str) -> pa.Table:
+        return self._run(lambda cursor: cursor.sql(sql).to_arrow_table())
+
+    def _all(self, sql: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = self._run(lambda cursor: cursor.execute(sql).fetchall())
+        return rows
+
+    def _run(self, take: Callable[[duckdb.DuckDBPyConnection], Any]) -> Any:
+        cursor = self._cursor(self._ready())
+        return self._translated(lambda: take(cursor))
+
+    def _cursor(self, base: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        """A connection of its own for one question, which `interrupt` can reach."""
+        cursor = base.cursor()
+        self._cursors.append(cursor)
+        return cursor
+
+    def _translated(self, work: Callable[[], Any], unknown: list[str] | None = None) -> Any:
+        import duckdb
+
+        try:
+            return work()
+        except duckdb.Error as error:
+            raise database.translated(error, self.nearest, unknown) from error
+
+    def nearest(self, name: str) -> list[str]:
+        """Up to three columns or paths that are spelled like `name`."""
+        words = [*self.possible, *_paths(dict(zip(*self._types(), strict=True)))]
+        last = {word.rpartition(".")[2]: word for word in words}
+        close = difflib.get_close_matches(name, words, 3, 0.5)
+        close += [last[each] for each in difflib.get_close_matches(name.rpartition(".")[2], list(last), 3, 0.6)]
+        return list(dict.fromkeys(close))[:3]
+
+    def _keys(self, count: int) -> list[str]:
+        return [str(key) for (key,) in self._all(f"SELECT key FROM records LIMIT {count}")]
+
+    def _rows(self, table: pa.Table) -> Rows:
+        import pyarrow as pa
+
+        names = pa.array([redact(url) for url in self.urls], pa.string())
+        place = pa.compute.index_in(table.column("shard").cast(pa.string()), value_set=names)
+        return Rows(self.urls, place.to_numpy().astype(np.int32), table.column("n").to_numpy())
+
+    def __repr__(self) -> str:
+        return f"<Table of {len(self):,} records in {len(self.urls)} shard(s): {', '.join(self.possible)}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return rich_form(self)
+
+
+def _typed(types: Mapping[str, Any], name: str, path: list[str]) -> str:
+    """What a column, or what lies inside it, is to a comparison."""
+    kind = types.get(name)
+    for step in path:
+        if kind is None or kind.id != "struct":
+            return "text" if kind is not None and kind.id in ("varchar", "json") else "other"
+        kind = next((inner for field, inner in kind.children if field.lower() == step.lower()), None)
+    if kind is None:
+        return "other"
+    if kind.id in ("varchar", "json"):
+        return "text"
+    return "number" if kind.id in sql.NUMBERS else "nested" if kind.id in ("struct", "list") else "other"
+
+
+def _paths(types: Mapping[str, Any], most: int = 5000) -> list[str]:
+    """The paths inside structs."""
+    found: list[str] = []
+    stack = [(name, kind) for name, kind in types.items() if kind.id == "struct"]
+    while stack and len(found) < most:
+        name, kind = stack.pop()
+        for inner, each in kind.children:
+            found.append(f"{name}.{inner}")
+            if each.id == "struct":
+                stack.append((f"{name}.{inner}", each))
+    return found

@@ -1,0 +1,352 @@
+"""The table over shards: columns, SQL, what is shut out, what bad input becomes, and what is kept."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import struct
+import threading
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import tarviz
+from tarviz.model.config import options
+from tarviz.model.errors import ChangedError, LimitError, UsageError
+from tarviz.testing.strategies import shard
+from tests.conftest import corpus
+
+
+def picture(width: int, height: int, form: str = "JPEG", mode: str = "RGB") -> bytes:
+    out = io.BytesIO()
+    Image.new(mode, (width, height), 7).save(out, form)
+    return out.getvalue()
+
+
+def sound(seconds: float, rate: int) -> bytes:
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(bytes(2 * int(seconds * rate)))
+    return out.getvalue()
+
+
+def array(value: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    np.save(out, value)
+    return out.getvalue()
+
+
+def js(**value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+SIX = [
+    ("a/0", {"jpg": picture(40, 30), "cls": b"3\n", "txt": b"a cat", "json": js(similarity=0.1, tags=["x", "y"], meta={"src": "web"})}),
+    ("a/1", {"jpg": picture(20, 30), "cls": b"1", "txt": b"a dog", "json": js(similarity=0.3, tags=[], meta={"src": "disk"})}),
+    ("a/2", {"jpg": picture(80, 30), "cls": b"3", "json": js(similarity=0.7)}),
+    ("b/3", {"jpg": b"broken", "cls": b"1"}),
+    ("b/4", {"seg.png": picture(5, 6, "PNG", "L"), "npy": array(np.zeros((2, 3), "f4")), "wav": sound(1.5, 8000)}),
+    ("b/5", {"bin": b"123", "json": js(similarity=None)}),
+]
+
+
+class TestColumns:
+    def test_every_kind_of_field_has_the_columns_that_say_what_it_is(self, make):
+        table = tarviz.table(make(SIX))
+        names = ["key", "n", "size", "cls", "txt", '"jpg.width"', '"jpg.height"', '"jpg.mode"', '"seg.png.mode"', '"npy.dtype"']
+        names += ['"npy.shape"', '"wav.duration"', '"wav.rate"', '"bin.size"']
+
+        rows = table.sql(f"SELECT {', '.join(names)} FROM records").fetchall()
+
+        assert ("a/0", 0, 3, "a cat", 40, 30, "RGB") == (*rows[0][:2], *rows[0][3:8])
+        assert ("b/3", 3, 1, None, None) == (*rows[3][:2], rows[3][3], rows[3][5], rows[3][6])
+        assert ("L", "<f4", [2, 3], 1.5, 8000.0, None) == rows[4][8:]
+        assert 3 == rows[5][-1]
+        assert sum(len(value) for value in SIX[0][1].values()) == rows[0][2]
+
+    def test_json_is_a_struct_typed_from_the_data(self, make):
+        table = tarviz.table(make(SIX))
+
+        assert [(0.1, "web", ["x", "y"]), (0.3, "disk", [])] == table.sql(
+            "SELECT json.similarity, json.meta.src, json.tags FROM records WHERE json.meta IS NOT NULL"
+        ).fetchall()
+
+    def test_names_need_no_quotes_where_they_have_dots(self, make):
+        assert [("a/2",)] == tarviz.table(make(SIX)).sql("SELECT key FROM records WHERE jpg.width > 50 AND jpg.size > 0").fetchall()
+        assert [("b/4",)] == tarviz.table(make(SIX)).sql("SELECT r.key FROM records r WHERE r.seg.png.width = 5").fetchall()
+
+    def test_a_number_and_a_word_make_a_column_of_texts(self, make):
+        make([("a", {"cls": b"1"}), ("b", {"cls": b"cat"})], "a.tar")
+        table = tarviz.table(make([("c", {"cls": b"2"})], "b.tar").parent)
+
+        assert [("1",), ("cat",), ("2",)] == table.sql("SELECT cls FROM records ORDER BY key").fetchall()
+
+    @pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "PPM"])
+    def test_a_picture_is_measured_by_its_header(self, make, form):
+        ext = {"JPEG": "jpg"}.get(form, form.lower())
+        table = tarviz.table(make([("a", {ext: picture(33, 21, form)})]))
+
+        assert [(33, 21)] == table.sql(f"SELECT {ext}.width, {ext}.height FROM records").fetchall()
+
+    def test_a_jpeg_whose_size_stands_behind_a_large_profile_is_measured(self, make):
+        out = io.BytesIO()
+        Image.new("RGB", (33, 21)).save(out, "JPEG", icc_profile=bytes(100_000), exif=b"Exif\0\0" + bytes(60_000))
+        table = tarviz.table(make([("a", {"jpg": out.getvalue()}), ("b", {"jpg": picture(1, 2)})]))
+
+        assert [(33, 21), (1, 2)] == table.sql("SELECT jpg.width, jpg.height FROM records").fetchall()
+
+    def test_content_is_read_when_it_is_asked_for(self, make):
+        table = tarviz.table(make([("a", {"jpg": picture(9, 9)}), ("b", {"jpg": picture(9, 9)}), ("c", {"jpg": b"no"})]))
+
+        rows = table.sql("SELECT jpg.checksum, jpg.decodable, jpg.mean FROM records").fetchall()
+
+        assert rows[0] == rows[1]
+        assert [True, True, False] == [row[1] for row in rows]
+        assert None is rows[2][2]
+
+    def test_a_key_that_is_no_utf8_does_no_harm(self, make):
+        assert [(1,)] == tarviz.table(make([("gr\udcf6ße", {"cls": b"1"})])).sql("SELECT count(*) FROM records").fetchall()
+
+
+class TestBadJson:
+    def test_what_is_no_json_is_null_and_counted(self, make):
+        content = [b'{"w": 1}', b"{", b"", b'{"w": 2}', b"\xff", b'{"w": 1} {"w": 2}', b"nul", b'{"a":1}\n{"a":2}']
+        table = tarviz.table(make([(f"k{at}", {"json": each}) for at, each in enumerate(content)]))
+
+        assert [(1,), (None,), (None,), (2,), (None,), (None,), (None,), (None,)] == table.sql(
+            "SELECT json.w FROM records ORDER BY n"
+        ).fetchall()
+        assert 6 == table.findings["json.bad"]
+        assert 6 == len(table.rows("is:bad"))
+
+    def test_two_values_that_make_up_for_an_empty_one_do_not_shift_the_rows(self, make):
+        content = [b'{"w": 1}} {"j": {"w": 5}', b" ", b'{"w": 3}']
+        table = tarviz.table(make([(f"k{at}", {"json": each}) for at, each in enumerate(content)]))
+
+        assert [(None,), (None,), (3,)] == table.sql("SELECT json.w FROM records ORDER BY n").fetchall()
+
+    @pytest.mark.parametrize("count", [3, 5000])
+    def test_a_type_that_changes_becomes_text(self, make, count):
+        values = [1, "x", [1], {"a": 1}, 2.5, None, True]
+        table = tarviz.table(make([(f"k{at:05}", {"json": js(v=values[at % 7])}) for at in range(7 * count)]))
+
+        found = [row[0] for row in table.sql("SELECT json.v FROM records ORDER BY n LIMIT 7").fetchall()]
+
+        assert ["1", "x", "[1]", '{"a":1}', "2.5", None, "true"] == found
+        assert 2 * count == len(table.rows("json.v > 0"))
+
+    def test_shards_that_disagree_are_brought_together(self, make):
+        make([("a", {"json": js(v=1, w={"x": 1})})], "a.tar")
+        make([("b", {"json": js(v={"deep": 5}, w={"y": [1]})})], "b.tar")
+        folder = make([("c", {"json": js(v=[1, 2])})], "c.tar").parent
+        table = tarviz.table(folder)
+
+        assert [("1",), ('{"deep":5}',), ("[1,2]",)] == table.sql("SELECT json.v FROM records ORDER BY key").fetchall()
+        assert [("b",)] == table.sql("SELECT key FROM records WHERE json.w.y IS NOT NULL").fetchall()
+        assert [("b",)] == table.sql("SELECT key FROM records WHERE json.v.deep = '5'").fetchall()
+
+    def test_deep_nesting_is_refused_and_not_crashed_on(self, make):
+        deep = b"[" * 200_000 + b"]" * 200_000
+        table = tarviz.table(make([("a", {"json": deep}), ("b", {"json": js(w=1)})]))
+
+        assert [(None,), (1,)] == table.sql("SELECT json.w FROM records").fetchall()
+
+    def test_ten_thousand_paths_stay_text_that_can_be_asked(self, make):
+        table = tarviz.table(make([(f"k{at:05}", {"json": js(**{f"p{at}": at})}) for at in range(10_000)]))
+
+        assert [("k00777",)] == table.sql("SELECT key FROM records WHERE json.p777 = '777'").fetchall()
+        assert 1 == len(table.rows("json.p777 == 777"))
+
+    def test_names_that_sql_cannot_tell_apart_stay_text(self, make):
+        table = tarviz.table(make([("a", {"json": b'{"a": 1, "A": 2, "": 3}'})]))
+
+        assert [("2",)] == table.sql("SELECT json.A FROM records").fetchall()
+
+    def test_dates_and_odd_numbers_stay_what_they_are(self, make):
+        table = tarviz.table(
+            make([("a", {"json": b'{"day": "2020-01-01", "big": 123456789012345678901234567890, "list": ["2020-01-01"]}'})])
+        )
+
+        assert [("2020-01-01", 123456789012345678901234567890.0, ["2020-01-01"])] == table.sql(
+            "SELECT json.day, json.big, json.list FROM records"
+        ).fetchall()
+
+    def test_json_over_several_lines_is_read_in_one_piece_too(self, make):
+        table = tarviz.table(make([(f"k{at}", {"json": json.dumps({"w": at}, indent=2).encode() + b"\r\n"}) for at in range(3)]))
+
+        assert [(0,), (1,), (2,)] == table.sql("SELECT json.w FROM records").fetchall()
+        assert {} == table.findings
+
+    @pytest.mark.parametrize("value", [b"[1, 2]", b"5", b'"text"', b"null", b"true"])
+    def test_json_that_is_no_object_is_a_column_too(self, make, value):
+        ((found,),) = tarviz.table(make([("a", {"json": value})])).sql("SELECT json FROM records").fetchall()
+
+        assert json.loads(value) == found
+
+
+class TestShutIn:
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "SELECT * FROM read_text('/etc/passwd')",
+            "SELECT * FROM '/etc/passwd'",
+            "SELECT * FROM read_csv('/etc/passwd')",
+            "SELECT * FROM glob('/*')",
+            "SELECT * FROM duckdb_settings()",
+            "SELECT * FROM information_schema.tables",
+            "COPY records TO '/tmp/records.csv'",
+            "ATTACH '/tmp/other.db'",
+            "INSTALL httpfs",
+            "LOAD httpfs",
+            "SET enable_external_access = true",
+            "PRAGMA database_list",
+            "DROP VIEW records",
+            "DELETE FROM tags",
+            "SELECT 1; SELECT 2",
+            "SELECT getenv('HOME') FROM records",
+            "SELECT * FROM records, read_blob('/etc/passwd')",
+            "SELECT (SELECT content FROM read_text('/etc/passwd')) FROM records",
+            "WITH x AS (SELECT * FROM read_text('/etc/passwd')) SELECT * FROM x",
+            "FROM make",
+        ],
+    )
+    def test_a_query_sees_the_records_and_nothing_else(self, make, query):
+        with pytest.raises(UsageError):
+            tarviz.table(make(SIX)).sql(query).fetchall()
+
+    def test_other_questions_are_free(self, make):
+        table = tarviz.table(make(SIX))
+        query = """
+            WITH big AS (SELECT key, unnest(json.tags) AS word FROM records)
+            SELECT word, count(*) OVER () FROM big JOIN records USING (key) WHERE word IN (SELECT 'y') ORDER BY word
+        """
+
+        assert [("y", 1)] == table.sql(query).fetchall()
+
+    def test_a_query_that_needs_too_much_memory_says_so(self, make):
+        table = tarviz.table(make(SIX), memory="60MB")
+
+        with pytest.raises(LimitError, match="more memory"):
+            table.arrow("SELECT list(a.range) FROM range(100000000) a, records")
+
+    def test_a_query_is_stopped_from_another_thread(self, make):
+        table = tarviz.table(make(SIX))
+        threading.Timer(0.3, table.interrupt).start()
+
+        with pytest.raises(UsageError, match="stopped") as error:
+            table.arrow("SELECT count(*) FROM range(10000000) a, range(10000000) b, records WHERE a.range * b.range % 7 = 3")
+        assert "E_STOPPED" == error.value.code
+
+    def test_what_is_misspelled_is_answered_with_what_is_near(self, make):
+        table = tarviz.table(make(SIX))
+
+        with pytest.raises(UsageError, match=r"json\.similarity"):
+            table.sql("SELECT json.similarty FROM records")
+        with pytest.raises(UsageError, match=r"jpg\.width"):
+            table.sql("SELECT jpg.widht FROM records")
+
+
+class TestKept:
+    def test_the_next_table_reads_no_shard(self, make, monkeypatch):
+        path = make(SIX)
+        tarviz.table(path).sql("SELECT json, jpg.width FROM records").fetchall()
+        monkeypatch.setattr("tarviz.table.kept_columns.making.made", lambda *_: pytest.fail("the shard was read again"))
+
+        assert 3 == len(tarviz.table(path).rows("json.similarity > 0"))
+
+    def test_columns_that_are_asked_for_later_join_those_kept(self, make):
+        path = make(SIX)
+        tarviz.table(path).sql("SELECT cls FROM records").fetchall()
+
+        assert [(3, 40)] == tarviz.table(path).sql("SELECT cls, jpg.width FROM records LIMIT 1").fetchall()
+
+    def test_another_version_of_a_shard_has_other_columns(self, make):
+        path = make([("a", {"cls": b"1"})])
+        assert [(1,)] == tarviz.table(path).sql("SELECT cls FROM records").fetchall()
+
+        make([("a", {"cls": b"22"}), ("b", {"cls": b"3"})])
+
+        assert [(22,), (3,)] == tarviz.table(path).sql("SELECT cls FROM records").fetchall()
+
+    def test_a_shard_replaced_under_a_table_is_noticed(self, make):
+        path = make([("a", {"cls": b"1"})])
+        table = tarviz.table(path)
+        len(table)
+        path.write_bytes(shard([("a", {"cls": b"1"}), ("b", {"cls": b"22"})]))
+
+        with pytest.raises(ChangedError):
+            table.sql("SELECT cls FROM records")
+        with pytest.raises(ChangedError):
+            table.check()
+
+    @pytest.mark.parametrize("harm", [b"", b"PAR1 and nothing", None])
+    def test_a_damaged_file_is_made_again(self, make, harm):
+        path = make(SIX)
+        tarviz.table(path).sql("SELECT json FROM records").fetchall()
+        for kept in (options().cache_dir / "table").glob("*.parquet"):
+            kept.write_bytes(kept.read_bytes()[:-40] if harm is None else harm)
+
+        assert 3 == len(tarviz.table(path).rows("json.similarity > 0"))
+
+    def test_without_a_folder_to_write_to_columns_stay_in_memory(self, make, tmp_path, monkeypatch):
+        (tmp_path / "file").write_text("no folder")
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "file"))
+
+        table = tarviz.table([make(SIX), make(SIX, "b.tar")])
+
+        assert [(12, 4)] == table.sql("SELECT count(*), count(*) FILTER (cls = 3) FROM records").fetchall()
+
+    @pytest.mark.parametrize(("path", "entry"), corpus("generated"))
+    def test_a_damaged_shard_has_the_rows_that_records_gives(self, path: Path, entry):
+        table = tarviz.table(path)
+        keys = []
+        try:
+            keys.extend(record.key for record in tarviz.records(path, strict=False))
+        except LimitError:
+            pytest.skip("payloads that are too large; the table has read none")
+        except tarviz.TarvizError:
+            pass
+        except tarviz.TarvizWarning:
+            pytest.skip("warned of")
+
+        assert len(keys) == len(table)
+
+
+class TestRows:
+    def test_come_in_the_order_they_lie_or_by_a_column(self, make):
+        table = tarviz.table([make(SIX), make(SIX[:2], "b.tar")])
+
+        assert ([0, 0, 1], [0, 2, 0]) == ((rows := table.rows("cls = 3")).shard.tolist(), rows.n.tolist())
+        assert [2, 0, 0] == table.rows("has:jpg and jpg.width > 0", order="jpg.width", descending=True, count=3).n.tolist()
+        assert [3, 4, 5] == table.rows(order="json.similarity", descending=True).n.tolist()[-3:]
+
+    def test_are_chosen_by_key(self, make):
+        table = tarviz.table([make(SIX), make(SIX[:1], "b.tar")])
+
+        assert ([0, 0, 1], [0, 4, 0]) == ((rows := table.keyed(["b/4", "a/0"])).shard.tolist(), rows.n.tolist())
+        with pytest.raises(UsageError, match=r"'a/9' first.*Nearest: a/"):
+            table.keyed(["a/0", "a/9"])
+
+
+def test_empty_shards_have_no_rows(make):
+    table = tarviz.table(make(bytes(1024)))
+
+    assert 0 == len(table)
+    assert [] == table.sql("SELECT key, n FROM records").fetchall()
+    assert 0 == len(table.rows("dog"))
+
+
+def test_a_flac_says_how_long_it_is():
+    from tarviz.table.headers import sound as read
+
+    info = (44100 << 44 | 1 << 41 | 15 << 36 | 88200).to_bytes(8, "big")
+
+    assert (2.0, 44100.0) == read(b"fLaC" + struct.pack(">I", 34) + bytes(10) + info + bytes(16), 500)
+    assert math.isclose(1.5, read(sound(1.5, 8000)[:100], 24044)[0])
