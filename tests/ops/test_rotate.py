@@ -1,4 +1,4 @@
-"""Rotate: clockwise, about the centre; 0 is random."""
+"""Rotate: clockwise, about the centre; at random where no angle is given."""
 
 from __future__ import annotations
 
@@ -33,10 +33,24 @@ class TestRotate(OpTests):
 
         np.testing.assert_array_equal(Rotate("jpg", 330).apply(image), Rotate("jpg", -30).apply(image))
 
-    @pytest.mark.parametrize("angle", ["right", None, float("nan"), True, (1, 2)])
+    @pytest.mark.parametrize("angle", ["right", float("nan"), True, (1, 2)])
     def test_an_angle_that_is_none_is_refused(self, angle: object) -> None:
         with pytest.raises(ChainError, match="angle"):
             Rotate("jpg", angle)  # type: ignore[arg-type]
+
+
+class TestRotateByNothing(OpTests):
+    op = Rotate("jpg", 0)
+
+    def test_nothing_turns(self) -> None:
+        image = noise(self.accepts)[0]
+
+        np.testing.assert_array_equal(image, self.op.apply(image))
+        np.testing.assert_array_equal(image, Rotate("jpg", -360).apply(image))
+
+    def test_it_is_written_as_it_was_given(self) -> None:
+        assert "rotate(jpg, 0)" == str(self.op)
+        assert "rotate(jpg)" == str(Rotate("jpg"))
 
 
 class TestRotateAtRandom(OpTests):

@@ -13,11 +13,21 @@ import numpy as np
 
 from tarviz.model.errors import ChainError
 from tarviz.model.types import Schema
-from tarviz.ops import Convert, Decode, Rename, Resize, Rotate
+from tarviz.ops import Convert, Decode, Rename, Resize
+from tarviz.ops import Rotate as ByAngle
 from tarviz.ops.func import Func as RecordFunc
 from tarviz.selection import Select, SelectDict, SelectJSON, SelectList
 
 __all__ = ["Convert", "Decode", "Func", "Rename", "Resize", "Rotate", "Select", "SelectDict", "SelectJSON", "SelectList"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rotate(ByAngle):
+    """Turns by `angle` degrees clockwise; 0, or none given, turns by a random angle, as tar2tf has it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "angle", self.angle or None)
+        ByAngle.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ checked against DNS rebinding; nothing from elsewhere may be loaded (Content-Sec
 from __future__ import annotations
 
 import html
+import logging
 import re
 import secrets
 import socket
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -22,7 +24,9 @@ from urllib.parse import parse_qs, urlsplit
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.types import Buffer
 from tarviz.widgets.host import assets
-from tarviz.widgets.host.rpc import MAX_FRAME, Controller, Media, answer, pack, unpack
+from tarviz.widgets.host.rpc import MAX_FRAME, Controller, Media, answer, error_message, pack, unpack
+
+log = logging.getLogger(__name__)
 
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; connect-src 'self';"
@@ -46,7 +50,16 @@ _PAGE = """<!doctype html>
 """
 _START = """import { pageModel, mount } from "/host.mjs";
 import widget from "/widget.mjs";
-mount(widget, await pageModel(), document.getElementById("tarviz"));
+const place = document.getElementById("tarviz");
+try {
+  mount(widget, await pageModel(), place);
+} catch (error) {
+  const text = document.createElement("p");
+  text.className = "tvz-page-error";
+  text.setAttribute("role", "alert");
+  text.textContent = `This page could not be drawn. ${error.message}`;
+  place.replaceChildren(text);
+}
 """
 
 
@@ -147,7 +160,10 @@ class _Server(ThreadingHTTPServer):
         self.server_name, self.server_port = "tarviz", self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that goes away in the middle is no event."""
+        """A browser that goes away in the middle is no event; anything else is a line in the log."""
+        error = sys.exception()
+        if not isinstance(error, (ConnectionError, TimeoutError)):
+            log.error("a request to the page failed", exc_info=error)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -168,6 +184,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self) -> None:
+        try:
+            self._get()
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception as error:  # the rim: the page says what happened, and so does the log
+            found = error_message(error)
+            text = " ".join(filter(None, (f"{found['code']}: {found['msg']}", found["hint"])))
+            log.error("%s", text, exc_info=None if isinstance(error, TarvizError) else error)
+            with suppress(OSError):
+                self._refuse(500, text, closing=True)
+
+    def _get(self) -> None:
         parts = urlsplit(self.path)
         token = parse_qs(parts.query).get("token", [""])[0]
         welcome = parts.path == "/" and secrets.compare_digest(token.encode(), self.page.token.encode())

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tarviz.model.errors import UsageError
 from tarviz.widgets.host import assets
 from tarviz.widgets.host.page import Page
 from tarviz.widgets.host.rpc import Controller, Media, pack, rpc, unpack
@@ -197,3 +198,28 @@ def test_a_port_in_use_is_said():
         first.start()
         with pytest.raises(UsageError, match=str(first.port)):
             Page(Fake(), port=first.port)
+
+
+class Failing(Controller):
+    script = "browse"
+
+    def first(self):
+        raise UsageError("json.klass cannot be read.", hint="Write json.label.")
+
+
+class Broken(Failing):
+    def first(self):
+        raise RuntimeError("a wheel came off")
+
+
+@pytest.mark.parametrize(
+    ("controller", "said"),
+    [(Failing(), "E_USAGE: json.klass cannot be read. Write json.label."), (Broken(), "E_INTERNAL: a wheel came off")],
+)
+def test_what_goes_wrong_is_a_sentence_for_the_page_and_a_line_in_the_log(controller, said, caplog):
+    with Page(controller) as page:
+        page.start()
+        response, data = ask(page, "/state")
+
+    assert (500, said) == (response.status, data.decode())
+    assert said in caplog.text
