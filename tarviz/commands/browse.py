@@ -29,6 +29,7 @@ def browse(
     px: int = 160,
     start: str = "",
     classes: Sequence[str] | Mapping[int, str] = (),
+    overlay: str = "",
     cache: bool = True,
     **reading: Any,
 ) -> BrowseView:
@@ -36,8 +37,9 @@ def browse(
 
     `where` filters (`cls == 3 and json.w > 300`, `has:json`, or part of a key), `sort` is order, key, size, label or random (`shuffle=SEED`
     is short for it), `image` the field shown, `label` the field or JSON path below it, `px` 96, 160 or 256, `start` a key or `#number`,
-    `classes` names for class numbers. Other keywords are those of `tarviz.records`. Needs the extra `lab`; without it `tarviz browse` in a
-    shell shows the same.
+    `classes` names for class numbers, `overlay` where boxes or a mask over the picture come from (`json.annotations`, `json.boxes:xyxy`,
+    `seg.png`, `none`), if not found by themselves. Other keywords are those of `tarviz.records`. Needs the extra `lab`; without it
+    `tarviz browse` in a shell shows the same.
     """
     from tarviz.read.stream import with_changes
     from tarviz.widgets.browse.controller import Browser
@@ -55,6 +57,7 @@ def browse(
             px=px,
             start=start,
             classes=classes,
+            overlay=overlay,
             cache=cache,
             options=with_changes(ReadOptions(strict=False), reading),
         )
@@ -66,7 +69,10 @@ def browse(
 @click.option("--where", default="", metavar="EXPR", help="Show only these: cls == 3 and json.w > 300, has:json, or part of a key.")
 @click.option("--sort", default="order", type=click.Choice(["order", "key", "size", "label", "random"]), show_default=True)
 @click.option("--shuffle", type=int, metavar="SEED", help="In random order, the same for the same seed.")
-@click.option("--label", metavar="EXT[:PATH]", help="Field or JSON path shown below each tile. [default: cls]")
+@click.option("--label", metavar="EXT[:PATH]", help="Field or JSON path shown below each tile. [default: found]")
+@click.option(
+    "--overlay", default="", metavar="WHERE", help="Boxes or mask: json.annotations, json.boxes:xyxy, seg.png, none. [default: found]"
+)
 @click.option("--image", default="", metavar="EXT", help="Field shown in the grid. [default: the first picture]")
 @click.option("--px", default="160", type=click.Choice(["96", "160", "256"]), show_default=True, help="Side of a tile.")
 @click.option("--from", "start", default="", metavar="KEY|#N", help="Record to begin at.")

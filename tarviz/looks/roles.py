@@ -40,13 +40,15 @@ _MASK = re.compile(
     r"(^|[._\-])(seg|segmentation|semseg|mask|masks|matte|alpha|labels?|labelids|instance|instances|semantic|panoptic|gt|annotation)(?=$|[._\-])"
 )
 _PLAYED = ("audio", "video")
+_SEEN = re.compile(r"(^|[._\-])(depth|disp|disparity|flow|heat|heatmap|height|normals?|saliency|attention)(?=$|[._\-])")
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
     """The fields of a record by what they stand for, each list in file order.
 
-    `pictures` are what is looked at, `masks` pictures that belong over the first of them, `written` what may hold boxes or words.
+    `pictures` are what is looked at (maps of depth or flow that are arrays too), `masks` pictures that belong over the first of them,
+    `written` what may hold boxes or words.
     """
 
     pictures: tuple[str, ...] = ()
@@ -74,11 +76,11 @@ def roles(kinds: Mapping[str, str]) -> Roles:
 
 @lru_cache(4096)
 def _roles(kinds: Sequence[tuple[str, str]]) -> Roles:
-    images = [ext for ext, kind in kinds if kind == "image"]
+    images = [ext for ext, kind in kinds if kind == "image" or (kind == "npy" and _SEEN.search(ext.rpartition(".")[0]))]
     masks = [ext for ext in images if is_mask(ext)] if len(images) > 1 else []
     pictures = [ext for ext in images if ext not in masks] or images
     masks = [ext for ext in masks if ext not in pictures]
-    arrays = [ext for ext, kind in kinds if kind == "npy"]
+    arrays = [ext for ext, kind in kinds if kind == "npy" and ext not in images]
     played = [ext for ext, kind in kinds if kind in _PLAYED]
     written = [ext for ext, kind in kinds if kind in ("json", "text", "cls")]
     known = {*images, *arrays, *played, *written}

@@ -43,7 +43,8 @@ class Tone:
         if self.palette == "ids":
             return f"numbers {self.low:.0f}…{self.high:.0f} as colours"
         bad = f", {self.bad:,} no number (pink)" if self.bad else ""
-        return f"{self.low:.4g} dark … {self.high:.4g} bright ({self.window}, {self.palette}){bad}"
+        low = 0.0 if abs(self.low) < abs(self.high) * 1e-6 else self.low
+        return f"{low:.5g} dark … {self.high:.5g} bright ({self.window}, {self.palette}){bad}"
 
 
 def is_ids(array: NDArray[Any]) -> bool:

@@ -203,9 +203,9 @@ class Panel:
                 lines += [safe("  ".join(row)) for row in (block.columns, *block.rows[:20])]
         return "\n".join(lines)
 
-    def to_message(self) -> tuple[dict[str, Any], list[bytes | memoryview]]:
-        """JSON-ready form and the buffers it refers to as `{"buffer": n}`."""
-        buffers: list[bytes | memoryview] = []
+    def to_message(self, buffers: list[Any] | None = None) -> tuple[dict[str, Any], list[Any]]:
+        """JSON-ready form and the buffers it refers to as `{"buffer": n}`, put behind those in `buffers`."""
+        buffers = [] if buffers is None else buffers
         blocks = [_block_message(block, buffers) for block in self.blocks]
         controls = [{name: getattr(control, name) for name in ("name", "label", "value", "high", "choices")} for control in self.controls]
         return {

@@ -129,3 +129,13 @@ def tile(blob: bytes | memoryview, meta: Meta, size: int = 160, *, as_: str | No
         raise
     except Exception as error:
         raise decode_error(meta.ext, error) from error
+
+
+def picture_size(blob: bytes | memoryview, ext: str) -> tuple[int, int]:
+    """Width and height in pixels of a picture by its header; (0, 0) where it is none that can be read."""
+    from tarviz.viewers.image import open_picture
+
+    try:
+        return open_picture(memoryview(blob), ext).size
+    except TarvizError:
+        return 0, 0

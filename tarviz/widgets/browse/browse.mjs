@@ -2,6 +2,7 @@
 // The shard browser (controller: Browser in tarviz/widgets/browse/controller.py): shard rail, grid of tiles, record pane.
 
 import { bindKeys, drawnBy, fill, formatBytes, formatCount, h, isOvertaken, later, makeRpc, RpcError } from "../host/core.mjs";
+import { Layers } from "../panes/overlay.mjs";
 import { Copies } from "./copies.mjs";
 import { Grid } from "./grid.mjs";
 import { Keys } from "./keys.mjs";
@@ -45,6 +46,7 @@ export class BrowserView {
     this.looked = false;
     /** the pane is to show the first record of the search that runs */
     this.follow = false;
+    this.layers = new Layers({ ...first.rows.colours }, () => this.grid.relayer());
     this.rail = new Rail(this, signal);
     this.grid = new Grid(this, signal);
     this.pane = new RecordPane(this);
@@ -131,6 +133,7 @@ export class BrowserView {
       if (to) await this.goTo(to, true);
       else if (this.count && !this.narrow()) this.select(Math.min(saved.at ?? 0, this.count - 1), { quiet: true });
     };
+    if (this.model.media && document.activeElement === document.body) this.grid.root.focus({ preventScroll: true }); // a page of its own: the keys are ours
     begin().finally(() => this.loop());
   }
 
@@ -423,6 +426,14 @@ export class BrowserView {
     this.root.classList.toggle("tvz-railed", on);
     this.railButton.setAttribute("aria-expanded", String(on));
     this.rail.draw();
+  }
+
+  /** Boxes, outlines and masks on or off. */
+  toggleOver() {
+    this.layers.shown = !this.layers.shown;
+    this.grid.relayer();
+    for (const frame of this.pane.root.querySelectorAll(".tvz-frame")) /** @type {any} */ (frame).view?.draw();
+    this.say(this.layers.shown ? "boxes and masks are shown" : "boxes and masks are hidden");
   }
 
   togglePane() {

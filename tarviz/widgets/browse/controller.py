@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from typing import Any
 
-from tarviz import stores
+from tarviz import stores, viewers
 from tarviz.model.errors import TarvizError, UsageError, redact
 from tarviz.model.types import Buffer, Record, to_bytes
 from tarviz.query import expressions
 from tarviz.read.stream import ReadOptions, URLs
 from tarviz.viewers.panel import readable
+from tarviz.widgets.browse import card, header_rows, inspect, status
 from tarviz.widgets.browse import counts as browse_counts
-from tarviz.widgets.browse import header_rows, inspect, status
-from tarviz.widgets.browse.query import Fields, Query, Wish, find_part
+from tarviz.widgets.browse.labels import Labels
+from tarviz.widgets.browse.overlays import Over, Overlays, painted
+from tarviz.widgets.browse.query import Query, Wish, find_part
 from tarviz.widgets.browse.scan import Scan
-from tarviz.widgets.browse.scanned_records import Row, Rows
+from tarviz.widgets.browse.scanned_records import Row, Rows, Want, payloads
 from tarviz.widgets.browse.thumbnails import SIZES, Tile, Tiles
 from tarviz.widgets.host import contact_sheet
 from tarviz.widgets.host.rpc import Answer, Controller, Media, Message, rpc
 
 FIRST = 24
-_LABELS = ("cls", "label", "class", "json.label", "json.class", "json.category", "json.name")
 _PART = 4 << 20
 _MOST_CLASSES = 500  # listed in the rail
 _STILL = 12  # records that can be opened where there is no kernel
@@ -47,7 +47,8 @@ class Browser(Controller):
 
     `where` filters (see `tarviz.query.expressions`), `sort` is one of order, key, size, label, random (with `seed`), `image`
     names the field shown in the grid, `label` the expression below each tile (`cls`, `json.label` or `json:label`), `px` the tiles' side
-    (96, 160, 256), `start` a key or `#number` to begin at, `classes` names class numbers. `UsageError` for what cannot work.
+    (96, 160, 256), `start` a key or `#number` to begin at, `classes` names class numbers. `overlay` says where boxes or a mask over the
+    picture come from (`json.annotations`, `json.boxes:xyxy`, `seg.png`, `none`; "" finds them). `UsageError` for what cannot work.
     """
 
     script = "browse"
@@ -64,6 +65,7 @@ class Browser(Controller):
         px: int = 160,
         start: str = "",
         classes: Sequence[str] | Mapping[int, str] = (),
+        overlay: str = "",
         cache: bool = True,
         options: ReadOptions | None = None,
     ) -> None:
@@ -74,20 +76,22 @@ class Browser(Controller):
         self.px = px
         self.start = start
         self.classes = {at: str(name) for at, name in (classes.items() if isinstance(classes, Mapping) else enumerate(classes))}
-        self.label = None if label is None else label.replace(":", ".", 1)
-        if self.label:
-            expressions.parse_value(self.label)
-        wish = Wish(where, sort, seed, label=self.label or "")
+        label = None if label is None else label.replace(":", ".", 1)
+        if label:
+            expressions.parse_value(label)
+        self.labels = Labels(label, self.classes)
+        self.overlay = overlay
+        self.overlays = Overlays(overlay)
+        wish = Wish(where, sort, seed, label=label or "")
         expressions.parse(where)
         self.rows = Rows(stores.expand(self.urls))
-        self.tiles = Tiles()
+        self.tiles = Tiles(overlays=self.overlays)
         self.scan = Scan(self.rows, replace(options or ReadOptions(), strict=False), cache=cache)
         self.query = Query(self.rows, wish).start()
         self.selected: RecordRef | None = None
         self.marked: list[RecordRef] = []
         self.state: Message = {}
         self.changed: Callable[[], None] = lambda: None
-        self._labels: OrderedDict[tuple[int, str], str] = OrderedDict()
         self._histogram: browse_counts.Histogram | None = None
         self._summary: tuple[int, Message] = (-1, {})
         self._lock = threading.Lock()
@@ -147,55 +151,32 @@ class Browser(Controller):
             label = self.label_of(rows) if label is None else label
             expression = expressions.parse_value(label) if label else None
             needs = expression.needs if expression else frozenset()
-            unlabelled = frozenset() if all((row.id, label) in self._labels for row in rows) else needs
+            unlabelled = frozenset() if all(self.labels.known(row, label) is not None for row in rows) else needs
             tiles, read = self.tiles.get(rows, image, px, unlabelled)
         buffers: list[Buffer] = []
         shown = []
+        names: set[str] = set()
         for row, tile, blobs in zip(rows, tiles, read, strict=True):
             item: Message = {"id": row.id, "n": row.record, "s": row.shard.number, "key": readable(row.key[:1200])}
             item |= {
                 "fields": [readable(ext) for ext in row.fields],
-                "label": self._label(row, label, expression, blobs),
+                "label": self.labels.text(row, label, expression, blobs),
                 "pending": row.pending,
             }
             item["tile"] = {"ext": readable(tile.ext), "text": readable(tile.text), "reason": tile.reason}
             if tile.picture:
                 item["tile"]["buffer"] = len(buffers)
                 buffers.append(tile.picture)
+            if tile.over:
+                item["tile"]["over"] = tile.over.message(buffers)
+                names |= {shape.name for shape in tile.over.shapes}
             shown.append(item)
-        return {"query": query, "start": start, "rows": shown, "label": label, "px": px}, buffers
+        colours = {readable(name[:80]): self.overlays.colour(name) for name in names}
+        return {"query": query, "start": start, "rows": shown, "label": label, "px": px, "colours": colours}, buffers
 
     def label_of(self, rows: Sequence[Row]) -> str:
-        """The label chosen, or the first of the usual ones that these rows have; settled once rows are there."""
-        if self.label is None and rows:
-            fields = {ext for row in rows for ext in row.fields}
-            usual = [name for name in _LABELS if name.partition(".")[0] in fields]
-            found = usual[0] if usual and "." not in usual[0] else ""
-            for name in usual if not found else ():
-                expression = expressions.parse_value(name)
-                blobs = self.tiles.get(rows[:1], self.image, self.px, expression.needs)[1]
-                if expression.value(Fields(rows[0], blobs[0])) is not None:
-                    found = name
-                    break
-            self.label = found
-        return self.label or ""
-
-    def _label(self, row: Row, label: str, expression: expressions.Expression | None, blobs: dict[str, bytes]) -> str:
-        if expression is None:
-            return ""
-        with self._lock:
-            kept = self._labels.get((row.id, label))
-        if kept is not None:
-            return kept
-        value = expression.value(Fields(row, blobs))
-        text = "" if value is None else readable(str(value)[:200])
-        if isinstance(value, int) and value in self.classes:
-            text = f"{value} {self.classes[value]}"
-        with self._lock:
-            self._labels[row.id, label] = text
-            while len(self._labels) > 20_000:
-                self._labels.popitem(last=False)
-        return text
+        """The label chosen, or the first usual class or caption that these rows have; settled once rows are there."""
+        return self.labels.of(rows, [self.tiles.shown(row, self.image) for row in rows[:4]])
 
     @rpc
     def search(
@@ -204,7 +185,7 @@ class Browser(Controller):
         """Show other rows (of the rows `only`, if given), or another order. `UsageError` where `where` cannot be read."""
         if sort == "label" and not label:
             label = self.label_of([self.rows.row(row) for row in self.rows.ids(0, 1)])
-        wish = Wish(where, sort, seed, shard, label or self.label or "", None if only is None else tuple(only))
+        wish = Wish(where, sort, seed, shard, label or self.labels.chosen or "", None if only is None else tuple(only))
         with self._lock:
             self._queries += 1
             query = Query(self.rows, wish, self._queries).start()
@@ -232,9 +213,8 @@ class Browser(Controller):
         """Scan a shard anew."""
         self.scan.again(self.rows.shards[int(shard)])
         self.tiles.forget()
-        with self._lock:
-            self._labels.clear()
-            self._histogram = None
+        self.labels.forget()
+        self._histogram = None
         wish = self.query.wish
         return self.search(wish.where, wish.sort, wish.seed, wish.shard)
 
@@ -248,8 +228,27 @@ class Browser(Controller):
         if not chosen:
             return message, []
         message["ext"] = readable(chosen)
-        panel, buffers = self._panel(found, chosen, None, options)
-        return {**message, "panel": panel}, buffers
+        buffers: list[Buffer] = []
+        message["panel"] = self._view(found, chosen, None, options).to_message(buffers)[0]
+        over = self._over(found, chosen)
+        if over:
+            message["over"] = over.message(buffers)
+            message["colours"] = {readable(shape.name[:80]): self.overlays.colour(shape.name) for shape in over.shapes}
+        if not ext:
+            message["card"] = card.message(found, chosen, lambda beside: self._view(found, beside, None, options), buffers)
+        return message, buffers
+
+    def _over(self, row: Row, ext: str) -> Over | None:
+        """What lies over a picture, at its full size."""
+        fields = [name for name in self.overlays.fields(row.sizes, ext) if name != ext]
+        if viewers.choose(ext) != "image" or not fields:
+            return None
+        wants = [Want(row, name) for name in (ext, *fields)]
+        picture, *blobs = payloads(wants, limit=16 << 20)
+        if isinstance(picture, TarvizError):
+            return None
+        found = {name: blob for name, blob in zip(fields, blobs, strict=True) if isinstance(blob, bytes)}
+        return self.overlays.over(found, ext, *viewers.picture_size(picture, ext), 2048)
 
     @rpc
     def panel(self, row: int, ext: str, viewer: str = "", options: Message | None = None) -> Answer:
@@ -257,11 +256,13 @@ class Browser(Controller):
         return self._panel(self.rows.row(row), ext, viewer or None, options)
 
     def _panel(self, row: Row, ext: str, viewer: str | None, options: Message | None) -> Answer:
+        return self._view(row, ext, viewer, options).to_message()
+
+    def _view(self, row: Row, ext: str, viewer: str | None, options: Message | None) -> viewers.Panel:
         classes = [self.classes.get(at, "") for at in range(max(self.classes) + 1)] if self.classes else None
         counts = dict(self._histogram.counts) if self._histogram and self._histogram.label == ext else None
         wishes = inspect.with_classes(options or {}, classes, counts)
-        message, buffers = inspect.refresh(inspect.panel(row, ext, as_=viewer, options=wishes), row).to_message()
-        return message, list(buffers)
+        return inspect.refresh(inspect.panel(row, ext, as_=viewer, options=wishes), row)
 
     @rpc
     def part(self, row: int, ext: str, start: int = 0, length: int = 1 << 20) -> Answer:
@@ -346,7 +347,7 @@ class Browser(Controller):
         message, buffers = self._message(self.query.ids(0, FIRST), self.query.number, 0, self.px, self.image, None)
         wish = self.query.wish
         config: Message = {"title": self.title, "px": self.px, "sizes": list(SIZES), "image": self.image, "start": self.start}
-        config |= {"where": wish.where, "sort": wish.sort, "seed": wish.seed, "label": self.label or "", "python": self.spec}
+        config |= {"where": wish.where, "sort": wish.sort, "seed": wish.seed, "label": self.labels.chosen or "", "python": self.spec}
         return {"config": config, "poll": self.poll(), "rows": message}, buffers
 
     def wait(self, count: int, seconds: float) -> bool:
@@ -376,11 +377,15 @@ class Browser(Controller):
             return self._sheet(rows, tiles)
 
     def _sheet(self, rows: list[Row], tiles: list[Tile]) -> bytes:
-        labels = [self._labels.get((row.id, self.label or ""), "") for row in rows]
+        labels = [self.labels.known(row, self.labels.chosen or "") or "" for row in rows]
         captions = [" · ".join(filter(None, (label, row.key.rpartition("/")[2]))) for row, label in zip(rows, labels, strict=True)]
         pairs = zip(tiles, captions, strict=True)
-        cells = [contact_sheet.Cell(tile.picture, tile.reason or tile.text, caption, bool(tile.reason)) for tile, caption in pairs]
+        cells = [contact_sheet.Cell(self._still(tile), tile.reason or tile.text, caption, bool(tile.reason)) for tile, caption in pairs]
         return contact_sheet.sheet(self.title, status.sentence(self.rows), cells)
+
+    def _still(self, tile: Tile) -> bytes:
+        """A tile's picture with what lies over it drawn in."""
+        return painted(tile.picture, tile.over, self.overlays) if tile.over else tile.picture
 
     def likely(self) -> Iterator[tuple[str, Message | None]]:
         self.wait(FIRST, 5.0)
@@ -390,7 +395,7 @@ class Browser(Controller):
             with suppress(UsageError):
                 rows = list(dict.fromkeys([self.find(self.start)["row"], *rows]))
             yield "find", {"text": self.start}
-        yield "histogram", {"label": self.label or ""}
+        yield "histogram", {"label": self.labels.chosen or ""}
         for row in rows:
             yield "record", {"row": row, "ext": "", "options": {}}
         for row in rows:
@@ -428,9 +433,9 @@ class Browser(Controller):
         urls = self.urls[0] if len(self.urls) == 1 else [str(url) for url in self.urls]
         wish = self.query.wish
         chosen: dict[str, Any] = {"where": wish.where, "sort": wish.sort, "seed": wish.seed if wish.sort == "random" else 0}
-        chosen |= {"image": self.image, "label": self.label if self.label not in (None, "cls") else "", "px": self.px}
-        chosen["start"] = self.selected.key if self.selected else ""
-        usual = {"where": "", "sort": "order", "seed": 0, "image": "", "label": "", "px": 160, "start": ""}
+        chosen |= {"image": self.image, "label": self.labels.given or "", "px": self.px}
+        chosen |= {"overlay": self.overlay, "start": self.selected.key if self.selected else ""}
+        usual = {"where": "", "sort": "order", "seed": 0, "image": "", "label": "", "px": 160, "overlay": "", "start": ""}
         words = [f"{name}={value!r}" for name, value in chosen.items() if value != usual[name]]
         shown = redact(str(urls)) if isinstance(urls, (str, PathLike)) else [redact(url) for url in urls]
         return f"tarviz.browse({', '.join([repr(shown), *words])})"

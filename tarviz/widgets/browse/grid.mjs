@@ -1,7 +1,8 @@
 // @ts-check
 // The grid of tiles: only the rows in view are drawn and asked for, however many there are.
 
-import { BlobCache, fill, h, layOut, pictureType, refuse, scrollOf, topOf, visible } from "../host/core.mjs";
+import { asView, BlobCache, fill, h, layOut, pictureType, refuse, scrollOf, topOf, visible } from "../host/core.mjs";
+import { overTile } from "../panes/overlay.mjs";
 import { shortKey } from "./rail.mjs";
 
 const TILE_CAPTION = 36;
@@ -198,6 +199,7 @@ export class Grid {
           picture.style.width = `${picture.naturalWidth * factor}px`;
           picture.style.height = `${picture.naturalHeight * factor}px`;
         }
+        this.layOver(item, picture, box);
       };
       box.append(picture);
     } else if (item.tile.reason) refuse(box, item.tile.reason, this.tile);
@@ -212,6 +214,25 @@ export class Grid {
     if (differs || item.pending) box.append(h("span", { class: "tvz-badge", title: `fields: ${item.fields.join(", ")}` }, item.pending ? "may be cut" : differs));
     tile.setAttribute("aria-label", `${name}${item.label ? `, ${item.label}` : ""}${item.tile.reason ? `, cannot be shown: ${item.tile.reason}` : ""}`);
     return tile;
+  }
+
+  /** Boxes and masks over a tile's picture. @param {any} item @param {HTMLImageElement} picture @param {HTMLElement} box */
+  layOver(item, picture, box) {
+    const { over } = item.tile;
+    if (!over?.width || !picture.isConnected) return;
+    box.querySelector(".tvz-over")?.remove();
+    const [width, height] = [picture.clientWidth, picture.clientHeight];
+    const mask = over.masks[0] && this.blobs.get(`${item.picture}-mask`);
+    overTile(over, this.view.layers, { picture, scale: width / over.width, x: (this.tile - width) / 2, y: (this.tile - height) / 2 }, mask);
+  }
+
+  /** What lies over the tiles drawn anew, after it was switched. */
+  relayer() {
+    for (const [position, tile] of this.drawn) {
+      const picture = tile.querySelector("img");
+      const item = this.items.get(position);
+      if (picture && item) this.layOver(item, picture, /** @type {HTMLElement} */ (picture.parentElement));
+    }
   }
 
   async fetch() {
@@ -269,14 +290,15 @@ export class Grid {
       this.view.label = message.label ?? "";
       this.view.labelInput.value = this.view.label;
     }
+    Object.assign(this.view.layers.colours, message.colours);
     message.rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => {
-      const { buffer } = row.tile;
+      const { buffer, over } = row.tile;
       let picture = "";
       if (buffer !== undefined) {
-        const raw = buffers[buffer];
-        const view = raw instanceof DataView ? raw : new DataView(raw.buffer ?? raw, raw.byteOffset ?? 0, raw.byteLength);
+        const view = asView(buffers[buffer]);
         picture = `${row.id}-${message.px}-${row.tile.ext}`;
         this.blobs.put(picture, view, pictureType(view));
+        if (over?.masks.length) this.blobs.put(`${picture}-mask`, asView(buffers[over.masks[0].buffer]), "image/png");
       }
       this.items.set(message.start + at, { ...row, picture, px: message.px, image: this.view.image, labelled: this.view.label });
     });

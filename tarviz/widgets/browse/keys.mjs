@@ -7,7 +7,7 @@ import { KeySheet } from "../host/sheet.mjs";
 /** What the keys do, as the help sheet lists it. */
 export const KEYS = [
   ["← ↑ → ↓ or h j k l", "move"], ["Home End PgUp PgDn", "move far"], ["Enter", "enlarge the record"], ["Esc", "back; again: leave the browser"],
-  ["[ ]", "shard before, shard after"], ["g", "go to a key or #number"], ["/", "filter"], ["1 … 9", "field of the record"],
+  ["[ ]", "shard before, shard after"], ["g", "go to a key or #number"], ["/", "filter"], ["1 … 9", "field of the record"], ["0", "all its fields: the card"], ["o", "boxes, outlines, masks on or off"],
   ["Shift (held)", "hide the labels"], ["+ −", "size of the tiles, or of the enlarged picture"], ["r", "shuffle anew"], ["Space", "mark"], ["m", "marked records only"],
   ["y", "copy the key"], ["Y", "copy as Python"], ["c", "copy a comparison of the marked"], ["i", "record pane on or off"], ["?", "this list"],
 ];
@@ -27,7 +27,11 @@ export class Keys {
     const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
     if (name === "Shift") { view.root.classList.add("tvz-bare"); return false; }
     if (name === "Escape") return this.escape(typing);
-    if (typing || this.sheet.shown) return false;
+    if (typing) return false;
+    if (this.sheet.shown) {
+      if (name === "?") this.sheet.toggle();
+      return name === "?";
+    }
     const inGrid = view.grid.root.contains(/** @type {Node} */ (event.target)) || event.target === view.root || view.root.classList.contains("tvz-zoomed");
     const inRail = view.rail.list.contains(/** @type {Node} */ (event.target));
     if (inRail && (name === "ArrowDown" || name === "ArrowUp")) { view.stepShard(name === "ArrowDown" ? 1 : -1); return true; }
@@ -37,12 +41,12 @@ export class Keys {
       if (to !== undefined) { view.select(to); return true; }
     }
     if ((name === "Enter" || name === "Space") && !inGrid) return false;
-    if (/^[1-9]$/.test(name)) { view.pane.pickField(Number(name) - 1); return true; }
+    if (/^[0-9]$/.test(name)) { view.pane.pickField(Number(name) - 1); return true; }
     const acts = /** @type {Record<string, () => void>} */ ({
       Enter: () => view.zoom(!view.root.classList.contains("tvz-zoomed")), "[": () => view.stepShard(-1), "]": () => view.stepShard(1), g: () => view.askGo(),
       "/": () => { view.filterInput.focus(); view.filterInput.select(); }, "+": () => this.step(1), "=": () => this.step(1), "-": () => this.step(-1),
       r: () => view.search({ sort: "random", seed: view.wish.sort === "random" ? view.wish.seed + 1 : view.wish.seed }), Space: () => view.mark(),
-      m: () => view.search({ only: !view.wish.only }), y: () => view.copies.key(), Y: () => view.copies.record(), c: () => view.copies.compare(), i: () => view.togglePane(), "?": () => this.sheet.toggle(),
+      m: () => view.search({ only: !view.wish.only }), y: () => view.copies.key(), Y: () => view.copies.record(), c: () => view.copies.compare(), i: () => view.togglePane(), "?": () => this.sheet.toggle(), o: () => view.toggleOver(),
     });
     if (!acts[name]) return false;
     acts[name]();

@@ -127,7 +127,7 @@ export class Rail {
   /** How often each value of the label comes; nothing where nearly every record has its own. */
   drawClasses() {
     const found = this.histogram;
-    if (!found?.counts.length || (found.distinct > 200 && found.distinct > found.sampled / 2)) return fill(this.classes);
+    if (!found?.counts.length || (found.sampled > 8 && found.distinct > found.sampled / 2)) return fill(this.classes);
     const about = found.sampled < found.total ? `${formatCount(found.sampled)} sampled of ${formatCount(found.total)}` : `all ${formatCount(found.total)}`;
     const shown = found.counts.slice(0, this.allClasses ? undefined : 20);
     const left = found.counts.length - shown.length;

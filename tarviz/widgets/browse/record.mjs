@@ -2,7 +2,8 @@
 // The pane of one record: its fields, each as a value, as bytes, as a tf.train.Example, and its tar header.
 
 import { fill, formatBytes, formatCount, h, isOvertaken, RpcError, saveAs } from "../host/core.mjs";
-import { drawHex, drawPanel, factTable, hexDump, readAll } from "../panes/panels.mjs";
+import { drawHex, factTable, hexDump, readAll } from "../panes/panels.mjs";
+import { drawCard } from "./card.mjs";
 import { shortKey } from "./rail.mjs";
 
 /** The record pane of one browser; `view` is the BrowserView it belongs to. */
@@ -71,15 +72,15 @@ export class RecordPane {
     const signal = this.pane.signal;
     const around = {
       rpc: this.view.rpc, signal, say: (/** @type {string} */ text) => this.view.say(text), row: record.id, ext, size: field?.size ?? 0, options: this.options,
-      media: this.view.model.media?.(`${record.id}/${encodeURIComponent(ext)}`), ask: (/** @type {any} */ options) => { this.options = options; this.open(); },
+      media: this.view.model.media?.(`${record.id}/${encodeURIComponent(ext)}`), mediaOf: (/** @type {string} */ other) => this.view.model.media?.(`${record.id}/${encodeURIComponent(other)}`), fields: record.fields, ask: (/** @type {any} */ options) => { this.options = options; this.open(); },
     };
     const chips = record.fields.map((/** @type {any} */ f, /** @type {number} */ at) =>
-      h("button", { class: "tvz-chip", role: "tab", "aria-selected": String(f.ext === ext), title: `${f.kind}, ${formatBytes(f.size)}, byte ${formatCount(f.offset)}${at < 9 ? ` (key ${at + 1})` : ""}`, onclick: () => this.pickField(at) }, h("b", { dir: "auto" }, f.ext || "?"), ` ${formatBytes(f.size)}`));
+      h("button", { class: "tvz-chip", role: "tab", "aria-selected": String(this.field !== "" && f.ext === ext), title: `${f.kind}, ${formatBytes(f.size)}, byte ${formatCount(f.offset)}${at < 9 ? ` (key ${at + 1})` : ""}`, onclick: () => this.pickField(at) }, h("b", { dir: "auto" }, f.ext || "?"), ` ${formatBytes(f.size)}`));
     const tab = (/** @type {string} */ id, /** @type {string} */ text) => h("button", { role: "tab", "aria-selected": String(this.tab === id), onclick: () => { this.tab = id; this.fill(record, buffers); } }, text);
     const body = h("div", { class: "tvz-body", role: "tabpanel" });
     fill(this.root,
       h("div", { class: "tvz-pane-head" }, h("h2", { class: "tvz-cut", title: record.key, dir: "auto" }, record.key), h("div", { class: "tvz-faint tvz-cut", title: record.shard }, `#${record.index} of ${record.shard.split("/").at(-1)}`)),
-      h("div", { class: "tvz-chips", role: "tablist", "aria-label": "fields" }, ...chips),
+      h("div", { class: "tvz-chips", role: "tablist", "aria-label": "fields" }, record.fields.length > 1 ? h("button", { class: "tvz-chip", role: "tab", "aria-selected": String(this.field === ""), title: "all fields (key 0)", onclick: () => this.pickField(-1) }, h("b", {}, "card")) : null, ...chips),
       h("div", { class: "tvz-tabs", role: "tablist", "aria-label": "views" }, tab("value", "Value"), tab("bytes", "Bytes"), tab("example", "tf.Example"), tab("header", "Tar header")),
       body,
       h("div", { class: "tvz-pane-foot" },
@@ -101,7 +102,7 @@ export class RecordPane {
         const panel = record.panel;
         panel.facts = [...panel.facts, ["offset", `${formatCount(place.offset)} (0x${place.offset.toString(16)})`], ["shown by", panel.viewer]];
         record.panel = { ...panel, facts: panel.facts.filter((/** @type {any} */ [name], /** @type {number} */ at) => panel.facts.findIndex((/** @type {any} */ [other]) => other === name) === at) };
-        fill(body, drawPanel(record.panel, buffers, around));
+        fill(body, ...drawCard(record, buffers, around, this.view.layers, (ext) => this.pickField(record.fields.findIndex((/** @type {any} */ f) => f.ext === ext))));
       } else if (this.tab === "bytes") {
         const sum = h("button", { onclick: () => this.view.rpc("digest", { row: record.id, ext: around.ext }).then((/** @type {any} */ { r }) => sum.replaceWith(h("span", { class: "tvz-mono tvz-wrap" }, r.sha256)), (/** @type {unknown} */ e) => this.view.trouble(e)) }, "SHA-256");
         fill(body, drawHex(around), h("div", { class: "tvz-row" }, `${formatCount(around.size)} bytes from byte ${formatCount(place.offset)} (0x${place.offset.toString(16)}) `, sum));
@@ -122,11 +123,11 @@ export class RecordPane {
     return undefined;
   }
 
-  /** @param {number} at */
+  /** One field alone, or (−1) the card of all. @param {number} at */
   pickField(at) {
     const field = this.record?.fields[at];
-    if (!field) return;
-    this.field = field.ext;
+    if (!field && at >= 0) return;
+    this.field = field?.ext ?? "";
     this.options = {};
     this.open();
   }

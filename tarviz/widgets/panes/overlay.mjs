@@ -114,7 +114,7 @@ export function overTile(over, layers, { picture, scale, x, y }, mask) {
   const draw = (/** @type {HTMLImageElement | undefined} */ image) => {
     const pen = canvas.getContext("2d");
     pen.setTransform(dots, 0, 0, dots, 0, 0);
-    drawOver(pen, over, layers, { scale, x: 0, y: 0 }, { names: width > 130, masks: [image] });
+    drawOver(pen, over, layers, { scale, x: 0, y: 0 }, { names: width > 220, masks: [image] });
   };
   if (mask && layers.on.mask && layers.shown) {
     const image = new Image();

@@ -7,6 +7,7 @@ import { fill, focusedBeside, h } from "../host/core.mjs";
 export function drawImage(block, buffers, { signal }) {
   const view = new ImageView(block.width, block.height, signal);
   view.values = valuesOf(block, buffers);
+  if (block.width > 2.6 * block.height) view.frame.style.height = `${Math.round(Math.max(64, (330 * block.height) / block.width))}px`;
   const url = URL.createObjectURL(new Blob([/** @type {any} */ (buffers[block.data.buffer])], { type: block.mime }));
   const picture = new Image();
   picture.onload = () => view.show(picture);
@@ -24,7 +25,7 @@ function valuesOf(block, buffers) {
   const raw = buffers[block.values?.buffer];
   const Kind = ARRAYS[/** @type {keyof typeof ARRAYS} */ (block.dtype)];
   if (!raw || !Kind) return undefined;
-  const values = new Kind(raw.buffer.slice(raw.byteOffset, raw.byteOffset + raw.byteLength));
+  const values = new Kind(/** @type {ArrayBuffer} */ (raw.buffer.slice(raw.byteOffset, raw.byteOffset + raw.byteLength)));
   const columns = Math.ceil(block.width / block.step);
   return (/** @type {number} */ column, /** @type {number} */ line) => {
     const value = values[Math.floor(line / block.step) * columns + Math.floor(column / block.step)];
@@ -128,6 +129,21 @@ export class ImageView {
     this.moved?.(this);
   }
 
+  /** Show the same part as another picture, by shares of their widths. @param {ImageView} other */
+  follow(other) {
+    if (!other.scale) {
+      this.scale = 0;
+      return this.draw();
+    }
+    const [there, here] = [other.shown(), this.shown()];
+    this.scale = (there.scale * other.width) / this.width;
+    const across = (there.width / 2 - there.x) / (there.scale * other.width);
+    const down = (there.height / 2 - there.y) / (there.scale * other.height);
+    this.x = here.width / 2 - across * this.scale * this.width;
+    this.y = here.height / 2 - down * this.scale * this.height;
+    return this.draw();
+  }
+
   draw() {
     if (!this.picture) return;
     const { width, height, scale, x, y } = this.shown();
@@ -153,7 +169,7 @@ export class ImageView {
     else if (inside) {
       this.probe ??= new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
       this.probe?.clearRect(0, 0, 1, 1);
-      this.probe?.drawImage(this.picture, column, line, 1, 1, 0, 0, 1, 1);
+      this.probe?.drawImage(/** @type {HTMLImageElement} */ (this.picture), column, line, 1, 1, 0, 0, 1, 1);
       const [r, g, b, a] = this.probe?.getImageData(0, 0, 1, 1).data ?? [];
       text += ` · (${column}, ${line}) = ${r} ${g} ${b}${a < 255 ? ` α ${a}` : ""}`;
     }

@@ -164,7 +164,9 @@ class TestSearch:
         everything = shown(browser)
 
         assert sorted(everything) == shown(browser, sort="key")
-        assert "0" * 3 == "".join(browser._label(browser.rows.row(row), "cls", *_cls(browser, row)) for row in _after(browser, "label")[:3])
+        assert "0" * 3 == "".join(
+            browser.labels.text(browser.rows.row(row), "cls", *_cls(browser, row)) for row in _after(browser, "label")[:3]
+        )
         assert everything != shown(browser, sort="random", seed=1)
         assert shown(browser, sort="random", seed=1) == shown(browser, sort="random", seed=1)
         assert sorted(everything) == sorted(shown(browser, sort="random", seed=2))

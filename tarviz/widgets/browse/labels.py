@@ -1,0 +1,106 @@
+"""The line below each tile: which expression it is where nobody chose one, and its text for every record."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tarviz import viewers
+from tarviz.looks import roles
+from tarviz.query import expressions
+from tarviz.viewers.panel import readable
+from tarviz.widgets.browse.query import Fields
+from tarviz.widgets.browse.scanned_records import Row, Want, payloads
+
+_KEPT = 20_000
+_LOOKED_AT = 4  # records that a label is looked for in
+_MOST_BYTES = 1 << 20
+_NUMBERS = re.compile(r"[\s\d.,eE+\-]*")  # YOLO's boxes are no caption
+
+
+class Labels:
+    """`chosen` is the expression (None: not settled yet, "": none), `given` the one that was asked for; `classes` names class numbers.
+
+    Threads may share it.
+    """
+
+    def __init__(self, chosen: str | None, classes: Mapping[int, str]) -> None:
+        self.given = chosen
+        self.chosen = chosen
+        self.classes = classes
+        self._texts: OrderedDict[tuple[int, str], str] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, rows: Sequence[Row], shown: Sequence[str]) -> str:
+        """The label chosen, or else the first usual class or caption that these rows have; settled once rows are there.
+
+        `shown` is the field in each one's tile: what a tile says already is not said below it again.
+        """
+        if self.chosen is None and rows:
+            self.chosen = _usual(rows[:_LOOKED_AT], shown[:_LOOKED_AT])
+        return self.chosen or ""
+
+    def known(self, row: Row, label: str) -> str | None:
+        """The text of a row, where it was made before."""
+        with self._lock:
+            return self._texts.get((row.id, label))
+
+    def text(self, row: Row, label: str, expression: expressions.Expression | None, blobs: dict[str, bytes]) -> str:
+        """What stands below a row's tile, at most 200 characters."""
+        if expression is None:
+            return ""
+        kept = self.known(row, label)
+        if kept is not None:
+            return kept
+        value = expression.value(Fields(row, blobs))
+        text = "" if value is None else readable(str(value)[:200])
+        if isinstance(value, int) and value in self.classes:
+            text = f"{value} {self.classes[value]}"
+        with self._lock:
+            self._texts[row.id, label] = text
+            while len(self._texts) > _KEPT:
+                self._texts.popitem(last=False)
+        return text
+
+    def forget(self) -> None:
+        """Other bytes: no text is right any more."""
+        with self._lock:
+            self._texts.clear()
+
+
+def _usual(rows: Sequence[Row], shown: Sequence[str]) -> str:
+    """The first of the usual places of classes, then of captions, that has a value in one of the rows; "" where none has."""
+    fields = {ext for row in rows for ext in row.fields}
+    names = [name for name in (*roles.LABELS, *roles.CAPTIONS) if _root(name, fields)]
+    wants = [Want(row, ext) for row in rows for ext, size in row.sizes.items() if size <= _MOST_BYTES and _asked(ext, names)]
+    read: dict[int, dict[str, bytes]] = {}
+    for want, blob in zip(wants, payloads(wants), strict=True):
+        if isinstance(blob, bytes):
+            read.setdefault(want.row.id, {})[want.ext] = blob
+    for name in names:
+        if name in roles.CAPTIONS and _root(name, fields) in shown:
+            continue
+        expression = expressions.parse_value(name)
+        values = [expression.value(Fields(row, read.get(row.id, {}))) for row in rows]
+        if any(_fits(value, name) for value in values):
+            return name
+    return ""
+
+
+def _root(name: str, fields: set[str]) -> str:
+    """The field an expression reads; "" where it is not among `fields`."""
+    return next((ext for ext in fields if name == ext or name.startswith(f"{ext}.")), "")
+
+
+def _asked(ext: str, names: Sequence[str]) -> bool:
+    return viewers.choose(ext) in ("json", "text", "cls", "bytes") and any(name == ext or name.startswith(f"{ext}.") for name in names)
+
+
+def _fits(value: Any, name: str) -> bool:
+    if value is None or isinstance(value, (list, dict)):
+        return False
+    text = str(value).strip()
+    return bool(text) and (name in roles.LABELS or not _NUMBERS.fullmatch(text))

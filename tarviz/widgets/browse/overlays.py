@@ -1,0 +1,195 @@
+"""What lies over a record's picture: boxes, outlines and key points out of its other fields, masks as small pictures that show through."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz import viewers
+from tarviz.looks import roles, tones
+from tarviz.looks import shapes as looked_up
+from tarviz.looks.shapes import Shape
+from tarviz.model.errors import TarvizError, UsageError
+from tarviz.query import expressions
+from tarviz.viewers.panel import readable
+
+NONE = "none"
+_MOST_BYTES = 1 << 20  # of a field that is looked into for boxes
+_NAMES = ("classes", "names", "id2label", "labels")  # where a JSON says what the numbers of a mask are
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """A mask field as RGBA PNG, clear where nothing is; `legend` is number, name and colour of what is in it."""
+
+    ext: str
+    picture: bytes
+    legend: tuple[tuple[int, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """What lies over a picture of `width` × `height` pixels."""
+
+    width: int
+    height: int
+    shapes: tuple[Shape, ...] = ()
+    masks: tuple[Mask, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.shapes or self.masks)
+
+    def message(self, buffers: list[Any]) -> dict[str, Any]:
+        """JSON-ready; masks are put behind `buffers`."""
+        masks = []
+        for mask in self.masks:
+            legend = [[number, readable(name), colour] for number, name, colour in mask.legend]
+            masks.append({"ext": readable(mask.ext), "buffer": len(buffers), "legend": legend})
+            buffers.append(mask.picture)
+        shapes = [[shape.kind, list(shape.numbers), readable(shape.name[:80]), shape.score] for shape in self.shapes]
+        return {"width": self.width, "height": self.height, "shapes": shapes, "masks": masks}
+
+
+class Overlays:
+    """Finds what lies over pictures. `wish` is "" (found by itself), `none`, a mask's field, or where the boxes are: `json.anns`, with the
+    form of the boxes behind a colon where it is not told by itself (`json.anns:xyxy`). Names get colours in the order they come."""
+
+    def __init__(self, wish: str = "") -> None:
+        path, colon, form = wish.rpartition(":")
+        self.wish, self.form = (path, form) if colon and form in looked_up.FORMATS else (wish, "")
+        if colon and form not in looked_up.FORMATS and form.isidentifier() and path:
+            raise UsageError(f"Boxes have no form {form!r}.", hint=f"There are: {', '.join(looked_up.FORMATS)}.")
+        self._expression = None if self.wish in ("", NONE) else expressions.parse_value(self.wish)
+        self.colours: dict[str, str] = {}
+        self._found: dict[str, int] = {}
+
+    def fields(self, sizes: Mapping[str, int], picture: str) -> list[str]:
+        """The fields of a record that are looked into when its `picture` is shown."""
+        if self.wish == NONE:
+            return []
+        if self._expression is not None:
+            return [ext for ext in sizes if ext in self._expression.needs]
+        found = roles.roles({ext: viewers.choose(ext) for ext in sizes})
+        if picture not in found.pictures[:1]:
+            return []
+        written = [
+            ext for ext in found.written if viewers.choose(ext) != "cls" and sizes[ext] <= _MOST_BYTES and self._found.get(ext, 0) > -64
+        ]
+        return [*found.masks, *written]
+
+    def over(self, blobs: Mapping[str, bytes], picture: str, width: int, height: int, side: int = 0) -> Over:
+        """What lies over a picture of `width` × `height`; masks are made at most `side` pixels a side (0: as large as they are)."""
+        shapes: list[Shape] = []
+        masks = []
+        for ext, blob in blobs.items():
+            if viewers.choose(ext) == "image":
+                mask = _mask(ext, blob, _names_in(blobs), side) if ext != picture else None
+                masks += [mask] if mask else []
+            elif self._expression is None:
+                found = looked_up.read(blob, ext, width, height)
+                self._found[ext] = max(self._found.get(ext, 0), 0) + 1 if found else self._found.get(ext, 0) - 1
+                shapes += found if not shapes else []
+        if self._expression is not None and not masks:
+            value = self._expression.value({"__key__": "", **blobs})
+            is_text = isinstance(value, str)
+            shapes = (
+                looked_up.read(value.encode(), self.wish, width, height, self.form)
+                if is_text
+                else looked_up.find(value, width, height, self.form)
+            )
+        self._colour(shapes)
+        return Over(width, height, tuple(shapes), tuple(masks))
+
+    def _colour(self, shapes: Sequence[Shape]) -> None:
+        for shape in shapes:
+            if shape.name not in self.colours and len(self.colours) < 400:
+                self.colours[shape.name] = tones.id_colour(int(shape.name) + 1 if shape.name.isdigit() else len(self.colours) + 1)
+
+    def colour(self, name: str) -> str:
+        """The colour of a class, as `#rrggbb`."""
+        return self.colours.get(name, "#ffb000")
+
+
+def _names_in(blobs: Mapping[str, bytes]) -> dict[int, str]:
+    """Number → name, where a JSON beside a mask says so."""
+    import json
+
+    for ext, blob in blobs.items():
+        if viewers.choose(ext) != "json":
+            continue
+        try:
+            tree = json.loads(blob)
+        except (ValueError, RecursionError):
+            continue
+        for word in _NAMES if isinstance(tree, dict) else ():
+            names = tree.get(word)
+            if isinstance(names, dict) and names and all(str(number).isdigit() for number in names):
+                return {int(number): str(name) for number, name in names.items()}
+            if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
+                return dict(enumerate(names))
+    return {}
+
+
+def _mask(ext: str, blob: bytes, names: Mapping[int, str], side: int) -> Mask | None:
+    from PIL import Image
+
+    from tarviz.viewers.image import encode, open_picture
+
+    try:
+        picture = open_picture(memoryview(blob), ext)
+        picture.load()
+    except (TarvizError, OSError, SyntaxError, ValueError, EOFError):
+        return None
+    if side and max(picture.size) > side:
+        scale = side / max(picture.size)
+        picture = picture.resize((max(1, round(picture.width * scale)), max(1, round(picture.height * scale))), Image.Resampling.NEAREST)
+    legend: tuple[tuple[int, str, str], ...] = ()
+    if picture.mode in ("RGB", "RGBA", "P", "PA") and not (picture.mode == "P" and _few(np.asarray(picture))):
+        colours = np.asarray(picture.convert("RGBA")).copy()
+        colours[..., 3] = np.where(colours[..., :3].any(axis=2), colours[..., 3], 0)
+    else:
+        values = np.asarray(picture)
+        values = values.astype(np.uint8) if values.dtype == np.bool_ else values
+        colours, legend = _coloured(values, names)
+    return Mask(ext, encode(Image.fromarray(colours), "PNG"), legend)
+
+
+def _few(values: NDArray[Any]) -> bool:
+    return int(values.max(initial=0)) < 64
+
+
+def _coloured(values: NDArray[Any], names: Mapping[int, str]) -> tuple[NDArray[np.uint8], tuple[tuple[int, str, str], ...]]:
+    """Numbers as colours, clear where they are 0; yes or no (0 and one other) in one colour."""
+    if values.ndim == 3:
+        values = values[..., 0]
+    present = np.unique(values)
+    own = present[present != 0]
+    if (len(own) <= 1 and not names) or not tones.is_ids(values):
+        strength = (values.astype(np.float32) / max(float(values.max(initial=0)), 1e-9) * 255).astype(np.uint8)
+        plain = np.zeros((*values.shape, 4), np.uint8)
+        plain[..., :3], plain[..., 3] = tones.id_colours()[1], strength
+        return plain, ()
+    whole = values.astype(np.int64)
+    colours = np.zeros((*values.shape, 4), np.uint8)
+    colours[..., :3], colours[..., 3] = tones.id_colours()[whole % 256], np.where(whole > 0, 255, 0)
+    return colours, tuple((int(n), names.get(int(n), str(int(n))), tones.id_colour(int(n))) for n in own[:40])
+
+
+def painted(picture: bytes, over: Over, overlays: Overlays) -> bytes:
+    """A tile with what lies over it drawn in, for where nothing can be laid over: a saved sheet, a page without scripts."""
+    from PIL import Image
+
+    from tarviz.viewers.image import encode
+
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    for mask in over.masks:
+        layer = Image.open(io.BytesIO(mask.picture)).convert("RGBA").resize(image.size, Image.Resampling.NEAREST)
+        half = layer.getchannel("A").point(lambda alpha: alpha // 2)
+        image.paste(layer.convert("RGB"), (0, 0), half)
+    looked_up.painter(image, over.shapes, overlays.colour, image.width / max(over.width, 1))
+    return encode(image, "JPEG", 86)

@@ -1,0 +1,100 @@
+"""Boxes, outlines and key points: recognised as people write them, and nothing made up of what is something else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tarviz.looks.shapes import MOST, Shape, find, read
+
+BOX = Shape("box", (10.0, 20.0, 30.0, 40.0), "cat")
+
+
+def boxes(value, **more):
+    return [shape.numbers for shape in find(value, 100, 100, **more)]
+
+
+class TestForms:
+    @pytest.mark.parametrize(
+        "value",
+        [
+            {"annotations": [{"bbox": [10, 20, 30, 40], "category_id": 3}], "categories": [{"id": 3, "name": "cat"}]},
+            [{"bbox": [10, 20, 30, 40], "category": "cat"}],
+            {"boxes": [[10, 20, 40, 60]], "labels": ["cat"]},
+            {"objects": {"bbox": [[10, 20, 30, 40]], "category": ["cat"]}},
+            {"objects": [{"box": {"xmin": 10, "ymin": 20, "xmax": 40, "ymax": 60}, "label": "cat"}]},
+            {"annotation": {"object": {"name": "cat", "bndbox": {"xmin": "10", "ymin": "20", "xmax": "40", "ymax": "60"}}}},
+            {"shapes": [{"label": "cat", "shape_type": "rectangle", "points": [[10, 20], [40, 60]]}]},
+            {"boxes": [[0.1, 0.2, 0.4, 0.6]], "labels": ["cat"]},
+            {"predictions": [{"x1": 10, "y1": 20, "x2": 40, "y2": 60, "class": "cat"}]},
+        ],
+    )
+    def test_a_box_is_the_same_however_it_is_written(self, value):
+        assert [BOX] == find(value, 100, 100)
+
+    def test_a_list_of_corners_that_would_leave_the_picture_is_not_taken_for_sizes(self):
+        assert [(60.0, 60.0, 30.0, 30.0)] == boxes([{"bbox": [60, 60, 90, 90]}])
+
+    def test_the_form_can_be_said(self):
+        assert [(10.0, 20.0, 20.0, 20.0)] == boxes([{"bbox": [10, 20, 30, 40]}], form="xyxy")
+        assert [(-5.0, 0.0, 30.0, 40.0)] == boxes([{"bbox": [10, 20, 30, 40]}], form="cxcywh")
+
+    def test_yolo_lines_are_shares_with_a_score_or_an_outline(self):
+        found = read(b"2 0.5 0.5 0.2 0.4 0.9\n1 0.1 0.1 0.5 0.1 0.5 0.5\n", "txt", 100, 50)
+
+        assert Shape("box", (40.0, 15.0, 20.0, 20.0), "2", 0.9) == found[0]
+        assert Shape("polygon", (10.0, 5.0, 50.0, 5.0, 50.0, 25.0), "1") == found[1]
+
+    def test_voc_is_read_by_its_tags_and_scaled_to_the_picture(self):
+        xml = "<annotation><size><width>200</width><height>200</height></size><object><name>a &lt;b&gt;</name><bndbox>"
+        xml += "<xmin>20</xmin><ymin>40</ymin><xmax>80</xmax><ymax>120</ymax></bndbox></object></annotation>"
+
+        assert [Shape("box", (10.0, 20.0, 30.0, 40.0), "a <b>")] == read(xml.encode(), "xml", 100, 100)
+
+    def test_outlines_and_key_points_come_with_their_box(self):
+        item = {"bbox": [1, 2, 3, 4], "segmentation": [[1, 1, 5, 1, 5, 5]], "keypoints": [1, 2, 2, 3, 4, 0], "score": 0.5}
+        kinds = [(shape.kind, shape.score) for shape in find([item], 10, 10)]
+
+        assert [("box", 0.5), ("polygon", 0.5), ("points", 0.5)] == kinds
+
+
+class TestNothing:
+    @pytest.mark.parametrize(
+        ("blob", "ext"),
+        [
+            (b"A dog on a beach", "txt"), (b"3 1 4 1 5", "txt"), (b"12 3.5 4.5 99 2", "txt"), (b'{"caption": "x", "width": 3}', "json"),
+            (b'{"bbox": []}', "json"), (b"[1, 2, 3]", "json"), (b"{", "json"), (b"<html></html>", "xml"), (b"", "json"),
+            (b'{"boxes": [[NaN, 1, 2, 3]]}', "json"), (b'{"messages": [{"role": "user", "content": "x"}]}', "json"),
+        ],
+    )  # fmt: skip
+    def test_is_made_of_what_holds_none(self, blob, ext):
+        assert [] == read(blob, ext, 640, 480)
+
+    def test_a_flood_is_cut(self):
+        many = json.dumps({"boxes": [[1, 2, 3, 4]] * 5000}).encode()
+
+        assert MOST == len(read(many, "json", 100, 100))
+
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4),
+            lambda inner: (
+                st.lists(inner, max_size=5)
+                | st.dictionaries(
+                    st.sampled_from(["bbox", "boxes", "annotations", "segmentation", "keypoints", "labels", "points", "a"]),
+                    inner,
+                    max_size=4,
+                )
+            ),
+            max_leaves=20,
+        )
+    )
+    def test_no_json_raises(self, value):
+        assert isinstance(read(json.dumps(value).encode(), "json", 10, 10), list)
+
+    @given(st.binary(max_size=80), st.sampled_from(["txt", "xml", "json"]))
+    def test_no_bytes_raise(self, blob, ext):
+        assert isinstance(read(blob, ext, 10, 10), list)

@@ -1,0 +1,76 @@
+"""Numbers as colours: windows, palettes, class numbers, what is no number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tarviz.looks import tones
+
+
+def ramp(dtype=np.uint16):
+    return np.arange(4096).reshape(64, 64).astype(dtype)
+
+
+class TestShade:
+    def test_the_window_leaves_out_the_tails_unless_asked(self):
+        values = ramp()
+        values[0, 0] = 65_535
+
+        assert tones.shade(values)[1].high < 4096
+        assert 65_535 == tones.shade(values, "min–max")[1].high
+        assert (0.0, 65_535.0) == (tones.shade(values, "raw")[1].low, tones.shade(values, "raw")[1].high)
+
+    def test_bytes_in_grey_stay_as_they_are(self):
+        values = np.random.default_rng(0).integers(0, 256, (32, 32)).astype(np.uint8)
+
+        assert np.array_equal(values, tones.shade(values)[0])
+
+    @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int16, np.uint16, np.int64, np.float16, np.float64])
+    @pytest.mark.parametrize("window", ["", *tones.WINDOWS])
+    @pytest.mark.parametrize("palette", ["", *tones.PALETTES])
+    def test_any_numbers_become_colours(self, dtype, window, palette):
+        shown, _ = tones.shade(ramp().astype(dtype), window, palette)
+
+        assert (np.uint8, (64, 64)) == (shown.dtype, shown.shape[:2])
+
+    def test_what_is_no_number_is_pink(self):
+        values = ramp(np.float32)
+        values[3, 4] = np.nan
+        shown, tone = tones.shade(values)
+
+        assert tones.BAD == tuple(shown[3, 4])
+        assert "1 no number" in str(tone)
+
+    @pytest.mark.parametrize("values", [np.zeros((16, 16)), np.full((16, 16), np.nan), np.full((16, 16), np.inf)])
+    def test_flat_and_empty_ranges_are_no_trouble(self, values):
+        assert (16, 16) == tones.shade(values)[0].shape[:2]
+
+
+class TestIds:
+    def test_masks_are_told_from_photographs_and_digits(self):
+        mask = np.repeat(np.arange(4, dtype=np.uint8), 256).reshape(32, 32)
+        noise = np.random.default_rng(0).integers(0, 30, (32, 32)).astype(np.uint8)
+
+        assert tones.is_ids(mask)
+        assert tones.is_ids(np.where(mask == 3, 255, mask).astype(np.uint8))
+        assert not tones.is_ids(noise)
+        assert not tones.is_ids(mask * 60)
+        assert not tones.is_ids(mask.astype(np.float32))
+
+    def test_colours_are_many_and_the_same_for_boxes_and_masks(self):
+        assert 255 <= len({tuple(colour) for colour in tones.id_colours().tolist()})
+        assert "#{:02x}{:02x}{:02x}".format(*tones.id_colours()[7].tolist()) == tones.id_colour(7)
+
+
+class TestHistogram:
+    def test_counts_every_value_and_no_nan(self):
+        values = ramp(np.float32)
+        values[0, :] = np.nan
+        counts, low, high = tones.histogram(values)
+
+        assert 64 * 63 == sum(counts)
+        assert (64.0, 4095.0) == (low, high)
+
+    def test_whole_numbers_in_a_small_range_have_a_bar_each(self):
+        assert [2.0, 0.0, 1.0] == tones.histogram(np.array([[3, 3, 5]]))[0]

@@ -1,0 +1,149 @@
+"""Labels found by themselves, what lies over pictures, records as cards."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tarviz import samples
+from tarviz.model.errors import UsageError
+from tarviz.samples import write_shard
+from tarviz.widgets.browse.controller import Browser
+
+LABELS = {
+    "captions": "json.caption", "coco": "", "yolo": "", "voc": "", "detections": "", "wav": "txt", "text": "", "chat": "",
+    "embeddings": "cls", "medical": "cls", "views": "", "robotics": "meta.json.instruction", "keys": "json.label", "damaged": "json.label",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    kinds = [*LABELS, "segmentation", "masks", "stereo"]
+    return samples.zoo(tmp_path_factory.mktemp("zoo"), kinds=kinds, count=6)
+
+
+@pytest.fixture
+def opened(zoo):
+    browsers = []
+
+    def make(kind: str, **wish):
+        browser = Browser(zoo.get(kind, kind), cache=False, **wish)
+        browsers.append(browser)
+        assert browser.wait(6, 20)
+        return browser
+
+    yield make
+    for browser in browsers:
+        browser.close()
+
+
+def rows_of(browser):
+    return browser.first()[0]["rows"]["rows"]
+
+
+class TestLabels:
+    @pytest.mark.parametrize("kind", LABELS)
+    def test_a_class_or_a_caption_is_found_by_itself(self, opened, kind):
+        message, _ = opened(kind).first()
+
+        assert LABELS[kind] == message["rows"]["label"]
+
+    def test_what_was_asked_for_stays(self, opened):
+        assert {"240"} == {row["label"] for row in rows_of(opened("captions", label="json.width"))}
+        assert {""} == {row["label"] for row in rows_of(opened("captions", label=""))}
+
+
+class TestOverlays:
+    @pytest.mark.parametrize(
+        ("kind", "kinds"),
+        [("coco", {"box", "polygon", "points"}), ("yolo", {"box"}), ("voc", {"box"}), ("detections", {"box"}), ("segmentation", set())],
+    )
+    def test_tiles_carry_what_lies_over_them(self, opened, kind, kinds):
+        rows = rows_of(opened(kind))
+
+        assert all(row["tile"]["over"]["width"] == 240 for row in rows)
+        assert kinds == {shape[0] for row in rows for shape in row["tile"]["over"]["shapes"]}
+        assert (kind == "segmentation") == any(row["tile"]["over"]["masks"] for row in rows)
+
+    def test_boxes_are_those_of_the_scene_with_names_and_scores(self, opened):
+        browser = opened("detections")
+        row = rows_of(browser)[0]["id"]
+        message, _ = browser.record(row)
+        written = json.loads(browser.part(row, "json")[1][0])
+
+        shapes = message["over"]["shapes"]
+        assert [[x, y, x + w, y + h] for _, (x, y, w, h), _, _ in shapes] == written["boxes"]
+        assert written["labels"] == [name for _, _, name, _ in shapes]
+        assert written["scores"] == [score for _, _, _, score in shapes]
+        assert set(written["labels"]) <= set(message["colours"])
+
+    def test_masks_are_clear_where_nothing_is_and_have_a_legend(self, opened):
+        browser = opened("segmentation")
+        message, buffers = browser.record(rows_of(browser)[0]["id"])
+        mask = message["over"]["masks"][0]
+        picture = Image.open(io.BytesIO(buffers[mask["buffer"]]))
+
+        assert ("RGBA", (240, 180)) == (picture.mode, picture.size)
+        assert 0 == picture.getextrema()[3][0]
+        assert {name for _, name, _ in mask["legend"]} <= {"disc", "square", "triangle", "star"}
+
+    def test_they_can_be_said_by_hand_and_switched_off(self, opened, tmp_path: Path):
+        picture = io.BytesIO()
+        Image.new("RGB", (50, 40)).save(picture, "JPEG")
+        odd = json.dumps({"x": {"there": [[5, 6, 25, 26]]}}).encode()
+        write_shard(tmp_path / "odd.tar", [(f"{n}", {"jpg": picture.getvalue(), "json": odd}) for n in range(6)])
+        path = str(tmp_path / "odd.tar")
+
+        assert not any("over" in row["tile"] for row in rows_of(opened(path)))
+        shapes = rows_of(opened(path, overlay="json.x.there:xyxy"))[0]["tile"]["over"]["shapes"]
+        assert [["box", [5.0, 6.0, 20.0, 20.0], "", None]] == shapes
+        assert not any("over" in row["tile"] for row in rows_of(opened("coco", overlay="none")))
+        with pytest.raises(UsageError, match="no form 'xyz'"):
+            Browser(path, overlay="json.x:xyz")
+
+    def test_the_call_that_shows_it_names_the_overlay(self, opened):
+        assert "overlay='json.annotations'" in opened("coco", overlay="json.annotations").spec
+
+    def test_a_saved_sheet_has_them_drawn_in(self, opened):
+        assert opened("coco").picture() != opened("coco", overlay="none").picture()
+
+
+class TestCards:
+    def beside(self, browser):
+        message, _ = browser.record(rows_of(browser)[0]["id"])
+        return message["ext"], [(item["part"], item["ext"]) for item in message["card"]["items"]], message["card"]["named"]
+
+    def test_a_picture_has_its_caption_and_data_beside_it(self, opened):
+        assert ("jpg", [("text", "txt"), ("data", "json")], []) == self.beside(opened("captions"))
+
+    def test_left_right_and_depth_are_pictures_side_by_side(self, opened):
+        main, beside, _ = self.beside(opened("stereo"))
+
+        assert "left.jpg" == main
+        assert [("picture", "right.jpg"), ("picture", "depth.png"), ("picture", "disp.npy")] == beside
+
+    def test_many_fields_are_named_instead_of_shown(self, opened):
+        _, beside, named = self.beside(opened("robotics"))
+
+        assert 6 == sum(part == "array" for part, _ in beside)
+        assert {"force5.npy", "force6.npy"} <= set(named)
+
+    def test_a_field_asked_for_stands_alone(self, opened):
+        browser = opened("captions")
+        message, _ = browser.record(rows_of(browser)[0]["id"], ext="txt")
+
+        assert "txt" == message["ext"]
+        assert "card" not in message
+
+    def test_a_tile_of_several_pictures_is_one_picture(self, opened):
+        browser = opened("views")
+        first, buffers = browser.first()
+        tile = first["rows"]["rows"][0]["tile"]
+
+        assert "front.jpg left.jpg rear.jpg right.jpg" == tile["ext"]
+        assert max(Image.open(io.BytesIO(buffers[tile["buffer"]])).size) <= 160
+        assert "left.jpg" == opened("views", image="left.jpg").first()[0]["rows"]["rows"][0]["tile"]["ext"]
