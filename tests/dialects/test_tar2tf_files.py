@@ -308,8 +308,3 @@ class TestSecondGeneration:
 def turned(folder: Path, angle: float) -> Any:
     image, _ = next(iter(Dataset(folder, None, [Decode("png"), Rotate("png", angle)], ["png", "cls"]).load("single-png-cls.tar")))
     return image.numpy()
-
-
-def test_rotate_by_nothing_is_random_as_it_was() -> None:
-    assert 1 == Rotate("png", 0).draws == Rotate("png").draws
-    assert 0 == Rotate("png", 20).draws

@@ -75,3 +75,10 @@ class TestRotateAtRandom(OpTests):
 class TestRotateFloat(OpTests):
     op = Rotate("jpg", 12.5)
     accepts = Feature("float32", (None, None, 1))
+
+
+def test_by_nothing_is_random_where_tar2tf_is_spoken() -> None:
+    from tarviz.dialects.tar2tf import ops as tar2tf
+
+    assert 1 == tar2tf.Rotate("png", 0).draws == tar2tf.Rotate("png").draws
+    assert 0 == tar2tf.Rotate("png", 20).draws
