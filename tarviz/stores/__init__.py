@@ -10,6 +10,7 @@ checks in about 25 lines of subclass:
 - a sink shows nothing under the final name before `commit`, and large objects never wait in memory;
 - errors are those of `tarviz.model.errors`, with the URL as `shard`; a missing object is `NotFoundError`.
 
+Schemes that have no file here are looked for in fsspec (`_fsspec.py`).
 A store whose listing decides what a template means (an object store) sets `selects`.
 Other packages add a scheme through an entry point in the group `tarviz.stores`.
 """
@@ -68,11 +69,16 @@ def _store(scheme: str) -> Store:
     name = _ALIASES.get(scheme, scheme)
     known = plugins.names("stores")
     if name not in known:
+        from tarviz.stores._fsspec import any_store, knows
+
+        if knows(name):
+            return any_store(name)
         schemes = sorted({*known, "https"} - {"stdio"})
         close = difflib.get_close_matches(scheme, schemes, 1, cutoff=0.5)
         meant = f"Did you mean {close[0]}://? " if close else ""
         there = ", ".join(f"{each}://" for each in schemes)
-        raise UsageError(f"there is no store for {scheme}:// URLs.", hint=f"{meant}There are: {there}, plain paths and '-'.")
+        more = "plain paths and '-'; fsspec, where it is installed, brings more."
+        raise UsageError(f"there is no store for {scheme}:// URLs.", hint=f"{meant}There are: {there}, {more}")
     return cast("Store", plugins.load("stores", name).store())
 
 
@@ -96,7 +102,7 @@ def join(prefix: str | PathLike[str], name: str) -> URL:
     if scheme == "file":
         return URL(os.path.join(local_path(text), name))
     if scheme not in ("http", "https"):
-        return URL(f"{text.rstrip('/') if not text.endswith('://') else text}/{name}".replace(":///", "://"))
+        return URL(f"{text if text.endswith('://') else text.rstrip('/') + '/'}{name}")
     parts = urlsplit(text)
     return URL(urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(name, errors='surrogateescape')}")))
 
