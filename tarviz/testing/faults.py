@@ -82,6 +82,8 @@ class _Object:
     etag: str | None
     modified: str | None
     plan: list[Fault]
+    headers: Mapping[str, str]
+    told: dict[str, str] = field(default_factory=dict)
 
 
 class FaultServer:
@@ -119,17 +121,20 @@ class FaultServer:
         plan: Sequence[Fault] = (),
         etag: str | None = "auto",
         modified: str | None = "auto",
+        headers: Mapping[str, str] | None = None,
     ) -> URL:
         """Serve an object under `path`, replacing what was there; its URL.
 
         `data`: bytes, a file, or a function (offset, length) → bytes with `size` for objects larger than memory.
-        `etag` and `modified` are the headers sent with it; None leaves one out.
+        `etag` and `modified` are the headers sent with it; None leaves one out. `headers` are others, `{version}`
+        in them counts the objects put.
         """
         self._versions += 1
         read, known = _reader(data)
         etag = f'"{self._versions}"' if etag == "auto" else etag
         modified = email.utils.formatdate(1.7e9 + self._versions, usegmt=True) if modified == "auto" else modified
-        self._objects[path] = _Object(read, known if size is None else size, etag, modified, list(plan))
+        self._objects[path] = _Object(read, known if size is None else size, etag, modified, list(plan), dict(headers or {}))
+        self._objects[path].told = {name: value.replace("{version}", str(self._versions)) for name, value in (headers or {}).items()}
         return URL(self.url + path)
 
     @property
@@ -223,7 +228,7 @@ class FaultServer:
         if served is None or fault.status is not None:
             request.status = fault.status or 404
             return self._send(connection, request, fault, {}, lambda at, count: fault.body[at : at + count], 0, len(fault.body))
-        headers = {"ETag": served.etag, "Last-Modified": served.modified, "Accept-Ranges": "bytes"}
+        headers = {"ETag": served.etag, "Last-Modified": served.modified, "Accept-Ranges": "bytes", **served.told}
         request.status, start, stop = self._plan_range(served, request, fault)
         if request.status in (206, 416):
             part = "*" if request.status == 416 else f"{start}-{stop - 1}"
@@ -245,6 +250,7 @@ class FaultServer:
                             plan=served.plan,
                             etag=None if served.etag is None else "auto",
                             modified=None if served.modified is None else "auto",
+                            headers=served.headers,
                         )
                     return fault
         return Fault()
