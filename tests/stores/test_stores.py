@@ -43,7 +43,7 @@ class TestOf:
 
     def test_an_unknown_scheme_names_those_there_are(self):
         with pytest.raises(
-            UsageError, match=r"no store for htps:// URLs\. Hint: Did you mean https://\? There are: az://, file://, gs://, http://"
+            UsageError, match=r"no store for htps:// URLs\. Hint: Did you mean https://\? There are: ais://, az://, file://, gs://, hf://"
         ):
             stores.of("htps://host/a")
 

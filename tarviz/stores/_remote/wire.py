@@ -33,7 +33,7 @@ _TEMPORARY = {408, 425, 429} | set(range(500, 600)) - {501, 505}
 _ERROR_BODY = 4096
 _PROXY_NAMES = [spelt for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for spelt in (name, name.upper())]
 _CODE = re.compile(rb"<Code>\s*([\w.]{1,60})\s*</Code>")
-_MESSAGE = re.compile(rb"(?:<Message>|\"message\":\s*\")([^<\"]{1,300})")
+_MESSAGE = re.compile(rb"<Message>([^<]{1,300})</Message>")
 _BUSY = {"SlowDown", "RequestTimeout", "ServerBusy", "OperationTimedOut"}
 _NO_BUCKET = {"NoSuchBucket", "ContainerNotFound"}
 _BAD_KEYS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed"}
@@ -327,8 +327,17 @@ def _said(answer: urllib3.BaseHTTPResponse) -> tuple[str, str]:
     answer.close()
     code, text = _CODE.search(head), _MESSAGE.search(head)
     found = code[1].decode() if code else answer.headers.get("x-ms-error-code", "")
-    words = [each for each in (found, " ".join(text[1].decode("utf-8", "replace").split()) if text else "") if each]
+    words = list(filter(None, (found, " ".join(text[1].decode("utf-8", "replace").split()) if text else _json_message(head))))
     return found, f" ({redact(': '.join(words))})" if words else ""
+
+
+def _json_message(head: bytes) -> str:
+    try:
+        found = json.loads(head)
+    except ValueError:
+        return ""  # a page, not an answer for programs
+    text = found.get("message") or found.get("error") if isinstance(found, dict) else None
+    return " ".join(text.split())[:300] if isinstance(text, str) else ""
 
 
 def _raise(error: Exception, url: str, host: str) -> NoReturn:

@@ -1,0 +1,161 @@
+"""`hf://datasets/ORG/NAME@REVISION/name`: files of the Hugging Face hub (`hf://ORG/NAME/…` are those of a model). Reads only.
+
+Environment: `HF_TOKEN`, or the login that the hub's own tools keep (`HF_TOKEN_PATH`, `HF_HOME`), opens what is
+private; `HF_ENDPOINT` names another hub. Without `@REVISION` it is `main`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote, urlsplit
+
+from urllib3 import BaseHTTPResponse, exceptions
+
+from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, UsageError
+from tarviz.model.types import URL
+from tarviz.stores._remote.access import Access
+from tarviz.stores._remote.buckets import path, with_query
+from tarviz.stores._remote.reader import BucketStore
+from tarviz.stores.base import Sink, Stat
+from tarviz.stores.retry import RetryError
+
+_KINDS = "datasets|spaces|models"
+_URL = re.compile(rf"hf://(?:({_KINDS})/)?(?!(?:{_KINDS})/)([^/@]+/[^/@]+)(?:@(refs/(?:convert|pr)/[^/]+|[^/]+))?(?:/(.*))?", re.DOTALL)
+_NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
+_PAGE_LIMIT = 64 << 20
+
+
+class _Repository:
+    """The parts of a URL."""
+
+    def __init__(self, url: URL) -> None:
+        match = _URL.fullmatch(url)
+        if match is None:
+            raise UsageError("the URL names no repository.", shard=url, hint="Write hf://datasets/ORG/NAME/name.tar.")
+        self.kind = match[1] or "models"
+        self.id = match[2]
+        self.revision = match[3] or "main"
+        self.name = match[4] or ""
+        self.base = url[: len(url) - len(self.name)] if self.name else f"{url.rstrip('/')}/"
+
+    @property
+    def resolve(self) -> str:
+        """The path of the file itself."""
+        kind = "" if self.kind == "models" else f"/{self.kind}"
+        return f"{kind}{path(self.id)}/resolve/{quote(self.revision, safe='')}{path(self.name)}"
+
+    def tree(self, folder: str) -> str:
+        """The path of what lies in a folder."""
+        return f"/api/{self.kind}{path(self.id)}/tree/{quote(self.revision, safe='')}{path(folder) if folder else ''}"
+
+
+class _HubAccess(Access):
+    """Requests with the user's token to the hub, which redirects them to where the bytes are."""
+
+    def address(self, url: URL, query: Mapping[str, str]) -> str:
+        if url.startswith(("http://", "https://")):
+            return url  # the next page of a listing
+        found = _Repository(url)
+        if "tree" in query:
+            rest = {name: value for name, value in query.items() if name != "tree"}
+            return with_query(_endpoint() + found.tree(query["tree"]), rest)
+        return with_query(_endpoint() + found.resolve, query)
+
+    def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
+        token = find_token()
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+    def hint(self, status: int, code: str) -> str:
+        if status in (404, 410):
+            return "Check organisation, name, revision and file; HF_ENDPOINT names another hub."
+        if find_token() is None:
+            return "Private and gated repositories need a token: run hf auth login, or set HF_TOKEN."
+        return "The token may not read this repository: accept its conditions on the hub, or take another HF_TOKEN."
+
+
+def _endpoint() -> str:
+    return os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
+
+
+def find_token() -> str | None:
+    """The token that the hub's own tools would use."""
+    env = os.environ
+    if env.get("HF_OIDC_RESOURCE"):
+        try:
+            from huggingface_hub import get_token
+        except ImportError as error:
+            raise MissingPackageError.of("huggingface_hub", "a hub token by HF_OIDC_RESOURCE", "hf") from error
+        found: str | None = get_token()
+        return found
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        if text := "".join(env.get(name, "").split()):
+            return text
+    home = env.get("HF_HOME") or os.path.join(env.get("XDG_CACHE_HOME") or Path.home() / ".cache", "huggingface")
+    try:
+        return "".join(Path(env.get("HF_TOKEN_PATH") or os.path.join(home, "token")).expanduser().read_text("utf-8").split()) or None
+    except OSError:
+        return None  # nobody has logged in
+
+
+class HubStore(BucketStore):
+    """Files of repositories, each of one commit. Reads only."""
+
+    writes: ClassVar[bool] = False
+
+    def _access(self) -> Access:
+        return _HubAccess()
+
+    def _rows(self, url: URL, folder: str) -> Iterator[dict[str, Any]]:
+        place: URL | None = url
+        query = {"tree": folder, "recursive": "false", "expand": "false"}
+        while place is not None:
+            rows, place = self.persist(url, lambda stall, at=place, asked=query: self._tree(url, at, asked, stall))  # type: ignore[misc]
+            yield from rows
+            query = {}
+
+    def _tree(self, url: URL, place: URL, query: Mapping[str, str], stall: float) -> tuple[list[dict[str, Any]], URL | None]:
+        try:
+            with self.wire.send("GET", place, {}, stall, query=query, accept=frozenset({200})) as answer:
+                rows = json.loads(answer.read(_PAGE_LIMIT))
+        except exceptions.HTTPError as error:
+            raise RetryError("the connection broke", at_once=True) from error
+        except NotFoundError as error:
+            error.shard = url
+            raise
+        except ValueError as error:
+            raise StoreError("the hub's list cannot be read.", code="E_READ", shard=url, hint="Check HF_ENDPOINT.") from error
+        if not isinstance(rows, list):
+            raise StoreError("the hub's list cannot be read.", code="E_READ", shard=url, hint="Check HF_ENDPOINT.")
+        return rows, _next(answer, url)
+
+    def list(self, url: URL) -> Iterator[Stat]:
+        found = _Repository(url)
+        folder = found.name.strip("/")
+        rows = sorted((row for row in self._rows(url, folder) if row.get("type") == "file"), key=lambda row: str(row["path"]))
+        return iter([Stat(URL(f"{found.base}{row['path']}"), int(row.get("size") or 0)) for row in rows])
+
+    def create(self, url: URL) -> Sink:
+        raise UsageError("hf:// URLs can be read, not written.", shard=url, hint="Write to a folder, then: hf upload ORG/NAME FOLDER.")
+
+    def delete(self, url: URL) -> None:
+        raise UsageError("hf:// URLs can be read, not deleted.", shard=url, hint="Delete the file on the hub.")
+
+
+def _next(answer: BaseHTTPResponse, url: URL) -> URL | None:
+    """The address of the next page, on this hub alone: it is asked with the token."""
+    match = _NEXT.search(answer.headers.get("Link", ""))
+    if match is None:
+        return None
+    if urlsplit(match[1])[:2] != urlsplit(_endpoint())[:2]:
+        raise StoreError("the hub's next page is on another server, which is not asked.", code="E_READ", shard=url)
+    return URL(match[1])
+
+
+def store() -> HubStore:
+    """The store of `hf://`."""
+    return HubStore()

@@ -1,0 +1,394 @@
+"""`Cluster`: a small AIStore on this machine: a proxy and two targets on ports of their own, for the real SDK and for stores.
+
+What it answers follows AIStore's REST interface: objects behind 307 redirects, ranges, listings in pages of
+MessagePack, reading inside of archives, uploads in parts, GetBatch, errors as JSON whose text names `ais://bucket/object`.
+
+>>> with Cluster() as cluster:
+...     cluster.put("shards", "a.tar", b"some bytes")
+...     len(cluster.targets), sorted(cluster.buckets["shards"])
+(2, ['a.tar'])
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import secrets
+import socket
+import threading
+import zlib
+from dataclasses import dataclass, field
+from http.client import responses
+from typing import Any, Self
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from tarviz.testing.aistore_answers import batch, chosen, listing, member
+
+_PAGE = 10_000
+
+
+@dataclass
+class AisObject:
+    """Bytes and what AIStore keeps with them."""
+
+    data: bytes
+    version: int = 1
+
+    @property
+    def headers(self) -> dict[str, str]:
+        import google_crc32c
+
+        value = google_crc32c.Checksum(self.data).hexdigest().decode()
+        return {"ais-checksum-type": "crc32c", "ais-checksum-value": value, "ais-version": str(self.version), "ais-present": "true"}
+
+
+@dataclass
+class Fail:
+    """How a target answers the next `times` requests for objects: with `status`, or cut after `cut` bytes of the body."""
+
+    times: int = 1
+    status: int = 0
+    cut: int | None = None
+
+
+class Cluster:
+    """Serves until it is closed (a context manager does that). `token`: what every request at the proxy must bear.
+
+    `requests` records (node, method, path with query); `fails` is what goes wrong next.
+    """
+
+    def __init__(self, *, token: str = "", page_size: int = _PAGE) -> None:
+        self.buckets: dict[str, dict[str, AisObject]] = {}
+        self.uploads: dict[str, dict[int, bytes]] = {}
+        self.fails: list[Fail] = []
+        self.requests: list[tuple[str, str, str]] = []
+        self.token = token
+        self.page_size = page_size
+        self.lock = threading.RLock()
+        self._nodes = {name: _Node(self, name) for name in ("proxy", "t1", "t2")}
+        self.url = self._nodes["proxy"].url
+
+    @property
+    def targets(self) -> list[str]:
+        """The addresses of the targets."""
+        return [node.url for name, node in self._nodes.items() if name != "proxy"]
+
+    def put(self, bucket: str, name: str, data: bytes) -> None:
+        """Store an object, making the bucket."""
+        with self.lock:
+            objects = self.buckets.setdefault(bucket, {})
+            objects[name] = AisObject(data, objects[name].version + 1 if name in objects else 1)
+
+    def target_of(self, bucket: str, name: str) -> str:
+        """The address of the target that has an object."""
+        there = self.targets
+        return there[zlib.crc32(f"{bucket}/{name}".encode()) % len(there)]
+
+    def restart(self, name: str) -> None:
+        """Break every connection of a node, `t1` for one, and serve again on the same port."""
+        port = self._nodes[name].server.server_port
+        self._nodes[name].close()
+        self._nodes[name] = _Node(self, name, port)
+
+    def close(self) -> None:
+        for node in self._nodes.values():
+            node.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    cluster: Cluster
+    name: str
+
+    def __init__(self, *args: Any) -> None:
+        self.sockets: set[socket.socket] = set()
+        super().__init__(*args)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        return  # a client that left
+
+
+class _Node:
+    """One daemon of the cluster."""
+
+    def __init__(self, cluster: Cluster, name: str, port: int = 0) -> None:
+        self.server = _Server(("127.0.0.1", port), _Proxy if name == "proxy" else _Target)
+        self.server.cluster, self.server.name = cluster, name
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self._thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, name=f"AIStore {name}")
+        self._thread.start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        for place in list(self.server.sockets):
+            with contextlib.suppress(OSError):
+                place.shutdown(socket.SHUT_RDWR)
+        self.server.server_close()
+        self._thread.join()
+
+
+class _Problem(Exception):  # noqa: N818  (an answer)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass
+class _Call:
+    """A request, parted."""
+
+    method: str
+    kind: str
+    bucket: str
+    name: str
+    query: dict[str, str]
+    body: bytes = field(repr=False)
+
+    @property
+    def message(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads(self.body or b"{}")
+        except ValueError as error:
+            raise _Problem(400, f"failed to unmarshal: {error}") from error
+        return found
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.sockets.add(self.connection)
+
+    def finish(self) -> None:
+        self.server.sockets.discard(self.connection)
+        with contextlib.suppress(OSError):
+            super().finish()
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.server.cluster
+
+    def log_message(self, format: str, *args: Any) -> None:
+        return
+
+    def _serve(self) -> None:
+        parts = urlsplit(self.path)
+        self.cluster.requests.append((self.server.name, self.command, self.path))
+        _, _, kind, bucket, name = [*parts.path.split("/", 4), "", "", "", ""][:5]
+        query = {each: values[-1] for each, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        call = _Call(self.command, kind, unquote(bucket), unquote(name), query, body)
+        try:
+            self.answer(call)
+        except _Problem as problem:
+            text = {"status": problem.status, "message": str(problem), "method": call.method, "url_path": parts.path}
+            self.say(problem.status, json.dumps(text).encode(), {"Content-Type": "application/json"})
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _serve  # noqa: N815
+
+    def answer(self, call: _Call) -> None:
+        raise NotImplementedError
+
+    def say(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None, cut: int | None = None) -> None:
+        head = [f"HTTP/1.1 {status} {responses.get(status, '')}"]
+        head += [f"{name}: {value}" for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items()]
+        self.wfile.write("\r\n".join([*head, "", ""]).encode("latin-1"))
+        if self.command != "HEAD":
+            self.wfile.write(body if cut is None else body[:cut])
+        if cut is not None and cut < len(body):
+            self.close_connection = True
+
+    def bucket(self, name: str) -> dict[str, AisObject]:
+        found = self.cluster.buckets.get(name)
+        if found is None:
+            raise _Problem(404, f'bucket "ais://{name}" does not exist')
+        return found
+
+
+class _Proxy(_Handler):
+    """Knows buckets and lists them; for objects it names the target."""
+
+    def answer(self, call: _Call) -> None:
+        token = self.cluster.token
+        if token and self.headers.get("Authorization") != f"Bearer {token}":
+            raise _Problem(401, "token required" if "Authorization" not in self.headers else "invalid token")
+        if call.kind == "objects":
+            self.bucket(call.bucket)
+            self._redirect(self.cluster.target_of(call.bucket, call.name))
+        elif call.kind == "ml":
+            self._redirect(self.cluster.targets[0])
+        elif call.kind == "buckets":
+            self._buckets(call)
+        elif call.kind == "health":
+            self.say(200)
+        elif call.kind == "daemon" and call.query.get("what") == "smap":
+            self.say(200, json.dumps(self._map()).encode(), {"Content-Type": "application/json"})
+        else:
+            raise _Problem(404, f"invalid URL path {self.path!r}")
+
+    def _redirect(self, target: str) -> None:
+        self.say(307, headers={"Location": f"{target}{self.path}{'&' if '?' in self.path else '?'}pid=proxy&utm=1"})
+
+    def _map(self) -> dict[str, Any]:
+        def node(name: str, url: str, kind: str) -> dict[str, Any]:
+            net = {"node_hostname": "127.0.0.1", "daemon_port": url.rpartition(":")[2], "direct_url": url}
+            digest = zlib.crc32(name.encode())
+            nets = dict.fromkeys(("public_net", "intra_control_net", "intra_data_net"), net)
+            return {"daemon_id": name, "daemon_type": kind, "flags": 0, "id_digest": digest, **nets}
+
+        proxy = node("proxy", self.cluster.url, "proxy")
+        targets = {f"t{at}": node(f"t{at}", url, "target") for at, url in enumerate(self.cluster.targets, 1)}
+        return {"tmap": targets, "pmap": {"proxy": proxy}, "proxy_si": proxy, "version": 1, "uuid": "tarviz"}
+
+    def _buckets(self, call: _Call) -> None:
+        name, action = call.bucket, call.message.get("action", "")
+        with self.cluster.lock:
+            if call.method == "POST" and action == "create-bck":
+                if name in self.cluster.buckets:
+                    raise _Problem(409, f'bucket "ais://{name}" already exists')
+                self.cluster.buckets[name] = {}
+                self.say(200)
+            elif call.method == "DELETE" and action == "destroy-bck":
+                self.bucket(name)
+                del self.cluster.buckets[name]
+                self.say(200)
+            elif call.method == "HEAD":
+                self.bucket(name)
+                self.say(200, headers={"ais-bucket-props": "{}"})
+            elif call.method == "GET" and not name:
+                self.say(200, json.dumps([{"name": each, "provider": "ais"} for each in self.cluster.buckets]).encode())
+            elif call.method == "GET" and action == "list":
+                self._list(call)
+            else:
+                raise _Problem(400, f"invalid action {action!r}")
+
+    def _list(self, call: _Call) -> None:
+        rows = {name: (each.data, each.version) for name, each in self.bucket(call.bucket).items()}
+        page = listing(rows, call.message.get("value") or {}, self.cluster.page_size)
+        self.say(200, page, {"Content-Type": "application/msgpack"})
+
+
+class _Target(_Handler):
+    """Has the objects."""
+
+    def answer(self, call: _Call) -> None:
+        if call.kind == "ml":
+            self._batch(call)
+            return
+        actions = {"GET": self._get, "HEAD": self._head, "PUT": self._put, "POST": self._post, "DELETE": self._delete}
+        with self.cluster.lock:
+            fail = self.cluster.fails[0] if self.cluster.fails and call.method == "GET" else Fail()
+            if fail in self.cluster.fails:
+                fail.times -= 1
+                if fail.times <= 0:
+                    self.cluster.fails.remove(fail)
+        if fail.status:
+            raise _Problem(fail.status, f"t1 is busy: ais://{call.bucket}/{call.name}")
+        self._cut = fail.cut
+        actions[call.method](call)
+
+    def _find(self, call: _Call) -> AisObject:
+        found = self.bucket(call.bucket).get(call.name)
+        if found is None:
+            raise _Problem(404, f'object "ais://{call.bucket}/{call.name}" does not exist')
+        return found
+
+    def _get(self, call: _Call) -> None:
+        found = self._find(call)
+        where = f"ais://{call.bucket}/{call.name}"
+        if path := call.query.get("archpath"):
+            data = member(found.data, path)
+            if data is None:
+                raise _Problem(404, f'file "{path}" in archive "{where}" does not exist')
+            self.say(200, data, cut=self._cut)
+        elif mode := call.query.get("archmode"):
+            self.say(200, chosen(found.data, mode, call.query.get("archregx", "")), cut=self._cut)
+        else:
+            self._send(found)
+
+    def _send(self, found: AisObject) -> None:
+        asked, size = self.headers.get("Range", ""), len(found.data)
+        if not asked.startswith("bytes="):
+            self.say(200, found.data, {"Accept-Ranges": "bytes", **found.headers}, self._cut)
+            return
+        first, _, last = asked.removeprefix("bytes=").partition("-")
+        begin = int(first) if first else max(0, size - int(last))
+        end = min(size, int(last) + 1) if first and last else size
+        if begin >= end:
+            raise _Problem(416, f"invalid range {asked}: size {size}")
+        self.say(206, found.data[begin:end], {"Content-Range": f"bytes {begin}-{end - 1}/{size}", **found.headers}, self._cut)
+
+    def _head(self, call: _Call) -> None:
+        found = self._find(call)
+        self.say(200, headers={**found.headers, "Content-Length": str(len(found.data)), "ais-name": quote(call.name)})
+
+    def _put(self, call: _Call) -> None:
+        objects = self.bucket(call.bucket)
+        if upload := call.query.get("uploadId"):
+            self._parts(upload)[int(call.query["partNumber"])] = call.body
+        elif kind := call.query.get("append_type"):
+            handle = call.query.get("append_handle") or secrets.token_hex(4)
+            parts = self.cluster.uploads.setdefault(handle, {})
+            parts[len(parts)] = call.body
+            if kind == "flush":
+                self.cluster.put(call.bucket, call.name, b"".join(self.cluster.uploads.pop(handle).values()))
+            self.say(200, headers={"ais-append-handle": handle})
+            return
+        else:
+            self.cluster.put(call.bucket, call.name, call.body)
+        self.say(200, headers={} if call.name not in objects else objects[call.name].headers)
+
+    def _post(self, call: _Call) -> None:
+        action = call.message.get("action", "")
+        if action == "mpt-upload":
+            upload = secrets.token_hex(8)
+            self.cluster.uploads[upload] = {}
+            self.say(200, upload.encode())
+        elif action == "mpt-complete":
+            parts = self._parts(call.query.get("uploadId", ""))
+            order = [int(each["part-number"]) for each in call.message.get("value") or []]
+            self.cluster.put(call.bucket, call.name, b"".join(parts[number] for number in order))
+            del self.cluster.uploads[call.query["uploadId"]]
+            self.say(200)
+        else:
+            raise _Problem(400, f"invalid action {action!r}")
+
+    def _parts(self, upload: str) -> dict[int, bytes]:
+        if upload not in self.cluster.uploads:
+            raise _Problem(404, f"upload {upload!r} does not exist")
+        return self.cluster.uploads[upload]
+
+    def _delete(self, call: _Call) -> None:
+        if upload := call.query.get("uploadId"):
+            self._parts(upload)
+            del self.cluster.uploads[upload]
+        else:
+            self._find(call)
+            del self.cluster.buckets[call.bucket][call.name]
+        self.say(200)
+
+    def _batch(self, call: _Call) -> None:
+        asked = call.message
+        rows = []
+        for item in asked.get("in", []):
+            bucket = item.get("bucket") or call.name
+            found = self.cluster.buckets.get(bucket, {}).get(item["objname"])
+            data = None if found is None else found.data if not item.get("archpath") else member(found.data, item["archpath"])
+            if data is not None and (start := item.get("start", 0)) + item.get("length", 0):
+                data = data[start:] if item.get("length", -1) < 0 else data[start : start + item["length"]]
+            if data is None and not asked.get("coer"):
+                raise _Problem(404, f'object "ais://{bucket}/{item["objname"]}" does not exist')
+            rows.append((bucket, item, data))
+        body, kind = batch(rows, names_only=bool(asked.get("onob")), streamed=bool(asked.get("strm")))
+        self.say(200, body, {"Content-Type": kind})

@@ -1,0 +1,97 @@
+"""What an AIStore answers: pages of a listing, members out of tars, the many parts of a GetBatch."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import secrets
+import tarfile
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+_ARCHIVES, _FLAT, _NO_FOLDERS = 1 << 3, 1 << 11, 1 << 13  # bits of `flags` of a listing
+_MATCHES: dict[str, Callable[[str, str], bool]] = {
+    "regexp": lambda name, text: re.search(text, name) is not None,
+    "prefix": lambda name, text: name.startswith(text),
+    "suffix": lambda name, text: name.endswith(text),
+    "substr": lambda name, text: text in name,
+    "wdskey": lambda name, text: (
+        re.split(r"\.", name.rpartition("/")[2], maxsplit=1)[0] == text.rpartition("/")[2]
+        and name.rpartition("/")[0] == text.rpartition("/")[0]
+    ),
+}
+
+
+def listing(objects: Mapping[str, tuple[bytes, int]], value: Mapping[str, Any], page_size: int) -> bytes:
+    """One page of a bucket's objects (bytes and version by name), as MessagePack. `value` is what the request asks for."""
+    import msgspec
+
+    flags, prefix, after = int(value.get("flags") or 0), value.get("prefix") or "", value.get("continuation_token") or ""
+    there = {name: kept for name, kept in objects.items() if name.startswith(prefix)}
+    rows: dict[str, dict[str, Any]] = {name: {"n": name, "s": len(data), "v": str(version)} for name, (data, version) in there.items()}
+    if flags & _ARCHIVES:
+        inside = [(f"{name}/{inner}", size) for name, (data, _) in there.items() for inner, size in names(data)]
+        rows |= {name: {"n": name, "s": size} for name, size in inside}
+    if flags & _FLAT:
+        below = {name.removeprefix(prefix).partition("/")[0] for name in rows if "/" in name.removeprefix(prefix)}
+        rows = {name: row for name, row in rows.items() if "/" not in name.removeprefix(prefix)}
+        if not flags & _NO_FOLDERS:
+            rows |= {f"{prefix}{name}/": {"n": f"{prefix}{name}/", "f": 1 << 6} for name in below}
+    order = [name for name in sorted(rows) if name > after]
+    size = min(int(value.get("pagesize") or page_size), page_size)
+    page: dict[str, Any] = {"UUID": value.get("uuid") or secrets.token_hex(4), "Flags": 0}
+    page["ContinuationToken"] = order[size - 1] if len(order) > size else ""
+    page["Entries"] = [rows[name] for name in order[:size]] or None
+    encoded: bytes = msgspec.msgpack.encode(page)
+    return encoded
+
+
+def names(data: bytes) -> list[tuple[str, int]]:
+    """Name and size of every file in a tar; none where the bytes are not one."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+            return [(each.name, each.size) for each in tar if each.isfile()]
+    except tarfile.TarError:
+        return []
+
+
+def member(data: bytes, name: str) -> bytes | None:
+    """The bytes of one file of a tar."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+            file = tar.extractfile(name)
+            return None if file is None else file.read()
+    except (tarfile.TarError, KeyError):
+        return None
+
+
+def chosen(data: bytes, mode: str, text: str) -> bytes:
+    """A tar of the files whose names match."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar, tarfile.open(fileobj=made, mode="w") as new:
+        for each in tar:
+            if each.isfile() and _MATCHES[mode](each.name, text):
+                new.addfile(each, tar.extractfile(each))
+    return made.getvalue()
+
+
+def batch(rows: Iterable[tuple[str, dict[str, Any], bytes | None]], *, names_only: bool, streamed: bool) -> tuple[bytes, str]:
+    """Body and content type of the answer to a GetBatch: a tar in the order asked, what is missing below `__404__/`."""
+    made, told = io.BytesIO(), []
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for bucket, item, data in rows:
+            name = "/".join(filter(None, ("" if names_only else bucket, item["objname"], item.get("archpath", ""))))
+            info = tarfile.TarInfo(name if data is not None else f"__404__/{name}")
+            info.size = len(data or b"")
+            tar.addfile(info, io.BytesIO(data or b""))
+            row: dict[str, Any] = {key: item[key] for key in ("objname", "archpath", "opaque") if key in item}
+            row |= {"bucket": bucket, "provider": item.get("provider", "ais"), "size": info.size}
+            told.append(row if data is not None else {**row, "err_msg": f'"ais://{bucket}/{item["objname"]}" does not exist'})
+    if streamed:
+        return made.getvalue(), "application/x-tar"
+    mark = secrets.token_hex(16)
+    head = json.dumps({"uuid": mark[:8], "out": told}).encode()
+    parts = [("application/json", head), ("application/octet-stream", made.getvalue())]
+    body = b"".join(b"--%b\r\nContent-Type: %b\r\n\r\n%b\r\n" % (mark.encode(), kind.encode(), part) for kind, part in parts)
+    return body + f"--{mark}--\r\n".encode(), f"multipart/mixed; boundary={mark}"

@@ -1,0 +1,127 @@
+"""The Hugging Face hub, played by two servers that may fail: the hub, and the one where the bytes are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tarviz.model.errors import NotFoundError, StoreError, UsageError
+from tarviz.model.types import URL
+from tarviz.stores.hf import HubStore, find_token
+from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.stores import DATA, StoreTests
+
+
+class Hub:
+    """A repository `org/name`."""
+
+    def __init__(self):
+        self.api, self.bytes = FaultServer(), FaultServer()
+        self.files = {}
+
+    def put(self, name, data, plan=()):
+        place = self.bytes.put(f"/lfs/{name}".replace(" ", "%20"), data, plan=plan)
+        for path in ("main", "refs%2Fpr%2F1"):
+            answers = [Fault(method=method, status=302, headers={"Location": place}, times=ALWAYS) for method in ("GET", "HEAD")]
+            self.api.put(f"/datasets/org/name/resolve/{path}/{name}".replace(" ", "%20"), b"", plan=answers)
+        self.files[name] = {"type": "file", "path": name, "size": len(data), "oid": "x"}
+        folders = {name.rpartition("/")[0] for name in self.files}
+        for folder in folders | {name.rpartition("/")[0] for name in folders}:
+            rows = [row for name, row in self.files.items() if name.rpartition("/")[0] == folder]
+            rows += [{"type": "directory", "path": name, "size": 0, "oid": "x"} for name in folders if name.rpartition("/")[0] == folder]
+            self.api.put(f"/api/datasets/org/name/tree/main{'/' if folder else ''}{folder}", json.dumps(rows).encode())
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    hub = Hub()
+    with hub.api, hub.bytes:
+        monkeypatch.setenv("HF_ENDPOINT", hub.api.url)
+        monkeypatch.setenv("HF_HOME", str(tmp_path))
+        monkeypatch.setenv("HF_TOKEN", "hf_token-of-the-test")
+        yield hub
+
+
+class TestHubStore(StoreTests):
+    """The contract of all stores."""
+
+    @pytest.fixture
+    def store(self, hub):
+        return HubStore(clock=FakeClock())
+
+    @pytest.fixture
+    def folder(self, hub):
+        self.hub = hub
+        return URL("hf://datasets/org/name/some/folder")
+
+    def put(self, store, url, data):
+        self.hub.put(url.removeprefix("hf://datasets/org/name/"), data)
+
+
+class TestToken:
+    def test_it_goes_to_the_hub_alone(self, hub):
+        hub.put("a.tar", DATA)
+
+        assert DATA == HubStore().read(URL("hf://datasets/org/name/a.tar"), 0, len(DATA))
+        assert ["Bearer hf_token-of-the-test"] == [request.headers.get("authorization") for request in hub.api.requests]
+        assert [None] == [request.headers.get("authorization") for request in hub.bytes.requests]
+
+    def test_it_is_the_one_of_the_hubs_library(self, monkeypatch, tmp_path):
+        auth = pytest.importorskip("huggingface_hub.utils._auth", reason="pip install 'tarviz[hf]'")
+        monkeypatch.delenv("HF_TOKEN", raising=False)
+        (tmp_path / "token").write_text(" hf_abc\n")
+        monkeypatch.setenv("HF_TOKEN_PATH", str(tmp_path / "token"))
+        monkeypatch.setattr(auth.constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
+
+        assert "hf_abc" == find_token() == auth._get_token_from_file()
+        monkeypatch.setenv("HF_TOKEN", "hf_env")
+        assert "hf_env" == find_token() == auth._get_token_from_environment()
+
+
+class TestUrl:
+    @pytest.mark.parametrize(
+        ("url", "address"),
+        [
+            ("hf://datasets/o/n/a b.tar", "/datasets/o/n/resolve/main/a%20b.tar"),
+            ("hf://datasets/o/n@v1/x/a.tar", "/datasets/o/n/resolve/v1/x/a.tar"),
+            ("hf://datasets/o/n@refs/convert/parquet/a", "/datasets/o/n/resolve/refs%2Fconvert%2Fparquet/a"),
+            ("hf://o/n/a", "/o/n/resolve/main/a"),
+            ("hf://spaces/o/n/a", "/spaces/o/n/resolve/main/a"),
+        ],
+    )
+    def test_repository_revision_and_name_are_parted(self, url, address, monkeypatch):
+        monkeypatch.delenv("HF_ENDPOINT", raising=False)
+
+        assert f"https://huggingface.co{address}" == HubStore().wire.access.address(URL(url), {})
+
+    @pytest.mark.parametrize("url", ["hf://", "hf://datasets/only", "hf://datasets/a@b@c/x"])
+    def test_anything_else_is_said(self, url):
+        with pytest.raises(UsageError, match="names no repository"):
+            HubStore().stat(URL(url))
+
+
+class TestErrors:
+    def test_what_is_not_there(self, hub):
+        with pytest.raises(NotFoundError, match="Check organisation, name, revision"):
+            HubStore().stat(URL("hf://datasets/org/other/a.tar"))
+        with pytest.raises(NotFoundError, match=r"hf://datasets/org/other/.*404"):
+            HubStore().list(URL("hf://datasets/org/other/"))
+
+    def test_what_is_private(self, hub, monkeypatch):
+        monkeypatch.delenv("HF_TOKEN")
+        hub.api.put("/datasets/org/name/resolve/main/a.tar", b"", plan=[Fault(status=401, times=ALWAYS), Fault(method="HEAD", status=401)])
+
+        with pytest.raises(StoreError, match="run hf auth login, or set HF_TOKEN") as caught:
+            HubStore().stat(URL("hf://datasets/org/name/a.tar"))
+        assert "E_AUTH" == caught.value.code
+
+    def test_a_list_in_pages_is_read_to_its_end(self, hub):
+        rows = [[{"type": "file", "path": f"{name}.tar", "size": 1}] for name in "ba"]
+        place = "/api/datasets/org/name/tree/main"
+        link = f'<{hub.api.url}{place}?cursor=2>; rel="next"'
+        hub.api.put(f"{place}?cursor=2", json.dumps(rows[1]).encode())
+        hub.api.put(place, json.dumps(rows[0]).encode(), plan=[Fault(headers={"Link": link})])
+
+        found = HubStore().list(URL("hf://datasets/org/name"))
+        assert ["hf://datasets/org/name/a.tar", "hf://datasets/org/name/b.tar"] == [stat.url for stat in found]
