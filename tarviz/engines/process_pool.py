@@ -31,6 +31,7 @@ from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
 SPOOLS = 2  # files of a worker: one is read while it writes the other
 TRIES = 2  # a task that kills its worker gets a second one
 
+_NO_PICKLE = (pickle.PicklingError, AttributeError, TypeError, NotImplementedError, RuntimeError)  # what pools and locks raise too
 _SIZE = struct.Struct("<Q")
 _START = "import sys; sys.path[:] = {path!r}; from tarviz.engines.process_pool import _serve; _serve({reads}, {writes}, {spools!r})"
 
@@ -193,7 +194,7 @@ def _pickled(value: Any) -> bytes:
         # What lives in __main__ pickles as a name that a worker cannot look up.
         if b"__main__" not in data:
             return data
-    except (pickle.PicklingError, AttributeError, TypeError):
+    except _NO_PICKLE:
         pass
     try:
         import cloudpickle  # type: ignore[import-untyped]
@@ -204,7 +205,7 @@ def _pickled(value: Any) -> bytes:
         ) from None
     try:
         packed: bytes = cloudpickle.dumps(value)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
+    except _NO_PICKLE as error:
         raise UsageError(f"a function of the chain cannot travel to worker processes: {error}.", hint="Use num_workers=1.") from error
     return packed
 

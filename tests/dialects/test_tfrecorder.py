@@ -6,6 +6,7 @@ import configparser
 import csv
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,24 @@ class TestAttributes:
     def test_every_type_comes_back_as_it_was(self) -> None:
         assert 1 == tfrecorder.checker.assert_example_serialize_deserialize_is_ok(Everything(**VALUES))
 
+    @pytest.mark.parametrize("value", [0.1, 1 / 3, np.float64(0.7), float("nan"), float("-inf"), 16777217])
+    def test_a_float_comes_back_as_float32_holds_it(self, value: float) -> None:
+        assert 1 == tfrecorder.checker.assert_example_serialize_deserialize_is_ok(Everything(**{**VALUES, "single": value}))
+
+    def test_the_checker_sees_what_comes_back_as_something_else(self) -> None:
+        class Changing(Example):
+            """Another value each time it is asked for."""
+
+            count = 0.0
+
+            @tfrecordable(dtype=Example.Field.TYPE_FLOAT)
+            def number(self) -> float:
+                self.count += 0.001
+                return self.count
+
+        with pytest.raises(AssertionError, match=r"Changing\.number: 0\.002.* came back as 0\.001"):
+            tfrecorder.checker.assert_example_serialize_deserialize_is_ok(Changing())
+
     def test_release_lets_go_through_the_setters(self) -> None:
         toy = Toy("a", 1)
         toy.load()
@@ -205,6 +224,18 @@ class TestAttributes:
             assert 1 == tfrecorder.checker.assert_example_serialize_deserialize_is_ok(
                 Everything(**{**VALUES, "real": np.zeros(shape, np.float32)})
             )
+
+    def test_an_array_of_no_dimension_stays_one_without_a_schema(self, tmp_path: Path) -> None:
+        pytest.importorskip("tensorflow", reason="TensorFlow reads what was written")
+        points = [Everything(**{**VALUES, "whole": np.array(n, np.int32)}) for n in range(2)] + [Everything(**VALUES)]
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": points})
+        paths = factory.get_tfrecord_filepaths(tmp_path / "a")
+        kept = [value[6].numpy() for value in factory.generate_dataset(paths)]
+        (tmp_path / "a/schema.json").unlink()
+        bare = [value[6].numpy() for value in factory.generate_dataset(paths, Everything)]
+
+        assert [(), (), (2, 3, 4)] == [value.shape for value in kept] == [value.shape for value in bare]
+        assert [0, 1] == [int(value) for value in bare[:2]]
 
 
 class TestFactory:
@@ -284,8 +315,49 @@ class TestFactory:
         generate(tmp_path / "b", Toy, tmp_path / "list.csv", 0.8, scale=2.0)
 
         assert (tmp_path / "a/train/0.tfr").read_bytes() == (tmp_path / "b/train/0.tfr").read_bytes()
-        with pytest.raises(UsageError, match="are needed"):
+        with pytest.raises(UsageError, match="examples_filepath or examples_list_filepath is missing"):
             generate(tmp_path / "c", Toy)
+        with pytest.raises(UsageError, match="example_class is given twice"):
+            generate(tmp_path / "c", Toy, example_class=Toy)
+
+    def test_the_names_and_places_of_the_original_are_taken(self, tmp_path: Path) -> None:
+        listed = tmp_path / "list.csv"
+        Toy.to_csv_file(listed, toys(5))
+        calls: dict[str, Callable[..., Any]] = {
+            "dict": lambda to, *more: factory.generate_and_save_tfrecords_files_for_examples_dict(to, {"x": toys(5)}, *more),
+            "named": lambda to, *more: factory.generate_and_save_tfrecords_files_for_examples_dict(to, examples_dict={"x": toys(5)}),
+            "files": lambda to, *more: factory.generate_and_save_tfrecords_files_for_examples_files_dict(to, Toy, {"x": listed}, *more),
+            "files named": lambda to, *more: factory.generate_and_save_tfrecords_files_for_examples_files_dict(
+                to, example_class=Toy, examples_filepaths_dict={"x": listed}
+            ),
+            "file": lambda to, *more: factory.generate_and_save_tfrecords_files_for_examples_file(to / "x", Toy, listed, *more),
+            "file named": lambda to, *more: factory.generate_and_save_tfrecords_files_for_examples_file(
+                to / "x", example_class=Toy, examples_filepath=listed
+            ),
+            "split": lambda to, *more: factory.generate_and_save_train_eval_test_tfrecords_files(to, Toy, listed, 0.8, *more),
+            "examples": lambda to, *more: factory.generate_and_save_train_eval_test_tfrecords_files_for_examples(
+                to, toys(5), 0.8, False, *more
+            ),
+            "lists": lambda to, *more: factory.generate_and_save_tfrecords_files_for_train_eval_test_examples_files(
+                to, Toy, listed, listed, None, *more
+            ),
+            "lists named": lambda to, *more: factory.generate_and_save_tfrecords_files_for_train_eval_test_examples_files(
+                to, example_class=Toy, train_examples_filepath=listed, eval_examples_filepath=listed
+            ),
+        }
+
+        for name, call in calls.items():
+            call(tmp_path / name, 200, False)
+            files = list((tmp_path / name).glob("*/*.tfr"))
+            assert files
+            if "named" not in name:
+                assert all(file.stat().st_size <= 200 for file in files)
+                assert len(files) >= 3
+                assert [] == list((tmp_path / name).glob("**/*.csv"))
+        for name in ("dict", "named", "files", "files named", "file", "file named"):
+            assert list(range(5)) == labels(tmp_path / name / "x")
+        paths = factory.get_tfrecord_filepaths(tmp_path / "named" / "x")
+        assert list(range(5)) == [int(label) for label, _ in factory.generate_dataset(tfrecords_filepaths=paths)]
 
     def test_the_config_file_says_how_it_was_made(self, tmp_path: Path) -> None:
         Toy.to_csv_file(tmp_path / "list.csv", toys(10))

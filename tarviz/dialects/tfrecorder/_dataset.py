@@ -108,23 +108,25 @@ def _check_size(path: str, about: dict[str, Any] | None) -> None:
 
 
 def generate_dataset(
-    tfrecord_filepaths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    tfrecord_filepaths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
     example_class: type[Example] | None = None,
     dataset_num_shuffled_tfrecord_files: int | None = None,
     dataset_fetching_num_threads: int | None = None,
+    *,
+    tfrecords_filepaths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
 ) -> tf.data.Dataset:
     """The examples of TFRecord files as tuples of tensors, attributes in declared order, examples in file order.
 
     The class is needed only for files without a `schema.json` beside them. Arrays have their shapes, with None where they
     differ between examples. `dataset_num_shuffled_tfrecord_files`: so many files are read in turn, in random order.
-    `dataset_fetching_num_threads`: threads that parse; the order stays.
+    `dataset_fetching_num_threads`: threads that parse; the order stays. `tfrecords_filepaths` is another name of the first argument.
     """
     try:
         import tensorflow as tf
     except ImportError as error:
         raise MissingPackageError.of("tensorflow", "generate_dataset", "tensorflow") from error
-    given = [tfrecord_filepaths] if isinstance(tfrecord_filepaths, str | os.PathLike) else list(tfrecord_filepaths)
-    paths = [os.fspath(path) for path in given]
+    given = tfrecord_filepaths if tfrecord_filepaths is not None else tfrecords_filepaths
+    paths = [os.fspath(path) for path in ([given] if isinstance(given, str | os.PathLike) else given or ())]
     if not paths:
         raise UsageError("there are no TFRecord files.", hint="get_tfrecord_filepaths(folder) lists those of a folder.")
     for path in paths:

@@ -15,6 +15,7 @@ from tarviz.model.errors import DataError, SchemaError, UsageError
 Shape: TypeAlias = tuple[int | None, ...]
 
 SHAPE = ".shape"  # an array's bytes are one feature, its shape another
+_POINT = [-1]  # the shape of an array of no dimension: an empty list is read like none, which is what files of the original have
 
 
 class Field(enum.Enum):
@@ -51,7 +52,7 @@ class Attribute:
         """The features that hold `value`. `SchemaError` names attribute and cure when it is of another type."""
         if self.field.is_array:
             array = self._array(value, owner)
-            return {self.name: array.tobytes(), self.name + SHAPE: list(array.shape)}
+            return {self.name: array.tobytes(), self.name + SHAPE: list(array.shape) or _POINT}
         if self.field is Field.TYPE_STRING:
             if not isinstance(value, str):
                 raise self._misfit(value, owner, "give it a str")
@@ -113,7 +114,7 @@ class Attribute:
         try:
             if self.field.is_array:
                 flat = np.frombuffer(one, np.dtype(self.field.dtype).newbyteorder("<"))
-                return flat.reshape(features.get(self.name + SHAPE, [-1]))
+                return flat.reshape(_sizes(features[self.name + SHAPE]) if self.name + SHAPE in features else -1)
             if self.field is Field.TYPE_STRING:
                 return one.decode()
             if self.field is Field.TYPE_DOUBLE and isinstance(one, bytes):
@@ -129,9 +130,10 @@ class Attribute:
         value = parsed[self.name]
         if self.field.is_array:
             flat, sizes = tf.io.decode_raw(value, self.field.dtype), parsed[self.name + SHAPE]
-            if self.shape != ():  # files of the original have no sizes, and neither has an array of no dimension
-                sizes = tf.cond(tf.size(sizes) > 0, lambda: sizes, lambda: tf.constant([-1], tf.int64))
-            return tf.ensure_shape(tf.reshape(flat, sizes), self.shape)
+            known = tf.boolean_mask(sizes, sizes >= 0)
+            if self.shape != ():  # files of the original have no sizes
+                known = tf.cond(tf.size(sizes) > 0, lambda: known, lambda: tf.constant([-1], tf.int64))
+            return tf.ensure_shape(tf.reshape(flat, known), self.shape)
         if self.field is Field.TYPE_DOUBLE:
             return tf.reshape(tf.io.decode_raw(value, "float64"), [])
         return tf.cast(value, self.field.dtype) if self.field is not Field.TYPE_STRING else value
@@ -195,6 +197,10 @@ def _shape(sizes: Any) -> Shape | None:
     return None if sizes is None else tuple(None if size is None else int(size) for size in sizes)
 
 
+def _sizes(feature: Sequence[int]) -> tuple[int, ...]:
+    return () if list(feature) == _POINT else tuple(feature)
+
+
 @dataclass(slots=True)
 class Shapes:
     """The shapes of arrays as they pass: equal sizes stay, others become None, and so does the shape when ranks differ."""
@@ -205,7 +211,8 @@ class Shapes:
         """Take note of one record's features."""
         for name, value in features.items():
             if name.endswith(SHAPE):
-                self.seen[name] = merged(self.seen[name], tuple(value)) if name in self.seen else tuple(value)
+                shape = _sizes(value)
+                self.seen[name] = merged(self.seen[name], shape) if name in self.seen else shape
 
     def schema(self, attributes: Iterable[Attribute]) -> RecordSchema:
         """The attributes with the shapes that were seen."""

@@ -23,7 +23,8 @@ def assert_example_serialize_deserialize_is_ok(example: Example | Iterable[Examp
             found = examples.decode(chunk.serialize_to_string())
             for attribute in chunk._attributes:
                 expected, actual = getattr(chunk, attribute.name), attribute.value(found)
-                same = np.array_equal(np.asarray(expected, np.asarray(actual).dtype), actual)
+                kind = None if attribute.field.dtype == "str" else attribute.field.dtype  # 0.1 is stored as float32(0.1)
+                same = np.array_equal(np.asarray(expected, kind), np.asarray(actual, kind), equal_nan=kind is not None)
                 if not same or np.shape(expected) != np.shape(actual):
                     raise AssertionError(f"{type(chunk).__name__}.{attribute.name}: {expected!r} came back as {actual!r}")
             count += 1

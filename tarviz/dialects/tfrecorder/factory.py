@@ -42,6 +42,7 @@ __all__ = [
 _LOG = logging.getLogger(__name__)
 _BATCH = 4 << 20  # bytes of Examples that are framed and written together
 _TOLERANCE = 1e-6
+MAX_SIZE = 1e6  # bytes of a file
 CSV = "examples.csv"
 CONFIG = "tfrecord_files_config.txt"
 
@@ -60,6 +61,8 @@ def generate_and_save_train_eval_test_tfrecords_files(
     examples_class: type[Example] | None = None,
     examples_filepath: Path | None = None,
     examples_train_eval_test_ratio: float | Sequence[float] = 0.8,
+    examples_tfrecord_file_max_size_in_bytes: float = MAX_SIZE,
+    examples_log_in_csv_file: bool = True,
     *,
     example_class: type[Example] | None = None,
     examples_list_filepath: Path | None = None,
@@ -70,13 +73,13 @@ def generate_and_save_train_eval_test_tfrecords_files(
     `example_class` and `examples_list_filepath` are other names for the second and third argument. `kwargs`: the options of
     `generate_and_save_train_eval_test_tfrecords_files_for_examples`; all others go to `from_csv_row`, `load` and `split`.
     """
-    kind, path = examples_class or example_class, examples_filepath or examples_list_filepath
-    if kind is None or path is None:
-        raise UsageError("the Example subclass and the path of its CSV file are needed.", hint="example_class=…, examples_list_filepath=…")
+    kind = _given(examples_class=examples_class, example_class=example_class)
+    path = _given(examples_filepath=examples_filepath, examples_list_filepath=examples_list_filepath)
     own = _own_arguments(kind, kwargs)
     examples = list(read_csv(_checked(kind, own), path, own))
     about = {"class_name": kind.__name__, "list_filepath": _absolute(path)}
-    return _split_and_write(save_directory_path, examples, examples_train_eval_test_ratio, about, **kwargs)
+    files = _files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file)
+    return _split_and_write(save_directory_path, examples, examples_train_eval_test_ratio, about, **files, **kwargs)
 
 
 def generate_and_save_train_eval_test_tfrecords_files_for_examples(
@@ -84,6 +87,8 @@ def generate_and_save_train_eval_test_tfrecords_files_for_examples(
     examples: Sequence[Example],
     examples_train_eval_test_ratio: float | Sequence[float] = 0.8,
     examples_shuffle: bool = True,
+    examples_tfrecord_file_max_size_in_bytes: float = MAX_SIZE,
+    examples_log_in_csv_file: bool = True,
     **kwargs: Any,
 ) -> Counts:
     """Examples split into train, eval and perhaps test, and written; the list given stays as it is.
@@ -97,58 +102,117 @@ def generate_and_save_train_eval_test_tfrecords_files_for_examples(
     for kind in {type(example) for example in examples}:
         _checked(kind, _own_arguments(kind, kwargs))
     about = {"class_name": type(examples[0]).__name__ if examples else "", "list_filepath": ""}
+    files = _files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file)
     return _split_and_write(
-        save_directory_path, examples, examples_train_eval_test_ratio, about, examples_shuffle=examples_shuffle, **kwargs
+        save_directory_path, examples, examples_train_eval_test_ratio, about, examples_shuffle=examples_shuffle, **files, **kwargs
     )
 
 
 def generate_and_save_tfrecords_files_for_train_eval_test_examples_files(
     save_directory_path: Path,
-    examples_class: type[Example],
-    train_examples_filepath: Path,
-    eval_examples_filepath: Path,
+    examples_class: type[Example] | None = None,
+    train_examples_filepath: Path | None = None,
+    eval_examples_filepath: Path | None = None,
     test_examples_filepath: Path | None = None,
+    examples_tfrecord_file_max_size_in_bytes: float = MAX_SIZE,
+    examples_log_in_csv_file: bool = True,
+    *,
+    example_class: type[Example] | None = None,
     **kwargs: Any,
 ) -> Counts:
     """The split that earlier `examples.csv` files hold, made again."""
-    files = {"train": train_examples_filepath, "eval": eval_examples_filepath}
+    files = {
+        "train": _given(train_examples_filepath=train_examples_filepath),
+        "eval": _given(eval_examples_filepath=eval_examples_filepath),
+    }
     if test_examples_filepath is not None:
         files["test"] = test_examples_filepath
-    return generate_and_save_tfrecords_files_for_examples_files_dict(save_directory_path, examples_class, files, **kwargs)
+    return generate_and_save_tfrecords_files_for_examples_files_dict(
+        save_directory_path,
+        _given(examples_class=examples_class, example_class=example_class),
+        files,
+        examples_tfrecord_file_max_size_in_bytes,
+        examples_log_in_csv_file,
+        **kwargs,
+    )
 
 
 def generate_and_save_tfrecords_files_for_examples_files_dict(
-    save_directory_path: Path, examples_class: type[Example], examples_filepaths: Mapping[str, Path], **kwargs: Any
+    save_directory_path: Path,
+    examples_class: type[Example] | None = None,
+    examples_filepaths: Mapping[str, Path] | None = None,
+    examples_tfrecord_file_max_size_in_bytes: float = MAX_SIZE,
+    examples_log_in_csv_file: bool = True,
+    *,
+    example_class: type[Example] | None = None,
+    examples_filepaths_dict: Mapping[str, Path] | None = None,
+    **kwargs: Any,
 ) -> Counts:
-    """The examples of several CSV files, each in a subset of its name."""
-    own = _own_arguments(examples_class, kwargs)
-    kind = _checked(examples_class, own)
-    examples = {name: list(read_csv(kind, path, own)) for name, path in examples_filepaths.items()}
-    return generate_and_save_tfrecords_files_for_examples_dict(save_directory_path, examples, **kwargs)
+    """The examples of several CSV files, each in a subset of its name. `examples_filepaths_dict` is another name of the third argument."""
+    given = _given(examples_class=examples_class, example_class=example_class)
+    own = _own_arguments(given, kwargs)
+    kind = _checked(given, own)
+    paths = _given(examples_filepaths=examples_filepaths, examples_filepaths_dict=examples_filepaths_dict)
+    examples = {name: list(read_csv(kind, path, own)) for name, path in paths.items()}
+    return generate_and_save_tfrecords_files_for_examples_dict(
+        save_directory_path, examples, examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file, **kwargs
+    )
 
 
 def generate_and_save_tfrecords_files_for_examples_dict(
-    save_directory_path: Path, examples: Mapping[str, Sequence[Example]], **kwargs: Any
+    save_directory_path: Path,
+    examples: Mapping[str, Sequence[Example]] | None = None,
+    examples_tfrecord_file_max_size_in_bytes: float = MAX_SIZE,
+    examples_log_in_csv_file: bool = True,
+    *,
+    examples_dict: Mapping[str, Sequence[Example]] | None = None,
+    **kwargs: Any,
 ) -> Counts:
     """Examples by subset, under any names: `{"fold-0": […], "fold-1": […]}`. Their order is kept."""
-    if not isinstance(examples, Mapping) or not examples:
-        raise UsageError(f"examples are a dict of subset and list, got {type(examples).__name__}.", hint='For example {"fold-0": [...]}.')
-    for name, listed in examples.items():
+    subsets = _given(examples=examples, examples_dict=examples_dict)
+    if not isinstance(subsets, Mapping) or not subsets:
+        raise UsageError(f"examples are a dict of subset and list, got {type(subsets).__name__}.", hint='For example {"fold-0": [...]}.')
+    for name, listed in subsets.items():
         _subset(name)
         for kind in {type(example) for example in listed}:
             _checked(kind, _own_arguments(kind, kwargs))
-    kinds = {type(example).__name__ for listed in examples.values() for example in listed}
-    return _write(save_directory_path, examples, {"class_name": ", ".join(sorted(kinds)), "list_filepath": ""}, **kwargs)
+    kinds = {type(example).__name__ for listed in subsets.values() for example in listed}
+    about = {"class_name": ", ".join(sorted(kinds)), "list_filepath": ""}
+    return _write(
+        save_directory_path, subsets, about, **_files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file), **kwargs
+    )
 
 
 def generate_and_save_tfrecords_files_for_examples_file(
-    save_directory_path: Path, examples_class: type[Example], examples_filepath: Path, **kwargs: Any
+    save_directory_path: Path,
+    examples_class: type[Example] | None = None,
+    examples_filepath: Path | None = None,
+    examples_tfrecord_file_max_size_in_bytes: float = MAX_SIZE,
+    examples_log_in_csv_file: bool = True,
+    *,
+    example_class: type[Example] | None = None,
+    **kwargs: Any,
 ) -> Counts:
     """The examples of a CSV file, without a split: the files lie in `save_directory_path` itself."""
-    own = _own_arguments(examples_class, kwargs)
-    examples = list(read_csv(_checked(examples_class, own), examples_filepath, own))
-    about = {"class_name": examples_class.__name__, "list_filepath": _absolute(examples_filepath)}
-    return _write(save_directory_path, {"": examples}, about, **kwargs)
+    kind, path = _given(examples_class=examples_class, example_class=example_class), _given(examples_filepath=examples_filepath)
+    own = _own_arguments(kind, kwargs)
+    examples = list(read_csv(_checked(kind, own), path, own))
+    about = {"class_name": kind.__name__, "list_filepath": _absolute(path)}
+    files = _files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file)
+    return _write(save_directory_path, {"": examples}, about, **files, **kwargs)
+
+
+def _given(**names: Any) -> Any:
+    """The argument that was given, under whichever of its names."""
+    found = [value for value in names.values() if value is not None]
+    if len(found) == 1:
+        return found[0]
+    known = " or ".join(names)
+    raise UsageError(f"{known} is given twice." if found else f"{known} is missing.")
+
+
+def _files(limit: float, log: bool) -> dict[str, Any]:
+    return {"examples_tfrecord_file_max_size_in_bytes": limit, "examples_log_in_csv_file": log}
 
 
 def get_examples_list_filepaths(dirpath: Path) -> str:
@@ -212,7 +276,7 @@ def _write(
     subsets: Mapping[str, Sequence[Example]],
     about: dict[str, Any],
     *,
-    examples_tfrecord_file_max_size_in_bytes: float = 1e6,
+    examples_tfrecord_file_max_size_in_bytes: float = MAX_SIZE,
     examples_tfrecords_files_max_size_in_bytes: float | None = None,
     examples_log_in_csv_file: bool = True,
     **kwargs: Any,

@@ -3,34 +3,88 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
+from tarviz.engines.process_pool import Workers, can_run
 from tarviz.model.errors import UsageError
 
+Progress = Callable[[int, int], object]
 
-def distributed_map_unordered(f: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *, num_workers: int | None = None) -> list[Any]:
-    """`f(*task)` for each task, `num_workers` at a time (one per processor); results as they come. The first error is raised.
 
-    The function runs in threads of this process, as reading and writing shards waits for other things than Python; where it
-    computes, let it use a pool of processes, as the deck does. Any queue of jobs can stand in its place: a task is two names.
+@dataclass(frozen=True)
+class _Job:
+    """The function for one task, tried again where it fails; it travels to worker processes."""
+
+    function: Callable[..., Any]
+    retries: int
+
+    def __call__(self, task: tuple[Any, ...], file: object = None, tick: object = None) -> Any:
+        for left in range(self.retries, -1, -1):
+            try:
+                return self.function(*task)
+            except Exception as error:
+                if not left:
+                    if self.retries:
+                        error.add_note(f"It was tried {self.retries + 1} times.")
+                    raise
+        raise AssertionError
+
+
+def distributed_map_unordered(
+    f: Callable[..., Any],
+    tasks: Iterable[tuple[Any, ...]],
+    *,
+    num_workers: int | None = None,
+    retries: int = 0,
+    progress: Progress | None = None,
+) -> list[Any]:
+    """`f(*task)` for each task, `num_workers` at a time (one per processor); results in the order of the tasks.
+
+    Each runs in a process of its own where the function can travel to one (one of a notebook needs cloudpickle; one that holds a pool
+    of processes, as the deck's does, cannot), else in threads of this process: let it write shards, not change variables. A task that
+    fails is tried `retries` times more; a process that dies is replaced once. `progress(done, of)` is called after each task. The first
+    error ends the work; its notes name the task, and all tasks before that one are done.
+
+    >>> distributed_map_unordered(max, [(1, 5), (7, 3)], num_workers=1)
+    [5, 7]
     """
     if not callable(f):
         raise UsageError(f"distributed_map_unordered expects a function, got {f!r}.")
-    count = num_workers or os.cpu_count() or 1
-    return list(_results(f, iter(tasks), count))
+    if retries < 0 or (num_workers is not None and num_workers < 1):
+        raise UsageError(
+            f"retries={retries} and num_workers={num_workers} are counts.", hint="num_workers is 1 or more, retries 0 or more."
+        )
+    listed = list(tasks)
+    results: list[Any] = []
+    with ExitStack() as stack:
+        run = _started(_Job(f, retries), listed, num_workers or os.cpu_count() or 1, stack)
+        for number, task in enumerate(listed):
+            try:
+                results.append(next(run))
+            except Exception as error:
+                error.add_note(f"This was task {number} of {len(listed)}, {task!r}; those before it are done.")
+                raise
+            if progress is not None:
+                progress(len(results), len(listed))
+    return results
 
 
-def _results(f: Callable[..., Any], tasks: Iterator[tuple[Any, ...]], count: int) -> Iterator[Any]:
-    with ThreadPoolExecutor(count, "tarviz-map") as pool:
-        waiting: set[Future[Any]] = {pool.submit(f, *task) for task in islice(tasks, count)}
+def _started(job: _Job, tasks: Sequence[tuple[Any, ...]], count: int, stack: ExitStack) -> Iterator[Any]:
+    """The results of tasks that run in processes, or in threads."""
+    if count == 1:
+        return map(job, tasks)
+    if can_run():
         try:
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                waiting |= {pool.submit(f, *task) for task in islice(tasks, len(done))}
-                yield from (future.result() for future in done)
-        finally:
-            for future in waiting:
-                future.cancel()
+            workers = stack.enter_context(Workers(job, min(count, len(tasks) or 1)))
+        except UsageError:
+            pass  # the function cannot travel
+        else:
+            return (result for result, _ in workers.run(tasks))
+    pool = ThreadPoolExecutor(count, "tarviz-map")
+    stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+    futures = [pool.submit(job, task) for task in tasks]
+    return (future.result() for future in futures)
