@@ -14,6 +14,7 @@ import click
 from click.shell_completion import shell_complete
 
 from tarviz import __version__
+from tarviz.cli.shell_hints import in_shell_words
 from tarviz.cli.verb_base import Door
 from tarviz.model import plugins
 from tarviz.model.errors import TarvizError, redact, safe
@@ -108,6 +109,13 @@ def _complain(message: str) -> None:
     print(f"tarviz: {message}", file=sys.stderr)  # noqa: T201 - the one place where the shell door speaks
 
 
+def _parameters(argv: Sequence[str]) -> Sequence[click.Parameter]:
+    """The parameters of the verb that a command line names."""
+    verb = next((word for word in argv if not word.startswith("-")), "")
+    command = plugins.load("commands", verb).command if verb in plugins.names("commands") else group
+    return list(command.params)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code: 0 clean, 1 with warnings or skips, 2 failed, 130 interrupted."""
     if instruction := os.environ.get("_TARVIZ_COMPLETE"):
@@ -130,6 +138,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BROKEN_PIPE
     except TarvizError as error:
+        if error.hint:
+            error.hint = in_shell_words(error.hint, _parameters(sys.argv[1:] if argv is None else argv))
         _complain(str(error))
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

@@ -149,10 +149,17 @@ class Made(verb_base.Result):
         return any(tar.url in ("-", "/dev/stdout") for tar in self.outputs)
 
     def lines(self, json: bool = False) -> Iterator[str]:
-        if json or not self.to_stdout:
+        if json:
             yield from super().lines(json)
-        else:  # a filter is silent when all is well
-            yield from self._faults()
+        elif not self.to_stdout:  # a filter is silent when all is well
+            yield from self.summary()
+
+    def summary(self) -> Iterator[str]:
+        """What was written, a line each."""
+        yield from map(str, self.outputs)
+
+    def notes(self) -> Iterator[str]:
+        yield from self._faults()
 
     def _faults(self) -> Iterator[str]:
         for title, faults in (("left out", self.report.skipped), ("", self.report.warnings)):
@@ -163,7 +170,7 @@ class Made(verb_base.Result):
             yield f"{_count(self.report.skipped)} left out."
 
     def __str__(self) -> str:
-        return "\n".join([*(str(tar) for tar in self.outputs), *self._faults()])
+        return "\n".join([*self.summary(), *self._faults()])
 
     def to_dict(self) -> dict[str, Any]:
         outputs = [{**asdict(tar), "url": redact(tar.url)} for tar in self.outputs]

@@ -50,6 +50,10 @@ class Result:
         """What the shell writes, in pieces that each get a line end; override it to write while working."""
         yield _json.dumps(self.to_dict()) if json else str(self)
 
+    def notes(self) -> Iterator[str]:
+        """What was skipped or warned of, written to standard error beside `lines`."""
+        yield from ()
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         text = str(self)
         return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>"}
@@ -117,6 +121,9 @@ def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
             stream.flush()
             flushed = now
     stream.flush()
+    if not json and not _quiet.get():
+        for note in result.notes() if hasattr(result, "notes") else ():
+            sys.stderr.write(f"{note}\n")
     if code := int(getattr(result, "exit_code", 0)):
         raise click.exceptions.Exit(code)
     return result

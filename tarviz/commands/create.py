@@ -38,8 +38,10 @@ class Created(Made):
 
     labels: list[str] = field(default_factory=list)
 
-    def __str__(self) -> str:
-        return super().__str__() + (f"\n{len(self.labels)} classes" if self.labels else "")
+    def summary(self) -> Iterator[str]:
+        yield from super().summary()
+        if self.labels:
+            yield f"{len(self.labels)} classes"
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"labels": self.labels}

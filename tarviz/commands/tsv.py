@@ -43,9 +43,9 @@ class Tabulated(Made):
     def to_stdout(self) -> bool:
         return self.output == "-"
 
-    def __str__(self) -> str:
+    def summary(self) -> Iterator[str]:
         rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
-        return "\n".join([f"{redact(safe(self.output))}: {rows}, {' '.join(map(safe, self.columns))}", *self._faults()])
+        yield f"{redact(safe(self.output))}: {rows}, {' '.join(map(safe, self.columns))}"
 
     def to_dict(self) -> dict[str, Any]:
         return {"rows": self.rows, "columns": list(self.columns), "output": redact(self.output), "read": self.report.to_dict()}

@@ -20,10 +20,10 @@ def is_shard(name: str) -> bool:
 
 
 def local_path(url: str | PathLike[str]) -> str:
-    """The path behind a local URL, `file://` taken off and `~` replaced.
+    """The path behind a local URL, `file://` or `file:` taken off and `~` replaced.
 
-    >>> local_path("file:///data/a%20b.tar")
-    '/data/a b.tar'
+    >>> local_path("file:///data/a%20b.tar"), local_path("file:a.tar")
+    ('/data/a b.tar', 'a.tar')
     """
     text = os.fspath(url)
     if text[:7].lower() == "file://":
@@ -31,6 +31,8 @@ def local_path(url: str | PathLike[str]) -> str:
         if host.lower() not in ("", "localhost"):
             raise UsageError(f"{text} names the machine {host!r}; file:// URLs are of this machine.", hint="Write file:///folder/name.tar.")
         text = "/" + unquote(path, errors="surrogateescape")
+    elif text[:5].lower() == "file:" and not os.path.lexists(text):
+        text = text[5:]  # `file:name` as WebDataset's texts have it, and `file:/folder/name` of RFC 8089
     if "\0" in text:
         raise UsageError("a path cannot hold a NUL byte.")
     return os.path.expanduser(text) if text.startswith("~") else text

@@ -119,6 +119,12 @@ class TestExpand:
         assert [f"{shards}/t-1.tar"] == stores.expand("~/t-1.tar")
         assert [f"{shards}/t-1.tar", f"{shards}/t-2.tar"] == stores.expand(f"file://{shards}/t-{{1..2}}.tar")
 
+    def test_file_and_a_colon_are_a_path_too(self, shards):
+        assert ["t-1.tar", "t-2.tar"] == stores.expand("file:t-{1..2}.tar")
+        assert [f"{shards}/t-1.tar"] == stores.expand(f"file:{shards}/t-1.tar")
+        (shards / "file:x.tar").write_bytes(b"")
+        assert ["file:x.tar"] == stores.expand("file:x.tar")
+
     @pytest.mark.parametrize(
         ("urls", "text"),
         [

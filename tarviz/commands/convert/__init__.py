@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as _json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -71,7 +72,21 @@ class Converted(verb_base.Result, Sequence[str]):
         return 1 if self.report.skipped or self.report.warnings else 0
 
     def __str__(self) -> str:
-        return "\n".join(self._plan_lines() if self.plan is not None else self._lines())
+        return "\n".join([*self.lines(), *self.notes()])
+
+    def lines(self, json: bool = False) -> Iterator[str]:
+        """What was written, or would be, for the shell."""
+        if json:
+            yield _json.dumps(self.to_dict())
+        else:
+            yield from self._plan_lines() if self.plan is not None else self._lines()
+
+    def notes(self) -> Iterator[str]:
+        """What was skipped or warned of; a shell has it on standard error."""
+        faults = [*self.report.skipped, *self.report.warnings]
+        yield from (("skipped " if at < len(self.report.skipped) else "") + str(fault) for at, fault in enumerate(faults[:_SHOWN]))
+        if len(faults) > _SHOWN:
+            yield "… " + ", ".join(f"{code} ×{count}" for code, count in self.report.counts().items())
 
     def _plan_lines(self) -> Iterator[str]:
         assert self.plan is not None
@@ -90,10 +105,6 @@ class Converted(verb_base.Result, Sequence[str]):
         if len(self.outputs) != 1:
             rows.append((f"{len(self.outputs)} files", f"{self.records:,}", format_size(self.bytes), ""))
         yield verb_base.table(rows, right=[1, 2], header=("output", "records", "size", ""))
-        faults = [*self.report.skipped, *self.report.warnings]
-        yield from (("skipped " if at < len(self.report.skipped) else "") + str(fault) for at, fault in enumerate(faults[:_SHOWN]))
-        if len(faults) > _SHOWN:
-            yield "… " + ", ".join(f"{code} ×{count}" for code, count in self.report.counts().items())
 
     def to_dict(self) -> dict[str, Any]:
         if self.plan is not None:

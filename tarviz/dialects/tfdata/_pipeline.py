@@ -12,7 +12,7 @@ from typing import Any, Self, TypeAlias
 
 from tarviz import stores
 from tarviz.dialects.tfdata.core import KEY_ENTRY, FeatureType, Sample, TFExample, TypesMap, checked_types, serialized, to_example
-from tarviz.dialects.tfdata.transform import Transform
+from tarviz.dialects.tfdata.transform import Renaming, Transform
 from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
 from tarviz.model.errors import Fault, NotFoundError, SchemaError, TarvizError, TarvizWarning, UsageError
@@ -315,10 +315,13 @@ class _Each:
         self.kind = kind
 
     def __call__(self, reader: Iterator[Any]) -> Iterator[Any]:
+        idle: dict[Any, Renaming] = {f: f for f in self.functions if isinstance(f, Renaming)}
         for item in reader:
             shard, key = getattr(item, "shard", None), _key(item)
             found = item
             for f in self.functions:
+                if f in idle and idle[f].finds(found):
+                    del idle[f]
                 try:
                     found = f(found)
                 except TarvizError as error:
@@ -332,6 +335,9 @@ class _Each:
                 if not isinstance(found, self.kind):
                     found = self.kind(found, shard=shard)
             yield found
+        for renaming in idle:
+            text = f"W_NO_FIELD rename names {';'.join(renaming.sources)!r}, which no {self.kind.__name__} has."
+            warnings.warn(text, TarvizWarning, stacklevel=2)
 
 
 def _key(item: Any) -> str | None:

@@ -31,11 +31,21 @@ class _Selections:
 
 
 @dataclass(frozen=True)
-class _Rename:
+class Renaming:
+    """What `rename` gives; where no source is there, nothing is made."""
+
     op: Rename
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(old for _, sources in self.op.moves for old in sources)
+
+    def finds(self, entries: Mapping[str, Any]) -> bool:
+        """Whether one of the sources is there."""
+        return any(old in entries for old in self.sources)
+
     def __call__(self, entries: Mapping[str, Any]) -> Mapping[str, Any]:
-        return like(entries, self.op.run(entries))
+        return like(entries, self.op.run(entries) if self.finds(entries) else dict(entries))
 
 
 @dataclass(frozen=True)
@@ -68,8 +78,11 @@ def example_selections(*selections: Selection) -> Transform:
 
 
 def rename(dest: str, srcs: str | Iterable[str]) -> Transform:
-    """A copy of an entry under another name; of several that are there the last one counts. The source stays."""
-    return _Rename(Rename({dest: srcs}, keep=True))
+    """A copy of an entry under another name; of several that are there the last one counts, and without any nothing is made.
+
+    The source stays.
+    """
+    return Renaming(Rename({dest: srcs}, keep=True))
 
 
 def sample_f(f: Callable[[Sample], Mapping[str, Any]]) -> Transform:

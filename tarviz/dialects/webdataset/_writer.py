@@ -108,6 +108,14 @@ class SampleEncoder:
         if key == self._before:
             raise UsageError(f"the key {key!r} comes twice in a row: readers would take it for one record.", key=key)
         self._before = key
+        parts = re.split(r"[/\\]", key)
+        if ".." in parts or parts[0] in ("", "~") or "\0" in key or re.match(r"[A-Za-z]:", parts[0]):
+            raise UsageError(
+                f"the key {key!r} leads out of the folder that a shard is unpacked into.",
+                code="E_UNSAFE_NAME",
+                key=key,
+                hint="Keys are relative, without '..'.",
+            )
         if "." in key.rpartition("/")[2] and not self._dotted:
             self._dotted = True
             text = f"W_DOTTED_KEY the key {key!r} has a dot in its base name: readers cut it there."

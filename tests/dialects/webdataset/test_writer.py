@@ -285,3 +285,10 @@ class TestShardWriter:
     def test_a_pattern_has_to_count(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="counts nothing"):
             wds.ShardWriter(str(tmp_path / "s.tar"))
+
+
+@pytest.mark.parametrize("key", ["../../x", "/etc/x", "a/../../x", "..", "~/x", "a\\..\\x", "C:/x", "a\0b"])
+def test_a_key_that_leads_out_of_its_folder_is_refused(tmp_path: Path, key: str) -> None:
+    with pytest.raises(UsageError, match="E_UNSAFE_NAME"), wds.TarWriter(str(tmp_path / "a.tar")) as sink:
+        sink.write({"__key__": key, "bin": b"x"})
+    assert [] == list(tmp_path.iterdir())
