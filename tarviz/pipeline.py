@@ -20,6 +20,7 @@ from tarviz.ops.chain_text import Call, parse_call, print_call
 from tarviz.ops.chains import Chain, Chainable, feature_of
 from tarviz.ops.random_draws import draws
 from tarviz.read import stream
+from tarviz.read.chosen import resolved
 from tarviz.read.shard_index import cached_index
 from tarviz.read.stream import ReadOptions
 from tarviz.selection import Selection, Structure
@@ -37,6 +38,8 @@ class ReadKeywords(TypedDict, total=False):
     block_size: int | None
     max_member_bytes: int | None
     max_ratio: int | None
+    where: Any
+    keys: str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +178,9 @@ class Pipeline:
 
     def _peek(self) -> tuple[Schema, Record]:
         """The fields of the first block that has records, and its first record."""
-        for url in stream.shards(self.urls):
-            with closing(stream.blocks(url, self.options)) as blocks:
+        pipeline = self.chosen()
+        for url in stream.shards(pipeline.urls):
+            with closing(stream.blocks(url, pipeline.options)) as blocks:
                 for block in blocks:
                     if len(block):
                         names = dict.fromkeys([*block[0], *(block.exts[code] for code in dict.fromkeys(block.ext.tolist()))])
@@ -185,7 +189,13 @@ class Pipeline:
 
     def run(self, runner: str, **options: Any) -> Any:
         """What the runner of that name makes of the pipeline."""
-        return plugins.load("runners", runner).run(self, **options)
+        return plugins.load("runners", runner).run(self.chosen(), **options)
+
+    def chosen(self) -> Pipeline:
+        """The same pipeline, with the records that its condition and keys choose found; itself where it has none."""
+        if not (self.options.where or self.options.keys):
+            return self
+        return self._with(options=resolved(stream.shards(self.urls), self.options))
 
     def eager(self, **options: Any) -> Any:
         """The pipeline run in this process: an iterable of NumPy and Python values. See `runners/eager.py`."""
@@ -211,7 +221,7 @@ class Pipeline:
 
         It is not known either where records may be skipped or gathered (`on_error="skip"`, `group="shard"`).
         """
-        if self.options.on_error == "skip" or self.options.group == "shard":
+        if self.options.on_error == "skip" or self.options.group == "shard" or self.options.where or self.options.keys:
             return None
         total = 0
         for url in stream.shards(self.urls):

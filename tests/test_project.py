@@ -185,6 +185,12 @@ class TestWithoutTheTable:
 
         assert "297" == self.run(f"import tarviz; print(len(list(tarviz.records({shard!r}))))", tmp_path).strip()
 
+    def test_a_condition_names_the_extra(self, digits: Path, tmp_path: Path):
+        argv = ["cat", "--where", "cls = 3", "-o", str(tmp_path / "a.tar"), str(digits / "test-0000.tar")]
+        code = f"import sys; sys.stderr = sys.stdout\nfrom tarviz import cli; assert cli.main({argv!r}) == 2"
+
+        assert "pip install 'tarviz[table]'" in self.run(code, tmp_path)
+
     def test_the_table_names_the_extra(self, digits: Path, tmp_path: Path):
         shard = str(digits / "test-0000.tar")
         code = f"import tarviz\ntry: tarviz.table({shard!r})\nexcept tarviz.TarvizError as error: print(error)"

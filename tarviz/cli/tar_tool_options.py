@@ -30,7 +30,7 @@ def inputs_argument(command: F) -> F:
 
 
 def tool_options(command: F) -> F:
-    """What every tool has: `as_json`, `on_error`, `strict`, `key_split`, `duplicates`, `concatenated`, and `-q`."""
+    """What every tool has: `as_json`, `on_error`, `strict`, `key_split`, `duplicates`, `concatenated`, `where`, `keys`, and `-q`."""
     strict = click.option(
         "--strict/--lenient", "strict", default=True, show_default=True, help="Refuse, or take with a warning, what may be incomplete."
     )
@@ -42,7 +42,7 @@ def tool_options(command: F) -> F:
         verb_base.json_option,
     ):
         command = option(command)
-    return command
+    return verb_base.choice_options(command)
 
 
 def opened(urls: Iterable[str], listed: str | None = None) -> list[URL]:

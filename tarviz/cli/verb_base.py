@@ -230,8 +230,16 @@ READ_OPTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+def choice_options(command: F) -> F:
+    """Which records: `--where CONDITION` and `--keys FILE`, handed over as `where` and `keys`."""
+    return click.option(
+        "--where", default="", metavar="CONDITION", help="Only these: cls = 3 and json.w > 300, has:json, or part of a key; see tarviz sql."
+    )(click.option("--keys", default="", metavar="FILE", help="Only the records whose keys a file lists, one a line.")(command))
+
+
 def reading_options(command: F) -> F:
-    """How records are cut: `--strict/--lenient` (handed over as `strict`, None: the verb's own way) and all of `READ_OPTIONS`."""
+    """How records are cut: `--strict/--lenient` (handed over as `strict`, None: the verb's own way), all of `READ_OPTIONS`, and which."""
+    command = choice_options(command)
     for option in reversed(READ_OPTIONS.values()):
         command = option(command)
     return click.option("--strict/--lenient", "strict", default=None, help="Refuse, or show with a warning, what may be incomplete.")(

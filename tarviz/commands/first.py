@@ -66,17 +66,23 @@ def first(
     output: str | PathLike[str] | None = None,
     *,
     where: str = "",
+    select: str = "",
     field: str = PICTURES,
     files: str | None = None,
     **reading: Any,
 ) -> Found:
-    """The first record that has the field and that `where` is true for, see `tarviz.query.expressions`.
+    """The first record that has the field and that `where` chooses; `select` is an expression of `tarviz.query.expressions` alone.
+
+    A `where` that is such an expression too is looked for record by record, in any stream; any other is asked of the table.
 
     `field` names alternatives, the first that is there is taken; a record without any is passed over. With `output` its payload is
     written there. What lies behind the record is not read. Nothing is found: `key` is None and nothing is written.
     """
-    options = with_changes(ReadOptions(), reading)
-    expression = expressions.parse(where)
+    if where and not select and (simple := _expression(where)) is not None:
+        expression, where = simple, ""
+    else:
+        expression = expressions.parse(select)
+    options = with_changes(ReadOptions(), {**reading, "where": where})
     chosen = field_selection.picks(field)
     if len(chosen) != 1:
         raise UsageError(f"{field!r} names {len(chosen)} fields.", hint='Alternatives are joined by ";": "jpg;png".')
@@ -99,6 +105,14 @@ def first(
     return found
 
 
+def _expression(text: str) -> expressions.Expression | None:
+    """A condition that needs no table, or None."""
+    try:
+        return expressions.parse(text)
+    except UsageError:
+        return None
+
+
 def _on_terminal(payload: bytes) -> bool:
     """Show a text where standard output is a terminal; a terminal gets no other bytes."""
     try:
@@ -117,7 +131,7 @@ def _on_terminal(payload: bytes) -> bool:
 @inputs_argument
 @verb_base.output_option
 @click.option(
-    "-S", "--select", "where", default="", metavar="EXPRESSION", help="Which record: cls == 3 and json.w > 300, has:json, size(jpg) > 1e5."
+    "-S", "--select", default="", metavar="EXPRESSION", help="Which record: cls == 3 and json.w > 300, has:json, size(jpg) > 1e5."
 )
 @click.option("-f", "--field", default=PICTURES, show_default=True, metavar="A;B", help="The field to write, or alternatives.")
 @click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")

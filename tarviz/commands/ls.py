@@ -15,6 +15,7 @@ from tarviz.model.config import format_size
 from tarviz.model.errors import DataError, Fault, redact, safe
 from tarviz.model.types import URL, Member
 from tarviz.read import stream
+from tarviz.read.chosen import resolved
 from tarviz.stores import URLs
 
 MAX_NOTES = 20  # warnings of one shard shown as text
@@ -136,6 +137,9 @@ def ls(urls: URLs, *, cache: bool = True, **reading_options: Any) -> Listing:
     Reads leniently and lists damage beside its shard; `NotFoundError` where a shard is missing.
     """
     targets = stream.shards(urls)
+    if reading_options.get("where") or reading_options.get("keys"):
+        choice = resolved(targets, stream.with_changes(None, {"strict": False, **reading_options}))
+        reading_options |= {"where": choice.where, "keys": ()}
     listed = []
     with verb_base.progress(len(targets), "shards") as bar, verb_base.silent_warnings():
         for url in targets:

@@ -19,6 +19,7 @@ from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuf
 from tarviz.model import config
 from tarviz.model.errors import DataError, UsageError
 from tarviz.model.types import URL
+from tarviz.read.chosen import resolved
 from tarviz.read.spans import Batch, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
@@ -57,6 +58,7 @@ def pcat(
     if weights is not None and not all(0 < weight < float("inf") for weight in weights):
         raise UsageError("weights are numbers above 0.")
     groups = [opened(given, files)] if weights is None else [opened([url]) for url in given]
+    options = resolved([url for group in groups for url in group], options)
     if sum(group.count(URL("-")) for group in groups) > 1:
         raise UsageError("standard input can be read once only.")
     if shuffle:

@@ -21,6 +21,7 @@ from tarviz.model.config import options as configured
 from tarviz.model.errors import DataError, Fault, StoreError, TarvizError, UsageError
 from tarviz.model.types import URL, to_text
 from tarviz.query import expressions
+from tarviz.read.chosen import Chosen, resolved
 from tarviz.read.spans import Batch, Source, plain, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, Shard, with_changes
 from tarviz.stores import URLs
@@ -62,6 +63,7 @@ def sort(
         raise UsageError("a shuffle has no other order: leave out by, to and reverse.")
     ranks = None if by in _KEY and to == "text" else _Ranks(by, to, options.on_error == "skip", report)
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    options = resolved(targets, options)
     with verb_base.silent_warnings(), tempfile.TemporaryDirectory(prefix="tarviz-sort-", dir=tmp) as folder:
         table = sort_table.Table()
         with verb_base.progress(None, "records", label="reading headers") as bar:
@@ -107,6 +109,8 @@ def _read(
                 with open(spool, "rb") as file:
                     hint = sniff.hint(file.read(512))
                 raise DataError("this is no tar.", code="E_NOT_TAR", shard=url, offset=0, hint=hint)
+        if isinstance(options.where, Chosen) and source.url != url:
+            options = replace(options, where=options.where.moved(url, source.url))
         with closing(shard_batches(source.url, options, there, returning=True)) as batches:
             for batch in batches:
                 keep = ranks.add(batch) if ranks is not None else None

@@ -29,7 +29,7 @@ class ShardIndex:
 
     `identity` says of which bytes this is the index (size, etag or time); `warnings` and `error` what the scan met
     (an index of a damaged shard ends before the damage). `packed` names the compression the shard lies in: places
-    are then those of the inflated tar.
+    are then those of the inflated tar. `numbers` is of an index of some records: which of the shard they are.
     """
 
     members: Members
@@ -42,6 +42,7 @@ class ShardIndex:
     error: dict[str, Any] | None = None
     pending: int = -1
     packed: str | None = None
+    numbers: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.rows) - 1
@@ -68,6 +69,10 @@ class ShardIndex:
         rows = self.rows[first:stop]
         names = self.members.name[rows].tolist()
         return [self.key_of(name, self.exts[code]) for name, code in zip(names, self.ext[rows].tolist(), strict=True)]
+
+    def number(self, record: int) -> int:
+        """Which record of the shard `record` is."""
+        return record if self.numbers is None else int(self.numbers[record])
 
     def find(self, key: bytes) -> int | None:
         """The record of this key, the first when there are several."""

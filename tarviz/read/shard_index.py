@@ -247,6 +247,12 @@ def _keep(place: Path, index: ShardIndex) -> None:
             temporary.unlink()
 
 
+def _chosen(url: URL, options: ReadOptions, index: ShardIndex) -> ShardIndex:
+    from tarviz.read.chosen import numbers, subset
+
+    return subset(index, numbers(url, options))
+
+
 class Index(Sequence[Record]):
     """The records of shards by number (over all shards, from 0) and by key; each is read when it is asked for.
 
@@ -265,13 +271,17 @@ class Index(Sequence[Record]):
     ) -> None:
         self.urls = list(urls)
         self.options = ReadOptions(strict=False) if options is None else options
+        if self.options.where or self.options.keys:
+            from tarviz.read.chosen import resolved
+
+            self.options = resolved(self.urls, self.options)
         self.shards: list[ShardIndex] = []
         for number, url in enumerate(self.urls):
             built = shard_index(url, self.options, cache=cache)
             assert built is not None  # may_stream is true
             if built.error is not None and self.options.strict:
                 raise _as_error(built.error, url)
-            self.shards.append(built)
+            self.shards.append(_chosen(url, self.options, built) if self.options.where else built)
             if progress is not None:
                 progress(number + 1, len(self.urls))
         self._starts = list(accumulate((len(shard) for shard in self.shards), initial=0))
@@ -372,7 +382,7 @@ class IndexedRecord(Record):
 
     @property
     def index(self) -> int:
-        return self._row
+        return self._index.number(self._row)
 
     @property
     def pending(self) -> bool:
@@ -397,7 +407,7 @@ class IndexedRecord(Record):
             shard=self._url,
             data=self._data,
             base=self._begin,
-            first=self._row,
+            first=self.index,
             keys=[index.key(self._row)],
             rows=np.array([0, high - low]),
             offset=members.data - self._begin,
@@ -415,7 +425,8 @@ def read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions, 
     begin, end = int(index.members.start[low]), int(index.members.end[high - 1])
     limit = options.cut().max_member_bytes if limit is None else limit
     if index.packed or index.members.sparse or end - begin > limit:
-        for block in adjacent_blocks(url, options, ReadReport(), record, record + 1):
+        number = index.number(record)
+        for block in adjacent_blocks(url, options, ReadReport(), number, number + 1):
             return block[0]
         raise ChangedError("the shard has fewer records than when it was indexed.", shard=url, hint="Index it again.")
     try:

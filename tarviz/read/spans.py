@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 from tarviz import stores
 from tarviz.formats.compression import kind
 from tarviz.formats.header_parse import payload_blocks
+from tarviz.formats.index import ShardIndex
 from tarviz.formats.member_table import joined
 from tarviz.formats.pax import number
 from tarviz.formats.records import Grouped, Grouper
 from tarviz.formats.tar import Scanner
 from tarviz.model.errors import ChangedError, DataError, Fault
 from tarviz.model.types import URL, Block, Members, to_text
+from tarviz.read import chosen
 from tarviz.read.blocks import Blocks
+from tarviz.read.chosen import resolved
 from tarviz.read.shard_index import header_runs
 from tarviz.read.stream import ReadOptions, ReadReport, Shard, _Noted, adjacent_blocks
 from tarviz.stores import local_path
@@ -119,7 +122,8 @@ def intake(
     Raises `DataError` behind the last certain record of a damaged shard; with `on_error="skip"` it goes on and the
     report lists what was lost. Close the generator to close the shard.
     """
-    place = 0
+    place, urls = 0, list(urls)
+    options = resolved(urls, options)
     for url in urls:
         with closing(shard_batches(url, options, report)) as run:
             try:
@@ -139,6 +143,9 @@ def intake(
 
 def shard_batches(url: URL, options: ReadOptions, report: ReadReport, *, returning: bool = False) -> Generator[Batch, None, None]:
     """The records of one shard. With `returning` a key may come again, nobody is told."""
+    if options.where or options.keys:
+        yield from _chosen(url, options, report)
+        return
     source = plain(url) if options.on_error == "raise" else None
     if source is not None and _roomy(source):
         yield from _Around(source, options, report, returning).batches()
@@ -148,6 +155,43 @@ def shard_batches(url: URL, options: ReadOptions, report: ReadReport, *, returni
         for block in run:
             yield Batch(block)
             del block
+
+
+def _chosen(url: URL, options: ReadOptions, report: ReadReport) -> Generator[Batch, None, None]:
+    """The chosen records: of a plain shard without a fault where they lie, of any other as blocks in memory."""
+    index = chosen.sound_index(url, options)
+    source = plain(url) if index is not None else None
+    if index is None or source is None:
+        with closing(chosen.blocks(url, options, report)) as run:
+            for block in run:
+                yield Batch(block)
+                del block
+        return
+    rows = chosen.numbers(url, options)
+    there = chosen.subset(index, rows)
+    report.shards += 1
+    report.records += len(there)
+    if len(there):
+        yield Batch(_columns(url, there, int(rows[0])), source)
+    source.check()
+
+
+def _columns(url: URL, index: ShardIndex, first: int) -> Block:
+    """The records of an index as a block whose bytes are still in the file."""
+    return Block(
+        shard=url,
+        data=_NOTHING,
+        base=0,
+        first=first,
+        keys=index.keys(),
+        rows=index.rows,
+        offset=index.members.data,
+        size=index.members.size,
+        ext=index.ext,
+        exts=index.exts,
+        members=index.members,
+        pending=-1,
+    )
 
 
 def plain(url: URL) -> Source | None:

@@ -37,7 +37,8 @@ class ReadOptions:
     `duplicates`: a field twice in a record is an `error`, or the `first` or `last` holds. `concatenated`: go on
     behind the end-of-archive mark. `on_error`: `raise`, or `skip` damage and count what was lost.
     `block_size`, `max_member_bytes` in bytes, `max_ratio` of inflated to compressed bytes: None takes the
-    configured value.
+    configured value. `where` is a condition of `tarviz.table` (`"cls = 3 and json.w > 300"`), `keys` a list of keys or the
+    name of a file that holds them: records are chosen first, and only their bytes are read.
     """
 
     strict: bool = True
@@ -49,6 +50,8 @@ class ReadOptions:
     block_size: int | None = None
     max_member_bytes: int | None = None
     max_ratio: int | None = None
+    where: Any = ""
+    keys: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         allowed = {
@@ -172,6 +175,10 @@ def blocks(
     """
     report = ReadReport() if report is None else report
     target = stores.expand([url])[0] if not isinstance(url, str) else URL(url)
+    if options.where or options.keys:
+        from tarviz.read import chosen
+
+        return chosen.blocks(target, options, report, start, stop)
     if options.group == "shard":
         from tarviz.read.group_by_key import gathered
 
@@ -318,7 +325,12 @@ def records(urls: URLs, *, options: ReadOptions | None = None, **changes: Any) -
     `ReadOptions` (`strict`, `key_split`, `duplicates`, `on_error`, …). Raises `DataError` where a shard is
     damaged, behind its last certain record; each warning code comes once through `warnings` as `TarvizWarning`.
     """
-    return Records(stores.expand(urls), with_changes(options, changes))
+    targets, wanted = stores.expand(urls), with_changes(options, changes)
+    if wanted.where or wanted.keys:
+        from tarviz.read.chosen import resolved
+
+        wanted = resolved(targets, wanted)
+    return Records(targets, wanted)
 
 
 def with_changes(options: ReadOptions | None, changes: dict[str, Any]) -> ReadOptions:

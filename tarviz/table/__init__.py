@@ -16,6 +16,20 @@ if TYPE_CHECKING:
 
 __all__ = ["opened"]
 
+# `choice` is what reading looks up by name; the rest is what the table is made of.
+SUPPORT: tuple[str, ...] = (
+    "arrow_types",
+    "chunks",
+    "columns",
+    "comparisons",
+    "database",
+    "facets",
+    "headers",
+    "json_columns",
+    "kept_columns",
+)
+SUPPORT += ("making", "sql", "table", "tags", "duplicates", "labels")
+
 
 def opened(urls: URLs, *, memory: int | str | None = None, workers: int | None = None, **reading: Any) -> Table:
     """A table over shards: a row a record, a column a field. Nothing is read before something is asked.

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tarviz import stores
 from tarviz.model.config import options as configured
 from tarviz.model.errors import ChangedError, redact
 from tarviz.model.types import URL
+from tarviz.read.chosen import version
 from tarviz.read.stream import ReadOptions
-from tarviz.stores import Stat
 from tarviz.table import making
 from tarviz.table.columns import NAMES, Part
 
@@ -68,7 +67,7 @@ class Kept:
         if not wanted:
             return
         made = making.made(self.url, options, wanted)
-        if identity(self.url) != self.identity or (self.parts and made.records != self.records):
+        if version(self.url) != self.identity or (self.parts and made.records != self.records):
             raise ChangedError("the shard was replaced while its columns were made.", shard=self.url, hint="Ask again.")
         columns: dict[str, Any] = dict(made.columns)
         if NAMES in wanted:
@@ -114,18 +113,12 @@ def _empty() -> pa.Schema:
     return pa.schema([])
 
 
-def identity(url: URL) -> dict[str, Any]:
-    """Which bytes a shard holds now."""
-    stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
-    return {"size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
-
-
 def kept(url: URL, options: ReadOptions) -> Kept:
     """What is kept of one shard's present version; nothing of it is read but a few bytes. A file that is damaged counts as absent."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    now = identity(url)
+    now = version(url)
     if now["size"] is None or not (now["etag"] or now["mtime"]):
         return Kept(url, now, None)
     place = configured().cache_dir / "table" / f"{name(url, now, options)}.parquet"

@@ -156,7 +156,8 @@ def _apart(text: str) -> str:
 
 def _named(text: str, possible: dict[str, Part]) -> str:
     """Fields whose names are words of SQL (`order`, `class`), in quotes."""
-    names = {name for name in possible if name.isalpha() and name not in RECORD}
+    names = {name.removesuffix(".size") for name in possible if name not in RECORD}
+    names = {name for name in names if name.isidentifier()}
     pattern = r"""("[^"]*"|'(?:[^']|'')*')|(?<![\w.])(""" + ("|".join(sorted(map(re.escape, names))) or "(?!)") + r")(?![\w(])"
     return re.sub(pattern, lambda found: found[1] or f'"{found[2]}"', text)
 

@@ -17,6 +17,7 @@ from tarviz import stores
 from tarviz.model.config import parse_size
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL, rich_form
+from tarviz.read.chosen import version
 from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
 from tarviz.table import columns, comparisons, database, kept_columns, sql
@@ -222,12 +223,17 @@ class Table:
         for cursor in list(self._cursors):
             cursor.interrupt()
 
+    @property
+    def versions(self) -> dict[str, dict[str, Any]]:
+        """Which version of each shard is asked."""
+        return {shard.url: shard.identity for shard in self._kept}
+
     def check(self) -> None:
         """`ChangedError` when a shard is no longer the one that was asked."""
         from tarviz.model.errors import ChangedError
 
         for shard in self._kept:
-            if kept_columns.identity(shard.url) != shard.identity:
+            if version(shard.url) != shard.identity:
                 raise ChangedError("the shard was replaced since the table was opened.", shard=shard.url, hint="Ask again.")
 
     # what the parts of this package use

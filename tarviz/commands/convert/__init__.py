@@ -6,6 +6,7 @@ import json as _json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 import click
@@ -23,6 +24,7 @@ from tarviz.model.types import URL
 from tarviz.ops import Chain
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
+from tarviz.read.chosen import resolved
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.write import output
 from tarviz.write.inputs import Inputs
@@ -161,13 +163,15 @@ def convert(
         raise UsageError(f"exists={exists!r} is not one of replace, error.")
     recipe = tasks.Recipe(Chain.of(chain), selection.parse(select), dict(types or {}), key, seed, read, record_to_example)
     shards = stream.shards(urls)
+    if read.where or read.keys:
+        recipe = replace(recipe, options=resolved(shards, read))
     names = out if isinstance(out, Names) else Names(os.fspath(out))
     limit = None if max_shard_size is None else config.parse_size(max_shard_size)
     if limit is not None and names.text == "-":
         raise UsageError("standard output is one output.", hint="Name a file to split the records over several.")
     with verb_base.silent_warnings():
         if (recipe.chain or select is not None) and "-" not in shards:
-            Pipeline(shards, recipe.chain, select=recipe.select, seed=seed, **_read_keywords(read)).plan()
+            Pipeline(shards, recipe.chain, select=recipe.select, seed=seed, **_read_keywords(recipe.options)).plan()
         if dry_run:
             return _planned(recipe, shards, names, limit)
         sources = [

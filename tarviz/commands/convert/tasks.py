@@ -21,6 +21,7 @@ from tarviz.model.types import URL, Block, Buffer
 from tarviz.ops import Chain, draws, unpack
 from tarviz.ops.func import Func
 from tarviz.read import stream
+from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.selection import Select, SelectJSON
 from tarviz.write import output
@@ -97,6 +98,9 @@ class Recipe:
         options = {name: getattr(self.options, name) for name in ("strict", "key_split", "group", "duplicates", "concatenated", "on_error")}
         select = None if isinstance(self.select, selection.SelectAll) else repr(selection.plain(self.select))
         seed = self.seed if self.chain.draws else None
+        if isinstance(self.options.where, Chosen):
+            chosen = b"".join(self.options.where.rows[url].tobytes() for url in sorted(self.options.where.rows))
+            options |= {"where": self.options.where.where, "chosen": hashlib.sha256(chosen).hexdigest()}
         return {"chain": str(self.chain), "select": select, "types": dict(self.types), "key": self.key, "seed": seed, **options}
 
     def batches(self, url: URL, progress: Progress, start: int = 0) -> Iterator[Batch]:

@@ -14,6 +14,7 @@ from tarviz.cli import html_page, verb_base
 from tarviz.model.config import format_size
 from tarviz.model.errors import DataError, Fault, TarvizError, redact, safe
 from tarviz.model.types import URL, Record
+from tarviz.read.chosen import resolved
 from tarviz.read.stream import ReadOptions, ReadReport, blocks, shards, with_changes
 from tarviz.stores import URLs
 
@@ -81,14 +82,15 @@ def show(urls: URLs, *, count: int = TEXT_COUNT, fields: str | None = None, **re
     Reads leniently: a record that may be incomplete is shown and warned of. Damage ends a shard and is listed; `reading` holds options of
     `ReadOptions`. `NotFoundError` where a shard is missing.
     """
-    options = with_changes(ReadOptions(strict=False), reading)
+    targets = shards(urls)
+    options = resolved(targets, with_changes(ReadOptions(strict=False), reading))
     report = ReadReport()
     found: list[Record] = []
     faults: list[Fault] = []
-    for url in shards(urls):
+    for url in targets:
         if len(found) >= count:
             break
-        run = blocks(url, options, report=report, stop=count - len(found))
+        run = blocks(url, options, report=report, stop=None if options.where else count - len(found))
         try:
             with verb_base.silent_warnings(), closing(run):
                 for block in run:

@@ -15,6 +15,7 @@ from tarviz.formats import example, tfrecord
 from tarviz.model.errors import DataError, Fault, SchemaError, TarvizError, UsageError, redact
 from tarviz.model.types import URL, Block, Record
 from tarviz.read import stream as read_stream
+from tarviz.read.chosen import resolved
 from tarviz.stores import URLs
 
 MAX_KEPT = 10_000  # findings of one kind kept whole; beyond that they are counted
@@ -111,6 +112,7 @@ def verify(
     types = None if examples is False else {} if examples is True else examples
     result = Verified()
     targets = read_stream.shards(urls)
+    options = resolved(targets, options)
     with verb_base.progress(None, "records") as bar, verb_base.silent_warnings():
         for url in targets:
             bar.add(0, label=redact(url))

@@ -1,0 +1,218 @@
+"""Ask shards in SQL: one table, `records`, a row a record, a column a field."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import click
+
+from tarviz import stores
+from tarviz.cli import html_page, verb_base
+from tarviz.model.errors import UsageError, redact, safe
+from tarviz.model.types import URL
+from tarviz.stores import URLs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tarviz.table.table import Table
+
+Format: TypeAlias = Literal["table", "csv", "json", "parquet"]
+SHOWN = 40  # rows that a terminal or a cell is shown
+_WIDE = 60  # characters of a value there
+
+
+@dataclass
+class Answer(verb_base.Result):
+    """What a query gave: an Arrow table as `.table`, `.df()` for pandas, `.rows` as tuples; `findings` of the shards beside it."""
+
+    table: pa.Table
+    findings: dict[str, int] = field(default_factory=dict)
+    output: str | None = None
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.findings else 0
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.table.column_names)
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        return list(zip(*(column.to_pylist() for column in self.table.columns), strict=True))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def df(self) -> Any:
+        """The answer as a pandas data frame."""
+        return self.table.to_pandas()
+
+    def _first(self) -> list[tuple[str, ...]]:
+        part = self.table.slice(0, SHOWN)
+        columns = [[_text(value) for value in column.to_pylist()] for column in part.columns]
+        return list(zip(*columns, strict=True))
+
+    def _right(self) -> list[int]:
+        import pyarrow as pa
+
+        kinds = self.table.schema.types
+        return [at for at, kind in enumerate(kinds) if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
+
+    def _notes(self) -> Iterator[str]:
+        if len(self) > SHOWN:
+            yield f"… {len(self) - SHOWN:,} more rows"
+        for name, count in self.findings.items():
+            yield f"{count:,} × {name}"
+
+    def __str__(self) -> str:
+        if self.output is not None:
+            return "\n".join([f"{redact(safe(self.output))}: {len(self):,} rows", *self._notes_of_findings()])
+        rows = [tuple(map(safe, row)) for row in self._first()]
+        return "\n".join([verb_base.table(rows, header=tuple(map(safe, self.columns)), right=self._right()), *self._notes()])
+
+    def _notes_of_findings(self) -> Iterator[str]:
+        yield from (f"{count:,} × {name}" for name, count in self.findings.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"columns": self.columns, "rows": self.table.to_pylist(), "findings": self.findings}
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        body = html_page.table(self._first(), header=tuple(self.columns), right=self._right())
+        body += "".join(f"<p>{html_page.text(note)}</p>" for note in self._notes())
+        return {"text/plain": str(self), "text/html": html_page.fragment(body)}
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _WIDE else text[: _WIDE - 1] + "…"
+
+
+def sql(
+    query: str,
+    urls: URLs | Table,
+    output: str | PathLike[str] | None = None,
+    *,
+    format: Format | None = None,
+    memory: int | str | None = None,
+    workers: int | None = None,
+    **reading: Any,
+) -> Answer:
+    """What one SELECT over `records` gives (`"SELECT cls, count(*), avg(jpg.width) FROM records GROUP BY cls"`).
+
+    Columns: `key`, `shard`, `n`, `size`; `cls`, `txt`, `json` (a struct: `json.meta.src`); `jpg.width`, `jpg.height`, `jpg.mode`,
+    `wav.duration`, `npy.shape`, `EXT.size`, `EXT.checksum`, … They are made when they are asked for and kept beside the cached
+    indexes. With `output` the answer is written there, as its name (`.csv`, `.json`, `.parquet`) or `format` says. A query sees
+    the records, and `tags`, and nothing else: no file, no network; `memory` limits it. `UsageError` names what is not there.
+    """
+    from tarviz.table import opened
+    from tarviz.table.table import Table
+
+    table = urls if isinstance(urls, Table) else opened(urls, memory=memory, workers=workers, **reading)
+    if not isinstance(urls, Table):
+        with verb_base.progress(None, "shards", label="making columns") as bar:
+            table.progress = lambda done, total: bar.add(done - bar.done)
+            answer = Answer(table.arrow(query), table.findings)
+    else:
+        answer = Answer(table.arrow(query), table.findings)
+    if output is not None:
+        answer.output = fspath(output)
+        _write(answer, fspath(output), format or _format(fspath(output)))
+    return answer
+
+
+def _format(name: str) -> Format:
+    """How an answer is written, by the output's name."""
+    end = name.lower().rpartition(".")[2]
+    if end in ("csv", "parquet"):
+        return "csv" if end == "csv" else "parquet"
+    if end in ("json", "jsonl"):
+        return "json"
+    raise UsageError(f"{name!r} says no format.", hint="Name it .csv, .json or .parquet, or say --csv, --json, --parquet.")
+
+
+def _write(answer: Answer, output: str, format: Format) -> None:
+    with stores.of(output).create(URL(output)) as sink:
+        for piece in pieces(answer.table, format):
+            sink.write(piece)
+
+
+def pieces(table: pa.Table, format: Format) -> Iterator[bytes]:
+    """The bytes of an answer as CSV, JSON lines or Parquet."""
+    import io
+    import json
+
+    out = io.BytesIO()
+    if format == "parquet":
+        import pyarrow.parquet as parquet
+
+        parquet.write_table(table, out)
+        yield out.getvalue()
+        return
+    if format == "json":
+        for batch in table.to_batches(max_chunksize=4096):
+            yield b"".join(json.dumps(row, default=str).encode() + b"\n" for row in batch.to_pylist())
+        return
+    import csv
+
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(table.column_names)
+    for batch in table.to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            writer.writerow([json.dumps(value) if isinstance(value, dict | list) else value for value in row.values()])
+        yield text.getvalue().encode("utf-8", "backslashreplace")
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue().encode()
+
+
+@verb_base.verb(
+    "sql",
+    example=[
+        "tarviz sql 'SELECT cls, count(*), avg(jpg.width) FROM records GROUP BY cls' data/",
+        "tarviz sql 'SELECT key, json.similarity FROM records ORDER BY 2 LIMIT 20' --csv data/ > worst.csv",
+    ],
+)
+@click.argument("query", metavar="QUERY")
+@verb_base.urls_argument
+@verb_base.output_option
+@click.option("--csv", "format", flag_value="csv", help="The answer as CSV.")
+@click.option("--parquet", "format", flag_value="parquet", help="The answer as Parquet; needs -o.")
+@click.option("--memory", metavar="SIZE", help="What the query may use. [default: half of the machine, 4 GiB at most]")
+@verb_base.workers_option
+@verb_base.json_option
+@verb_base.quiet_option
+def command(
+    query: str,
+    urls: Sequence[str],
+    output: str | None,
+    format: Format | None,
+    memory: str | None,
+    workers: int | None,
+    as_json: bool,
+) -> Any:
+    """Ask shards in SQL.
+
+    The table is named records: a row a record; columns key, shard, n, size and those of the fields (cls, txt, json.path, jpg.width).
+    Tags are in tags, and in the column tag. DuckDB answers, shut in: no files, no network. Needs the extra `table`.
+    """
+    if format is not None and as_json:
+        raise UsageError("an answer has one format.", hint="Leave out --json, or the other.")
+    chosen: Format | None = "json" if as_json and output else format
+    answer = sql(query, list(urls), None if output in (None, "-") else output, format=chosen, memory=memory, workers=workers)
+    if format is not None and answer.output is None:
+        if format == "parquet" and sys.stdout.isatty():
+            raise UsageError("a terminal takes no Parquet.", hint="Name a file: -o answer.parquet.")
+        with stores.of("-").create(URL("-")) as sink:
+            for piece in pieces(answer.table, format):
+                sink.write(piece)
+        return answer
+    return verb_base.emit(answer, as_json and answer.output is None)

@@ -1,0 +1,170 @@
+"""Records chosen by a condition or by their keys before anything is read: only their bytes are read then.
+
+The condition is understood by `tarviz.table`, which is looked up in the registry when there is one; here are the records it
+chose, by number, and how they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz import stores
+from tarviz.formats.index import ShardIndex
+from tarviz.formats.member_table import picked
+from tarviz.model import plugins
+from tarviz.model.errors import ChangedError
+from tarviz.model.types import URL, Block
+from tarviz.read.shard_index import shard_index
+from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
+from tarviz.stores import Stat
+
+_GAP = 32 << 10  # bytes between two records that are read along
+_AT_ONCE = 4 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """The records of shards that a condition chose: per shard their numbers, ascending, and the version they were chosen in."""
+
+    where: str
+    rows: Mapping[str, NDArray[np.int64]]
+    versions: Mapping[str, Mapping[str, Any]]
+
+    def __repr__(self) -> str:
+        return repr(self.where)
+
+    def moved(self, url: str, place: str) -> Chosen:
+        """The same for a shard whose bytes lie elsewhere for a while."""
+        return Chosen(self.where, {**self.rows, place: self.rows[url]}, {**self.versions, place: version(URL(place))})
+
+
+def version(url: URL) -> dict[str, Any]:
+    """Which bytes a shard holds now."""
+    stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
+    return {"size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
+
+
+def resolved(urls: Sequence[URL], options: ReadOptions) -> ReadOptions:
+    """The options with the records chosen over all of `urls`; as they are where nothing is to be chosen."""
+    if isinstance(options.where, Chosen) or not (options.where or options.keys):
+        return options
+    return replace(options, where=plugins.load("table", "choice").chosen(list(dict.fromkeys(urls)), options), keys=())
+
+
+def numbers(url: URL, options: ReadOptions) -> NDArray[np.int64]:
+    """The numbers of the chosen records of one shard. `ChangedError` when it is not the shard they were chosen in."""
+    choice = resolved([url], options).where
+    assert isinstance(choice, Chosen)
+    if url not in choice.rows:
+        choice = plugins.load("table", "choice").chosen([url], replace(options, where=choice.where))
+    if version(url) != choice.versions[url]:
+        raise ChangedError("the shard was replaced after its records were chosen.", shard=url, hint="Begin again.")
+    rows: NDArray[np.int64] = choice.rows[url]
+    return rows
+
+
+def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None) -> Generator[Block, None, None]:
+    """The chosen records among `start`…`stop` of one shard, as blocks of neighbours; a block's `first` is its number in the shard."""
+    rows = numbers(url, options)
+    rows = rows[np.searchsorted(rows, start) : None if stop is None else np.searchsorted(rows, stop)]
+    index = sound_index(url, options)
+    everything = replace(options, where="")
+    report.shards += index is not None or not len(rows)
+    if not len(rows):
+        return
+    if index is not None:
+        for block in _around(url, index, rows):
+            report.records += len(block)
+            report.bytes += len(block.data)
+            yield block
+        return
+    with closing(adjacent_blocks(url, everything, report)) as run:
+        for block in run:
+            report.records -= len(block)
+            for low, high in runs(rows[np.searchsorted(rows, block.first) : np.searchsorted(rows, block.first + len(block))] - block.first):
+                report.records += high - low
+                yield block.part(low, high)
+            if block.first + len(block) > rows[-1] and url != "-":
+                break  # what lies behind the last one is not read
+            del block
+
+
+def sound_index(url: URL, options: ReadOptions) -> ShardIndex | None:
+    """The index of a plain shard without a fault, of which single records can be read; None for any other."""
+    if url == "-" or not stores.is_local(url) or options.group != "adjacent":
+        return None
+    index = shard_index(url, options, may_stream=False)
+    if index is None or index.error or index.warnings or index.pending >= 0 or index.packed or index.members.sparse or not len(index):
+        return None
+    return index if int(index.members.size.max()) <= options.cut().max_member_bytes else None
+
+
+def runs(rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Ascending numbers as runs of neighbours.
+
+    >>> list(runs(np.array([1, 2, 5])))
+    [(1, 3), (5, 6)]
+    """
+    if not len(rows):
+        return
+    cuts = np.flatnonzero(np.diff(rows) != 1) + 1
+    begins, ends = rows[np.concatenate(([0], cuts))], rows[np.concatenate((cuts - 1, [len(rows) - 1]))] + 1
+    yield from zip(begins.tolist(), ends.tolist(), strict=True)
+
+
+def subset(index: ShardIndex, rows: NDArray[np.int64]) -> ShardIndex:
+    """An index of just these records, numbered anew."""
+    counts = index.rows[rows + 1] - index.rows[rows]
+    ends = np.cumsum(counts)
+    members = np.repeat(index.rows[rows] - (ends - counts), counts) + np.arange(int(ends[-1]) if len(ends) else 0)
+    return ShardIndex(
+        picked(index.members, members),
+        np.concatenate(([0], ends)).astype(np.int64),
+        index.ext[members],
+        index.exts,
+        index.hash[rows],
+        index.identity,
+        index.warnings,
+        index.error,
+        packed=index.packed,
+        numbers=rows,
+    )
+
+
+def _around(url: URL, index: ShardIndex, rows: NDArray[np.int64]) -> Iterator[Block]:
+    """Blocks of neighbours, those that lie near each other read at once."""
+    store, etag = stores.of(url), stores.of(url).stat(url).etag
+    members = index.members
+    begin, end = members.start[index.rows[rows]], members.end[index.rows[rows + 1] - 1]
+    low = 0
+    while low < len(rows):
+        high = low + 1
+        while high < len(rows) and begin[high] - end[high - 1] <= _GAP and end[high] - begin[low] <= _AT_ONCE:
+            high += 1
+        base = int(begin[low])
+        data = memoryview(store.read(url, base, int(end[high - 1]) - base, etag=etag))
+        for first, stop in runs(rows[low:high]):
+            a, b = int(index.rows[first]), int(index.rows[stop])
+            part = members.part(a, b)
+            place, reach = int(part.start[0]), int(part.end[-1])
+            yield Block(
+                shard=url,
+                data=data[place - base : reach - base],
+                base=place,
+                first=first,
+                keys=index.keys(first, stop),
+                rows=index.rows[first : stop + 1] - a,
+                offset=part.data - place,
+                size=part.size,
+                ext=index.ext[a:b],
+                exts=index.exts,
+                members=part,
+                pending=-1,
+            )
+        low = high

@@ -1,0 +1,52 @@
+"""What reading looks up by name: the records that a condition, or a list of keys, chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.errors import UsageError
+from tarviz.model.types import URL
+from tarviz.read.chosen import Chosen
+from tarviz.read.stream import ReadOptions
+
+MAX_KEYS = 64 << 20  # bytes of a list of keys
+
+
+def chosen(urls: list[URL], options: ReadOptions) -> Chosen:
+    """The records of `urls` that fit `options.where` and whose keys are among `options.keys`.
+
+    `UsageError` says what is wrong with the condition, or which keys there are not; `MissingPackageError` names the extra.
+    """
+    from tarviz.table.table import Table
+
+    if "-" in urls:
+        raise UsageError("standard input cannot be asked before it is read.", hint="Write it to a file first, or name a file.")
+    table = Table(urls, key_split=options.key_split, duplicates=options.duplicates, concatenated=options.concatenated)
+    if options.group == "shard":
+        raise UsageError('a condition and group="shard" do not go together.', hint="Sort the shards first: tarviz sort.")
+    where = str(options.where)
+    rows = table.rows(where)
+    found: dict[str, NDArray[np.int64]] = {url: rows.of(at) for at, url in enumerate(urls)}
+    if options.keys:
+        by_key = table.keyed(listed(options.keys))
+        found = {url: np.intersect1d(found[url], by_key.of(at)) for at, url in enumerate(urls)}
+    table.check()
+    return Chosen(where, found, table.versions)
+
+
+def listed(keys: str | Iterable[str]) -> list[str]:
+    """Keys given, or those in a file, one a line."""
+    if not isinstance(keys, str):
+        return list(keys)
+    path = Path(keys)
+    try:
+        if path.stat().st_size > MAX_KEYS:
+            raise UsageError(f"{keys!r} is too large for a list of keys.")
+        lines = path.read_text("utf-8", "surrogateescape").splitlines()
+    except OSError as error:
+        raise UsageError(f"the list of keys {keys!r} cannot be read: {error.strerror}.") from error
+    return [line for line in lines if line.strip()]

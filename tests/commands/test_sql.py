@@ -1,0 +1,83 @@
+"""`tarviz sql`: what it prints and writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tarviz
+from tarviz.cli import main
+
+pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
+
+QUERY = "SELECT cls, count(*) AS c, max(json.w) AS w FROM records GROUP BY cls ORDER BY cls"
+
+
+@pytest.fixture
+def shards(make) -> Path:
+    content = [(f"k{at}", {"cls": b"%d" % (at % 3), "json": b'{"w": %d, "tags": ["<b>"]}' % at}) for at in range(9)]
+    return make(content)
+
+
+def test_the_answer_is_a_table(shards, capsys):
+    assert 0 == main(["sql", QUERY, str(shards)])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert ["cls", "c", "w"] == lines[0].split()
+    assert ["2", "3", "8"] == lines[3].split()
+
+
+def test_the_answer_is_json_for_scripts(shards, capsys):
+    assert 0 == main(["sql", "--json", QUERY, str(shards)])
+
+    assert {"cls": 0, "c": 3, "w": 6} == json.loads(capsys.readouterr().out)["rows"][0]
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.json", "o.parquet"])
+def test_the_answer_is_written_as_the_name_says(shards, tmp_path, name):
+    assert 0 == main(["sql", "-o", str(tmp_path / name), QUERY, str(shards)])
+
+    written = (tmp_path / name).read_bytes()
+    if name == "o.csv":
+        assert b"cls,c,w\r\n0,3,6\r\n" == written[:16]
+    elif name == "o.json":
+        assert {"cls": 0, "c": 3, "w": 6} == json.loads(written.splitlines()[0])
+    else:
+        import pyarrow.parquet as parquet
+
+        assert [6, 7, 8] == parquet.read_table(tmp_path / name).column("w").to_pylist()
+
+
+def test_csv_goes_to_standard_output(shards, capfdbinary):
+    assert 0 == main(["sql", "--csv", QUERY, str(shards)])
+
+    assert b"cls,c,w\r\n0,3,6\r\n1,3,7\r\n2,3,8\r\n" == capfdbinary.readouterr().out
+
+
+@pytest.mark.parametrize("query", ["DELETE FROM records", "SELECT * FROM '/etc/passwd'", "SELECT nothing FROM records", "SELECT"])
+def test_what_cannot_be_asked_ends_with_2(shards, query, capsys):
+    assert 2 == main(["sql", query, str(shards)])
+    assert capsys.readouterr().err.startswith("tarviz: E_")
+
+
+def test_json_that_is_none_is_counted_and_the_exit_code_is_1(make, capsys):
+    assert 1 == main(["sql", "SELECT json.w FROM records", str(make([("a", {"json": b"{"}), ("b", {"json": b'{"w": 1}'})]))])
+    assert "1 × json.bad" in capsys.readouterr().out
+
+
+def test_in_a_notebook_the_answer_is_a_table_without_markup_of_the_data(shards):
+    answer = tarviz.sql("SELECT json.tags[1] AS tag FROM records LIMIT 1", shards)
+
+    html = answer._repr_mimebundle_()["text/html"]
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html
+    assert [("<b>",)] == answer.rows
+
+
+def test_a_table_that_is_open_can_be_asked_again(shards):
+    table = tarviz.table(shards)
+
+    assert [(9,)] == tarviz.sql("SELECT count(*) FROM records", table).rows

@@ -1,0 +1,207 @@
+"""Conditions: the old expressions choose the same records, and every verb and reader takes them."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import tarviz
+from tarviz.cli import main
+from tarviz.model.errors import ChangedError, UsageError
+from tarviz.query.expressions import parse
+from tarviz.read.chosen import resolved
+from tarviz.read.stream import ReadOptions
+from tarviz.testing.strategies import shard
+from tests.query.test_expressions import CAT, test_an_expression_says_whether_a_record_is_meant
+
+DOG = {
+    "cls": b"4",
+    "jpg": b"x" * 100,
+    "wav": b"w",
+    "json": b'{"w": 100, "meta": {"src": "disk"}, "boxes": [], "ok": false, "a b": 2, "none": 1}',
+    "txt": b"5",
+}
+BARE = {"bin": b"1"}
+OLD = [mark.args[1] for mark in test_an_expression_says_whether_a_record_is_meant.pytestmark]
+TEXTS = [text for text, _ in OLD[0] if "_[" not in text and "_." not in text and " in _" not in text]  # those are of tarproc's dialect
+TEXTS += ["(cls == 3 or cls == 4) and not has:wav", 'txt.startswith("Ein")', "key in ['val/dog_2', 'x']"]
+# What SQL has no word for, or says otherwise: a missing field is unknown there, and so is its opposite.
+OTHERWISE = {"not wav", "wav == 3", "wav != 3", "json.none == null"}
+
+
+@pytest.fixture
+def animals(make) -> Path:
+    content = [("train/Cat_0001", {k: v for k, v in CAT.items() if not k.startswith("__")}), ("val/dog_2", DOG), ("val/bare", BARE)]
+    return make(content)
+
+
+class TestOldExpressions:
+    @pytest.mark.parametrize("text", [text for text in dict.fromkeys(TEXTS) if text not in OTHERWISE])
+    def test_choose_the_same_records(self, animals, text):
+        expression = parse(text)
+        expected = [
+            record.index
+            for record in tarviz.records(animals)
+            if expression.test({**record, "__key__": record.key, "__index__": record.index})
+        ]
+        if "index == 7" in text:
+            expected = []
+
+        assert expected == tarviz.table(animals).rows(text).n.tolist()
+
+    @pytest.mark.parametrize(
+        "text", ["__import__('os')", "cls ==", "(1", "cls = 1; drop view records", "1) UNION (SELECT 1", "x y = 3", "nothing.at.all > 3"]
+    )
+    def test_what_cannot_be_read_is_refused_with_a_hint(self, animals, text):
+        with pytest.raises(UsageError):
+            tarviz.table(animals).rows(text)
+
+    def test_fields_named_like_words_of_sql(self, make):
+        table = tarviz.table(make([("a", {"class": b"1", "order": b"x", "select": b"y", "json": b'{"order": 3, "group": {"by": 1}}'})]))
+
+        assert 1 == len(table.rows("class = 1 and json.order = 3 and json.group.by = 1"))
+        assert 1 == len(table.rows("size(order) = 1 and has:select"))
+
+    def test_quotes_in_names_and_texts_do_no_harm(self, make):
+        table = tarviz.table(make([("it's", {'a"b': b"1", "json": json.dumps({"it's": 1, 'a"b': 2}).encode()})]))
+
+        assert 1 == len(table.rows("it's"[:2]))
+        assert 1 == len(table.rows("key = 'it''s' and json['a\"b'] = 2"))
+        assert 1 == len(table.rows("has:json"))
+
+
+CONTENT = [
+    (f"{'ab'[at % 2]}/{at:03}", {"jpg": bytes([at]) * 3000 * (at % 3 + 1), "cls": b"%d" % (at % 5), "json": b'{"w": %d}' % at})
+    for at in range(60)
+]
+
+
+@pytest.fixture(params=["plain", "gzip"])
+def shards(make, request) -> list[Path]:
+    suffix = ".tar" if request.param == "plain" else ".tar.gz"
+    made = []
+    for number in range(2):
+        data = shard(CONTENT[30 * number : 30 * number + 30])
+        if request.param == "gzip":
+            import gzip
+
+            data = gzip.compress(data)
+        made.append(make(data, f"s-{number}{suffix}"))
+    return made
+
+
+WHERE = "cls = 3 and json.w > 20"
+KEYS = [key for at, (key, _) in enumerate(CONTENT) if at % 5 == 3 and at > 20]
+
+
+class TestReaders:
+    def test_records(self, shards):
+        records = list(tarviz.records(shards, where=WHERE))
+
+        assert KEYS == [record.key for record in records]
+        assert [bytes([int(key[2:])]) for key in KEYS] == [bytes(record["jpg"][:1]) for record in records]
+        assert [int(key[2:]) % 30 for key in KEYS] == [record.index for record in records]
+
+    def test_records_by_key(self, shards, tmp_path):
+        (tmp_path / "keys").write_text("b/003\na/044\n")
+
+        assert ["b/003", "a/044"] == [record.key for record in tarviz.records(shards, keys=("b/003", "a/044"))]
+        assert ["b/003"] == [record.key for record in tarviz.records(shards, keys=str(tmp_path / "keys"), where="cls = 3")]
+
+    def test_index(self, shards):
+        index = tarviz.index(shards, where=WHERE)
+
+        assert KEYS == list(index.keys())
+        assert (b'{"w": 23}', 23) == (bytes(index["b/023"]["json"]), index["b/023"].index)
+
+    def test_pipeline(self, shards):
+        pipeline = tarviz.Pipeline([str(each) for each in shards], where=WHERE, select="json")
+
+        assert [b'{"w": %d}' % int(key[2:]) for key in KEYS] == [bytes(each) for each in pipeline]
+        assert pipeline == tarviz.Pipeline.of(repr(pipeline))
+        assert None is pipeline.count()
+
+    def test_only_the_chosen_bytes_are_read(self, shards):
+        run = tarviz.records(shards[0], where="key = 'b/023'")
+        total = sum(len(record["jpg"]) for record in run)
+
+        if shards[0].suffix == ".tar":
+            assert run.report.bytes < total + 5 * 512 + 2048
+        assert 1 == run.report.records
+
+    def test_a_shard_replaced_after_its_records_were_chosen_is_an_error(self, shards):
+        options = resolved([str(each) for each in shards], ReadOptions(where=WHERE))
+        shards[0].write_bytes(shards[1].read_bytes() + bytes(512))
+
+        with pytest.raises(ChangedError):
+            list(tarviz.records(shards, options=options))
+
+    def test_a_condition_that_fits_nothing_gives_nothing(self, shards):
+        assert [] == list(tarviz.records(shards, where="cls = 77"))
+
+
+def names(path: Path) -> list[str]:
+    with tarfile.open(path) as tar:
+        return list(dict.fromkeys(member.name.partition(".")[0] for member in tar))
+
+
+class TestVerbs:
+    def test_cat_copies_what_is_chosen_bit_for_bit(self, shards, tmp_path):
+        assert 0 == main(["cat", "--where", WHERE, "-o", str(tmp_path / "o.tar"), *map(str, shards)])
+
+        assert KEYS == names(tmp_path / "o.tar")
+        expected = dict(CONTENT)
+        assert all(bytes(record["jpg"]) == expected[record.key]["jpg"] for record in tarviz.records(tmp_path / "o.tar"))
+
+    def test_counts_and_slices_are_of_what_is_chosen(self, shards, tmp_path):
+        tarviz.cat(shards, tmp_path / "o.tar", where=WHERE, skip=1, count=2)
+
+        assert KEYS[1:3] == names(tmp_path / "o.tar")
+
+    def test_sort(self, shards, tmp_path):
+        assert 0 == main(["sort", "--where", WHERE, "-o", str(tmp_path / "o.tar"), *map(str, shards)])
+
+        assert sorted(KEYS) == names(tmp_path / "o.tar")
+
+    def test_split(self, shards, tmp_path):
+        assert 0 == main(["split", "--where", WHERE, "-n", "3", "-o", str(tmp_path / "o-{}.tar"), *map(str, shards)])
+
+        assert KEYS == [key for part in sorted(tmp_path.glob("o-*.tar")) for key in names(part)]
+
+    def test_tsv(self, shards, tmp_path):
+        assert 0 == main(["tsv", "--where", WHERE, "-f", "cls", "-o", str(tmp_path / "o.tsv"), *map(str, shards)])
+
+        assert [f"{key}\t3" for key in KEYS] == (tmp_path / "o.tsv").read_text().splitlines()[1:]
+
+    def test_proc(self, shards, tmp_path):
+        assert 0 == main(["proc", "--where", WHERE, "--op", "drop(jpg)", "-o", str(tmp_path / "o.tar"), *map(str, shards)])
+
+        assert KEYS == names(tmp_path / "o.tar")
+
+    def test_convert(self, shards, tmp_path):
+        made = tarviz.convert(shards, tmp_path / "o.record", where=WHERE, num_workers=1)
+
+        assert len(KEYS) == made.report.records
+
+    def test_show_ls_verify_and_first(self, shards, capsys):
+        assert KEYS[:2] == [record.key for record in tarviz.show(shards, where=WHERE, count=2).records]
+        assert len(KEYS) == sum(listed.records for listed in tarviz.ls(shards, where=WHERE).shards)
+        assert len(KEYS) == tarviz.verify(shards, where=WHERE).records
+        assert KEYS[0] == tarviz.first(shards, where=WHERE, field="cls").key
+
+    def test_keys_from_a_file(self, shards, tmp_path):
+        (tmp_path / "keys").write_text("\n".join(KEYS[2:4]) + "\n")
+        assert 0 == main(["cat", "--keys", str(tmp_path / "keys"), "-o", str(tmp_path / "o.tar"), *map(str, shards)])
+
+        assert KEYS[2:4] == names(tmp_path / "o.tar")
+
+    def test_standard_input_cannot_be_asked(self, capsys):
+        assert 2 == main(["cat", "--where", "cls = 3", "-"])
+        assert "standard input" in capsys.readouterr().err
+
+    def test_a_column_that_is_not_there_is_answered_with_what_is_near(self, shards, capsys):
+        assert 2 == main(["cat", "--where", "json.ww > 3", "-o", "/dev/null", *map(str, shards)])
+        assert "json.w" in capsys.readouterr().err
