@@ -13,7 +13,7 @@ from typing import Any, TypedDict, Unpack
 
 from tarviz import selection, stores
 from tarviz.model import plugins
-from tarviz.model.errors import ChainError, SchemaError, UsageError
+from tarviz.model.errors import ChainError, SchemaError, UsageError, redact
 from tarviz.model.types import Duplicates, Feature, Grouping, KeySplit, OnError, Record, Schema, rich_form, to_bytes
 from tarviz.ops.base import unpack
 from tarviz.ops.chain_text import Call, parse_call, print_call
@@ -118,7 +118,7 @@ class Pipeline:
         for part in fields(ReadOptions):
             if (value := getattr(self.options, part.name)) != part.default:
                 keywords[part.name] = value
-        urls = self.urls[0] if len(self.urls) == 1 else list(self.urls)
+        urls = redact(self.urls[0]) if len(self.urls) == 1 else [redact(url) for url in self.urls]
         return print_call("Pipeline", [urls, str(self.chain)] if self.chain else [urls], keywords, quote=True)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:

@@ -13,6 +13,7 @@ from tarviz import stores
 from tarviz.cli import html_page, verb_base
 from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, UsageError, redact, safe
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.spans import Batch
 from tarviz.read.stream import ReadReport
@@ -116,6 +117,8 @@ class Tar:
     url: str
     records: int
     bytes: int
+
+    __repr__ = redacted_repr
 
     def __str__(self) -> str:
         records = f"{self.records:,} record{'' if self.records == 1 else 's'}"

@@ -11,6 +11,7 @@ import click
 from tarviz import stores
 from tarviz.cli import html_page, verb_base
 from tarviz.model.errors import redact, safe
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions, URLs
 
@@ -56,6 +57,8 @@ class Compared(verb_base.Result):
 
     run: Compare
     page: str | None = None
+
+    __repr__ = redacted_repr
 
     @property
     def exit_code(self) -> int:

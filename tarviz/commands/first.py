@@ -17,6 +17,7 @@ from tarviz.cli import verb_base
 from tarviz.cli.tar_tool_options import inputs_argument, opened, tool_options
 from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, UsageError, redact, safe
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.query import expressions
 from tarviz.read.stream import ReadOptions, ReadReport, records, with_changes
@@ -38,6 +39,8 @@ class Found(verb_base.Result):
     payload: bytes = b""
     output: str = "-"
     report: ReadReport = field(default_factory=ReadReport)
+
+    __repr__ = redacted_repr
 
     @property
     def exit_code(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from tarviz.cli import html_page, verb_base
 from tarviz.model.config import format_size
 from tarviz.model.errors import DataError, Fault, redact, safe
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Member
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
@@ -44,6 +45,8 @@ class ShardListing:
     fields: dict[str, Field]
     warnings: tuple[dict[str, Any], ...] = ()
     error: dict[str, Any] | None = None
+
+    __repr__ = redacted_repr
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; the URL redacted."""

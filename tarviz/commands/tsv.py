@@ -15,6 +15,7 @@ from tarviz import stores
 from tarviz.cli import verb_base
 from tarviz.cli.tar_tool_options import Made, inputs_argument, opened, tool_options
 from tarviz.model.errors import DataError, UsageError, redact, safe
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer, to_bytes, to_text
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
@@ -34,6 +35,8 @@ class Tabulated(Made):
     rows: int = 0
     output: str = "-"
     columns: tuple[str, ...] = ()
+
+    __repr__ = redacted_repr
 
     @property
     def records(self) -> int:

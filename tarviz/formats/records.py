@@ -16,6 +16,7 @@ from tarviz.formats import header_scan
 from tarviz.formats.member_table import picked
 from tarviz.formats.tar import FILE, SKIPPED
 from tarviz.model.errors import DataError, Fault
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import MEMBER_TYPES, Duplicates, KeySplit, Members, to_text
 
 
@@ -73,6 +74,8 @@ class Grouper:
     _codes: dict[bytes, int] = field(default_factory=dict)
     exts: list[str] = field(default_factory=list)
     _seen: _Seen = field(default_factory=lambda: _Seen())
+
+    __repr__ = redacted_repr
 
     def group(self, members: Members, *, quiet_before: int = 0) -> Grouped:
         """The records among `members`, adjacent rows of one key together; what has no key is noted and dropped.

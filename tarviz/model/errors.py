@@ -21,39 +21,28 @@ Codes (`E_…` for errors, `W_…` for warnings) are stable: scripts may rely on
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F, *range(0x80, 0xA0))}
-_CONTROL |= {9: "\\t", 10: "\\n", 13: "\\r"}
-_CONTROL |= {code: f"\\u{code:04x}" for code in (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)}
+from tarviz.model.redaction import redact, redacted_repr, safe
 
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
-_SECRET = re.compile(
-    r"(?i)((?:^|[?&;\s])(?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|sig|signature"
-    r"|token|access_token|api_key|apikey|key-pair-id|awsaccesskeyid|password|secret)=)[^&\s#\"']+?(?=[:,;.]?(?:[&\s#\"']|$))"
-)
-_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}")
-
-
-def safe(text: str) -> str:
-    """Text from a record or a URL made fit for a terminal line: control and bidi characters escaped.
-
-    >>> safe("a\\x1b[31mb")
-    'a\\\\x1b[31mb'
-    """
-    return text.translate(_CONTROL).encode("utf-8", "backslashreplace").decode()
-
-
-def redact(text: str) -> str:
-    """Text without secrets: user info, signatures and tokens in URLs and headers.
-
-    >>> redact("https://me:pw@host/a.tar?X-Amz-Signature=abc&v=1")
-    'https://***@host/a.tar?X-Amz-Signature=***&v=1'
-    """
-    return _BEARER.sub(r"\1 ***", _SECRET.sub(r"\1***", _USERINFO.sub("***@", text)))
+__all__ = [
+    "ChainError",
+    "ChangedError",
+    "DataError",
+    "Fault",
+    "LimitError",
+    "MissingPackageError",
+    "NotFoundError",
+    "SchemaError",
+    "StoreError",
+    "TarvizError",
+    "TarvizWarning",
+    "UsageError",
+    "redact",
+    "safe",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +56,8 @@ class Fault:
     member: str | None = None
     offset: int | None = None
 
+    __repr__ = redacted_repr
+
     def __str__(self) -> str:
         place = f" {redact(safe(self.shard))}" if self.shard else ""
         where = "".join(
@@ -77,8 +68,8 @@ class Fault:
         return f"{self.code}{place}{where}: {redact(safe(self.message))}"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; the shard's URL redacted."""
-        return {name: redact(value) if name == "shard" and value else value for name, value in asdict(self).items() if value is not None}
+        """JSON-ready, without secrets."""
+        return {name: redact(value) if isinstance(value, str) else value for name, value in asdict(self).items() if value is not None}
 
 
 class TarvizError(Exception):
@@ -105,7 +96,7 @@ class TarvizError(Exception):
         hint: str | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(redact(message))
         self.message = message
         if code is not None:
             self.code = code
@@ -134,11 +125,13 @@ class TarvizError(Exception):
         return Fault(self.code, self.message, self.shard, self.key, self.member, self.offset)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: code, message and every place that is known; the shard's URL redacted."""
+        """JSON-ready, without secrets: code, message and every place that is known."""
         places = {name: getattr(self, name) for name in self._PLACES if getattr(self, name) is not None}
-        if self.shard:
-            places["shard"] = redact(self.shard)
-        return {"code": self.code, "message": redact(self.message), **places, **self.details}
+        found = {"code": self.code, "message": self.message, **places, **self.details}
+        return {name: redact(value) if isinstance(value, str) else value for name, value in found.items()}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
 
     def __str__(self) -> str:
         place = f"{self.code} {self.shard}" if self.shard else self.code

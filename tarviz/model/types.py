@@ -13,6 +13,8 @@ from typing import Any, Literal, NewType, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tarviz.model.redaction import redact
+
 URL = NewType("URL", str)
 Key = NewType("Key", str)
 Ext = NewType("Ext", str)
@@ -155,6 +157,10 @@ class Block:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def __repr__(self) -> str:
+        records = f"{len(self)} record{'' if len(self) == 1 else 's'}"
+        return f"<Block of {records}, from number {self.first} of {redact(self.shard)} ({len(self.data)} bytes)>"
+
     def __iter__(self) -> Iterator[Record]:
         return map(Record, [self] * len(self.keys), range(len(self.keys)))
 
@@ -287,7 +293,7 @@ class Record(Mapping[str, memoryview]):
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{ext}: {len(self[ext])} bytes" for ext in self)
-        return f"<Record {self.key!r} of {self.shard} ({fields})>"
+        return f"<Record {self.key!r} of {redact(self.shard)} ({fields})>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return rich_form(self)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Record
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
@@ -52,6 +53,8 @@ class Piece:
     stop: int | None = None
     share: int = 0
     of: int = 1
+
+    __repr__ = redacted_repr
 
 
 class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]

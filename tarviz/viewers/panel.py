@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from tarviz.model.errors import LimitError, safe
+from tarviz.model.redaction import redacted_repr
 
 MAX_PIXELS = 64_000_000
 MAX_PREVIEW_BYTES = 64 << 20
@@ -34,6 +35,8 @@ class Meta:
     options: Mapping[str, Any] = field(default_factory=dict)
     max_bytes: int = MAX_PREVIEW_BYTES
     max_ratio: int = 1000
+
+    __repr__ = redacted_repr
 
     def check_unpacked(self, size: int, packed: int) -> None:
         """Raise `LimitError` where `size` bytes out of `packed` are more than a preview unpacks."""

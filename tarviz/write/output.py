@@ -25,6 +25,7 @@ from tarviz.formats.tar_header import TAR_END, Spans, tar_header, tar_member
 from tarviz.formats.tfrecord import Compression, crc32c
 from tarviz.model import config
 from tarviz.model.errors import NotFoundError, TarvizError, UsageError, redact
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer
 from tarviz.stores import Stat
 from tarviz.write.behind import Behind
@@ -87,6 +88,8 @@ class Names:
     """
 
     text: str
+
+    __repr__ = redacted_repr
 
     def __post_init__(self) -> None:
         bare = _COUNTER.sub("", self.text)
@@ -155,6 +158,8 @@ class Written:
     bytes: int
     crc32c: str
     kept: bool = False
+
+    __repr__ = redacted_repr
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; the URL redacted."""

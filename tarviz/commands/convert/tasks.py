@@ -17,6 +17,7 @@ from tarviz import selection
 from tarviz.engines.process_pool import Tick
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import DataError, StoreError, TarvizError, UsageError
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Block, Buffer
 from tarviz.ops import Chain, draws, unpack
 from tarviz.ops.func import Func
@@ -223,6 +224,8 @@ class Source:
     url: URL
     entry: dict[str, Any]
     start: int = 0
+
+    __repr__ = redacted_repr
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from tarviz import stores
 from tarviz.cli import html_page, verb_base
 from tarviz.model.config import format_size
 from tarviz.model.errors import DataError, Fault, TarvizError, redact, safe
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Record
 from tarviz.read.chosen import resolved
 from tarviz.read.stream import ReadOptions, ReadReport, blocks, shards, with_changes
@@ -32,6 +33,8 @@ class Shown(verb_base.Result):
     warnings: list[Fault] = field(default_factory=list)
     page: str | None = None
     fields: frozenset[str] | None = None
+
+    __repr__ = redacted_repr
 
     @property
     def exit_code(self) -> int:

@@ -13,6 +13,7 @@ from tarviz import stores
 from tarviz.dialects.tar2tf._records import ToExample, default_record_to_example
 from tarviz.model import plugins
 from tarviz.model.errors import UsageError
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.ops import Decode, FieldOp
 from tarviz.pipeline import Pipeline
@@ -150,6 +151,8 @@ class GivenNames(Names):
 
     given: Iterator[str]
     seen: list[str]
+
+    __repr__ = redacted_repr
 
     def __post_init__(self) -> None:
         """Nothing to check: there is no text to read."""

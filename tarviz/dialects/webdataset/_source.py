@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from tarviz.dialects.webdataset._handlers import Handler, ignore_and_continue, reraise_exception, warn_and_continue
 from tarviz.model.errors import TarvizError, UsageError
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Block
 from tarviz.read import stream
 from tarviz.read.stream import ReadOptions, ReadReport
@@ -105,6 +106,8 @@ class Source:
     select_files: Callable[[str], bool] | None = None
     associate: Any = None
     empty_check: bool = True
+
+    __repr__ = redacted_repr
 
     def shares(self, seed: str, here: Place) -> Iterator[Share]:
         """What this process reads in one pass, in order."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import DataError, Fault, SchemaError
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Block, Record, to_bytes, to_text
 from tarviz.ops.base import missing
 from tarviz.ops.random_draws import draws
@@ -43,6 +44,8 @@ class Chunk:
     columns: dict[str, NDArray[np.object_]]
     draws: NDArray[np.float64]
     trail: tuple[Block, NDArray[np.int64]] | None = None
+
+    __repr__ = redacted_repr
 
     def __len__(self) -> int:
         return len(self.keys)

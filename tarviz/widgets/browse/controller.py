@@ -12,6 +12,7 @@ from typing import Any
 
 from tarviz import stores, viewers
 from tarviz.model.errors import TarvizError, UsageError, redact
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import Buffer, Record, to_bytes
 from tarviz.query import expressions
 from tarviz.read.stream import ReadOptions, URLs
@@ -40,6 +41,8 @@ class RecordRef:
     shard: str
     index: int
     key: str
+
+    __repr__ = redacted_repr
 
 
 class Browser(Controller):

@@ -23,6 +23,7 @@ from tarviz.formats import header_scan
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.member_table import picked
 from tarviz.model.errors import ChangedError, DataError, Fault, LimitError, TarvizError
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Block, Members, Record, to_text
 from tarviz.stores import Stat
 
@@ -171,6 +172,8 @@ class Shard:
     held: OrderedDict[int, memoryview] = field(default_factory=OrderedDict)
     spill: Spill | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    __repr__ = redacted_repr
 
     @property
     def finished(self) -> bool:
