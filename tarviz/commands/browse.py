@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import os
 import sys
+import tempfile
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -110,14 +114,30 @@ def serve(page: Any, *, opening: bool) -> None:
     if page.host not in ("127.0.0.1", "localhost", "::1"):
         write(f"Anyone who can reach {page.host} and has this address can look at these shards.", err=True)
     sys.stdout.flush()
-    if opening and can_open(os.environ, sys.platform):
-        webbrowser.open(page.url)
-    try:
-        page.serve()
-    except KeyboardInterrupt:
-        write("", err=True)
-    finally:
-        page.close()
+    with doorway(page.url) as door:
+        if opening and can_open(os.environ, sys.platform):
+            webbrowser.open(door)
+        try:
+            page.serve()
+        except KeyboardInterrupt:
+            write("", err=True)
+        finally:
+            page.close()
+
+
+@contextmanager
+def doorway(url: str) -> Iterator[str]:
+    """The address of a file that leads to `url` and that nobody but this user can read.
+
+    A browser is started with the address as an argument, which every user of the machine can see; the page's token is in `url`.
+    """
+    place = html.escape(url)
+    text = f'<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url={place}">'
+    with tempfile.TemporaryDirectory(prefix="tarviz-") as folder:  # mode 0700
+        path = Path(folder) / "open.html"
+        with open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(f'{text}<title>tarviz</title><a href="{place}">Open tarviz</a>\n')
+        yield path.as_uri()
 
 
 def can_open(environment: Mapping[str, str], platform: str) -> bool:

@@ -108,3 +108,31 @@ def test_a_browser_is_opened_only_where_there_is_a_window():
     assert can_open({}, "darwin")
     assert can_open({"DISPLAY": ":0"}, "linux")
     assert not can_open({}, "linux")
+
+
+def test_the_browser_is_started_without_the_token(shard, tmp_path):  # F12: every user of the machine sees arguments
+    script = tmp_path / "browser"
+    script.write_text(
+        f"#!{sys.executable}\n"
+        "import json, os, sys\n"
+        "path = sys.argv[1].removeprefix('file://')\n"
+        "folder = os.path.dirname(path)\n"
+        "modes = [os.stat(path).st_mode & 0o777, os.stat(folder).st_mode & 0o777]\n"
+        "print(json.dumps([sys.argv[1:], modes, open(path).read()]), flush=True)\n"
+    )
+    script.chmod(0o755)
+    environment = os.environ | {"BROWSER": str(script), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "tarviz", "browse", str(shard)], stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment
+    ) as done:
+        assert done.stdout is not None
+        url = done.stdout.readline().strip()
+        argv, modes, page = json.loads(done.stdout.readline())
+        done.send_signal(signal.SIGINT)
+
+    token = url.partition("token=")[2]
+    assert len(token) > 40
+    assert token not in " ".join(argv)
+    assert [0o600, 0o700] == modes
+    assert f'content="0;url={url}"' in page
+    assert not os.path.exists(argv[0].removeprefix("file://"))
