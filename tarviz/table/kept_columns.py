@@ -15,6 +15,7 @@ import numpy as np
 
 from tarviz.model.config import options as configured
 from tarviz.model.errors import ChangedError, redact
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.chosen import version
 from tarviz.read.stream import ReadOptions
@@ -44,6 +45,8 @@ class Kept:
     error: dict[str, Any] | None = None
     counts: dict[str, int] = field(default_factory=dict)
     memory: pa.Table | None = None
+
+    __repr__ = redacted_repr
 
     def columns(self) -> pa.Schema:
         """Names and types of the columns made so far."""

@@ -16,6 +16,7 @@ import numpy as np
 from tarviz import stores
 from tarviz.model.config import parse_size
 from tarviz.model.errors import UsageError, redact
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, rich_form
 from tarviz.read.chosen import version
 from tarviz.read.stream import with_changes
@@ -42,6 +43,8 @@ class Rows:
     shards: list[URL]
     shard: NDArray[np.int32]
     n: NDArray[np.int64]
+
+    __repr__ = redacted_repr
 
     def __len__(self) -> int:
         return len(self.n)

@@ -23,6 +23,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 import tarviz
 from tarviz.model.errors import NotFoundError, StoreError, UsageError, redact
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
 from tarviz.stores.retry import Clock, RetryError, retry_after
@@ -50,6 +51,8 @@ class _Ask:
     headers: dict[str, str] = field(repr=False)
     body: bytes = field(repr=False)
     stall_timeout: float
+
+    __repr__ = redacted_repr
 
 
 class _Excess(http.client.HTTPException):
