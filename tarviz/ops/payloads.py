@@ -78,12 +78,13 @@ def decode_payload(
     *,
     channels: int = 3,
     orient: bool = False,
+    least: tuple[int, int] | None = None,
     dtype: str | None = None,
     unsafe: Collection[str] = (),
 ) -> Any:
     """The value of a field's payload.
 
-    Pictures become uint8 [h, w, channels] (`_pictures.decode_picture`), text `str` (UTF-8, byte order mark
+    Pictures become uint8 [h, w, channels] (`pictures.decode_picture`), text `str` (UTF-8, byte order mark
     dropped), JSON its tree, class fields a number of `dtype` (int64), `npy` an array, `npz` a dict of arrays;
     `….gz` is unpacked and then decoded by the rest of its name. `unsafe` names the extensions whose pickles may be loaded,
     which lets the data run any code.
@@ -91,18 +92,20 @@ def decode_payload(
     Errors: `E_DECODE`, `E_LIMIT`, `E_IMAGE_TOO_LARGE`, `E_UNSAFE_DECODER`, with the field in `details`.
     """
     try:
-        return _decode(ext, data, channels=channels, orient=orient, dtype=dtype, unsafe=unsafe)
+        return _decode(ext, data, channels=channels, orient=orient, least=least, dtype=dtype, unsafe=unsafe)
     except DataError as error:
         error.details.setdefault("field", ext)
         raise
 
 
-def _decode(ext: str, data: Buffer, *, channels: int, orient: bool, dtype: str | None, unsafe: Collection[str]) -> Any:
+def _decode(
+    ext: str, data: Buffer, *, channels: int, orient: bool, least: tuple[int, int] | None, dtype: str | None, unsafe: Collection[str]
+) -> Any:
     match kind_of(ext, data):
         case "picture":
             from tarviz.ops.pictures import decode_picture
 
-            return decode_picture(data, channels=channels, orient=orient)
+            return decode_picture(data, channels=channels, orient=orient, least=least)
         case "class":
             return decode_class(data, dtype or "int64")
         case "text":
@@ -118,7 +121,7 @@ def _decode(ext: str, data: Buffer, *, channels: int, orient: bool, dtype: str |
         case "gz":
             inner = ext.rpartition(".")[0] if "." in ext else ""
             plain = gunzip(data)
-            return _decode(inner, plain, channels=channels, orient=orient, dtype=dtype, unsafe=unsafe) if inner else plain
+            return _decode(inner, plain, channels=channels, orient=orient, least=least, dtype=dtype, unsafe=unsafe) if inner else plain
         case "pickle":
             return _unpickle(ext, data, unsafe)
         case _:

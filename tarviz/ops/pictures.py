@@ -38,18 +38,20 @@ _DAMAGE = (
 _BOMBS = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
-def decode_picture(data: Buffer, *, channels: int = 3, orient: bool = False) -> NDArray[np.uint8]:
+def decode_picture(data: Buffer, *, channels: int = 3, orient: bool = False, least: tuple[int, int] | None = None) -> NDArray[np.uint8]:
     """The picture as uint8 [height, width, channels], in memory of its own.
 
     `channels` 1, 3 or 4 converts (alpha is dropped, not blended; a palette is looked up; CMYK is converted);
     0 keeps what there is (1 to 4, palettes as RGB or RGBA). An animation gives its first frame. 16-bit samples
     keep their high byte. `orient=True` turns the picture as its EXIF tag says; TensorFlow and the default do not.
+    `least`, (height, width) in pixels: a JPEG is decoded at a half, a quarter or an eighth of its sides, the smallest of
+    these that is at least that large (libjpeg's scaled decoding); other pictures, and smaller ones, are not scaled.
 
     Errors: `E_IMAGE_TOO_LARGE` above 64 Mpx or 256 MB, `E_DECODE` for anything that is no whole picture.
     """
-    if (pixels := _fast(data, channels, orient)) is not None:
+    if (pixels := _fast(data, channels, orient, least)) is not None:
         return pixels
-    image = _loaded(data, channels, orient)
+    image = _loaded(data, channels, orient, least)
     pixels = np.array(image, np.uint8)
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
 
@@ -62,17 +64,28 @@ def decode_image(data: Buffer, *, channels: int = 3, orient: bool = False) -> Im
     return image.copy() if isinstance(image, ImageFile.ImageFile) else image  # without the file behind it
 
 
-def _fast(data: Buffer, channels: int, orient: bool) -> NDArray[np.uint8] | None:
+def _fast(data: Buffer, channels: int, orient: bool, least: tuple[int, int] | None = None) -> NDArray[np.uint8] | None:
     if bytes(data[:2]) == b"\xff\xd8" and channels != 4 and not orient and (fast := _fast_jpeg()) is not None:
-        return fast(data, channels)
+        return fast(data, channels, least)
     return None
 
 
-def _loaded(data: Buffer, channels: int, orient: bool) -> Image.Image:
+def reduction(height: int, width: int, least: tuple[int, int] | None) -> int:
+    """By how much the sides of a JPEG are divided while it is decoded: 8, 4, 2 or 1.
+
+    >>> reduction(3000, 4000, (224, 224)), reduction(3000, 4000, (800, 800)), reduction(300, 400, (224, 224))
+    (8, 2, 1)
+    """
+    return next(by for by in (8, 4, 2, 1) if by == 1 or (least is not None and height // by >= least[0] and width // by >= least[1]))
+
+
+def _loaded(data: Buffer, channels: int, orient: bool, least: tuple[int, int] | None = None) -> Image.Image:
     image = open_picture(data)
     try:
-        if channels == 1 and image.format == "JPEG":
-            image.draft("L", image.size)  # the luminance as it is stored, as TensorFlow gives it
+        if image.format == "JPEG" and (channels == 1 or least is not None):
+            by = reduction(image.height, image.width, least)
+            # Mode L: the luminance as it is stored, as TensorFlow gives it.
+            image.draft("L" if channels == 1 else None, (image.width // by, image.height // by))
         image.load()
         if orient:
             image = ImageOps.exif_transpose(image)
@@ -130,7 +143,7 @@ def _own_mode(image: Image.Image) -> str:
 
 
 @cache
-def _fast_jpeg() -> Callable[[Buffer, int], NDArray[np.uint8] | None] | None:
+def _fast_jpeg() -> Callable[[Buffer, int, tuple[int, int] | None], NDArray[np.uint8] | None] | None:
     """A JPEG decoder on simplejpeg, where that is installed: the pixels of PIL in three quarters of its time.
 
     It returns None for what it leaves to PIL: CMYK (off by one there) and everything it calls damaged.
@@ -140,14 +153,16 @@ def _fast_jpeg() -> Callable[[Buffer, int], NDArray[np.uint8] | None] | None:
     except ImportError:
         return None
 
-    def decode(data: Buffer, channels: int) -> NDArray[np.uint8] | None:
+    def decode(data: Buffer, channels: int, least: tuple[int, int] | None) -> NDArray[np.uint8] | None:
         try:
             height, width, space, _ = simplejpeg.decode_jpeg_header(data)
             check_size(width, height, 3)
             if space not in ("YCbCr", "Gray"):
                 return None
             wanted = "RGB" if channels == 3 or (channels == 0 and space == "YCbCr") else "GRAY"
-            pixels: NDArray[np.uint8] = simplejpeg.decode_jpeg(data, colorspace=wanted)
+            by = reduction(height, width, least)
+            sides = (0, 0) if by == 1 else (height // by, width // by)  # the smallest of libjpeg's sizes that is as large
+            pixels: NDArray[np.uint8] = simplejpeg.decode_jpeg(data, wanted, min_height=sides[0], min_width=sides[1], min_factor=by)
         except LimitError:
             raise
         except (ValueError, RuntimeError, MemoryError):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from tarviz.model.types import Feature
+from tarviz.ops._resizer import fast_resize
 from tarviz.ops.base import Draw, FieldOp
 from tarviz.ops.images import check_image, image_of, pair, through_pil
 
@@ -17,7 +19,8 @@ from tarviz.ops.images import check_image, image_of, pair, through_pil
 class Resize(FieldOp):
     """Resizes an image [h, w, c] to `size`, (height, width) in pixels, bilinear with antialias; aspect is not kept.
 
-    The dtype stays as it was. In the graph: `tf.image.resize(antialias=True)`, within 1 of 255.
+    The dtype stays as it was. The meaning is PIL's; pictures of uint8 are resized by cykooz-resizer where it is installed (extra
+    `fast`), within 1 of 255 of PIL in a quarter of its time. In the graph: `tf.image.resize(antialias=True)`, within 1 of 255.
     """
 
     size: tuple[int, int]
@@ -32,6 +35,8 @@ class Resize(FieldOp):
         if image.shape[:2] == self.size:
             return image
         height, width = self.size
+        if image.dtype == np.uint8 and 1 <= image.shape[2] <= 4 and 0 not in image.shape and (fast := fast_resize()) is not None:
+            return fast(image, height, width)
         return through_pil(image, lambda picture: picture.resize((width, height), Image.Resampling.BILINEAR))
 
     def infer(self, feature: Feature) -> Feature:

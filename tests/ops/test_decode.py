@@ -12,7 +12,7 @@ from PIL import Image
 
 from tarviz.model.errors import ChainError, DataError, SchemaError
 from tarviz.model.types import Feature
-from tarviz.ops import Decode
+from tarviz.ops import Decode, Resize, parse_chain, pictures
 from tarviz.testing.ops import OpTests, noise
 
 RGB = Feature("uint8", (None, None, 3))
@@ -268,3 +268,52 @@ class TestInTheGraph:
         for data in (b"", encoded(picture(), "JPEG")[:500], encoded(picture(), "PNG")[:200], b"<html>"):
             with pytest.raises(tf.errors.OpError):
                 next(iter(tf.data.Dataset.from_tensors(data).map(Decode("png").apply_tf)))
+
+
+class TestLeast:
+    @staticmethod
+    def photo(height: int, width: int, **options: object) -> bytes:
+        rows, columns = np.mgrid[0:height, 0:width]
+        pixels = np.stack([rows * 255 // height, columns * 255 // width, (rows + columns) % 256], axis=2).astype(np.uint8)
+        out = io.BytesIO()
+        Image.fromarray(pixels).save(out, "JPEG", quality=92, **options)
+        return out.getvalue()
+
+    @pytest.mark.parametrize(
+        ("least", "shape"), [((50, 50), (75, 101)), ((100, 100), (150, 202)), ((400, 10), (600, 805)), ((1, 1), (75, 101))]
+    )
+    def test_a_jpeg_comes_at_a_part_of_its_sides_never_smaller_than_asked(self, least: tuple[int, int], shape: tuple[int, int]) -> None:
+        assert (*shape, 3) == Decode("jpg", least=least).apply(self.photo(600, 805)).shape
+
+    def test_other_pictures_keep_their_size(self) -> None:
+        out = io.BytesIO()
+        Image.new("RGB", (640, 480)).save(out, "PNG")
+
+        assert (480, 640, 3) == Decode("png", least=(10, 10)).apply(out.getvalue()).shape
+
+    @pytest.mark.parametrize("channels", [1, 3])
+    @pytest.mark.parametrize("progressive", [False, True])
+    def test_the_pixels_do_not_hang_on_the_library(self, channels: int, progressive: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("simplejpeg", reason="simplejpeg is in the extra `fast`")
+        data = self.photo(601, 803, progressive=progressive)
+        op = Decode("jpg", channels=channels, least=(100, 100))
+        fast = op.apply(data)
+        monkeypatch.setattr(pictures, "_fast_jpeg", lambda: None)
+
+        np.testing.assert_array_equal(fast, op.apply(data))
+
+    def test_it_is_near_to_decoding_in_full_and_resizing(self) -> None:
+        data = self.photo(1200, 1600)
+        full = Resize("jpg", (100, 100)).apply(Decode("jpg").apply(data)).astype(int)
+        part = Resize("jpg", (100, 100)).apply(Decode("jpg", least=(100, 100)).apply(data)).astype(int)
+
+        assert np.abs(full - part)[:, :, :2].max() <= 4
+
+    def test_it_stands_in_the_text_of_a_chain(self) -> None:
+        text = "decode(jpg, least=(224, 224))"
+
+        assert text == str(parse_chain(text))
+
+    def test_a_least_size_that_is_none_is_refused(self) -> None:
+        with pytest.raises(ChainError, match="a least size"):
+            Decode("jpg", least=(0, 5))
