@@ -29,13 +29,14 @@ from typing import TypeAlias, cast
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from tarviz.model import plugins
+from tarviz.model.config import options
 from tarviz.model.errors import NotFoundError, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.stores.base import Sink, Stat, Store, Stream, fill
 from tarviz.stores.paths import SHARD_SUFFIXES, is_shard, local_path, nearest
 from tarviz.stores.templates import braces, natural
 
-SUPPORT = ("base", "paths", "retry", "templates")  # what stores are built with, not stores
+SUPPORT = ("base", "cached", "paths", "retry", "templates")  # what stores are built with, not stores
 
 __all__ = ["SHARD_SUFFIXES", "Sink", "Stat", "Store", "Stream", "URLs", "expand", "fill", "is_local", "join", "local_path", "of"]
 
@@ -48,9 +49,15 @@ _ALIASES = {"https": "http", "s3a": "s3", "s3n": "s3", "gcs": "gs", "azure": "az
 def of(url: str | PathLike[str]) -> Store:
     """The store that a URL belongs to: paths are files, `-` is stdin and stdout, the rest goes by scheme.
 
-    `UsageError` lists the schemes when there is no such store.
+    With the option `shard_cache`, what remote stores have is kept on this machine. `UsageError` lists the schemes when
+    there is no such store.
     """
-    return _store(_scheme(os.fspath(url)))
+    found = _store(_scheme(os.fspath(url)))
+    if getattr(found, "remote", False) and (limit := options().shard_cache):
+        from tarviz.stores.cached import CachedStore
+
+        return CachedStore(found, options().cache_dir / "shards", limit)
+    return found
 
 
 def _scheme(url: str) -> str:

@@ -45,6 +45,7 @@ class AnyStore(Store):
     lists: ClassVar[bool] = True
     writes: ClassVar[bool] = True
     selects: ClassVar[bool] = True
+    remote: ClassVar[bool] = True
 
     def stat(self, url: URL) -> Stat:
         place, path = _filesystem(url)

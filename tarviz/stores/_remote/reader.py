@@ -39,6 +39,7 @@ class RemoteStore(Store):
     lists: ClassVar[bool] = True
     writes: ClassVar[bool] = True
     selects: ClassVar[bool] = True
+    remote: ClassVar[bool] = True  # worth keeping on this machine
 
     def __init__(
         self,
