@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest $(FLAGS)
 SLOW   := slow or browser or network or torch
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-alone test oracles check fix test-torch test-browser soak fuzz bench screenshots lab notebooks pairs slides docs dist release
+.PHONY: help demo demo-alone test oracles check fix test-torch test-ais test-browser soak fuzz bench screenshots lab notebooks pairs slides docs dist release
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ test-torch: $(STAMPS)/torch  ## the tests that need torch (installs its CPU buil
 $(STAMPS)/browser: pyproject.toml $(STAMPS)/test
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check "voila>=0.5.8"
 	@touch $@
+
+test-ais: $(STAMPS)/test  ## the tests of AIStore on the cluster that AIS_ENDPOINT names, or on a small one of this machine
+	$(PYTEST) -q tests/stores/test_ais.py
 
 test-browser: $(STAMPS)/browser  ## the tests in a real browser (installs chromium where it can)
 	@.ci/need chromium chromium || echo "the browser tests are skipped"

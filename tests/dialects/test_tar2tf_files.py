@@ -16,6 +16,7 @@ from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
 from tarviz.model.errors import ChainError, DataError, NotFoundError, SchemaError, TarvizWarning, UsageError
 from tarviz.samples import write_shard
+from tarviz.testing.aistore import Cluster
 
 CORPORA = Path(__file__).parents[1] / "data/corpora"
 
@@ -197,10 +198,20 @@ class TestBuckets:
         assert ("memory://d/a-{0..1}.tar",) == Dataset("memory://d").pipeline("a-{0..1}.tar").urls
 
     @pytest.mark.parametrize("make", [AisDataset, Dataset])
-    @pytest.mark.parametrize("bucket", [("imagenet", "http://localhost:8080"), ("ais://imagenet",)])
-    def test_an_aistore_bucket_gives_one_clear_line(self, make: Any, bucket: Any) -> None:
-        with pytest.raises(UsageError, match=r"imagenet.*the ais store comes later.*Give a folder or a URL prefix"):
-            make(*bucket)
+    def test_an_aistore_bucket_is_read(self, make: Any, cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AIS_ENDPOINT", "http://127.0.0.1:9")
+        with Cluster() as cluster:
+            cluster.put("photos", "a-0.tar", (cut / "a-0.tar").read_bytes())
+            found = make("photos", cluster.url)
+            load = found.load_from_tar if make is AisDataset else found.load
+
+            assert 4 == len(read(load("a-0.tar", path=str(tmp_path / "x"))[0]))
+
+    def test_an_aistore_bucket_needs_a_cluster(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.delenv("AIS_ENDPOINT", raising=False)
+
+        with pytest.raises(UsageError, match="Set AIS_ENDPOINT"):
+            Dataset("ais://imagenet").load("a-0.tar", path=str(tmp_path / "x"))
 
     @pytest.mark.parametrize("bucket", ["", None, 3])
     def test_something_else_is_no_bucket(self, bucket: Any) -> None:
@@ -212,8 +223,8 @@ class TestBuckets:
             Dataset("data", [Decode("jpg")])  # type: ignore[arg-type]
 
     def test_an_unknown_scheme_is_an_error(self) -> None:
-        with pytest.raises(UsageError, match="no store for ftp"):
-            Dataset("ftp://h/d")
+        with pytest.raises(UsageError, match="no store for ipfs"):
+            Dataset("ipfs://h/d")
 
     def test_a_missing_shard_is_an_error(self, cut: Path) -> None:
         with pytest.raises(NotFoundError, match="a-9"):

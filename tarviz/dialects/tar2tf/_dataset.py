@@ -33,7 +33,7 @@ class Dataset:
     Shards are read as tar2tf reads them: the extension begins at the last dot, a record's members may lie anywhere in the
     shard, and of a field that comes twice the last counts.
 
-    `proxy_url` and `remote_exec` are for buckets of an AIStore cluster, which come later; a folder or URL needs neither, and
+    `proxy_url` and `remote_exec` are for buckets of an AIStore cluster; a folder or URL needs neither, and
     `remote_exec=True` warns that the work is done here.
 
     >>> from tarviz.ops import Decode, Resize

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tarviz import stores
 from tarviz.dialects.tar2tf._records import ToExample, default_record_to_example
-from tarviz.model import plugins
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
@@ -36,7 +35,7 @@ OutputPath: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Callable[[], I
 
 
 def prefix(bucket_name: str | os.PathLike[str], proxy_url: str | None) -> str:
-    """Where the objects of a bucket are: a folder or a URL prefix. One line says that AIStore's own store comes later."""
+    """Where the objects of a bucket are: a folder or a URL prefix. Of a bucket of AIStore `proxy_url` becomes `AIS_ENDPOINT`."""
     if not isinstance(bucket_name, str | os.PathLike) or not os.fspath(bucket_name):
         raise UsageError(f"bucket_name={bucket_name!r} is no name, folder or URL prefix.")
     if proxy_url is not None and not isinstance(proxy_url, str):
@@ -47,12 +46,11 @@ def prefix(bucket_name: str | os.PathLike[str], proxy_url: str | None) -> str:
         stores.of(name)
         return name
     bucket = name.startswith("ais://") or (proxy_url is not None and not os.path.isdir(stores.local_path(name)))
-    if bucket and "ais" not in plugins.names("stores"):
-        raise UsageError(
-            f"{name!r} is no folder here, and buckets of an AIStore cluster cannot be read yet: the ais store comes later.",
-            hint="Give a folder or a URL prefix (https://host/data/) as bucket_name; proxy_url is not needed then.",
-        )
-    return f"ais://{name}" if bucket and not name.startswith("ais://") else name
+    if not bucket:
+        return name
+    if proxy_url is not None:
+        os.environ["AIS_ENDPOINT"] = proxy_url  # workers and TensorFlow's threads read it too
+    return name if name.startswith("ais://") else f"ais://{name}"
 
 
 def urls(where: str, template: str | Sequence[str]) -> list[str]:
