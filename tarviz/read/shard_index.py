@@ -40,23 +40,35 @@ _WINDOW = 64 << 10
 _LARGEST = 4 << 20
 _SMALLEST = 4 << 10
 _FAR = 16 << 10  # bytes from header to header from which on each is read by itself
+_LARGE = 1 << 20  # bytes of a member from which a request of its own costs less than its payload, over a net
 _AT_ONCE = 256
 
 
 def header_runs(url: URL, scanner: Scanner, report: ReadReport) -> Iterator[Members]:
     """Members of every type as `scanner` finds them; ends at the archive's end or where `scanner.error` is set."""
-    if stores.is_local(url):
-        store = stores.of(url)
-        stat = store.stat(url)
-        if stat.ranges and stat.size is not None and kind(store.read(url, 0, 6)) is None:
-            yield from _around_payloads(url, stat, scanner, report)
-            return
-    yield from _through_stream(url, scanner, report)
+    stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
+    if stat.ranges and stat.size is not None and _is_worth_it(url, stat):
+        yield from _around_payloads(url, stat, scanner, report)
+    else:
+        yield from _through_stream(url, scanner, report)
+
+
+def _is_worth_it(url: URL, stat: Stat) -> bool:
+    """Whether reading headers alone costs less than reading everything: always on this machine, over a net where members are large."""
+    store, local = stores.of(url), stores.is_local(url)
+    head = store.read(url, 0, 6 if local else _SMALLEST, etag=stat.etag)
+    if kind(head[:6]) is not None:
+        return False
+    if local:
+        return True
+    scanner = Scanner(url, strict=False)
+    found = scanner.scan(memoryview(head), 0, final=False)
+    return len(found) > 0 and scanner.at >= _LARGE * len(found)
 
 
 def _around_payloads(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) -> Iterator[Members]:
     """Read windows that hold headers, seeking over payloads in between; where payloads are large, read single headers."""
-    store, size, window = stores.of(url), stat.size or 0, _WINDOW
+    store, size, window, local = stores.of(url), stat.size or 0, _WINDOW, stores.is_local(url)
     while not scanner.ended and scanner.error is None:
         base = min(scanner.at, size)
         data = store.read(url, base, max(window, scanner.wants - base), etag=stat.etag)
@@ -66,7 +78,7 @@ def _around_payloads(url: URL, stat: Stat, scanner: Scanner, report: ReadReport)
         span = scanner.at - base
         dense = span <= 2 * len(data)  # small payloads: reading on costs less than another call
         window = min(window * 2, _LARGEST) if dense else max(window // 2, _SMALLEST)
-        while len(found) and span > _FAR * len(found) and scanner.error is None and not scanner.ended:
+        while local and len(found) and span > _FAR * len(found) and scanner.error is None and not scanner.ended:
             found, span = _single_headers(url, stat, scanner, report), _FAR * _AT_ONCE
             if len(found):
                 yield found

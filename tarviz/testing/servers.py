@@ -15,7 +15,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -95,22 +96,29 @@ def nginx_command() -> str | None:
     return os.environ.get("NGINX") or shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
+@dataclass
+class WebServer:
+    """A web server that runs: its address, and how to end it without a word."""
+
+    url: str
+    kill: Callable[[], None]
+
+
 @contextlib.contextmanager
-def web_server(folder: Path) -> Iterator[str]:
-    """The address of nginx serving a folder."""
+def web_server(folder: Path, *, port: int | None = None) -> Iterator[WebServer]:
+    """nginx serving a folder."""
     command = nginx_command()
     if command is None:
         raise FileNotFoundError("nginx is not installed")
-    port = free_port()
+    port = port or free_port()
     with tempfile.TemporaryDirectory() as place:
         config = Path(place) / "nginx.conf"
         temporary = "".join(f"{kind}_temp_path {place}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
         site = f"listen 127.0.0.1:{port}; root {folder}; autoindex on; autoindex_format json; tcp_nodelay on;"
-        config.write_text(
-            f"daemon off; pid {place}/pid; error_log stderr crit; events {{}}\nhttp {{ access_log off; {temporary} server {{ {site} }} }}\n"
-        )
-        with _process([command, "-p", place, "-c", str(config), "-e", "stderr"], f"http://127.0.0.1:{port}/"):
-            yield f"http://127.0.0.1:{port}"
+        http = f"access_log off; {temporary} server {{ {site} }}"
+        config.write_text(f"daemon off; master_process off; pid {place}/pid; error_log stderr crit; events {{}} http {{ {http} }}")
+        with _process([command, "-p", place, "-c", str(config), "-e", "stderr"], f"http://127.0.0.1:{port}/") as process:
+            yield WebServer(f"http://127.0.0.1:{port}", process.kill)
 
 
 @contextlib.contextmanager
