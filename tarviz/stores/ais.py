@@ -193,6 +193,9 @@ class _AisUpload:
             self._upload.complete()
         return self._store.stat(self._url).etag
 
+    def stop(self) -> None:
+        return
+
     def abort(self) -> None:
         if self._upload is not None:
             with _errors(self._url):

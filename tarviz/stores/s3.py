@@ -8,6 +8,7 @@ identity, container, machine); without keys, or with `AWS_SKIP_SIGNATURE=true`, 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
@@ -22,6 +23,8 @@ from tarviz.stores._remote.sigv4 import signed
 from tarviz.stores._remote.upload import S3Upload, UploadSink, delete
 from tarviz.stores.base import Sink, Stat
 
+_AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
+_HOST = re.compile(r"(.+)\.s3[.-]")
 _NAMES = (
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_CONFIG_FILE"),
     *("AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "HOME"),
@@ -55,10 +58,15 @@ class _S3Access(Access):
         now = time.time()
         return asked | signed(method, address, {**headers, **asked}, body, keys, self._region(bucket), now)
 
+    def follows(self, origin: str, target: str) -> bool:
+        hosts = [each.partition("://")[2].partition("/")[0] for each in (origin, target) if each.startswith("https://")]
+        # a new bucket's requests are passed on to its region for a while
+        return origin == target or (len(hosts) == 2 and all(host.endswith(_AMAZON) for host in hosts))
+
     def _bucket(self, address: str) -> str:
         parts = urlsplit(address)
-        host = parts.hostname or ""
-        return host.partition(".s3.")[0] if not _endpoint() and ".s3." in host else parts.path[1:].partition("/")[0]
+        found = None if _endpoint() else _HOST.match(parts.hostname or "")
+        return found[1] if found else parts.path[1:].partition("/")[0]
 
     def _region(self, bucket: str) -> str:
         env = os.environ

@@ -206,9 +206,16 @@ class FaultServer:
             if not head[:1].isalpha():  # a TLS hello, for one
                 connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
                 return None
-        first, *lines = head.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+        start, _, body = head.partition(b"\r\n\r\n")
+        first, *lines = start.decode("latin-1").split("\r\n")
         method, path, _ = first.split(" ", 2)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        left = int(headers.get("content-length", "0")) - len(body)
+        while left > 0:
+            self._await(connection)
+            if not (piece := connection.recv(min(left, _PIECE))):
+                return None
+            left -= len(piece)
         return Request(method, path, headers, time.monotonic())
 
     def _await(self, connection: socket.socket) -> None:

@@ -15,7 +15,7 @@ from tarviz.stores._remote import upload
 from tarviz.stores._remote.aws_keys import find_keys
 from tarviz.stores._remote.sigv4 import AwsKeys, signed
 from tarviz.stores.s3 import S3Store
-from tarviz.testing.faults import FakeClock, FaultServer
+from tarviz.testing.faults import FakeClock, Fault, FaultServer
 from tarviz.testing.servers import free_port, s3_server
 from tarviz.testing.stores import DATA, StoreTests
 
@@ -105,6 +105,26 @@ class TestAddress:
         monkeypatch.setenv("AWS_REGION", region)
 
         assert address == S3Store().wire.access.address(URL(url), {})
+
+    def test_the_region_of_a_bucket_is_learnt(self, monkeypatch):
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKID")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        elsewhere = {"status": 400, "headers": {"x-amz-bucket-region": "eu-west-1"}}
+        with FaultServer() as server:
+            monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+            server.put("/data/a.tar", DATA, plan=[Fault(**elsewhere)])
+            store = S3Store()
+
+            assert DATA == store.read(URL("s3://data/a.tar"), 0, len(DATA)) == store.read(URL("s3://data/a.tar"), 0, len(DATA))
+            regions = [request.headers["authorization"].split("/")[2] for request in server.requests]
+            assert ["us-east-1", "eu-west-1", "eu-west-1"] == regions
+
+    def test_a_redirect_to_another_region_of_amazon_keeps_the_signature(self):
+        follows = S3Store().wire.access.follows
+
+        assert follows("https://b.s3.amazonaws.com/x", "https://b.s3-us-west-2.amazonaws.com/x")
+        assert not follows("https://b.s3.amazonaws.com/x", "https://b.s3.amazonaws.com.evil.example/x")
+        assert not follows("https://b.s3.amazonaws.com/x", "http://b.s3-us-west-2.amazonaws.com/x")
 
 
 class TestVersions:

@@ -49,6 +49,10 @@ class Upload(Protocol):
         """Make the parts the object: its ETag."""
         ...
 
+    def stop(self) -> None:
+        """Give up what waits to be tried again."""
+        ...
+
     def abort(self) -> None:
         """Have the store drop the parts. May be called without `begin`."""
         ...
@@ -112,6 +116,7 @@ class UploadSink(Sink):
     def abort(self) -> None:
         if not self._over:
             begun = self._pool is not None
+            self._upload.stop()
             self._end()
             if begun:
                 self._upload.abort()
@@ -131,12 +136,17 @@ class HttpUpload:
         self._url = url
         self._stop = threading.Event()
 
+    def stop(self) -> None:
+        self._stop.set()
+
     def call(
         self, method: str, query: Mapping[str, str], body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> tuple[Mapping[str, str], bytes]:
         """Headers and body of the answer to one request about the object."""
 
         def once(stall: float) -> tuple[Mapping[str, str], bytes]:
+            if self._stop.is_set():
+                raise StoreError("the write was aborted.", code="E_WRITE", shard=self._url)
             answer = self._store.wire.send(method, self._url, headers or {}, stall, query=query, body=body, accept=WRITTEN)
             try:
                 with answer:
@@ -200,7 +210,6 @@ class S3Upload(HttpUpload):
         return stat.etag
 
     def abort(self) -> None:
-        self._stop.set()
         if self._id:
             self.quietly("DELETE", {"uploadId": self._id})
 
@@ -225,7 +234,7 @@ class AzureUpload(HttpUpload):
         return self.call("PUT", {"comp": "blocklist"}, body)[0].get("ETag")
 
     def abort(self) -> None:
-        self._stop.set()
+        return
 
 
 def delete(store: BucketStore, url: URL) -> None:

@@ -1,0 +1,133 @@
+"""Uploads under faults: parts that fail, answers that get lost, writes that are dropped. U… are scenarios of the fault list."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+
+import pytest
+
+from tarviz.model.errors import NotFoundError, StoreError
+from tarviz.model.types import URL
+from tarviz.stores._remote import upload
+from tarviz.stores.s3 import S3Store
+from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+
+UPLOAD = b"<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>"
+DONE = b'<CompleteMultipartUploadResult><ETag>"abc-3"</ETag></CompleteMultipartUploadResult>'
+FAILED = b"<Error><Code>InternalError</Code><Message>Try again.</Message></Error>"
+
+
+class Bucket:
+    """A server that answers the calls of one upload of three parts, and fails where a test says so."""
+
+    def __init__(self, server):
+        self.server = server
+        self.fails = {}
+        for number in (1, 2, 3):
+            server.put(f"/b/a.tar?partNumber={number}&uploadId=u1", b"", etag=f'"{number:032x}"')
+
+    def plan(self, *, begin=(), parts=(), complete=()):
+        ok = {"begin": ("/b/a.tar?uploads=", UPLOAD), "complete": ("/b/a.tar?uploadId=u1", DONE)}
+        for name, (path, body) in ok.items():
+            faults = begin if name == "begin" else complete
+            self.server.put(path, body, plan=list(faults))
+        for number, fault in parts:
+            self.server.put(f"/b/a.tar?partNumber={number}&uploadId=u1", b"", etag=f'"{number:032x}"', plan=[fault])
+
+    def asked(self, method, pattern):
+        return [request for request in self.server.requests if request.method == method and re.search(pattern, request.path)]
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    monkeypatch.setattr(upload, "PART", 1000)
+    with FaultServer() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        yield Bucket(server)
+
+
+URL_ = URL("s3://b/a.tar")
+
+
+def write(store, size=2500):
+    with store.create(URL_) as sink:
+        sink.write(bytes(size))
+    return sink.commit()
+
+
+class TestFaults:
+    def test_a_part_that_fails_is_sent_again(self, bucket):  # U1
+        bucket.plan(parts=[(2, Fault(method="PUT", status=503, times=3))])
+
+        assert '"abc-3"' == write(S3Store(clock=FakeClock())).etag
+        assert 4 == len(bucket.asked("PUT", "partNumber=2"))
+        assert 1 == len(bucket.asked("PUT", "partNumber=1"))
+
+    def test_a_completion_that_fails_behind_status_200_is_sent_again(self, bucket):
+        bucket.plan(complete=[Fault(method="POST", status=200, body=FAILED), Fault(method="POST", before_headers=True, end="reset")])
+
+        assert '"abc-3"' == write(S3Store(clock=FakeClock())).etag
+        assert 3 == len(bucket.asked("POST", "uploadId=u1"))
+
+    def test_a_completion_whose_answer_was_lost_is_found_done(self, bucket):  # U2
+        bucket.plan(complete=[Fault(method="POST", before_headers=True), Fault(method="POST", status=404)])
+        parts = b"".join(number.to_bytes(16, "big") for number in (1, 2, 3))
+        etag = f'"{upload.hashlib.md5(parts, usedforsecurity=False).hexdigest()}-3"'
+        bucket.server.put("/b/a.tar", bytes(2500), etag=etag)
+
+        assert etag == write(S3Store(clock=FakeClock())).etag
+
+    def test_an_upload_that_somebody_dropped_is_no_success(self, bucket):
+        bucket.plan(complete=[Fault(method="POST", status=404)])
+        bucket.server.put("/b/a.tar", bytes(2500), etag='"another"')
+
+        with pytest.raises(StoreError, match="dropped by the server") as caught:
+            write(S3Store(clock=FakeClock()))
+        assert "E_WRITE" == caught.value.code
+
+    def test_a_write_that_is_given_up_drops_its_parts(self, bucket):  # U3
+        bucket.plan(parts=[(2, Fault(method="PUT", status=403, times=9))])
+
+        with pytest.raises(StoreError, match="refuses access"):
+            write(S3Store(clock=FakeClock()))
+        assert 1 == len(bucket.asked("DELETE", "uploadId=u1"))
+        assert [] == bucket.asked("POST", "uploadId=u1")
+
+    def test_keys_that_end_in_the_middle_are_renewed(self, bucket, monkeypatch):  # U5
+        expired = b"<Error><Code>ExpiredToken</Code></Error>"
+        bucket.plan(parts=[(2, Fault(method="PUT", status=400, body=expired))])
+
+        assert 2500 == write(S3Store(clock=FakeClock())).size
+
+    def test_a_small_object_is_one_request(self, bucket):
+        bucket.server.put("/b/a.tar", b"", etag='"one"')
+
+        assert '"one"' == write(S3Store(), 900).etag
+        assert ["PUT"] == [request.method for request in bucket.server.requests]
+
+    def test_an_abort_does_not_wait_for_a_server_that_is_gone(self, bucket):
+        bucket.plan(parts=[(1, Fault(method="PUT", status=503, headers={"Retry-After": "60"}, times=ALWAYS))])
+        sink = S3Store().create(URL_)
+        sink.write(bytes(1500))
+        while not bucket.asked("PUT", "partNumber=1"):
+            pass
+        begin = time.monotonic()
+        sink.abort()
+
+        assert 5 > time.monotonic() - begin
+        assert 1 == len(bucket.asked("DELETE", "uploadId=u1"))
+
+    def test_no_thread_is_left(self, bucket):
+        bucket.plan()
+        write(S3Store())
+        sink = S3Store().create(URL_)
+        sink.write(bytes(5000))
+        sink.abort()
+
+        assert [] == [thread for thread in threading.enumerate() if "upload" in thread.name]
+        with pytest.raises((StoreError, NotFoundError)):
+            sink.commit()
