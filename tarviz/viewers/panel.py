@@ -18,6 +18,7 @@ MAX_PIXELS = 64_000_000
 MAX_PREVIEW_BYTES = 64 << 20
 MAX_TEXT_BYTES = 64 << 10
 RATIO_FLOOR = 1 << 20
+_TURNED = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +222,8 @@ class Panel:
 
 
 def readable(text: str) -> str:
-    """Text a JSON message can carry: lone surrogates (undecodable name bytes) become `\\udcXX` spelled out."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+    """Text a JSON message can carry: lone surrogates (undecodable name bytes) and marks that turn text round (U+202E) are spelled out."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode().translate(_TURNED)
 
 
 def _block_message(block: Block, buffers: list[bytes | memoryview]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import { Grid } from "./grid.mjs";
 import { Keys } from "./keys.mjs";
 import { Rail } from "./rail.mjs";
 import { RecordPane } from "./record.mjs";
+import { TableView } from "./table.mjs";
 
 export class BrowserView {
   /** @param {any} model @param {HTMLElement} el @param {AbortSignal} signal */
@@ -27,7 +28,7 @@ export class BrowserView {
     this.selected = -1;
     /** @type {Set<number>} */
     this.marked = new Set(saved.marked ?? []);
-    this.wish = { where: this.config.where, sort: this.config.sort, seed: this.config.seed, shard: null, only: false };
+    this.wish = { where: this.config.where, sort: this.config.sort, seed: this.config.seed, shard: null, only: false, descending: false, column: undefined };
     this.px = saved.px ?? this.config.px;
     this.image = saved.image ?? this.config.image;
     this.label = first.rows.label ?? "";
@@ -49,6 +50,7 @@ export class BrowserView {
     this.layers = new Layers({ ...first.rows.colours }, () => this.grid.relayer());
     this.rail = new Rail(this, signal);
     this.grid = new Grid(this, signal);
+    this.table = new TableView(this, signal);
     this.pane = new RecordPane(this);
     this.build(el);
     this.takePoll(first.poll);
@@ -73,24 +75,29 @@ export class BrowserView {
     const apply = later(() => this.filterInput.value.trim() !== this.wish.where.trim() && this.search({ where: this.filterInput.value }), 400, signal);
     this.filterInput.addEventListener("input", apply, { signal });
     this.filterInput.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
-      if (e.key === "Enter") { this.search({ where: this.filterInput.value }); this.grid.root.focus(); }
+      if (e.key === "Enter") { this.search({ where: this.filterInput.value }); this.list.focus(); }
     }, { signal });
     this.goInput = h("input", { type: "text", class: "tvz-go", placeholder: "key or #number", "aria-label": "go to a key or #number", hidden: true, spellcheck: false });
     this.goInput.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") this.goTo(this.goInput.value); }, { signal });
     this.goInput.addEventListener("blur", () => { this.goInput.hidden = true; }, { signal });
-    this.sortSelect = choose("order", [["order", "as they lie"], ["key", "by key"], ["size", "largest first"], ["label", "by label"], ["random", "shuffled"]], this.wish.sort, (sort) => this.search({ sort }));
+    this.sortSelect = choose("order", [["order", "as they lie"], ["key", "by key"], ["size", "largest first"], ["label", "by label"], ["random", "shuffled"]], this.wish.sort, (sort) => this.search({ sort, column: undefined }));
     this.sizeSelect = choose("size of the tiles", config.sizes.map((/** @type {number} */ s) => [String(s), `${s} px`]), String(this.px), (px) => this.resize(Number(px)));
     this.imageSelect = h("select", { "aria-label": "field shown", title: "field shown", onchange: () => this.showField(this.imageSelect.value) });
     this.labelInput = h("input", { type: "text", class: "tvz-label-input", value: this.label, placeholder: "label", "aria-label": "label below the tiles: a field or JSON path", title: "label below the tiles: a field or JSON path", spellcheck: false, onchange: () => this.relabel(this.labelInput.value) });
     this.shardSelect = h("select", { class: "tvz-shard-select", "aria-label": "shard", title: "shard", onchange: () => this.search({ shard: this.shardSelect.value === "" ? null : Number(this.shardSelect.value) }) });
-    this.title = h("span", { class: "tvz-title tvz-cut", title: config.title, dir: "auto" }, config.title);
+    this.title = h("span", { ...(this.model.media ? { role: "heading", "aria-level": "1" } : {}), class: "tvz-title tvz-cut", title: config.title, dir: "auto" }, config.title);
     this.facts = h("span", { class: "tvz-faint tvz-head-facts tvz-cut" });
     const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) => h("button", { title, onclick: act }, text);
+    this.turnButton = h("button", { class: "tvz-turn-order", "aria-label": "descending", "aria-pressed": "false", title: "turn the order round", onclick: () => this.search({ descending: !this.wish.descending }) }, "↓↑");
+    this.tableButton = h("button", { "aria-pressed": "false", title: "table or tiles (t)", onclick: () => this.showTable(!this.table.shown) }, "table");
+    this.saveSelect = h("select", { class: "tvz-save", "aria-label": "save records", title: "save what is marked, or what is shown", onchange: () => { this.copies.save(this.saveSelect.value); this.saveSelect.value = ""; } },
+      h("option", { value: "" }, "save …"), h("option", { value: "tar" }, "as a shard (.tar)"), h("option", { value: "csv" }, "as a table (.csv)"), h("option", { value: "txt" }, "keys (.txt)"));
     this.paneButton = button("pane", "record pane on or off (i)", () => this.togglePane());
     this.railButton = h("button", { class: "tvz-rail-button", title: "fields, classes, findings", "aria-expanded": "false", onclick: () => this.showRail(!this.root.classList.contains("tvz-railed")) }, "fields");
     this.head = h("header", { class: "tvz-head" }, this.title, this.facts, button("copy as Python", "copy the call that shows what is shown now", () => this.copies.spec()), button("?", "keys", () => this.keys.sheet.toggle()));
-    this.tools = h("div", { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" }, this.filterInput, this.goInput, this.railButton, this.shardSelect, this.sortSelect, this.imageSelect, this.labelInput, this.sizeSelect, this.paneButton);
-    this.main = h("div", { class: "tvz-main" }, this.rail.root, this.grid.root, this.pane.root);
+    this.tools = h("div", { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" }, this.filterInput, this.goInput, this.railButton, this.shardSelect, this.sortSelect, this.turnButton, this.imageSelect, this.labelInput, this.sizeSelect, this.tableButton, this.saveSelect, this.paneButton);
+    this.middle = h("div", { class: "tvz-middle" }, this.grid.root, this.table.root);
+    this.main = h("div", { class: "tvz-main" }, this.rail.root, this.middle, this.pane.root);
     this.statusText = h("span", { role: "status", "aria-live": "polite", class: "tvz-cut" });
     this.statusActions = h("span", {});
     this.status = h("footer", { class: "tvz-status" }, this.statusText, this.statusActions);
@@ -134,6 +141,7 @@ export class BrowserView {
       else if (this.count && !this.narrow()) this.select(Math.min(saved.at ?? 0, this.count - 1), { quiet: true });
     };
     if (this.model.media && document.activeElement === document.body) this.grid.root.focus({ preventScroll: true }); // a page of its own: the keys are ours
+    if (saved.table || hash.get("view") === "table") this.showTable(true);
     begin().finally(() => this.loop());
   }
 
@@ -224,7 +232,7 @@ export class BrowserView {
   }
 
   plain() {
-    return this.wish.where.trim() === "" && this.wish.sort === "order" && this.wish.shard === null && !this.wish.only;
+    return this.wish.where.trim() === "" && this.wish.sort === "order" && !this.wish.descending && this.wish.shard === null && !this.wish.only;
   }
 
   tellState() {
@@ -278,7 +286,7 @@ export class BrowserView {
     const next = { ...this.wish, ...wish };
     if (next.only && !this.marked.size) return this.say("Nothing is marked: Space marks the record.");
     try {
-      const { r } = await this.rpc("search", { where: next.where, sort: next.sort, seed: next.seed, shard: next.shard, label: this.label, only: next.only ? [...this.marked] : null });
+      const { r } = await this.rpc("search", { where: next.where, sort: next.sort, seed: next.seed, shard: next.shard, label: next.column ?? this.label, only: next.only ? [...this.marked] : null, descending: next.descending });
       this.wish = next;
       this.query = r.query;
       this.done = false;
@@ -289,6 +297,7 @@ export class BrowserView {
       this.filterInput.removeAttribute("aria-invalid");
       this.filterInput.value = next.where;
       this.sortSelect.value = next.sort;
+      this.turnButton.setAttribute("aria-pressed", String(next.descending));
       this.shardSelect.value = next.shard === null ? "" : String(next.shard);
       this.message = undefined;
       this.rail.draw();
@@ -317,11 +326,18 @@ export class BrowserView {
       this.count = Math.max(this.count, r.position + 1);
       this.grid.layout = undefined;
       this.select(r.position, { quiet, id: r.row });
-      if (!quiet) this.grid.root.focus();
+      if (!quiet) this.list.focus();
     } catch (error) {
       this.trouble(error);
     }
     return undefined;
+  }
+
+  /** The bytes a finding is about: the field it lies in, scrolled to it. @param {any} fault */
+  async goToByte(fault) {
+    this.pane.wantedByte = fault.offset;
+    this.pane.tab = "bytes";
+    await this.goTo(fault.key);
   }
 
   /** @param {number} shard */
@@ -356,6 +372,7 @@ export class BrowserView {
     this.at = position;
     this.selected = this.grid.items.get(position)?.id ?? -1;
     this.grid.reveal(position);
+    if (this.table.shown) this.table.reveal(position);
     this.grid.draw();
     this.pane.open(id, quiet);
   }
@@ -436,6 +453,24 @@ export class BrowserView {
     this.say(this.layers.shown ? "boxes and masks are shown" : "boxes and masks are hidden");
   }
 
+  /** Records as a table, or as tiles. @param {boolean} on */
+  showTable(on) {
+    this.table.root.hidden = !on;
+    this.grid.root.hidden = on;
+    this.tableButton.setAttribute("aria-pressed", String(on));
+    if (on) this.table.open();
+    this.grid.layout = undefined;
+    this.grid.draw();
+    (on ? this.table.root : this.grid.root).focus({ preventScroll: true });
+    if (on) this.table.reveal(this.at);
+    this.remembering();
+  }
+
+  /** What has the records: tiles or table. */
+  get list() {
+    return this.table.shown ? this.table.root : this.grid.root;
+  }
+
   togglePane() {
     this.root.classList.toggle("tvz-no-pane");
     this.resized();
@@ -447,7 +482,7 @@ export class BrowserView {
     this.root.classList.remove("tvz-no-pane");
     this.resized();
     if (on && this.selected < 0) this.select(this.at);
-    this.grid.root.focus();
+    this.list.focus();
   }
 
   drawSoon() {

@@ -17,19 +17,20 @@ from tarviz.model.types import Buffer, Record, to_bytes
 from tarviz.query import expressions
 from tarviz.read.stream import ReadOptions, URLs
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse import card, header_rows, inspect, status
+from tarviz.widgets.browse import cells, export, status
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse.labels import Labels
-from tarviz.widgets.browse.overlays import Over, Overlays, painted
+from tarviz.widgets.browse.overlays import Overlays, painted
 from tarviz.widgets.browse.query import Query, Wish, find_part
+from tarviz.widgets.browse.record_answers import RecordAnswers
 from tarviz.widgets.browse.scan import Scan
-from tarviz.widgets.browse.scanned_records import Row, Rows, Want, payloads
+from tarviz.widgets.browse.scanned_records import Row, Rows, row_id
 from tarviz.widgets.browse.thumbnails import SIZES, Tile, Tiles
 from tarviz.widgets.host import contact_sheet
-from tarviz.widgets.host.rpc import Answer, Controller, Media, Message, rpc
+from tarviz.widgets.host.rpc import Answer, Message, rpc
 
 FIRST = 24
-_PART = 4 << 20
+MOST_COMPARED = 12
 _MOST_CLASSES = 500  # listed in the rail
 _STILL = 12  # records that can be opened where there is no kernel
 
@@ -45,7 +46,7 @@ class RecordRef:
     __repr__ = redacted_repr
 
 
-class Browser(Controller):
+class Browser(RecordAnswers):
     """Shards being looked at. Scanning begins at once, on a thread; every method may be called from any thread.
 
     `where` filters (see `tarviz.query.expressions`), `sort` is one of order, key, size, label, random (with `seed`), `image`
@@ -183,12 +184,19 @@ class Browser(Controller):
 
     @rpc
     def search(
-        self, where: str = "", sort: str = "order", seed: int = 0, shard: int | None = None, label: str = "", only: list[int] | None = None
+        self,
+        where: str = "",
+        sort: str = "order",
+        seed: int = 0,
+        shard: int | None = None,
+        label: str = "",
+        only: list[int] | None = None,
+        descending: bool = False,
     ) -> Message:
         """Show other rows (of the rows `only`, if given), or another order. `UsageError` where `where` cannot be read."""
         if sort == "label" and not label:
             label = self.label_of([self.rows.row(row) for row in self.rows.ids(0, 1)])
-        wish = Wish(where, sort, seed, shard, label or self.labels.chosen or "", None if only is None else tuple(only))
+        wish = Wish(where, sort, seed, shard, label or self.labels.chosen or "", None if only is None else tuple(only), bool(descending))
         with self._lock:
             self._queries += 1
             query = Query(self.rows, wish, self._queries).start()
@@ -197,7 +205,15 @@ class Browser(Controller):
         self.scan.look_at(shard)
         if wish.where and query.needs_content:
             self.scan.go_on()
-        return {"query": query.number, "where": where, "sort": sort, "seed": seed, "shard": shard, "python": self.spec}
+        return {
+            "query": query.number,
+            "where": where,
+            "sort": sort,
+            "seed": seed,
+            "shard": shard,
+            "descending": descending,
+            "python": self.spec,
+        }
 
     @rpc
     def stop(self) -> Message:
@@ -222,87 +238,22 @@ class Browser(Controller):
         return self.search(wish.where, wish.sort, wish.seed, wish.shard)
 
     @rpc
-    def record(self, row: int, ext: str = "", options: Message | None = None) -> Answer:
-        """A record and the panel of one of its fields (default: the one that stands for it in the grid)."""
-        found = self.rows.row(row)
-        fields = found.fields
-        chosen = ext if ext in fields else self.tiles.shown(found, self.image)
-        message: Message = inspect.describe(found)
-        if not chosen:
-            return message, []
-        message["ext"] = readable(chosen)
-        buffers: list[Buffer] = []
-        message["panel"] = self._view(found, chosen, None, options).to_message(buffers)[0]
-        over = self._over(found, chosen)
-        if over:
-            message["over"] = over.message(buffers)
-            message["colours"] = {readable(shape.name[:80]): self.overlays.colour(shape.name) for shape in over.shapes}
-        if not ext:
-            message["card"] = card.message(found, chosen, lambda beside: self._view(found, beside, None, options), buffers)
-        return message, buffers
-
-    def _over(self, row: Row, ext: str) -> Over | None:
-        """What lies over a picture, at its full size."""
-        fields = [name for name in self.overlays.fields(row.sizes, ext) if name != ext]
-        if viewers.choose(ext) != "image" or not fields:
-            return None
-        wants = [Want(row, name) for name in (ext, *fields)]
-        picture, *blobs = payloads(wants, limit=16 << 20)
-        if isinstance(picture, TarvizError):
-            return None
-        found = {name: blob for name, blob in zip(fields, blobs, strict=True) if isinstance(blob, bytes)}
-        return self.overlays.over(found, ext, *viewers.picture_size(picture, ext), 2048)
-
-    @rpc
-    def panel(self, row: int, ext: str, viewer: str = "", options: Message | None = None) -> Answer:
-        """The panel of one field, shown as `viewer` says."""
-        return self._panel(self.rows.row(row), ext, viewer or None, options)
-
-    def _panel(self, row: Row, ext: str, viewer: str | None, options: Message | None) -> Answer:
-        return self._view(row, ext, viewer, options).to_message()
-
-    def _view(self, row: Row, ext: str, viewer: str | None, options: Message | None) -> viewers.Panel:
-        classes = [self.classes.get(at, "") for at in range(max(self.classes) + 1)] if self.classes else None
-        counts = dict(self._histogram.counts) if self._histogram and self._histogram.label == ext else None
-        wishes = inspect.with_classes(options or {}, classes, counts)
-        return inspect.refresh(inspect.panel(row, ext, as_=viewer, options=wishes), row)
-
-    @rpc
-    def part(self, row: int, ext: str, start: int = 0, length: int = 1 << 20) -> Answer:
-        """Bytes of a field, at most 4 MiB at once."""
-        found = self.rows.row(row)
-        data = inspect.part(found, ext, int(start), min(int(length), _PART))
-        return {"start": start, "size": found.sizes[ext]}, [data]
-
-    @rpc
-    def example(self, row: int) -> Answer:
-        """The record as `tf.train.Example` and its TFRecord frame."""
-        return inspect.example(self.rows.row(row))
-
-    @rpc
-    def header(self, row: int, ext: str) -> Answer:
-        """The tar headers of a field."""
-        return header_rows.header(self.rows.row(row), ext)
-
-    @rpc
-    def digest(self, row: int, ext: str) -> Message:
-        """SHA-256 of a field."""
-        return {"sha256": inspect.digest(self.rows.row(row), ext)}
-
-    @rpc
-    def python(self, row: int, ext: str = "") -> Message:
-        """The Python that loads a record or a field."""
-        return {"python": readable(inspect.python(self.rows.row(row), ext))}
-
-    @rpc
     def call(self, marked: list[int] | None = None) -> Message:
         """The Python call that shows what is shown now, or the one that compares marked records."""
         if marked is None:
             return {"python": readable(self.spec)}
-        keys = [ref.key for row in marked[:12] if (ref := self._ref(row)) is not None]
+        refs = [ref for row in marked if (ref := self._ref(row)) is not None]
+        keys = [ref.key for ref in refs[:MOST_COMPARED]]
         urls = repr(redact(str(self.urls[0]))) if len(self.urls) == 1 else repr([redact(str(url)) for url in self.urls])
-        field = self.image or "jpg"
-        return {"python": readable(f"tarviz.compare({urls}, ['decode({field})'], records={keys!r})")}
+        field = self.image or self._picture(marked)
+        left = f"  # the first {len(keys)} of {len(refs)} marked" if len(refs) > len(keys) else ""
+        return {"python": readable(f"tarviz.compare({urls}, ['decode({field})'], records={keys!r}){left}")}
+
+    def _picture(self, rows: list[int]) -> str:
+        """The first picture of the first of these rows, in the words of a chain."""
+        fields = self.rows.row(rows[0]).fields if rows else []
+        found = next((ext for ext in fields if viewers.choose(ext) == "image"), "jpg")
+        return found if found.isidentifier() else repr(found)
 
     @rpc
     def find(self, text: str) -> Message:
@@ -331,19 +282,6 @@ class Browser(Controller):
         names = {str(at): name for at, name in self.classes.items()}
         counts = [[readable(value), count, names.get(value, "")] for value, count in self._histogram.counts[:_MOST_CLASSES]]
         return {**asdict(self._histogram), "counts": counts}
-
-    def media(self, path: str) -> Media | None:
-        number, _, ext = path.partition("/")
-        if not number.isdigit():
-            return None
-        try:
-            row = self.rows.row(int(number))
-            row.member(ext)
-        except (IndexError, KeyError):
-            return None
-        return Media(inspect.mime(row, ext), row.sizes[ext], lambda offset, length: inspect.part(row, ext, offset, length))
-
-    # ---- what a host asks
 
     def first(self) -> Answer:
         self.wait(FIRST, 0.4)
@@ -383,12 +321,11 @@ class Browser(Controller):
         labels = [self.labels.known(row, self.labels.chosen or "") or "" for row in rows]
         captions = [" · ".join(filter(None, (label, row.key.rpartition("/")[2]))) for row, label in zip(rows, labels, strict=True)]
         pairs = zip(tiles, captions, strict=True)
-        cells = [contact_sheet.Cell(self._still(tile), tile.reason or tile.text, caption, bool(tile.reason)) for tile, caption in pairs]
+        cells = [
+            contact_sheet.Cell(painted(tile.picture, tile.over, self.overlays), tile.reason or tile.text, caption, bool(tile.reason))
+            for tile, caption in pairs
+        ]
         return contact_sheet.sheet(self.title, status.sentence(self.rows), cells)
-
-    def _still(self, tile: Tile) -> bytes:
-        """A tile's picture with what lies over it drawn in."""
-        return painted(tile.picture, tile.over, self.overlays) if tile.over else tile.picture
 
     def likely(self) -> Iterator[tuple[str, Message | None]]:
         self.wait(FIRST, 5.0)
@@ -442,6 +379,14 @@ class Browser(Controller):
         words = [f"{name}={value!r}" for name, value in chosen.items() if value != usual[name]]
         shown = redact(str(urls)) if isinstance(urls, (str, PathLike)) else [redact(url) for url in urls]
         return f"tarviz.browse({', '.join([repr(shown), *words])})"
+
+    def write(self, path: str | PathLike[str]) -> int:
+        """Write the marked records, or else all that show, as a shard, a table or a list of keys (`.tar`, `.csv`, `.txt`): how many."""
+        marked = [
+            self.rows.row(row_id(shard.number, ref.index)) for ref in self.marked for shard in self.rows.shards if shard.url == ref.shard
+        ]
+        rows = marked or [self.rows.row(one) for one in self.query.ids(0, len(self.query))]
+        return export.write(path, rows, cells.columns(rows))
 
     def records(self) -> Iterator[Record]:
         """The records of the rows that show, in their order, as far as they are known."""

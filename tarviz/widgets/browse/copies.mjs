@@ -1,7 +1,7 @@
 // @ts-check
 // What leaves the shard browser: copies for the clipboard, and its state, which is saved and shared.
 
-import { copyText } from "../host/core.mjs";
+import { copyText, saveAs } from "../host/core.mjs";
 
 export class Copies {
   /** @param {import("./browse.mjs").BrowserView} view */
@@ -45,9 +45,26 @@ export class Copies {
     return undefined;
   }
 
+  /** What is marked, or else what is shown, as a file. @param {string} kind tar, csv or txt */
+  async save(kind) {
+    const { view } = this;
+    if (!kind) return;
+    const marked = view.marked.size ? [...view.marked] : null;
+    const columns = view.table.columns?.length ? view.table.columns : null;
+    try {
+      view.say(`gathering ${marked ? "the marked" : "all that show"} …`);
+      const { r, buffers } = await view.rpc("export", { kind, marked, columns: kind === "csv" ? columns : null });
+      const name = `${view.config.title.split("/").at(-1).replace(/\.tar.*$/, "") || "records"}-${marked ? "marked" : "shown"}.${kind}`;
+      saveAs(name, [/** @type {any} */ (buffers[0])]);
+      view.say(`${r.count} records saved as ${name}`);
+    } catch (error) {
+      view.trouble(error);
+    }
+  }
+
   remember() {
     const { view } = this;
-    const state = { selected: view.selected >= 0 ? view.selected : null, at: view.at, marked: [...view.marked].slice(0, 100_000), px: view.px, image: view.image, where: view.wish.where, sort: view.wish.sort, seed: view.wish.seed, shard: view.wish.shard };
+    const state = { selected: view.selected >= 0 ? view.selected : null, at: view.at, marked: [...view.marked].slice(0, 100_000), px: view.px, image: view.image, where: view.wish.where, sort: view.wish.sort, seed: view.wish.seed, shard: view.wish.shard, table: view.table.shown };
     if (view.lost) return;
     view.model.send({ k: "tvz:state", state });
     if (view.model.media) {
@@ -55,6 +72,7 @@ export class Copies {
       if (state.where) words.set("where", state.where);
       if (state.sort !== "order") words.set("sort", state.sort);
       if (state.sort === "random") words.set("seed", String(state.seed));
+      if (state.table) words.set("view", "table");
       const item = view.grid.items.get(view.at);
       if (item) words.set("row", item.key.length < 300 ? item.key : `#${view.at}`);
       history.replaceState(null, "", `${location.pathname}#${words}`);

@@ -130,6 +130,8 @@ export class Grid {
   }
 
   drawNow() {
+    this.view.table.draw();
+    if (this.root.hidden) return;
     const layout = this.measure();
     const { first, stop } = this.visibleRange(1);
     for (const [position, tile] of this.drawn) {
@@ -163,7 +165,9 @@ export class Grid {
       tile.setAttribute("aria-selected", String(position === this.view.at && this.view.selected >= 0));
       tile.classList.toggle("tvz-marked", !!item && this.view.marked.has(item.id));
     }
-    this.root.setAttribute("aria-activedescendant", this.drawn.get(this.view.at)?.id ?? "");
+    const active = this.drawn.get(this.view.at)?.id;
+    if (active) this.root.setAttribute("aria-activedescendant", active);
+    else this.root.removeAttribute("aria-activedescendant");
     const nothing = this.view.count === 0 && (this.view.exact || this.view.done);
     this.empty.hidden = !nothing;
     if (nothing) fill(this.empty, this.view.plain() ? this.emptyText() : "No record fits. ", this.view.plain() ? "" : h("button", { onclick: () => this.view.search({ where: "", shard: null, only: false }) }, "show all"));

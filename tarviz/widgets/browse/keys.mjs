@@ -9,7 +9,7 @@ export const KEYS = [
   ["← ↑ → ↓ or h j k l", "move"], ["Home End PgUp PgDn", "move far"], ["Enter", "enlarge the record"], ["Esc", "back; again: leave the browser"],
   ["[ ]", "shard before, shard after"], ["g", "go to a key or #number"], ["/", "filter"], ["1 … 9", "field of the record"], ["0", "all its fields: the card"], ["o", "boxes, outlines, masks on or off"],
   ["Shift (held)", "hide the labels"], ["+ −", "size of the tiles, or of the enlarged picture"], ["r", "shuffle anew"], ["Space", "mark"], ["m", "marked records only"],
-  ["y", "copy the key"], ["Y", "copy as Python"], ["c", "copy a comparison of the marked"], ["i", "record pane on or off"], ["?", "this list"],
+  ["y", "copy the key"], ["Y", "copy as Python"], ["c", "copy a comparison of the marked"], ["i", "record pane on or off"], ["t", "table or tiles"], ["?", "this list"],
 ];
 
 const FILTERS = "Filter: cls == 3 and json.w > 300 · has:json · not has:cls · size(jpg) > 50000 · txt.contains('cat') · matches(key, '^val/') · or part of a key";
@@ -18,7 +18,7 @@ export class Keys {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
     this.view = view;
-    this.sheet = new KeySheet(KEYS, () => view.root, () => view.grid.root.focus(), FILTERS);
+    this.sheet = new KeySheet(KEYS, () => view.root, () => view.list.focus(), FILTERS);
   }
 
   /** @param {string} name @param {KeyboardEvent} event */
@@ -32,12 +32,12 @@ export class Keys {
       if (name === "?") this.sheet.toggle();
       return name === "?";
     }
-    const inGrid = view.grid.root.contains(/** @type {Node} */ (event.target)) || event.target === view.root || view.root.classList.contains("tvz-zoomed");
+    const inGrid = view.list.contains(/** @type {Node} */ (event.target)) || event.target === view.root || view.root.classList.contains("tvz-zoomed");
     const inRail = view.rail.list.contains(/** @type {Node} */ (event.target));
     if (inRail && (name === "ArrowDown" || name === "ArrowUp")) { view.stepShard(name === "ArrowDown" ? 1 : -1); return true; }
     const layout = view.grid.measure();
     if (inGrid || /^[hjkl]$/.test(name)) {
-      const to = move(name, view.at, { columns: view.root.classList.contains("tvz-zoomed") && /Arrow(Up|Down)|^[jk]$/.test(name) ? 1 : layout.columns, rows: Math.floor(view.grid.viewHeight() / layout.rowHeight), count: view.count });
+      const to = move(name, view.at, { columns: view.table.shown || (view.root.classList.contains("tvz-zoomed") && /Arrow(Up|Down)|^[jk]$/.test(name)) ? 1 : layout.columns, rows: view.table.shown ? Math.floor(view.table.root.clientHeight / 27) - 1 : Math.floor(view.grid.viewHeight() / layout.rowHeight), count: view.count });
       if (to !== undefined) { view.select(to); return true; }
     }
     if ((name === "Enter" || name === "Space") && !inGrid) return false;
@@ -46,7 +46,7 @@ export class Keys {
       Enter: () => view.zoom(!view.root.classList.contains("tvz-zoomed")), "[": () => view.stepShard(-1), "]": () => view.stepShard(1), g: () => view.askGo(),
       "/": () => { view.filterInput.focus(); view.filterInput.select(); }, "+": () => this.step(1), "=": () => this.step(1), "-": () => this.step(-1),
       r: () => view.search({ sort: "random", seed: view.wish.sort === "random" ? view.wish.seed + 1 : view.wish.seed }), Space: () => view.mark(),
-      m: () => view.search({ only: !view.wish.only }), y: () => view.copies.key(), Y: () => view.copies.record(), c: () => view.copies.compare(), i: () => view.togglePane(), "?": () => this.sheet.toggle(), o: () => view.toggleOver(),
+      m: () => view.search({ only: !view.wish.only }), y: () => view.copies.key(), Y: () => view.copies.record(), c: () => view.copies.compare(), i: () => view.togglePane(), "?": () => this.sheet.toggle(), o: () => view.toggleOver(), t: () => view.showTable(!view.table.shown),
     });
     if (!acts[name]) return false;
     acts[name]();
@@ -57,7 +57,7 @@ export class Keys {
   escape(typing) {
     const { view } = this;
     if (this.sheet.shown) this.sheet.toggle();
-    else if (typing) view.grid.root.focus();
+    else if (typing) view.list.focus();
     else if (view.root.classList.contains("tvz-railed")) view.showRail(false);
     else if (view.root.classList.contains("tvz-zoomed")) view.zoom(false);
     else leave(view.root);

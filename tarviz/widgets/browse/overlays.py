@@ -180,12 +180,14 @@ def _coloured(values: NDArray[Any], names: Mapping[int, str]) -> tuple[NDArray[n
     return colours, tuple((int(n), names.get(int(n), str(int(n))), tones.id_colour(int(n))) for n in own[:40])
 
 
-def painted(picture: bytes, over: Over, overlays: Overlays) -> bytes:
+def painted(picture: bytes, over: Over | None, overlays: Overlays) -> bytes:
     """A tile with what lies over it drawn in, for where nothing can be laid over: a saved sheet, a page without scripts."""
     from PIL import Image
 
     from tarviz.viewers.image import encode
 
+    if not over:
+        return picture
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     for mask in over.masks:
         layer = Image.open(io.BytesIO(mask.picture)).convert("RGBA").resize(image.size, Image.Resampling.NEAREST)

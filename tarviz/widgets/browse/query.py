@@ -22,7 +22,10 @@ _CHUNK = 256
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a view is to show: rows where `where` is true, of one `shard` (None: of all), `sort`ed, `seed` for random."""
+    """What a view is to show: rows where `where` is true, of one `shard` (None: of all), `sort`ed, `seed` for random.
+
+    `descending` turns the order round; what has no label stays behind.
+    """
 
     where: str = ""
     sort: str = "order"
@@ -30,6 +33,7 @@ class Wish:
     shard: int | None = None
     label: str = ""
     only: tuple[int, ...] | None = None
+    descending: bool = False
 
     def __post_init__(self) -> None:
         if self.sort not in SORTS:
@@ -38,7 +42,7 @@ class Wish:
     @property
     def plain(self) -> bool:
         """Whether all rows show in the order they lie."""
-        return not self.where.strip() and self.sort == "order" and self.shard is None and self.only is None
+        return not self.where.strip() and self.sort == "order" and not self.descending and self.shard is None and self.only is None
 
 
 class Fields(Mapping[str, Any]):
@@ -151,7 +155,7 @@ class Query:
                 self.seconds = time.monotonic() - begin
                 if self._stop.is_set():
                     break
-            if self.wish.sort != "order":
+            if self.wish.sort != "order" or self.wish.descending:
                 self._order = self._sorted()
         except TarvizError as error:
             self.error = error
@@ -252,7 +256,7 @@ class Query:
                 order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
             case _:
                 order = np.arange(len(ids))
-        return ids[order]
+        return ids[order[::-1]] if self.wish.descending else ids[order]
 
     def _label_order(self, ids: list[int]) -> list[int]:
         assert self._label is not None
@@ -260,7 +264,8 @@ class Query:
         for low in range(0, len(ids), 1024):
             rows = [self.rows.row(row) for row in ids[low : low + 1024]]
             labels += [_sortable(self._label.value(fields)) for fields in values(rows, self._label)]
-        return sorted(range(len(ids)), key=labels.__getitem__)
+        order = sorted(range(len(ids)), key=labels.__getitem__, reverse=self.wish.descending)
+        return sorted(order, key=lambda at: labels[at][0]) if self.wish.descending else order
 
 
 def _sortable(value: Any) -> tuple[int, Any]:

@@ -30,15 +30,39 @@ export class Rail {
     /** @type {any} how often each value of the label comes */
     this.histogram = undefined;
     this.shardCount = -1;
+    /** @type {string | undefined} what has the rail's Tab stop */
+    this.roving = undefined;
     this.area = h("div", { class: "tvz-rail-area" });
     this.list = h("div", { class: "tvz-rail-list", role: "listbox", tabIndex: 0, "aria-label": "shards" }, this.area);
     this.list.addEventListener("scroll", () => this.draw(), { signal });
     this.classes = h("div", {});
     this.more = h("div", { class: "tvz-rail-more" });
+    this.more.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.walk(e), { signal });
     this.root = h("nav", { class: "tvz-rail", "aria-label": "shards, fields and classes" }, h("h3", {}, "shards"), this.list, this.more);
   }
 
+  /** Everything below the shards is one Tab stop: arrows go from one to the next. */
+  rove() {
+    const stops = /** @type {HTMLElement[]} */ ([...this.more.querySelectorAll("button, [tabindex]")]);
+    const current = stops.find((one) => one.dataset.name === this.roving) ?? stops[0];
+    for (const one of stops) one.tabIndex = one === current ? 0 : -1;
+  }
+
+  /** @param {KeyboardEvent} event */
+  walk(event) {
+    const step = /** @type {Record<string, number>} */ ({ ArrowDown: 1, ArrowUp: -1, Home: -1e6, End: 1e6 })[event.key];
+    if (!step) return;
+    const stops = /** @type {HTMLElement[]} */ ([...this.more.querySelectorAll("button, [tabindex]")]);
+    const at = Math.max(0, Math.min(stops.length - 1, stops.indexOf(/** @type {HTMLElement} */ (event.target)) + step));
+    this.roving = stops[at]?.dataset.name;
+    for (const one of stops) one.tabIndex = one === stops[at] ? 0 : -1;
+    stops[at]?.focus();
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
   draw() {
+    this.list.tabIndex = this.view.shards.length > 1 ? 0 : -1;
     const height = this.list.clientHeight || 120;
     const count = this.view.shards.length + (this.view.shards.length > 1 ? 1 : 0);
     this.area.style.height = `${count * RAIL_ROW}px`;
@@ -80,7 +104,7 @@ export class Rail {
     if (faults.length) {
       parts.push(h("h3", {}, "findings"), ...faults.slice(0, this.allFaults ? 60 : 3).map((/** @type {any} */ fault) => h("div", { class: "tvz-finding" },
         h("strong", { class: fault.code.startsWith("E_") ? "tvz-bad" : "tvz-warn" }, fault.code), ` ${this.view.shards[fault.shard]?.name ?? ""}`,
-        fault.offset === null || fault.offset === undefined ? "" : h("span", { class: "tvz-mono" }, ` byte ${formatCount(fault.offset)}`), h("div", { class: "tvz-faint" }, fault.message),
+        fault.offset === null || fault.offset === undefined ? "" : fault.key ? h("button", { class: "tvz-link tvz-mono", title: "show the bytes there", onclick: () => this.view.goToByte(fault) }, `byte ${formatCount(fault.offset)}`) : h("span", { class: "tvz-mono" }, ` byte ${formatCount(fault.offset)}`), h("div", { class: "tvz-faint" }, fault.message),
         fault.key ? h("button", { class: "tvz-link tvz-cut", title: `go to ${fault.key}`, onclick: () => this.view.goTo(fault.key) }, shortKey(fault.key)) : null)));
       if (faults.length > 3 && !this.allFaults) parts.push(this.furtherButton(faults.length - 3, () => { this.allFaults = true; }));
     }
@@ -94,6 +118,7 @@ export class Rail {
     this.drawClasses();
     parts.push(this.classes);
     fill(this.more, ...parts);
+    this.rove();
   }
 
   /** @param {number} count @param {() => void} act */
@@ -104,7 +129,7 @@ export class Rail {
   /** @param {string} text @param {number} n @param {number} most @param {string} filter @param {string} [title] */
   bar(text, n, most, filter, title = `only records with this: ${filter}`) {
     const on = this.view.wish.where === filter;
-    const row = h("button", { class: `tvz-bar${on ? " tvz-on" : ""}`, title, "aria-pressed": String(on), onclick: () => this.toggleFilter(filter) }, h("span", { class: "tvz-cut", dir: "auto" }, text), h("span", { class: "tvz-faint tvz-number" }, formatCount(n)));
+    const row = h("button", { class: `tvz-bar${on ? " tvz-on" : ""}`, title, "data-name": filter, "aria-pressed": String(on), onclick: () => this.toggleFilter(filter) }, h("span", { class: "tvz-cut", dir: "auto" }, text), h("span", { class: "tvz-faint tvz-number" }, formatCount(n)));
     row.style.setProperty("--share", String(n / most));
     return row;
   }
@@ -119,6 +144,7 @@ export class Rail {
     try {
       this.histogram = this.view.label ? (await this.view.rpc("histogram", { label: this.view.label })).r : undefined;
       this.drawClasses();
+      this.rove();
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
     }

@@ -15,6 +15,8 @@ export class RecordPane {
     this.tab = "value";
     this.options = {};
     this.opening = false;
+    /** @type {number | undefined} a byte of the shard that the next record is opened at */
+    this.wantedByte = undefined;
     /** @type {any} */
     this.record = undefined;
     this.pane = new AbortController();
@@ -34,6 +36,15 @@ export class RecordPane {
     try {
       const { r, buffers } = await this.view.rpc("record", { row: item.id, ext: this.field, options: this.options });
       if (this.view.at !== position) return;
+      const byte = this.wantedByte;
+      if (byte !== undefined) {
+        // the field that holds the byte, or the last one before it
+        const field = r.fields.findLast((/** @type {any} */ one) => one.offset - 512 <= byte) ?? r.fields[0];
+        if (field && field.ext !== this.field) {
+          this.field = field.ext;
+          return void this.open(id, quiet);
+        }
+      }
       this.fill(r, buffers);
       this.view.tellState();
     } catch (error) {
@@ -105,7 +116,9 @@ export class RecordPane {
         fill(body, ...drawCard(record, buffers, around, this.view.layers, (ext) => this.pickField(record.fields.findIndex((/** @type {any} */ f) => f.ext === ext))));
       } else if (this.tab === "bytes") {
         const sum = h("button", { onclick: () => this.view.rpc("digest", { row: record.id, ext: around.ext }).then((/** @type {any} */ { r }) => sum.replaceWith(h("span", { class: "tvz-mono tvz-wrap" }, r.sha256)), (/** @type {unknown} */ e) => this.view.trouble(e)) }, "SHA-256");
-        fill(body, drawHex(around), h("div", { class: "tvz-row" }, `${formatCount(around.size)} bytes from byte ${formatCount(place.offset)} (0x${place.offset.toString(16)}) `, sum));
+        const at = this.wantedByte === undefined ? 0 : Math.max(0, this.wantedByte - place.offset);
+        this.wantedByte = undefined;
+        fill(body, drawHex(around, at), h("div", { class: "tvz-row" }, `${formatCount(around.size)} bytes from byte ${formatCount(place.offset)} (0x${place.offset.toString(16)}) `, sum));
       } else if (this.tab === "example") {
         const { r, buffers: raw } = await this.view.rpc("example", { row: record.id });
         if (around.signal.aborted) return undefined;

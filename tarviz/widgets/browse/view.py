@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -46,6 +47,11 @@ class BrowseView(View):
     def spec(self) -> str:
         """The Python call that shows what is shown now."""
         return self.controller.spec
+
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Write the marked records, or where none is marked all that show, to `path`: a shard (`.tar`), a table (`.csv`) or a list of keys
+        (`.txt`). Returns how many records were written."""
+        return self.controller.write(path)
 
     def records(self) -> Iterator[Record]:
         """The records of the rows that show, in their order."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz import viewers
+from tarviz.looks import tones
 from tarviz.model.errors import TarvizError, safe
 from tarviz.ops.chains import feature_of
 from tarviz.ops.pictures import decode_picture
@@ -97,6 +98,13 @@ def to_bytes(planes: NDArray[Any], low: float, high: float) -> tuple[Pixels, str
     >>> to_bytes(np.array([[[0.0]], [[0.5]]]), 0.0, 0.5)[1]
     '×255'
     """
+    if planes.shape[2] == 1 and planes.dtype.kind in "ui":
+        if tones.is_ids(planes[:, :, 0]):
+            shades, tone = tones.shade(planes[:, :, 0])
+            return shades, str(tone)
+        if high > 255 or low < 0:
+            shades, tone = tones.shade(planes[:, :, 0])  # as tile and pane show it
+            return shades[:, :, None], f"{number(tone.low)}…{number(tone.high)} as dark…bright"
     if planes.dtype == np.uint8:
         return planes, "as it is"
     if planes.dtype == np.bool_:

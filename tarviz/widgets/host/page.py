@@ -48,10 +48,9 @@ _PAGE = """<!doctype html>
 <body><main id="tarviz"></main><noscript>This page draws its shards with JavaScript, which is switched off.</noscript></body>
 </html>
 """
-_START = """import { pageModel, mount } from "/host.mjs";
-import widget from "/widget.mjs";
-const place = document.getElementById("tarviz");
+_START = """const place = document.getElementById("tarviz");
 try {
+  const [{ pageModel, mount }, { default: widget }] = await Promise.all([import("/host.mjs"), import("/widget.mjs")]);
   mount(widget, await pageModel(), place);
 } catch (error) {
   const text = document.createElement("p");

@@ -63,7 +63,7 @@ export function drawOver(pen, over, layers, { scale, x, y }, { names = true, mas
     if (kind === "box") {
       const [left, top, width, height] = numbers;
       pen.strokeRect(x + left * scale, y + top * scale, width * scale, height * scale);
-      if (names && layers.on.names && (name || score !== null)) label(pen, [name, score === null ? "" : score.toFixed(2)].filter(Boolean).join(" "), x + left * scale, y + top * scale, colour);
+      if (names && layers.on.names && (name || score !== null)) nameTag(pen, [name, score === null ? "" : score.toFixed(2)].filter(Boolean).join(" "), x + left * scale, y + top * scale, colour);
     } else if (kind === "polygon") {
       pen.beginPath();
       for (let at = 0; at < numbers.length; at += 2) pen.lineTo(x + numbers[at] * scale, y + numbers[at + 1] * scale);
@@ -87,7 +87,7 @@ export function drawOver(pen, over, layers, { scale, x, y }, { names = true, mas
 }
 
 /** @param {CanvasRenderingContext2D} pen @param {string} text @param {number} x @param {number} y @param {string} colour */
-function label(pen, text, x, y, colour) {
+function nameTag(pen, text, x, y, colour) {
   pen.font = "600 11px system-ui, sans-serif";
   const width = pen.measureText(text).width + 6;
   const top = y < 14 ? y : y - 14;

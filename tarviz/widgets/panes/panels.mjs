@@ -3,7 +3,7 @@
 
 import { drawPoints } from "./cloud.mjs";
 import { drawImage } from "./picture.mjs";
-import { copyText, drawPlot, fill, formatBytes, formatCount, h, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
+import { copyText, drawPlot, fill, formatBytes, formatCount, h, scrollOf, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
 
 /**
  * What a panel needs of the widget around it.
@@ -145,7 +145,10 @@ function treeNode(node, path, name, ext, around, depth) {
     const [kind, children, left] = node;
     const object = kind === "o";
     const count = children.length + left;
-    const details = h("details", { open: depth < 2 && children.length <= 60 }, h("summary", {}, label, h("span", { class: "tvz-faint" }, object ? `{${count}}` : `[${count}]`)));
+    // no button within a button: here the name copies by the mouse, or by c on the line
+    const title = name === "" ? null : h("span", { class: "tvz-name", title: "copy the path (c)", onclick: (/** @type {Event} */ e) => { e.preventDefault(); copy(); } }, name);
+    const pressed = (/** @type {KeyboardEvent} */ e) => { if (e.key === "c" && !e.ctrlKey && !e.metaKey) { e.stopPropagation(); copy(); } };
+    const details = h("details", { open: depth < 2 && children.length <= 60 }, h("summary", { onkeydown: pressed }, title, h("span", { class: "tvz-faint" }, object ? `{${count}}` : `[${count}]`)));
     const open = () => {
       if (details.childElementCount > 1 || !details.open) return;
       children.forEach((/** @type {any} */ child, /** @type {number} */ at) => {
@@ -230,8 +233,8 @@ export function hexRow(view, at, start, width = 16) {
   return `${start.toString(16).padStart(8, "0")}  ${hex}  ${bytes.map((b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : "·")).join("")}`;
 }
 
-/** The bytes of a field, rows fetched as they are scrolled to. @param {Around} around */
-export function drawHex(around) {
+/** The bytes of a field, rows fetched as they are scrolled to. @param {Around} around @param {number} [from] the byte to begin at */
+export function drawHex(around, from = 0) {
   let width = 0;
   let rows = 0;
   let layout = { columns: 1, rowHeight: HEX_ROW, height: 0, scrollHeight: 0 };
@@ -243,6 +246,8 @@ export function drawHex(around) {
     rows = Math.ceil(around.size / width);
     layout = { ...layout, height: rows * HEX_ROW, scrollHeight: Math.min(rows * HEX_ROW, MAX_SCROLL) };
     area.style.height = `${layout.scrollHeight}px`;
+    if (from) box.scrollTop = scrollOf(Math.floor(from / width) * HEX_ROW, layout, box.clientHeight || 180);
+    from = 0;
   };
   const lines = h("pre", { class: "tvz-hex-lines tvz-mono" });
   const box = h("div", { class: "tvz-hex", tabIndex: 0, role: "region", "aria-label": `bytes, ${around.size} in all` }, area, lines);

@@ -147,3 +147,62 @@ class TestCards:
         assert "front.jpg left.jpg rear.jpg right.jpg" == tile["ext"]
         assert max(Image.open(io.BytesIO(buffers[tile["buffer"]])).size) <= 160
         assert "left.jpg" == opened("views", image="left.jpg").first()[0]["rows"]["rows"][0]["tile"]["ext"]
+
+
+class TestTable:
+    def test_columns_are_texts_names_in_json_and_sizes(self, opened):
+        assert ["json.caption", "txt", "json.url"] == opened("captions").columns()["columns"][:3]
+        assert "size(jpg)" in opened("captions").columns()["columns"]
+        assert ["json.text", "json.id", "json.meta.source", "json.meta.lang", "json.meta.tokens"] == opened("text").columns()["columns"]
+
+    def test_cells_are_values_of_their_kind(self, opened):
+        browser = opened("text")
+        row = browser.cells(0, 1, 2, ["json.id", "json.meta.lang", "json.nothing", "size(json)"])["rows"][0]
+
+        assert "doc0000001" == row["key"]
+        assert [1, "en", None] == row["cells"][:3]
+        assert isinstance(row["cells"][3], int)
+
+    def test_odd_names_are_written_so_that_they_can_be_read(self, opened, tmp_path: Path):
+        odd = json.dumps({"a b": {"class": 3, "x-y": 'q"'}, "1": 2}).encode()
+        write_shard(tmp_path / "odd.tar", [(f"{n}", {"my-meta.json": odd}) for n in range(6)])
+        browser = opened(str(tmp_path / "odd.tar"))
+        columns = browser.columns()["columns"]
+
+        assert [3, 'q"', 2] == browser.cells(0, 0, 1, columns)["rows"][0]["cells"]
+
+    def test_any_expression_sorts_both_ways_and_what_lacks_it_stays_behind(self, opened):
+        browser = opened("captions")
+        for descending in (False, True):
+            query = browser.search(sort="label", label="json.similarity", descending=descending)["query"]
+            assert browser.wait(6, 10)
+            values = [row["cells"][0] for row in browser.cells(query, 0, 6, ["json.similarity"])["rows"]]
+            assert sorted(values, reverse=descending) == values
+
+
+class TestKept:
+    @pytest.mark.parametrize("kind", ["tar", "csv", "txt"])
+    def test_what_shows_is_written_where_nothing_is_marked(self, opened, kind, tmp_path: Path):
+        browser = opened("captions")
+        path = tmp_path / f"out.{kind}"
+
+        assert 6 == browser.write(path)
+        assert path.stat().st_size > 6
+
+    def test_the_marked_are_written_alone(self, opened, tmp_path: Path):
+        browser = opened("captions")
+        browser.remember({"marked": [rows_of(browser)[4]["id"]]})
+
+        assert 1 == browser.write(tmp_path / "out.txt")
+        assert "000000004\n" == (tmp_path / "out.txt").read_text()
+
+    def test_an_ending_that_says_nothing_is_refused(self, opened, tmp_path: Path):
+        with pytest.raises(UsageError, match=r"End it in \.tar, \.csv, \.txt"):
+            opened("captions").write(tmp_path / "out.parquet")
+
+    def test_the_comparison_names_the_picture_that_is_there_and_how_many_were_left_out(self, opened):
+        browser = opened("detections")
+        ids = [row["id"] for row in rows_of(browser)]
+
+        assert "decode(png)" in browser.call(marked=ids)["python"]
+        assert "the first 12 of 18 marked" in browser.call(marked=ids * 3)["python"]

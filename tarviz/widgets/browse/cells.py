@@ -1,0 +1,85 @@
+"""The table of a browser: which columns records have, and the cells of the rows in view."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tarviz import viewers
+from tarviz.looks import roles
+from tarviz.model.errors import TarvizError
+from tarviz.query import expressions
+from tarviz.viewers.panel import readable
+from tarviz.widgets.browse.query import values
+from tarviz.widgets.browse.scanned_records import Row, Want, payloads
+
+MOST = 40
+"""Columns offered."""
+
+_SAMPLE = 24  # records whose columns are looked at
+_MOST_BYTES = 1 << 20
+_LONGEST = 300  # characters of a cell
+_DEPTH = 4
+Cell = str | float | int | bool | None
+
+
+def columns(rows: Sequence[Row]) -> list[str]:
+    """The columns of records, as expressions: texts and classes, the names in their JSON, the sizes of all else; usual ones first."""
+    found: dict[str, int] = {}
+    wants = []
+    for row in rows[:_SAMPLE]:
+        for ext, size in row.sizes.items():
+            kind = viewers.choose(ext)
+            if kind == "json" and size <= _MOST_BYTES:
+                wants.append(Want(row, ext))
+            elif kind in ("text", "cls"):
+                found[_written((ext,))] = found.get(_written((ext,)), 0) + 1
+            else:
+                found[f"size({_written((ext,))})"] = found.get(f"size({_written((ext,))})", 0) + 1
+    for want, blob in zip(wants, payloads(wants), strict=True):
+        if isinstance(blob, TarvizError):
+            continue
+        try:
+            tree = json.loads(blob)
+        except (ValueError, RecursionError):
+            continue
+        for path in _scalars(tree, (want.ext,)):
+            found[_written(path)] = found.get(_written(path), 0) + 1
+    usual = [name for name in (*roles.LABELS, *roles.CAPTIONS) if name in found]
+    sizes = [name for name in found if name.startswith("size(")]
+    return list(dict.fromkeys([*usual, *(name for name in found if name not in sizes), *sizes]))[:MOST]
+
+
+def _scalars(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Paths of an object's values that fit into a cell."""
+    if isinstance(tree, dict) and len(path) <= _DEPTH:
+        for name, value in list(tree.items())[:MOST]:
+            yield from _scalars(value, (*path, str(name)))
+    elif not isinstance(tree, (dict, list)):
+        yield path
+
+
+def _written(path: tuple[str, ...]) -> str:
+    """A path as an expression: `json.meta.src`, `json["a b"]`, `_["a-b"]`."""
+    field, *names = path
+    plain = all(part.isidentifier() for part in field.split(".")) and field not in ("key", "shard", "index")
+    text = field if plain else f"field({json.dumps(field)})"
+    for name in names:
+        text += f".{name}" if name.isidentifier() and not name.startswith("_") else f"[{json.dumps(name)}]"
+    return text
+
+
+def cells(rows: list[Row], asked: Sequence[str]) -> list[list[Cell]]:
+    """A list a row, a value a column; None where a record has none, text cut at 300 characters. `UsageError` for a column that is none."""
+    parsed = [expressions.parse_value(name) for name in asked]
+    needs = frozenset().union(*(one.needs for one in parsed)) if parsed else frozenset()
+    found = values(rows, expressions.Expression("", needs))
+    return [[_cell(one.value(fields)) for one in parsed] for fields in found]
+
+
+def _cell(value: Any) -> Cell:
+    if value is None or isinstance(value, bool) or (isinstance(value, (int, float)) and abs(value) < 1e300):
+        return value if not isinstance(value, float) or value == value else "NaN"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return readable(text[:_LONGEST] + ("…" if len(text) > _LONGEST else ""))

@@ -1,0 +1,80 @@
+"""From found to kept: records as a shard, as a table, as a list of keys."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
+
+from tarviz.model.errors import LimitError, UsageError
+from tarviz.model.types import URL, Buffer, Record
+from tarviz.widgets.browse.cells import cells
+from tarviz.widgets.browse.scanned_records import Row
+from tarviz.write import output as write_output
+
+KINDS = ("tar", "csv", "txt")
+"""A shard, a table, a list of keys."""
+
+MOST_BYTES = 512 << 20
+"""What a page is given at once."""
+
+_MTIME = 0
+
+
+def members(records: Iterable[Record]) -> Iterator[list[Buffer]]:
+    """The pieces of a tar of these records, keys and fields as they are."""
+    for record in records:
+        for ext in record:
+            yield list(write_output.tar_member(f"{record.key}.{ext}", bytes(record[ext]), _MTIME))
+    yield [write_output.TAR_END]
+
+
+def tar(records: Iterable[Record]) -> bytes:
+    """A shard in memory. `LimitError` above 512 MB."""
+    out = io.BytesIO()
+    for pieces in members(records):
+        out.writelines(pieces)
+        if out.tell() > MOST_BYTES:
+            raise LimitError(
+                f"These records have more than {MOST_BYTES >> 20} MiB, which is more than a page is given at once.",
+                hint="In Python, w.export('subset.tar') writes any number.",
+            )
+    return out.getvalue()
+
+
+def table(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
+    """CSV with a header: key, shard, index, and a column an expression."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["key", "shard", "index", *columns])
+    for low in range(0, len(rows), 512):
+        part = list(rows[low : low + 512])
+        for row, line in zip(part, cells(part, columns), strict=True):
+            writer.writerow([row.key, row.shard.url, row.record, *line])
+    return out.getvalue().encode("utf-8", "backslashreplace")
+
+
+def keys(rows: Iterable[Row]) -> bytes:
+    """A key a line."""
+    return "".join(f"{row.key}\n" for row in rows).encode("utf-8", "surrogateescape")
+
+
+def write(path: str | os.PathLike[str], rows: Sequence[Row], columns: Sequence[str]) -> int:
+    """Write rows to `path` by its ending (`.tar`, `.csv`, `.txt`), which has its name when it is complete; returns how many."""
+    kind = PurePath(path).suffix.removeprefix(".").lower()
+    if kind not in KINDS:
+        raise UsageError(f"{os.fspath(path)!r} does not say what is to be written.", hint=f"End it in .{', .'.join(KINDS)}.")
+    output = write_output.Output(URL(os.fspath(path)))
+    try:
+        if kind == "tar":
+            for pieces in members(row.load() for row in rows):
+                output.write(pieces)
+        else:
+            output.write([table(rows, columns) if kind == "csv" else keys(rows)])
+    except BaseException:
+        output.abort()
+        raise
+    output.commit()
+    return len(rows)

@@ -1,0 +1,151 @@
+"""What the record pane and the table of a browser ask: one record, its fields in every form, cells, and what is kept of them."""
+
+from __future__ import annotations
+
+from tarviz import viewers
+from tarviz.model.errors import TarvizError, UsageError
+from tarviz.model.types import Buffer
+from tarviz.viewers.panel import readable
+from tarviz.widgets.browse import card, cells, export, header_rows, inspect
+from tarviz.widgets.browse import counts as browse_counts
+from tarviz.widgets.browse.overlays import Over, Overlays
+from tarviz.widgets.browse.query import Query
+from tarviz.widgets.browse.scan import Scan
+from tarviz.widgets.browse.scanned_records import Row, Rows, Want, payloads
+from tarviz.widgets.browse.thumbnails import Tiles
+from tarviz.widgets.host.rpc import Answer, Controller, Media, Message, rpc
+
+_PART = 4 << 20
+
+
+class RecordAnswers(Controller):
+    """The part of `Browser` that answers for single records and for cells; it changes nothing of what is shown."""
+
+    rows: Rows
+    tiles: Tiles
+    scan: Scan
+    query: Query
+    overlays: Overlays
+    image: str
+    classes: dict[int, str]
+    _histogram: browse_counts.Histogram | None
+
+    @rpc
+    def record(self, row: int, ext: str = "", options: Message | None = None) -> Answer:
+        """A record and the panel of one of its fields (default: the one that stands for it in the grid)."""
+        found = self.rows.row(row)
+        fields = found.fields
+        chosen = ext if ext in fields else self.tiles.shown(found, self.image)
+        message: Message = inspect.describe(found)
+        if not chosen:
+            return message, []
+        message["ext"] = readable(chosen)
+        buffers: list[Buffer] = []
+        message["panel"] = self._view(found, chosen, None, options).to_message(buffers)[0]
+        over = self._over(found, chosen)
+        if over:
+            message["over"] = over.message(buffers)
+            message["colours"] = {readable(shape.name[:80]): self.overlays.colour(shape.name) for shape in over.shapes}
+        if not ext:
+            message["card"] = card.message(found, chosen, lambda beside: self._view(found, beside, None, options), buffers)
+        return message, buffers
+
+    def _over(self, row: Row, ext: str) -> Over | None:
+        """What lies over a picture, at its full size."""
+        fields = [name for name in self.overlays.fields(row.sizes, ext) if name != ext]
+        if viewers.choose(ext) != "image" or not fields:
+            return None
+        wants = [Want(row, name) for name in (ext, *fields)]
+        picture, *blobs = payloads(wants, limit=16 << 20)
+        if isinstance(picture, TarvizError):
+            return None
+        found = {name: blob for name, blob in zip(fields, blobs, strict=True) if isinstance(blob, bytes)}
+        return self.overlays.over(found, ext, *viewers.picture_size(picture, ext), 2048)
+
+    @rpc
+    def panel(self, row: int, ext: str, viewer: str = "", options: Message | None = None) -> Answer:
+        """The panel of one field, shown as `viewer` says."""
+        return self._panel(self.rows.row(row), ext, viewer or None, options)
+
+    def _panel(self, row: Row, ext: str, viewer: str | None, options: Message | None) -> Answer:
+        return self._view(row, ext, viewer, options).to_message()
+
+    def _view(self, row: Row, ext: str, viewer: str | None, options: Message | None) -> viewers.Panel:
+        classes = [self.classes.get(at, "") for at in range(max(self.classes) + 1)] if self.classes else None
+        counts = dict(self._histogram.counts) if self._histogram and self._histogram.label == ext else None
+        wishes = inspect.with_classes(options or {}, classes, counts)
+        return inspect.refresh(inspect.panel(row, ext, as_=viewer, options=wishes), row)
+
+    @rpc
+    def part(self, row: int, ext: str, start: int = 0, length: int = 1 << 20) -> Answer:
+        """Bytes of a field, at most 4 MiB at once."""
+        found = self.rows.row(row)
+        data = inspect.part(found, ext, int(start), min(int(length), _PART))
+        return {"start": start, "size": found.sizes[ext]}, [data]
+
+    @rpc
+    def example(self, row: int) -> Answer:
+        """The record as `tf.train.Example` and its TFRecord frame."""
+        return inspect.example(self.rows.row(row))
+
+    @rpc
+    def header(self, row: int, ext: str) -> Answer:
+        """The tar headers of a field."""
+        return header_rows.header(self.rows.row(row), ext)
+
+    @rpc
+    def digest(self, row: int, ext: str) -> Message:
+        """SHA-256 of a field."""
+        return {"sha256": inspect.digest(self.rows.row(row), ext)}
+
+    @rpc
+    def python(self, row: int, ext: str = "") -> Message:
+        """The Python that loads a record or a field."""
+        return {"python": readable(inspect.python(self.rows.row(row), ext))}
+
+    @rpc
+    def columns(self) -> Message:
+        """The columns of the table, as expressions."""
+        return {"columns": [readable(name) for name in cells.columns([self.rows.row(one) for one in self.query.ids(0, 24)])]}
+
+    @rpc
+    def cells(self, query: int, start: int, stop: int, columns: list[str]) -> Message:
+        """Rows `start`…`stop` (at most 200) of a query as a table: id, number, key and a value a column."""
+        if query != self.query.number:
+            return {"query": query, "start": start, "rows": [], "stale": True}
+        stop = min(stop, start + 200)
+        self.scan.want(stop)
+        with self.scan.calm():
+            rows = [self.rows.row(one) for one in self.query.ids(start, stop)]
+            found = cells.cells(rows, columns[: cells.MOST])
+        shown = [{"id": row.id, "key": readable(row.key[:300]), "cells": line} for row, line in zip(rows, found, strict=True)]
+        return {"query": query, "start": start, "rows": shown}
+
+    @rpc
+    def export(self, kind: str = "tar", marked: list[int] | None = None, columns: list[str] | None = None) -> Answer:
+        """The rows marked, or all that show, as a shard (`tar`), a table (`csv`) or a list of keys (`txt`)."""
+        ids = self.query.ids(0, len(self.query)) if marked is None else sorted(marked)
+        rows = [self.rows.row(one) for one in ids]
+        if not rows:
+            raise UsageError("There is nothing to save.", hint="Mark records (Space), or show some.")
+        match kind:
+            case "tar":
+                data = export.tar(row.load() for row in rows)
+            case "csv":
+                data = export.table(rows, columns if columns is not None else cells.columns(rows))
+            case "txt":
+                data = export.keys(rows)
+            case _:
+                raise UsageError(f"Records are not saved as {kind!r}.", hint=f"There are: {', '.join(export.KINDS)}.")
+        return {"count": len(rows), "size": len(data)}, [data]
+
+    def media(self, path: str) -> Media | None:
+        number, _, ext = path.partition("/")
+        if not number.isdigit():
+            return None
+        try:
+            row = self.rows.row(int(number))
+            row.member(ext)
+        except (IndexError, KeyError):
+            return None
+        return Media(inspect.mime(row, ext), row.sizes[ext], lambda offset, length: inspect.part(row, ext, offset, length))

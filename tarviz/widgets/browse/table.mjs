@@ -1,0 +1,207 @@
+// @ts-check
+// The table view: a row a record, a column an expression; sorted by a click on a column, widths by dragging its edge.
+
+import { fill, formatCount, h, MAX_SCROLL, topOf } from "../host/core.mjs";
+
+const LINE_HEIGHT = 27;
+const CELLS_AT_ONCE = 80;
+
+export class TableView {
+  /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
+  constructor(view, signal) {
+    this.view = view;
+    /** @type {string[] | undefined} columns that are shown; undefined until they were asked for */
+    this.columns = undefined;
+    /** @type {string[]} */
+    this.offered = [];
+    /** @type {Map<string, number>} */
+    this.widths = new Map();
+    /** @type {Map<number, any>} rows by position */
+    this.items = new Map();
+    /** @type {Set<number>} */
+    this.asked = new Set();
+    this.key = "";
+    this.frame = 0;
+    this.head = h("div", { class: "tvz-thead", role: "row" });
+    this.body = h("div", { class: "tvz-tbody", role: "rowgroup" });
+    this.area = h("div", { class: "tvz-table-area", "aria-hidden": "true" });
+    this.root = h("div", { class: "tvz-tableview", role: "grid", tabIndex: 0, "aria-label": "records as a table", hidden: true }, h("div", { role: "rowgroup", class: "tvz-thead-box" }, this.head), this.area, this.body);
+    this.root.addEventListener("scroll", () => this.draw(), { signal });
+    this.body.addEventListener("click", (/** @type {any} */ e) => {
+      const row = e.target.closest("[data-position]");
+      if (row) view.select(Number(row.dataset.position));
+    }, { signal });
+    this.body.addEventListener("dblclick", () => view.zoom(true), { signal });
+  }
+
+  get shown() {
+    return !this.root.hidden;
+  }
+
+  async open() {
+    if (!this.columns) {
+      this.columns = [];
+      try {
+        const { r } = await this.view.rpc("columns");
+        this.offered = r.columns;
+        this.columns = r.columns.slice(0, 12);
+      } catch (error) {
+        this.columns = undefined;
+        this.view.trouble(error);
+      }
+    }
+    this.draw();
+  }
+
+  width(/** @type {string} */ column) {
+    return this.widths.get(column) ?? (column === "key" ? 170 : /(caption|text|prompt|title|content|url|txt|instruction|transcript)/.test(column) ? 280 : 116);
+  }
+
+  template() {
+    return ["key", ...(this.columns ?? [])].map((column) => `${this.width(column)}px`).join(" ");
+  }
+
+  /** @param {number} position */
+  reveal(position) {
+    const height = this.root.clientHeight - LINE_HEIGHT;
+    const y = position * LINE_HEIGHT;
+    const top = this.top();
+    if (y < top) this.setTop(y);
+    else if (y + LINE_HEIGHT > top + height) this.setTop(y + LINE_HEIGHT - height);
+  }
+
+  layout() {
+    const height = this.view.count * LINE_HEIGHT + LINE_HEIGHT;
+    return { height, scrollHeight: Math.min(height, MAX_SCROLL) };
+  }
+
+  top() {
+    return topOf(this.root.scrollTop, this.layout(), this.root.clientHeight);
+  }
+
+  /** @param {number} top */
+  setTop(top) {
+    const { height, scrollHeight } = this.layout();
+    this.root.scrollTop = height <= scrollHeight ? top : (top / Math.max(1, height - this.root.clientHeight)) * (scrollHeight - this.root.clientHeight);
+  }
+
+  draw() {
+    if (this.frame || !this.shown) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      if (!this.view.signal.aborted && this.shown) this.drawNow();
+    });
+  }
+
+  drawNow() {
+    const { view } = this;
+    const columns = /** @type {string[]} */ (this.columns ?? []);
+    const key = `${view.query} ${columns.join("\n")}`;
+    if (key !== this.key) {
+      this.key = key;
+      this.items.clear();
+      this.asked.clear();
+      this.drawHead();
+    }
+    this.area.style.height = `${this.layout().scrollHeight}px`;
+    const first = Math.max(0, Math.floor(this.top() / LINE_HEIGHT) - 4);
+    const stop = Math.min(view.count, first + Math.ceil(this.root.clientHeight / LINE_HEIGHT) + 8);
+    const shift = this.root.scrollTop - this.top();
+    const rows = [];
+    const template = this.template();
+    for (let position = first; position < stop; position += 1) {
+      const item = this.items.get(position);
+      const selected = position === view.at && view.selected >= 0;
+      const row = h("div", { class: `tvz-trow${item && view.marked.has(item.id) ? " tvz-marked" : ""}`, role: "row", id: `${view.grid.uid}-t${position}`, "aria-rowindex": position + 2, "aria-selected": String(selected), "data-position": position },
+        h("div", { role: "rowheader", class: "tvz-cell tvz-cut", dir: "auto", title: item?.key ?? "" }, item?.key ?? "…"),
+        ...columns.map((_, at) => tableCell(item?.cells[at])));
+      row.style.gridTemplateColumns = template;
+      row.style.top = `${LINE_HEIGHT + position * LINE_HEIGHT + shift}px`;
+      rows.push(row);
+    }
+    fill(this.body, ...rows);
+    this.root.setAttribute("aria-rowcount", String(view.count + 1));
+    this.root.setAttribute("aria-colcount", String(columns.length + 1));
+    const active = `${view.grid.uid}-t${view.at}`;
+    if (this.body.querySelector(`#${active}`)) this.root.setAttribute("aria-activedescendant", active);
+    else this.root.removeAttribute("aria-activedescendant");
+    this.fetch(first, stop);
+  }
+
+  drawHead() {
+    const { wish } = this.view;
+    /** @type {string} */
+    const sorted = wish.sort === "label" ? wish.column ?? this.view.label : wish.sort === "key" ? "key" : "";
+    const heads = ["key", ...(this.columns ?? [])].map((column) => {
+      const on = column === sorted;
+      const grip = h("span", { class: "tvz-grip", "aria-hidden": "true" });
+      grip.addEventListener("pointerdown", (/** @type {PointerEvent} */ e) => this.resize(column, grip, e));
+      grip.addEventListener("click", (/** @type {Event} */ e) => e.stopPropagation());
+      return h("div", { class: "tvz-th", role: "columnheader", "aria-sort": on ? (wish.descending ? "descending" : "ascending") : "none" },
+        h("button", { class: "tvz-cut", title: `sort by ${column}`, onclick: () => this.sort(column, on) }, column, on ? (wish.descending ? " ↓" : " ↑") : ""), grip);
+    });
+    const left = this.offered.filter((name) => !(this.columns ?? []).includes(name));
+    const more = h("select", { class: "tvz-more-columns", "aria-label": "add or remove a column", title: "columns", onchange: () => this.change(more.value) },
+      h("option", { value: "" }, "columns …"), ...left.map((name) => h("option", { value: `+${name}` }, `+ ${name}`)), ...(this.columns ?? []).map((name) => h("option", { value: `-${name}` }, `− ${name}`)));
+    fill(this.head, ...heads, h("div", { role: "columnheader" }, more));
+    this.head.style.gridTemplateColumns = `${this.template()} 96px`;
+  }
+
+  /** @param {string} wish */
+  change(wish) {
+    const name = wish.slice(1);
+    if (!name || !this.columns) return;
+    this.columns = wish[0] === "+" ? [...this.columns, name] : this.columns.filter((one) => one !== name);
+    this.draw();
+  }
+
+  /** @param {string} column @param {boolean} on */
+  sort(column, on) {
+    const { wish } = this.view;
+    const descending = on && !wish.descending;
+    this.view.search(on && wish.descending ? { sort: "order", descending: false, column: undefined } : column === "key" ? { sort: "key", descending, column: undefined } : { sort: "label", column, descending });
+  }
+
+  /** @param {string} column @param {HTMLElement} grip @param {PointerEvent} event */
+  resize(column, grip, event) {
+    event.preventDefault();
+    grip.setPointerCapture(event.pointerId);
+    const [from, start] = [this.width(column), event.clientX];
+    const move = (/** @type {PointerEvent} */ e) => {
+      this.widths.set(column, Math.max(48, from + e.clientX - start));
+      this.head.style.gridTemplateColumns = `${this.template()} 96px`;
+      this.draw();
+    };
+    grip.addEventListener("pointermove", move);
+    grip.addEventListener("pointerup", () => grip.removeEventListener("pointermove", move), { once: true });
+  }
+
+  /** @param {number} first @param {number} stop */
+  async fetch(first, stop) {
+    if (this.asked.size >= 2 || this.view.lost) return;
+    let start = first;
+    while (start < stop && (this.items.has(start) || this.asked.has(start - (start % CELLS_AT_ONCE)))) start += 1;
+    if (start >= stop) return;
+    start -= start % CELLS_AT_ONCE;
+    const { key } = this;
+    this.asked.add(start);
+    try {
+      const { r } = await this.view.rpc("cells", { query: this.view.query, start, stop: start + CELLS_AT_ONCE, columns: this.columns ?? [] }, { keep: true });
+      if (key === this.key && !r.stale) r.rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => this.items.set(start + at, row));
+      if (this.items.size > 4000) for (const at of this.items.keys()) if (at < first - 400 || at > stop + 400) this.items.delete(at);
+    } catch (error) {
+      this.view.trouble(error);
+      await new Promise((go) => setTimeout(go, 800));
+    } finally {
+      if (key === this.key) this.asked.delete(start);
+    }
+    this.draw();
+  }
+}
+
+/** @param {any} value */
+function tableCell(value) {
+  const number = typeof value === "number";
+  const text = value === null || value === undefined ? "" : number ? (Number.isInteger(value) ? formatCount(value) : String(Number(value.toPrecision(6)))) : String(value);
+  return h("div", { role: "gridcell", class: `tvz-cell tvz-cut${number ? " tvz-number" : ""}`, dir: number ? "ltr" : "auto", title: number ? "" : text }, text.replaceAll("\n", " ⏎ "));
+}
