@@ -15,6 +15,8 @@ from tarviz import cli
 from tarviz.model import plugins
 from tarviz.model.errors import MissingPackageError
 
+BAR = "\\|"  # in a table, a bar between backticks ends the cell too
+
 
 @dataclass(frozen=True)
 class Page:
@@ -41,7 +43,7 @@ def pages() -> dict[str, Page]:
         ),
         "pipeline": Page("Pipelines", (("tarviz.pipeline", "Pipeline Plan"), ("tarviz.selection", ""), *_runners())),
         "ops": Page("Ops", (("tarviz.ops", ""),)),
-        "samples": Page("Sample shards", (("tarviz.samples", "digits photos write_shard"),)),
+        "samples": Page("Sample shards", (("tarviz.samples", "digits photos zoo write_shard"),)),
         "config": Page("Options", (("tarviz.model.config", "Options options parse_size"),)),
         "errors": Page("Errors", (("tarviz.model.errors", ""),)),
         "stores": Page("Stores", (("tarviz.stores", "of expand join"), ("tarviz.stores.base", "Stat Stream Sink Store"))),
@@ -150,7 +152,7 @@ def _verb(name: str, command: click.Command) -> str:
     for parameter in command.get_params(context):
         if (record := parameter.get_help_record(context)) is not None:
             flags, text = record
-            rows.append(f"| `{flags}` | {_cell(text)} |")
+            rows.append(f"| `{flags.replace('|', BAR)}` | {_cell(text)} |")
     example = "\n".join(f"$ {line}" for line in getattr(command, "examples", ()))
     text = inspect.cleandoc(command.help or "")
     table = "\n".join(["| option | |", "|---|---|", *rows])

@@ -25,7 +25,7 @@ from tarviz.commands.deck import page as deck_page
 from tarviz.commands.deck.widgets import Saved
 
 ROOT = Path(__file__).resolve().parents[1]
-HOST = ROOT / "tarviz" / "widgets" / "host.mjs"
+HOST = ROOT / "tarviz" / "widgets" / "host" / "host.mjs"
 PAGES = ("CONTRIBUTING.md", "CHANGELOG.md", "LICENSE")
 START = '<script type="application/json" id="tarviz-widgets">{saved}</script>\n<script type="module">{host}\n{call}</script>'
 CALL = 'mountAll(JSON.parse(document.getElementById("tarviz-widgets").textContent));'
@@ -44,7 +44,7 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
     references = reference.pages()
     for name in PAGES:
         shutil.copy(ROOT / name, folder / name)
-    for path in [*sorted((ROOT / "docs" / "dialects").glob("*.md")), ROOT / "docs" / "design.md"]:
+    for path in [*sorted((ROOT / "docs" / "dialects").glob("*.md")), ROOT / "docs" / "design.md", ROOT / "docs" / "gallery.md"]:
         (folder / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         text = path.read_text("utf-8").replace("(../README.md)", "(../index.md)")  # the README is the site's first page
         (folder / path.relative_to(ROOT)).write_text(text, "utf-8")
@@ -56,6 +56,7 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
     (folder / "slides").mkdir()
     (folder / "slides" / "index.md").write_text(deck_list(decks), "utf-8")
     tree = [
+        toctree("Gallery", ["docs/gallery"]),
         toctree("Notebooks", [f"notebooks/{path.stem}" for path in executed] + ["slides/index"]),
         toctree("Reference", ["reference/shell", *(f"reference/{name}" for name in references)]),
         toctree("Coming from other tools", [f"docs/dialects/{path.stem}" for path in sorted((ROOT / "docs" / "dialects").glob("*.md"))]),

@@ -19,6 +19,7 @@ from tests.browser.conftest import ARGUMENTS, ROOT, Lab, chromium_path, running_
 
 SCHEMES = ("light", "dark")
 WIDTHS = {1280: 800, 600: 760}
+HEIGHTS = {1080: 640}
 
 
 class Studio:
@@ -40,7 +41,9 @@ class Studio:
 
     @contextmanager
     def tab(self, scheme: str, width: int, height: int | None = None) -> Iterator[Any]:
-        context = self.chromium.new_context(viewport={"width": width, "height": height or WIDTHS.get(width, 800)}, color_scheme=scheme)
+        context = self.chromium.new_context(
+            viewport={"width": width, "height": height or {**WIDTHS, **HEIGHTS}.get(width, 800)}, color_scheme=scheme
+        )
         try:
             yield context.new_page()
         finally:
@@ -110,6 +113,29 @@ def shoot_damage(studio: Studio) -> None:
     with studio.page(Browser(["digits/train-0001.tar", "damaged.tar"], px=96), "light", 1280) as page:
         page.until("document.querySelector('.tvz-finding')")
         studio.save(page.tab, "browse-damage-light-1280")
+
+
+ZOO = {
+    "captions": "", "coco": "", "voc": "", "segmentation": "", "stereo": "", "medical": "", "flac": "", "video": "", "chat": "",
+    "text": "t",
+    "points": "", "views": "", "robotics": "", "embeddings": "", "damaged": "",
+}  # fmt: skip
+"""Kinds of the gallery, each with a key that is pressed first."""
+
+
+def shoot_zoo(studio: Studio) -> None:
+    """A page of every kind of data set, for docs/gallery.md."""
+    from tarviz import samples
+    from tarviz.widgets.browse.controller import Browser
+
+    for kind, path in samples.zoo("zoo", kinds=list(ZOO)).items():
+        for scheme in SCHEMES:
+            with studio.page(Browser(path), scheme, 1080) as page:
+                page.until("document.querySelectorAll('.tvz-tile:not(.tvz-waiting)').length > 3 && document.querySelector('.tvz-pane h2')")
+                page.tab.wait_for_timeout(500)
+                if ZOO[kind]:
+                    page.key(ZOO[kind])
+                studio.save(page.tab, f"zoo-{kind}-{scheme}")
 
 
 PHOTOS = "photos/photos-{0000..0003}.tar"

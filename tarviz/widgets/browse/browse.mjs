@@ -41,6 +41,8 @@ export class BrowserView {
     /** @type {string} */
     this.actionKey = "";
     this.lost = false;
+    /** the rows that were fetched are in the order wished for */
+    this.ordered = first.poll.query.ordered;
     /** fields that most records have, "" where there is no such set */
     this.common = "";
     this.stale = false;
@@ -199,6 +201,11 @@ export class BrowserView {
     this.total = poll.total;
     if (poll.query.number === this.query) {
       this.done = poll.query.done;
+      if (this.ordered !== poll.query.ordered) {
+        // what was shown while rows were still being found was not in their order
+        this.ordered = poll.query.ordered;
+        if (this.ordered) this.reordered();
+      }
       if (poll.query.count !== this.count) {
         this.count = poll.query.count;
         this.grid.layout = undefined;
@@ -220,6 +227,13 @@ export class BrowserView {
     this.tellState();
     this.rail.draw();
     this.grid.draw();
+  }
+
+  reordered() {
+    this.grid.items.clear();
+    this.grid.asked.clear();
+    this.table.key = "";
+    this.follow ||= this.pane.record !== undefined && this.at === 0;
   }
 
   /** After a search the pane shows the first record found, or that there is none. */
@@ -290,6 +304,7 @@ export class BrowserView {
       this.wish = next;
       this.query = r.query;
       this.done = false;
+      this.ordered = next.sort === "order" && !next.descending;
       this.count = 0;
       this.grid.restart();
       this.at = 0;

@@ -13,12 +13,12 @@ from typing import Any
 from tarviz import stores, viewers
 from tarviz.model.errors import TarvizError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
-from tarviz.model.types import Buffer, Record, to_bytes
+from tarviz.model.types import URL, Buffer, Record, to_bytes
 from tarviz.query import expressions
 from tarviz.read.stream import ReadOptions, URLs
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse import cells, export, status
 from tarviz.widgets.browse import counts as browse_counts
+from tarviz.widgets.browse import export, status
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.overlays import Overlays, painted
 from tarviz.widgets.browse.query import Query, Wish, find_part
@@ -102,8 +102,6 @@ class Browser(RecordAnswers):
         self._queries = 0
         self.closed = False
 
-    # ---- what a view asks
-
     @rpc
     def poll(self, since: int = -1, want: int = 0, idle: bool = False) -> Message:
         """What changed after version `since`; `want`: how far the rows are looked at; `idle`: look for changes on disk too."""
@@ -118,6 +116,7 @@ class Browser(RecordAnswers):
                 "number": query.number,
                 "count": len(query),
                 "checked": query.checked,
+                "ordered": query.ordered,
                 "done": query.done or (query.wish.plain and self.rows.finished),
                 "error": redact(str(query.error)) if query.error else "",
                 "seconds": round(query.seconds, 2),
@@ -176,7 +175,8 @@ class Browser(RecordAnswers):
                 names |= {shape.name for shape in tile.over.shapes}
             shown.append(item)
         colours = {readable(name[:80]): self.overlays.colour(name) for name in names}
-        return {"query": query, "start": start, "rows": shown, "label": label, "px": px, "colours": colours}, buffers
+        found = {"query": query, "ordered": self.query.ordered, "start": start, "rows": shown, "label": label, "px": px, "colours": colours}
+        return found, buffers
 
     def label_of(self, rows: Sequence[Row]) -> str:
         """The label chosen, or the first usual class or caption that these rows have; settled once rows are there."""
@@ -360,8 +360,6 @@ class Browser(RecordAnswers):
             return None
         return None if found is None else RecordRef(found.shard.url, found.record, found.key)
 
-    # ---- what Python asks
-
     @property
     def title(self) -> str:
         """The shards as they were named."""
@@ -382,11 +380,9 @@ class Browser(RecordAnswers):
 
     def write(self, path: str | PathLike[str]) -> int:
         """Write the marked records, or else all that show, as a shard, a table or a list of keys (`.tar`, `.csv`, `.txt`): how many."""
-        marked = [
-            self.rows.row(row_id(shard.number, ref.index)) for ref in self.marked for shard in self.rows.shards if shard.url == ref.shard
-        ]
-        rows = marked or [self.rows.row(one) for one in self.query.ids(0, len(self.query))]
-        return export.write(path, rows, cells.columns(rows))
+        urls = [shard.url for shard in self.rows.shards]
+        ids = [row_id(urls.index(URL(ref.shard)), ref.index) for ref in self.marked] or self.query.ids(0, len(self.query))
+        return export.write(path, [self.rows.row(one) for one in ids])
 
     def records(self) -> Iterator[Record]:
         """The records of the rows that show, in their order, as far as they are known."""

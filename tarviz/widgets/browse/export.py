@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from tarviz.model.errors import LimitError, UsageError
 from tarviz.model.types import URL, Buffer, Record
-from tarviz.widgets.browse.cells import cells
+from tarviz.widgets.browse.cells import cells, columns
 from tarviz.widgets.browse.scanned_records import Row
 from tarviz.write import output as write_output
 
@@ -61,7 +61,7 @@ def keys(rows: Iterable[Row]) -> bytes:
     return "".join(f"{row.key}\n" for row in rows).encode("utf-8", "surrogateescape")
 
 
-def write(path: str | os.PathLike[str], rows: Sequence[Row], columns: Sequence[str]) -> int:
+def write(path: str | os.PathLike[str], rows: Sequence[Row]) -> int:
     """Write rows to `path` by its ending (`.tar`, `.csv`, `.txt`), which has its name when it is complete; returns how many."""
     kind = PurePath(path).suffix.removeprefix(".").lower()
     if kind not in KINDS:
@@ -72,7 +72,7 @@ def write(path: str | os.PathLike[str], rows: Sequence[Row], columns: Sequence[s
             for pieces in members(row.load() for row in rows):
                 output.write(pieces)
         else:
-            output.write([table(rows, columns) if kind == "csv" else keys(rows)])
+            output.write([table(rows, columns(rows)) if kind == "csv" else keys(rows)])
     except BaseException:
         output.abort()
         raise

@@ -253,7 +253,7 @@ export class Grid {
     try {
       const { r, buffers } = await this.view.rpc("fetch", { query, start, stop: end, px: this.sizeFor(), image: this.view.image, label: this.view.labelKnown ? this.view.label : null }, { keep: true });
       this.asked.delete(name);
-      if (query === this.view.query && !r.stale) this.takeRows(r, buffers);
+      if (query === this.view.query && !r.stale && r.ordered === this.view.ordered) this.takeRows(r, buffers);
       if (!this.asked.size && !this.view.rail.counted) this.view.wake();
     } catch (error) {
       this.asked.delete(name);

@@ -128,6 +128,11 @@ class Query:
     def needs_content(self) -> bool:
         return bool(self._where.needs)
 
+    @property
+    def ordered(self) -> bool:
+        """Whether the rows are in the order wished for; while they are still being found, they are as they lie."""
+        return (self.wish.sort == "order" and not self.wish.descending) or self.done
+
     def __len__(self) -> int:
         return len(self.rows) if self.wish.plain else self.found
 

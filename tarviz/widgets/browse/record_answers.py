@@ -119,7 +119,7 @@ class RecordAnswers(Controller):
             rows = [self.rows.row(one) for one in self.query.ids(start, stop)]
             found = cells.cells(rows, columns[: cells.MOST])
         shown = [{"id": row.id, "key": readable(row.key[:300]), "cells": line} for row, line in zip(rows, found, strict=True)]
-        return {"query": query, "start": start, "rows": shown}
+        return {"query": query, "ordered": self.query.ordered, "start": start, "rows": shown}
 
     @rpc
     def export(self, kind: str = "tar", marked: list[int] | None = None, columns: list[str] | None = None) -> Answer:

@@ -187,7 +187,7 @@ export class TableView {
     this.asked.add(start);
     try {
       const { r } = await this.view.rpc("cells", { query: this.view.query, start, stop: start + CELLS_AT_ONCE, columns: this.columns ?? [] }, { keep: true });
-      if (key === this.key && !r.stale) r.rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => this.items.set(start + at, row));
+      if (key === this.key && !r.stale && r.ordered === this.view.ordered) r.rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => this.items.set(start + at, row));
       if (this.items.size > 4000) for (const at of this.items.keys()) if (at < first - 400 || at > stop + 400) this.items.delete(at);
     } catch (error) {
       this.view.trouble(error);

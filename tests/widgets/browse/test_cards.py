@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,13 @@ def opened(zoo):
     yield make
     for browser in browsers:
         browser.close()
+
+
+def until(true, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 def rows_of(browser):
@@ -175,7 +183,7 @@ class TestTable:
         browser = opened("captions")
         for descending in (False, True):
             query = browser.search(sort="label", label="json.similarity", descending=descending)["query"]
-            assert browser.wait(6, 10)
+            until(lambda: browser.query.done)
             values = [row["cells"][0] for row in browser.cells(query, 0, 6, ["json.similarity"])["rows"]]
             assert sorted(values, reverse=descending) == values
 
