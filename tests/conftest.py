@@ -40,8 +40,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees the user's options or writes into the user's cache."""
-    for name in [name for name in os.environ if name.startswith("TARVIZ_")]:
+    """No test sees the user's options and credentials, or writes into the user's cache."""
+    clouds = ("AWS_", "AZURE_", "GOOGLE_", "HF_", "STORAGE_EMULATOR_")
+    for name in [name for name in os.environ if name.startswith(("TARVIZ_", *clouds))]:
         monkeypatch.delenv(name)
     home = tmp_path_factory.getbasetemp()
     monkeypatch.setenv("TARVIZ_CONFIG", str(home / "no-config.toml"))
