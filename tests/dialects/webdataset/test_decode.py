@@ -17,8 +17,8 @@ import pytest
 from PIL import Image
 
 import tarviz.dialects.webdataset as wds
-from tarviz.dialects.webdataset._decode import ByExtension, image_specs
-from tarviz.model.errors import DataError, TarvizError, UsageError
+from tarviz.dialects.webdataset.autodecode import ByExtension, image_specs
+from tarviz.model.errors import DataError, TarvizError
 
 NUMPY = [spec for spec, (container, _, _) in image_specs().items() if container == "numpy"]
 TORCH = [spec for spec, (container, _, _) in image_specs().items() if container == "torch"]
@@ -130,13 +130,16 @@ class TestFields:
 
         assert {"__key__": "k", "cls": 1, "txt": b"x", "n": 5} == wds.Decoder([], only="cls")(sample)
         assert {"__key__": "k", "cls": 1, "txt": "x", "n": 5} == wds.Decoder([], partial=True)(sample)
-        with pytest.raises(UsageError, match="decoded twice"):
+        with pytest.raises(wds.DecodingError, match="decoded twice"):
             wds.Decoder([])(sample)
 
     def test_an_error_in_an_own_decoder_says_where(self) -> None:
-        with pytest.raises(ZeroDivisionError) as caught:
+        with pytest.raises(wds.DecodingError, match="the field 'x' could not be decoded: ZeroDivisionError") as caught:
             one("x", b"", lambda key, data: 1 / 0)
-        assert ["decoding the field 'x' of the record 'k' in a.tar"] == caught.value.__notes__
+        error = caught.value
+
+        assert ("a.tar", "k", "x") == (error.url, error.key, error.k)
+        assert isinstance(error.__cause__, ZeroDivisionError)
 
 
 class TestSafety:

@@ -1,37 +1,35 @@
-"""The stages of a `WebDataset` behind its source: each takes an iterator and gives one; all are values that pickle.
-
-`prompt` stages hold nothing back between two results, so that a pass can be resumed behind them; the others are resumed by
-running them again.
-"""
+"""Stages that turn one item into one or none: map, decode, select, rename, to_tuple, …"""
 
 from __future__ import annotations
 
 import itertools
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from typing import Any, ClassVar
 
-import numpy as np
-
-from tarviz.dialects.webdataset._decode import Decoder
-from tarviz.dialects.webdataset._handlers import Handler, reraise_exception
-from tarviz.dialects.webdataset._source import Needs, Sample
+from tarviz.dialects.webdataset.autodecode import Decoder
+from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
+from tarviz.dialects.webdataset.parts.samples import Sample
+from tarviz.dialects.webdataset.utils import PipelineStage
 from tarviz.model.errors import SchemaError, UsageError
 
 Groups = tuple[tuple[str, ...], ...]
 
 
-class Stage(ABC):
-    """One step of a data set."""
+class Stage(PipelineStage, ABC):
+    """One step of a pipeline. Called with an iterable it runs by itself, with random numbers of Python's own generator."""
 
     prompt: ClassVar[bool] = True
 
     @abstractmethod
     def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
         """The items behind the stage; `seed` is a text, its own in every pass and process."""
+
+    def __call__(self, source: Iterable[Any]) -> Iterator[Any]:
+        return self.run(iter(source), str(random.getrandbits(64)))
 
 
 @dataclass(frozen=True)
@@ -87,6 +85,7 @@ class ToTuple(Each):
     groups: Groups
     missing_is_error: bool = True
     decoder: Decoder | None = None
+    none_is_error: bool | None = None  # None: as `missing_is_error`
 
     def one(self, item: Sample) -> tuple[Any, ...]:
         if not isinstance(item, dict):
@@ -102,6 +101,8 @@ class ToTuple(Each):
                 result.append(item[name])
             else:
                 result.append(self.decoder.field(item, name, item[name]))
+        if any(value is None for value in result) and (self.missing_is_error if self.none_is_error is None else self.none_is_error):
+            raise SchemaError(f"a value of {names_of(self.groups)} is None.", hint="none_is_error=False lets it pass.", **_place(item))
         return tuple(result)
 
 
@@ -131,9 +132,20 @@ class MapDict(Each):
         result = dict(item)
         for name, f in self.functions:
             if name not in item:
-                raise missing(item, (name,))
+                raise MissingFieldError.of(item, (name,))
             result[name] = f(item[name])
         return result
+
+
+@dataclass(frozen=True)
+class Associate(Each):
+    """What a dict has for the key, or a function of the key returns, added to each sample."""
+
+    associator: Any
+
+    def one(self, item: Sample) -> Sample:
+        extra = self.associator(item["__key__"]) if callable(self.associator) else self.associator.get(item["__key__"], {})
+        return {**item, **extra}
 
 
 @dataclass(frozen=True)
@@ -177,7 +189,7 @@ class RenameKeys(Each):
         result: Sample = {}
         matched = set()
         for name, value in item.items():
-            found = next(((new, pattern) for new, pattern in reversed(self.renamings) if _fits(name, pattern)), None)
+            found = next(((new, pattern) for new, pattern in reversed(self.renamings) if fits(name, pattern)), None)
             if found is None:
                 if self.keep_unselected:
                     result[name] = value
@@ -203,138 +215,13 @@ class ExtractKeys(Each):
     def one(self, item: Sample) -> tuple[Any, ...]:
         result = []
         for group in self.patterns:
-            fits = [name for name in item if any(_fits(name, pattern) for pattern in group)]
-            if not fits and not self.ignore_missing:
+            found = [name for name in item if any(fits(name, pattern) for pattern in group)]
+            if not found and not self.ignore_missing:
                 raise missing(item, group)
-            if len(fits) > 1 and self.duplicate_is_error:
-                raise SchemaError(f"{', '.join(fits)} all fit {';'.join(group)!r}.", **_place(item))
-            result += [item[name] for name in fits[:1]]
+            if len(found) > 1 and self.duplicate_is_error:
+                raise SchemaError(f"{', '.join(found)} all fit {';'.join(group)!r}.", **_place(item))
+            result += [item[name] for name in found[:1]]
         return tuple(result)
-
-
-@dataclass(frozen=True)
-class Shuffle(Stage):
-    """Items in the order that a buffer of `size` gives; the first comes when `initial` are there."""
-
-    size: int
-    initial: int = 100
-    seed: int | None = None
-
-    prompt: ClassVar[bool] = False
-
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        chance = random.Random(seed if self.seed is None else f"{self.seed}/{seed}").random
-        buffer: list[Any] = list(itertools.islice(source, min(self.initial, self.size)))
-        for item in source:
-            buffer.append(item)
-            if len(buffer) < self.size:
-                buffer += itertools.islice(source, 1)
-            at = int(chance() * len(buffer))
-            buffer[at], buffer[-1] = buffer[-1], buffer[at]
-            yield buffer.pop()
-        while buffer:
-            at = int(chance() * len(buffer))
-            buffer[at], buffer[-1] = buffer[-1], buffer[at]
-            yield buffer.pop()
-
-
-@dataclass(frozen=True)
-class Batched(Stage):
-    """`size` items as one; the rest at the end as a smaller one where `partial`. `collation_fn` None leaves a list."""
-
-    size: int
-    collation_fn: Callable[[list[Any]], Any] | None
-    partial: bool = True
-
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        while batch := list(itertools.islice(source, self.size)):
-            if len(batch) == self.size or self.partial:
-                yield batch if self.collation_fn is None else self.collation_fn(batch)
-
-
-@dataclass(frozen=True)
-class Unbatched(Stage):
-    """Batches of tuples or dicts taken apart again; lists of items where `listed`."""
-
-    listed: bool = False
-
-    prompt: ClassVar[bool] = False
-
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        for batch in source:
-            if self.listed:
-                yield from batch
-            elif isinstance(batch, Mapping):
-                yield from (dict(zip(batch, row, strict=True)) for row in zip(*batch.values(), strict=True))
-            else:
-                yield from zip(*batch, strict=True)
-
-
-@dataclass(frozen=True)
-class Slice(Stage):
-    """Items by number, as `itertools.islice` takes them."""
-
-    bounds: tuple[int | None, ...]
-
-    prompt: ClassVar[bool] = False
-
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        return itertools.islice(source, *self.bounds)
-
-
-@dataclass(frozen=True)
-class Sampled(Stage):
-    """Each item with probability `p`."""
-
-    p: float
-
-    prompt: ClassVar[bool] = False
-
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        chance = random.Random(seed).random
-        return (item for item in source if chance() < self.p)
-
-
-@dataclass(frozen=True)
-class Custom(Stage):
-    """A function from iterator to iterator."""
-
-    f: Callable[[Iterator[Any]], Iterable[Any]]
-
-    prompt: ClassVar[bool] = False
-
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        return iter(self.f(source))
-
-
-def default_collation_fn(samples: Sequence[Any]) -> Any:
-    """A batch of samples: numbers and arrays stacked along a new first axis, anything else a list; tuples and dicts are kept.
-
-    >>> default_collation_fn([(1, b"a"), (2, b"b")])
-    (array([1, 2]), [b'a', b'b'])
-    """
-    first = samples[0]
-    if isinstance(first, dict):
-        if any(sample.keys() != first.keys() for sample in samples):
-            raise SchemaError("samples of one batch have different fields.", hint="Put to_tuple or a map before batched.")
-        return {name: _combined([sample[name] for sample in samples], name) for name in first}
-    return tuple(_combined(list(column), place) for place, column in enumerate(zip(*samples, strict=True)))
-
-
-def _combined(values: list[Any], name: object) -> Any:
-    first = values[0]
-    if isinstance(first, int | float):
-        return np.array(values)
-    if not hasattr(first, "shape") or isinstance(first, str | bytes):
-        return values
-    if len(shapes := {tuple(value.shape) for value in values}) > 1:
-        some = ", ".join(str(list(shape)) for shape in sorted(shapes)[:3])
-        raise SchemaError(f"the values of {name!r} in one batch have the shapes {some}.", hint="Resize or crop them before batched.")
-    if isinstance(first, np.ndarray | np.generic):
-        return np.stack(values)
-    import torch
-
-    return torch.stack(values)
 
 
 def groups_of(names: Sequence[Any]) -> Groups:
@@ -346,19 +233,18 @@ def groups_of(names: Sequence[Any]) -> Groups:
     return groups
 
 
-def fused(stages: Sequence[Stage]) -> tuple[list[Stage], Needs | None]:
-    """The stages with decode and to_tuple made one where they follow each other, and the fields the source has to cut out."""
-    result = list(stages)
-    first = next((at for at, stage in enumerate(result) if not isinstance(stage, Shuffle)), len(result))
-    if first < len(result) - 1 and isinstance(decode := result[first], Decode):
-        after = next((at for at in range(first + 1, len(result)) if not isinstance(result[at], Shuffle)), first)
-        take = result[after]
-        if isinstance(take, ToTuple) and take.decoder is None and decode.handler is take.handler:
-            joined = ToTuple(take.groups, take.missing_is_error, decode.decoder, handler=take.handler)
-            result[first : after + 1] = [*result[first + 1 : after], joined]
-            first = after - 1
-    taken = result[first] if first < len(result) else None
-    return result, Needs(taken.groups) if isinstance(taken, ToTuple) else None
+class MissingFieldError(SchemaError, KeyError):
+    """A function is meant for a field that a sample does not have."""
+
+    @classmethod
+    def of(cls, sample: Sample, group: Sequence[str]) -> MissingFieldError:
+        """The error for that sample."""
+        return cls(missing(sample, group).message, **_place(sample))
+
+
+def names_of(groups: Groups) -> str:
+    """Groups of alternatives as they were written."""
+    return " ".join(";".join(group) for group in groups)
 
 
 def missing(sample: Sample, group: Sequence[str]) -> SchemaError:
@@ -374,5 +260,6 @@ def _names(sample: Sample) -> str:
     return ", ".join(name for name in sample if not name.startswith("__")) or "none"
 
 
-def _fits(name: str, pattern: str) -> bool:
+def fits(name: str, pattern: str) -> bool:
+    """Whether a field's name, with or without a dot before it, fits a pattern."""
     return fnmatch(name.lower(), pattern) or fnmatch(f".{name.lower()}", pattern)

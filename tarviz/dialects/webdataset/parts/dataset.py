@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from tarviz.dialects.webdataset import _stages as stages
-from tarviz.dialects.webdataset._decode import ByExtension, Decoder
-from tarviz.dialects.webdataset._fluid import Fluid
-from tarviz.dialects.webdataset._handlers import Handler, ignore_and_continue, reraise_exception
-from tarviz.dialects.webdataset._source import Place, Progress, Source, Splitter, place, single_node_only
+from tarviz.dialects.webdataset.autodecode import ByExtension, Decoder
+from tarviz.dialects.webdataset.handlers import Handler, ignore_and_continue, reraise_exception
+from tarviz.dialects.webdataset.parts import per_item, stages
+from tarviz.dialects.webdataset.parts.fluid import FluidInterface
+from tarviz.dialects.webdataset.parts.places import Place
+from tarviz.dialects.webdataset.parts.source import Progress, Shards, Source
+from tarviz.dialects.webdataset.pipeline import DataPipeline, number_of, staged
+from tarviz.dialects.webdataset.shardlists import Splitter, envsubst, single_node_only
 from tarviz.model.errors import UsageError
 from tarviz.read.stream import ReadOptions, ReadReport
 
-
-class Base:
-    """An iterable and no more; where torch is installed, its `IterableDataset` stands here."""
-
-
-if not TYPE_CHECKING:
-    with contextlib.suppress(ImportError):
-        from torch.utils.data import IterableDataset as Base
+if TYPE_CHECKING:
+    from tarviz.dialects.webdataset.cache import FileCache
 
 _UNSET: Any = object()
 _2019 = ("extensions", "decoder", "transforms", "shuffle", "size", "pipeline", "epochs", "errors", "associate")
 
 
-class WebDataset(Base, Fluid):
+class WebDataset(DataPipeline, FluidInterface):
     """Samples of tar shards: dicts of `__key__`, `__url__` and the fields as bytes, then whatever the stages make of them.
 
     `urls` is a template (`train-{0000..0147}.tgz`), a folder, or a list; lists in one text are joined by `::`.
@@ -41,10 +36,10 @@ class WebDataset(Base, Fluid):
     one function per place of the tuple; `shuffle=N` shuffles the shards and the samples through a buffer of N;
     `size`, `epochs`, `pipeline`, `associate`, `errors=False`. With none of these, samples are raw, as today.
 
-    The keywords of today: `handler`, `shardshuffle`, `resampled`, `nodesplitter`, `workersplitter`, `select_files`,
-    `empty_check`, `seed`; `detshuffle`, `cache_dir`, `cache_size`, `verbose`, `mode` are taken and change nothing, as
-    shuffling always depends on the seed alone and nothing is cached. Reading options of tarviz (`strict`, `key_split`,
-    `duplicates`, …) may follow.
+    The keywords of today: `handler`, `shardshuffle`, `resampled`, `repeat`, `nodesplitter`, `workersplitter`, `select_files`,
+    `rename_files`, `empty_check`, `seed`; with `cache_dir` remote shards are kept there, up to `cache_size` bytes, under the
+    names that `url_to_name` gives. `detshuffle`, `verbose`, `mode` are taken and change nothing, as shuffling always depends
+    on the seed alone. Reading options of tarviz (`strict`, `key_split`, `duplicates`, …) may follow.
 
     In a `DataLoader` each worker reads shards of its own, or record ranges of its own where there are fewer shards than
     workers: every record comes once. Each `iter` is a new pass with a new order; `report` says what the latest one met.
@@ -53,6 +48,10 @@ class WebDataset(Base, Fluid):
     def __init__(
         self,
         urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        handler: Handler = reraise_exception,
+        mode: str | None = None,
+        resampled: bool = False,
+        repeat: bool = False,
         *,
         extensions: str | Sequence[str] | None = None,
         decoder: Any = _UNSET,
@@ -63,17 +62,16 @@ class WebDataset(Base, Fluid):
         pipeline: Callable[[Iterator[Any]], Iterable[Any]] | None = None,
         associate: Mapping[str, Mapping[str, Any]] | Callable[[str], Mapping[str, Any]] | None = None,
         errors: bool = True,
-        handler: Handler = reraise_exception,
-        mode: str | None = None,
-        resampled: bool = False,
         shardshuffle: int | bool | None = None,
         detshuffle: bool = True,
         nodesplitter: Splitter | None = single_node_only,
         workersplitter: Splitter | bool = True,
         select_files: Callable[[str], bool] | None = None,
         empty_check: bool = True,
-        cache_dir: str | None = None,
-        cache_size: int = -1,
+        rename_files: Callable[[str], str] | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+        cache_size: int | None = None,
+        url_to_name: Callable[[str], str] | None = None,
         verbose: bool = False,
         seed: int | None = None,
         unsafe: Iterable[str] = (),
@@ -82,34 +80,45 @@ class WebDataset(Base, Fluid):
         _known(options)
         if isinstance(shuffle, bool) or not isinstance(shuffle, int) or shuffle < 0:
             raise UsageError(f"shuffle={shuffle!r} is not the size of a buffer.", hint="For example shuffle=1000.")
-        self.source = Source(
+        super().__init__()
+        policy = handler if errors else ignore_and_continue
+        cache = _cache(cache_dir, cache_size, url_to_name)
+        source = Source(
             urls=_urls(urls),
-            options=ReadOptions(**options),
-            handler=handler if errors else ignore_and_continue,
+            shards=Shards(ReadOptions(**options), policy, select_files, rename_files, cache, places=True),
+            handler=policy,
             shuffled=bool(shuffle) or bool(shardshuffle),
             resampled=resampled or mode == "resampled",
             nodesplitter=nodesplitter,
             workersplitter=workersplitter,
-            select_files=select_files,
             associate=associate,
             empty_check=empty_check,
         )
         self.seed = seed
-        self.epoch = 0
-        self._passes: int | None = epochs
-        self._limit: int | None = None
-        self._length = size
-        self._saved: dict[str, Any] | None = None
+        self.repetitions = None if repeat else epochs
+        self.size = size
+        self.resumed: dict[str, Any] | None = None
         self._pass = Pass(Progress())
-        self._stages: tuple[stages.Stage, ...] = ()
         named = extensions is not None or decoder is not _UNSET or transforms is not None or shuffle > 0
-        self._stages = tuple(_stages_of_2019(extensions, "rgb" if decoder is _UNSET and named else decoder, transforms, shuffle, unsafe))
+        decoder = "rgb" if decoder is _UNSET and named else decoder
+        self.pipeline = [source, *_stages_of_2019(extensions, decoder, transforms, shuffle, unsafe)]
         if pipeline is not None:
-            self._stages += (stages.Custom(pipeline),)
+            self.append(pipeline)
 
-    def _then(self, *more: stages.Stage) -> Self:
-        other = copy.copy(self)
-        other._stages = (*self._stages, *more)
+    @property
+    def source(self) -> Source:
+        """The shards and how they are shared out: the first part of the pipeline."""
+        found: Source = self.pipeline[0]
+        return found
+
+    @property
+    def epoch(self) -> int:
+        """The number of the next pass."""
+        return self.passes.next
+
+    def compose(self, *stages: Any) -> Self:
+        """The same with more stages; this one stays."""
+        other = super().compose(*stages)
         other._pass = Pass(Progress())
         return other
 
@@ -118,92 +127,67 @@ class WebDataset(Base, Fluid):
         """Records, bytes, warnings and skips of the latest pass in this process."""
         return self._pass.progress.report
 
-    def with_length(self, n: int, silent: bool = False) -> Self:
-        """The same with `len` n, for training loops that want one; what it yields stays."""
-        return self._changed(_length=n)
-
-    def with_epoch(self, nsamples: int = -1, nbatches: int = -1) -> Self:
-        """The same with epochs of so many items: the shards are read again and again, up to that number."""
-        limit = max(nsamples, nbatches)
-        return self._changed(_passes=None, _limit=limit if limit > 0 else None)
-
-    def repeat(self, nepochs: int = -1, nbatches: int = -1) -> Self:
-        """The same, so many passes over the shards in one iteration; for ever when left out."""
-        return self._changed(_passes=nepochs if nepochs > 0 else None, _limit=nbatches if nbatches > 0 else None)
-
-    def _changed(self, **changes: Any) -> Self:
-        other = self._then()
-        for name, value in changes.items():
-            setattr(other, name, value)
-        return other
-
-    def set_epoch(self, epoch: int) -> None:
-        """The number of the next pass, which with the seed decides the order."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        if self._length is None:
-            raise TypeError("a WebDataset knows no length; with_length(n) gives it one, len(tarviz.index(urls)) counts")
-        return self._length
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __getitem__(self, index: Any) -> Any:
-        raise TypeError("a WebDataset can only be iterated over; tarviz.index(urls)[17] reads one record")
-
     def __repr__(self) -> str:
-        names = "".join(f".{type(stage).__name__}" for stage in self._stages)
+        names = "".join(f".{type(stage).__name__}" for stage in self.pipeline[1:])
         return f"<WebDataset {', '.join(self.source.urls)}{names}>"
 
     def __iter__(self) -> Iterator[Any]:
-        saved, self._saved = self._saved, None
-        here = place()
+        saved, self.resumed = self.resumed, None
+        here = self.passes.here()
         state = None if saved is None else _own(saved, here)
         if state is not None:
             here = replace(here, worker=state["worker"])
         self._pass = one = Pass(Progress(), 0 if state is None else state["given"])
         return self._run(one, here, state)
 
+    def iterator(self) -> Iterator[Any]:
+        """What `iter` gives."""
+        return iter(self)
+
+    def iterator1(self) -> Iterator[Any]:
+        """What `iter` gives."""
+        return iter(self)
+
     def _run(self, one: Pass, here: Place, state: dict[str, Any] | None) -> Iterator[Any]:
-        joined, needs = stages.fused(self._stages)
+        joined, needs = stages.fused([staged(stage) for stage in self.pipeline[1:]])
         held = max((at + 1 for at, stage in enumerate(joined) if not stage.prompt), default=0)
-        epoch, number = (self.epoch, 0) if state is None else (state["epoch"], state["round"])
-        while self._passes is None or number < self._passes:
-            seed = self._entropy(epoch, here) if state is None else state["seed"]
+        epoch = self.passes.begin(here)
+        epoch, number = (epoch, 0) if state is None else (state["epoch"], state["round"])
+        limit = self.nsamples if self.repetitions != 1 else None
+        while self.repetitions is None or number < self.repetitions:
+            seed = self._entropy(number_of(epoch, number), here) if state is None else state["seed"]
             one.begin(epoch, number, seed, here, exact=held == 0)
             if state is not None and held == 0:
                 one.progress.share, one.progress.record = state["share"], state["record"]
-            self.epoch = epoch + 1
             flow: Iterator[Any] = self.source.run(one.progress, seed, here, needs)
             for at, stage in enumerate(joined):
-                flow = stage.run(flow, f"{seed}/{here.worker}/{at}")
+                flow = stage.run(flow, f"{seed}/{here.node}/{here.worker}/{at}")
                 if at + 1 == held:
                     flow = one.counted(flow, 0 if state is None else state["done"])
             before, resumed, state = one.given, state is not None, None
             for item in flow:
                 one.given += 1
                 yield item
-                if one.given == self._limit:
+                if one.given == limit:
                     return
             if one.given == before and not resumed:
                 return
-            epoch, number = epoch + 1, number + 1
+            number += 1
 
-    def _entropy(self, epoch: int, here: Place) -> str:
+    def _entropy(self, number: str, here: Place) -> str:
         """What the order of a pass depends on: the seed if there is one, else what the DataLoader drew for its pass."""
-        return f"{self.seed}/{epoch}" if self.seed is not None or here.seed is None else f"{here.seed}/{epoch}"
+        return f"{self.seed}/{number}" if self.seed is not None or here.seed is None else f"{here.seed}/{number}"
 
     def state_dict(self) -> dict[str, Any]:
         """Where the latest iteration stands, JSON-ready. In a worker: where that worker stands (`WebLoader` gathers them)."""
-        if self._saved is not None:
-            return dict(self._saved)
+        if self.resumed is not None:
+            return dict(self.resumed)
         return self._pass.state() if self._pass.seed is not None else self._fresh()
 
     def _fresh(self) -> dict[str, Any]:
-        here = place()
+        here = self.passes.here()
         one = Pass(Progress())
-        one.begin(self.epoch, 0, self._entropy(self.epoch, here), here, exact=True)
+        one.begin(self.epoch, 0, self._entropy(number_of(self.epoch), here), here, exact=True)
         return one.state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -211,7 +195,10 @@ class WebDataset(Base, Fluid):
         wanted = {"turn", "workers", "common", "states"} if "states" in state else set(self._fresh())
         if not isinstance(state, Mapping) or set(state) != wanted:
             raise UsageError(f"this is no state of a WebDataset: {state!r}.")
-        self._saved = dict(state)
+        self.resumed = dict(state)
+        epoch = state.get("common", state).get("epoch")
+        if epoch is not None:
+            self.passes.pin(epoch)
 
 
 def _own(saved: Mapping[str, Any], here: Place) -> dict[str, Any]:
@@ -263,22 +250,22 @@ class Pass:
         return {**place, **share, "done": self.done, "given": self.given}
 
 
-def _stages_of_2019(extensions: Any, decoder: Any, transforms: Any, shuffle: int, unsafe: Iterable[str]) -> Iterator[stages.Stage]:
+def _stages_of_2019(extensions: Any, decoder: Any, transforms: Any, shuffle: int, unsafe: Iterable[str]) -> Iterator[per_item.Stage]:
     if shuffle > 1:
         yield stages.Shuffle(shuffle)
     if decoder is True:
         decoder = "rgb"
     if isinstance(decoder, str):
-        yield stages.Decode(Decoder([decoder], unsafe=unsafe))
+        yield per_item.Decode(Decoder([decoder], unsafe=unsafe))
     elif isinstance(decoder, Mapping):
-        yield stages.Decode(Decoder([ByExtension(decoder)], unsafe=unsafe))
+        yield per_item.Decode(Decoder([ByExtension(decoder)], unsafe=unsafe))
     elif callable(decoder):
-        yield stages.Map(decoder)
+        yield per_item.Map(decoder)
     elif decoder is not _UNSET and decoder is not None and decoder is not False:
         raise UsageError(f"decoder={decoder!r} is no image spec, dict or function.", hint='For example decoder="rgb", or None for bytes.')
-    groups = stages.groups_of((extensions,) if isinstance(extensions, str) else tuple(extensions)) if extensions is not None else None
+    groups = per_item.groups_of((extensions,) if isinstance(extensions, str) else tuple(extensions)) if extensions is not None else None
     if groups is not None:
-        yield stages.ToTuple(groups)
+        yield per_item.ToTuple(groups)
     if transforms is None:
         return
     if groups is None:
@@ -291,7 +278,21 @@ def _stages_of_2019(extensions: Any, decoder: Any, transforms: Any, shuffle: int
     for f in functions:
         if f is not None and not callable(f):
             raise UsageError(f"a transform is a function or None, got {f!r}.")
-    yield stages.MapTuple(functions, exact=True)
+    yield per_item.MapTuple(functions, exact=True)
+
+
+def _cache(folder: Any, size: int | None, url_to_name: Callable[[str], str] | None) -> FileCache | None:
+    """The cache for remote shards; the environment's `WDS_CACHE` and `WDS_CACHE_SIZE` stand in for what is not given."""
+    folder = os.environ.get("WDS_CACHE") if folder is None else folder
+    size = int(os.environ.get("WDS_CACHE_SIZE", -1)) if size is None else int(size)
+    if folder is None or size == 0:
+        return None
+    from tarviz.dialects.webdataset.cache import FileCache, url_to_cache_name
+
+    folder = os.path.expanduser(os.fspath(folder))
+    if not os.path.isdir(folder):
+        raise UsageError(f"the folder {folder} for cached shards does not exist.", hint="Make it first, or leave cache_dir out.")
+    return FileCache(folder, cache_size=size, url_to_name=url_to_name or url_to_cache_name)
 
 
 def _urls(urls: Any) -> tuple[str, ...]:
@@ -301,7 +302,7 @@ def _urls(urls: Any) -> tuple[str, ...]:
         parts = [os.fspath(url) for url in urls]
     else:
         raise UsageError(f"urls are text or a list of texts, got {type(urls).__name__}.")
-    found = tuple(_url(part) for part in parts)
+    found = tuple(_url(envsubst(part)) for part in parts)
     if not found or not all(found):
         raise UsageError("the list of urls is empty.", hint="Name a shard or a template such as train-{0000..0147}.tar.")
     return found
@@ -315,11 +316,7 @@ def _url(url: str) -> str:
 def _known(options: Mapping[str, Any]) -> None:
     known = set(ReadOptions.__dataclass_fields__)
     for name in options:
-        if name == "rename_files":
-            raise UsageError(
-                "rename_files is not offered: keys are cut before anything is renamed.", hint='Use .rename(new="old") behind it.'
-            )
-        if name in ("opener", "keys", "container", "extra_meta", "prepare_for_worker", "url_to_name"):
+        if name in ("opener", "keys", "container", "extra_meta", "prepare_for_worker"):
             raise UsageError(f"{name} is not offered here.", hint="Stores open URLs by their scheme; see tarviz.stores.")
         if name not in known:
             import difflib

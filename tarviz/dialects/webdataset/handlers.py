@@ -1,4 +1,4 @@
-"""What to do with an error: functions that are given it and raise it, or say True to go on, False to end."""
+"""`webdataset.handlers`: what to do with an error: functions that are given it and raise it, or say True to go on, False to end."""
 
 from __future__ import annotations
 

@@ -1,0 +1,306 @@
+"""`webdataset.filters`: the stages of a pipeline by name, `wds.map(f)` for `DataPipeline` and `.map(f)` alike.
+
+Each function makes a stage, an object that takes an iterable and gives an iterator. Those with an underscore take the data
+first and run at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TextIO
+
+from tarviz.dialects.webdataset.autodecode import Decoder, FieldDecoder, xdecoder
+from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
+from tarviz.dialects.webdataset.parts import per_item, stages
+from tarviz.dialects.webdataset.parts.collate import default_collation_fn
+from tarviz.dialects.webdataset.utils import identity
+from tarviz.model.errors import UsageError
+
+
+class FilterFunction:
+    """A function from iterator to iterator with its other arguments given; pickles."""
+
+    def __init__(self, f: Callable[..., Iterable[Any]], *args: Any, **kw: Any) -> None:
+        self.f, self.args, self.kw = f, args, kw
+
+    def __call__(self, data: Iterable[Any]) -> Iterable[Any]:
+        return self.f(data, *self.args, **self.kw)
+
+    def __repr__(self) -> str:
+        return f"<{getattr(self.f, '__name__', self.f)} {self.args} {self.kw}>"
+
+
+class RestCurried:
+    """A function of which every argument but the first is given first."""
+
+    def __init__(self, f: Callable[..., Iterable[Any]]) -> None:
+        self.f = f
+
+    def __call__(self, *args: Any, **kw: Any) -> FilterFunction:
+        return FilterFunction(self.f, *args, **kw)
+
+
+def pipelinefilter(f: Callable[..., Iterable[Any]]) -> RestCurried:
+    """A stage from a function of your own: `f(data, more)` becomes `f(more)`, which takes the data.
+
+    >>> list(pipelinefilter(lambda data, n: (x * n for x in data))(3)([1, 2]))
+    [3, 6]
+    """
+    return functools.update_wrapper(RestCurried(f), f)  # type: ignore[return-value]
+
+
+def compose2(f: Callable[[Any], Any], g: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`g` of what `f` gives."""
+    return lambda value: g(f(value))
+
+
+def compose(*functions: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Functions one after the other, the first first."""
+    return functools.reduce(compose2, functions)
+
+
+def pipeline(source: Any, *functions: Callable[[Any], Any]) -> Any:
+    """`source` through functions."""
+    return compose(*functions)(source) if functions else source
+
+
+def getfirst(a: Mapping[str, Any], keys: Any, default: Any = None, missing_is_error: bool = True) -> Any:
+    """The value of the first name that is there (`"jpg;png"` or a list).
+
+    >>> getfirst({"png": 1}, "jpg;png")
+    1
+    """
+    names = keys.split(";") if isinstance(keys, str) else keys
+    for name in names:
+        if name in a:
+            return a[name]
+    if missing_is_error:
+        raise per_item.missing(dict(a), names)
+    return default
+
+
+def parse_field_spec(fields: Any) -> list[list[str]]:
+    """Names separated by spaces, alternatives by `;`.
+
+    >>> parse_field_spec("jpg;png cls")
+    [['jpg', 'png'], ['cls']]
+    """
+    return [field.split(";") for field in (fields.split() if isinstance(fields, str) else fields)]
+
+
+def transform_with(sample: Any, transformers: Any) -> Any:
+    """A list of values, each through the function at its place; None and places behind the last function leave it."""
+    if not transformers:
+        return sample
+    return list(per_item.MapTuple(tuple(transformers)).one(sample))
+
+
+def checked(f: Any, where: str) -> Any:
+    """`f`; `UsageError` where it cannot be called."""
+    if not callable(f):
+        raise UsageError(f"{where} expects a function, got {f!r}.")
+    return f
+
+
+def count(where: str, size: Any) -> int:
+    """`size`; `UsageError` where it is no number from 1 on."""
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise UsageError(f"{where} expects a whole number from 1 on, got {size!r}.")
+    return size
+
+
+def shuffle(bufsize: int = 1000, initial: int = 100, rng: Any = None, seed: Any = None, handler: Handler | None = None) -> stages.Shuffle:
+    """Shuffles through a buffer of `bufsize` items. The order depends on seed and pass, or on `rng` where one is given."""
+    if isinstance(bufsize, bool) or not isinstance(bufsize, int) or bufsize < 0:
+        raise UsageError(f"shuffle expects the size of its buffer, got {bufsize!r}.", hint="For example .shuffle(1000).")
+    return stages.Shuffle(bufsize, max(initial, 1), seed, rng)
+
+
+detshuffle = stages.Determined
+Cached = stages.Memory
+
+
+def map(f: Callable[[Any], Any], handler: Handler = reraise_exception) -> per_item.Map:
+    """`f` of each item; None leaves it out."""
+    return per_item.Map(checked(f, "map"), handler=handler)
+
+
+def decode(
+    *args: str | FieldDecoder,
+    handler: Handler = reraise_exception,
+    pre: Iterable[FieldDecoder] | None = None,
+    post: Iterable[FieldDecoder] | None = None,
+    only: str | Iterable[str] | None = None,
+    partial: bool = False,
+    unsafe: Iterable[str] = (),
+) -> per_item.Decode:
+    """Decodes fields by extension; see `Decoder`. Without an image spec pictures stay bytes; pickles need `unsafe=["pkl"]`."""
+    return per_item.Decode(Decoder(args, pre, post, only, partial, unsafe), handler=handler)
+
+
+def xdecode(
+    *args: tuple[str, Callable[[Any], Any]],
+    must_decode: bool = True,
+    defaults: Iterable[tuple[str, Callable[[Any], Any]]] | None = None,
+    **kw: Callable[[Any], Any],
+) -> per_item.Map:
+    """Decodes fields by patterns: pairs of `"*.png"` and a function of an open binary file, or `png=f`; the last that fits counts."""
+    return per_item.Map(xdecoder((*args, *((f"*.{ext}", f) for ext, f in kw.items())), must_decode, defaults))
+
+
+def associate(associator: Any, **kw: Any) -> per_item.Associate:
+    """Adds to each sample what a dict has for its key, or what a function of the key returns."""
+    return per_item.Associate(associator)
+
+
+def map_dict(handler: Handler = reraise_exception, **functions: Callable[[Any], Any]) -> per_item.MapDict:
+    """A function for each field named."""
+    if not functions:
+        raise UsageError("map_dict expects field=function.", hint="For example .map_dict(cls=int).")
+    return per_item.MapDict(tuple((name, checked(f, f"map_dict({name}=…)")) for name, f in functions.items()), handler=handler)
+
+
+def select(predicate: Callable[[Any], Any]) -> per_item.Select:
+    """Only the items for which `predicate` is true."""
+    return per_item.Select(checked(predicate, "select"))
+
+
+def to_tuple(
+    *args: Any, handler: Handler = reraise_exception, missing_is_error: bool = True, none_is_error: bool | None = None
+) -> per_item.ToTuple:
+    """Fields as a tuple: `to_tuple("jpg;png", "cls")` or `to_tuple("jpg;png cls")`. `none_is_error`: as `missing_is_error`."""
+    return per_item.ToTuple(per_item.groups_of(args), missing_is_error, None, none_is_error, handler=handler)
+
+
+def map_tuple(*functions: Callable[[Any], Any] | None, handler: Handler = reraise_exception) -> per_item.MapTuple:
+    """A function for each place of a tuple; None leaves it."""
+    return per_item.MapTuple(tuple(f if f is None else checked(f, "map_tuple") for f in functions), handler=handler)
+
+
+def batched(
+    batchsize: int = 20, collation_fn: Callable[[list[Any]], Any] | None = default_collation_fn, partial: bool = True
+) -> stages.Batched:
+    """`batchsize` items as one; `partial=False` leaves out a smaller one at the end."""
+    return stages.Batched(count("batched", batchsize), collation_fn, partial)
+
+
+def unbatched() -> stages.Unbatched:
+    """Batches taken apart again."""
+    return stages.Unbatched()
+
+
+def unlisted() -> stages.Unbatched:
+    """Lists taken apart again."""
+    return stages.Unbatched(listed=True)
+
+
+def slice(*bounds: int | None) -> stages.Slice:
+    """Items by number: stop, or start, stop and step."""
+    return stages.Slice(bounds)
+
+
+def rename(handler: Handler = reraise_exception, keep: bool = True, **moves: Any) -> per_item.Rename:
+    """New names for fields: `rename(image="jpg;png", label="cls")`; other fields stay unless `keep=False`."""
+    pairs = tuple((new, tuple(old.split(";") if isinstance(old, str) else old)) for new, old in moves.items())
+    return per_item.Rename(pairs, keep, handler=handler)
+
+
+def rsample(p: float = 0.5) -> stages.Sampled:
+    """Each item with probability `p`."""
+    if not isinstance(p, int | float) or not 0 <= p <= 1:
+        raise UsageError(f"rsample expects a probability from 0 to 1, got {p!r}.")
+    return stages.Sampled(float(p))
+
+
+def rename_keys(
+    *pairs: tuple[str, str], keep_unselected: bool = False, must_match: bool = True, duplicate_is_error: bool = True, **more: str
+) -> per_item.RenameKeys:
+    """New names for fields by pattern: `rename_keys(("image", "*.jpg"))` or `rename_keys(image="*.jpg")`."""
+    renamings = (*pairs, *more.items())
+    if not renamings:
+        raise UsageError('rename_keys expects pairs of new name and pattern, such as ("image", "*.jpg").')
+    return per_item.RenameKeys(tuple(renamings), keep_unselected, must_match, duplicate_is_error)
+
+
+def extract_keys(*patterns: Any, duplicate_is_error: bool = True, ignore_missing: bool = False) -> per_item.ExtractKeys:
+    """The fields that fit patterns as a tuple: `extract_keys("*.jpg;*.png", "*.cls")`."""
+    return per_item.ExtractKeys(per_item.groups_of(patterns), duplicate_is_error, ignore_missing)
+
+
+def log_keys(logfile: str | None = None) -> stages.Custom:
+    """Appends number, worker, rank and key of each sample to a file; None does nothing."""
+    return stages.Custom(KeyLog(logfile) if logfile else identity)
+
+
+def info(
+    fmt: str | None = None, n: int = 3, every: int = -1, width: int = 50, stream: TextIO | None = None, name: str = ""
+) -> stages.Custom:
+    """Writes the fields of the first `n` samples, and of one in `every`, to a stream (standard error); `fmt` says how."""
+    return stages.Custom(Info(fmt, n, every, width, stream, name))
+
+
+class KeyLog:
+    """Writes number, worker, rank and key, separated by tabs, for each sample that passes."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __call__(self, source: Iterable[Any]) -> Iterator[Any]:
+        with open(self.path, "a", encoding="utf-8", errors="surrogateescape") as file:
+            for number, sample in enumerate(source):
+                values = [sample.get(name) if isinstance(sample, dict) else None for name in ("__worker__", "__rank__", "__key__")]
+                file.write("\t".join(str(value) for value in (number, *values)) + "\n")
+                yield sample
+
+
+class Info:
+    """Writes what samples hold."""
+
+    def __init__(self, fmt: str | None, n: int, every: int, width: int, stream: TextIO | None, name: str) -> None:
+        self.fmt, self.n, self.every, self.width, self.stream, self.name = fmt, n, every, width, stream, name
+
+    def __call__(self, source: Iterable[Any]) -> Iterator[Any]:
+        out = self.stream or sys.stderr
+        for number, sample in enumerate(source):
+            if number < self.n or (self.every > 0 and (number + 1) % self.every == 0):
+                shown = [f"--- {self.name}", *(f"{name} {repr(value)[: self.width]}" for name, value in sample.items())]
+                out.write((self.fmt.format(**sample) if self.fmt else "\n".join(shown)) + "\n")
+            yield sample
+
+
+def _at_once(make: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    @functools.wraps(make)
+    def run(data: Iterable[Any], *args: Any, **kw: Any) -> Iterator[Any]:
+        return make(*args, **kw)(data)  # type: ignore[no-any-return]
+
+    run.__name__ = f"_{make.__name__}"
+    return run
+
+
+_shuffle = _at_once(shuffle)
+_map = _at_once(map)
+_decode = _at_once(decode)
+_xdecode = _at_once(xdecode)
+_associate = _at_once(associate)
+_map_dict = _at_once(map_dict)
+_select = _at_once(select)
+_to_tuple = _at_once(to_tuple)
+_map_tuple = _at_once(map_tuple)
+_batched = _at_once(batched)
+_unbatched = _at_once(unbatched)
+_unlisted = _at_once(unlisted)
+_rename = _at_once(rename)
+_rsample = _at_once(rsample)
+_rename_keys = _at_once(rename_keys)
+_extract_keys = _at_once(extract_keys)
+_log_keys = _at_once(log_keys)
+_info = _at_once(info)
+
+
+def find_decoder(decoders: Iterable[tuple[str, Any]], path: str) -> Any:
+    """The function of the last pattern that a name fits; None without one."""
+    name = re.sub(r".*/", "", path)
+    return identity if name.startswith("__") else next((f for pattern, f in reversed([*decoders]) if per_item.fits(name, pattern)), None)

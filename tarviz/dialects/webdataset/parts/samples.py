@@ -1,0 +1,68 @@
+"""Blocks of records as the dicts that WebDataset yields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tarviz.model.types import Block
+
+Sample: TypeAlias = dict[str, Any]
+
+_SMALL = 8192  # bytes of a member; below, a second copy of the block is cheaper than a view on each member
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The fields that are asked for behind the source: groups of alternatives."""
+
+    groups: tuple[tuple[str, ...], ...]
+
+    def columns(self, fields: Sequence[str]) -> Collection[str]:
+        """Which of a record's fields have to be cut out; all of them when one that is asked for is missing."""
+        if not all(any(name in fields or name.startswith("__") for name in group) for group in self.groups):
+            return fields
+        return {name for group in self.groups for name in group}
+
+
+def samples(block: Block, url: str, place: str | None, needs: Needs | None = None) -> list[Sample]:
+    """A block's records as plain dicts: `__key__`, `__url__`, fields as bytes of their own, `__local_path__` if there is a place."""
+    keys = [key.decode("utf-8", "surrogateescape") for key in block.keys]
+    fields = block.fields
+    if fields is None:
+        return [_sample(block, row, key, url, place, needs) for row, key in enumerate(keys)]
+    starts, ends = block.offset.tolist(), (block.offset + block.size).tolist()
+    wanted = fields if needs is None else needs.columns(fields)
+    width, data = len(fields), block.data
+    cut: Any = data.tobytes() if int(block.size.sum()) < _SMALL * len(block.size) else None
+    names: list[str] = ["__key__", "__url__"]
+    columns: list[list[Any]] = [keys, [url] * len(keys)]
+    for column, name in enumerate(fields):
+        if name not in wanted:
+            continue
+        places = zip(starts[column::width], ends[column::width], strict=True)
+        names.append(name)
+        columns.append([cut[a:b] for a, b in places] if cut is not None else [bytes(data[a:b]) for a, b in places])
+    if place is not None:
+        names.append("__local_path__")
+        columns.append([place] * len(keys))
+    return [dict(zip(names, row, strict=False)) for row in zip(*columns, strict=True)]
+
+
+def _sample(block: Block, row: int, key: str, url: str, place: str | None, needs: Needs | None) -> Sample:
+    record = block[row]
+    wanted = record if needs is None else needs.columns(tuple(record))
+    fields = {name: bytes(record[name]) for name in record if name in wanted}
+    return {"__key__": key, "__url__": url, **fields, **_placed(place)}
+
+
+def selected(block: Block, row: int, url: str, place: str | None, select: Callable[[str], bool]) -> Sample | None:
+    """One record without the members that `select` refuses by name; None when nothing is left."""
+    record = block[row]
+    fields = {name: bytes(record[name]) for name, member in zip(record, record.members, strict=True) if select(member.name)}
+    return {"__key__": record.key, "__url__": url, **fields, **_placed(place)} if fields else None
+
+
+def _placed(place: str | None) -> Sample:
+    return {} if place is None else {"__local_path__": place}

@@ -1,0 +1,209 @@
+"""Samples from shards: which part of them a worker reads, and blocks turned into the dicts that WebDataset yields."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tarviz import stores
+from tarviz.dialects.webdataset.gopen import own_opener, rewrite_url
+from tarviz.dialects.webdataset.handlers import Handler, ignore_and_continue, reraise_exception, warn_and_continue
+from tarviz.dialects.webdataset.parts.places import Place
+from tarviz.dialects.webdataset.parts.samples import Needs, Sample, samples, selected
+from tarviz.dialects.webdataset.shardlists import Splitter, single_node_only, split_by_worker, split_urls
+from tarviz.model.errors import NotFoundError, UsageError
+from tarviz.model.redaction import redacted_repr
+from tarviz.model.types import URL, Block
+from tarviz.read import stream as reading
+from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.stores.templates import braces
+
+if TYPE_CHECKING:
+    from tarviz.dialects.webdataset.cache import FileCache
+
+Share: TypeAlias = tuple[str, int, int | None]  # shard, first record, record behind the last (None: its end)
+
+_RESAMPLED = 1 << 60
+
+
+def shares(urls: Sequence[str], worker: int, workers: int, options: ReadOptions) -> list[Share]:
+    """What one of several workers reads, so that all together read every record once.
+
+    Shards go round; where there are fewer of them than workers, each worker gets a range of the records, found by index.
+    """
+    if len(urls) >= workers:
+        return [(url, 0, None) for url in urls[worker::workers]]
+    counts = [len(reading.index(url, **_index_options(options))) for url in urls]
+    total, found, before = sum(counts), [], 0
+    low, high = total * worker // workers, total * (worker + 1) // workers
+    for url, count in zip(urls, counts, strict=True):
+        first, last = max(low - before, 0), min(high - before, count)
+        if first < last:
+            # The last range runs to the end of the shard, so that damage behind the last record is met by somebody.
+            found.append((url, first, None if last == count else last))
+        before += count
+    return found
+
+
+def _index_options(options: ReadOptions) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in ("key_split", "group", "duplicates", "concatenated")}
+
+
+@dataclass(frozen=True)
+class Shards:
+    """How shards are read: options, which files, under which names, through which cache."""
+
+    options: ReadOptions = field(default_factory=ReadOptions)
+    handler: Handler = reraise_exception
+    select_files: Callable[[str], bool] | None = None
+    rename_files: Callable[[str], str] | None = None
+    cache: FileCache | None = None
+    places: bool = False  # whether samples say where their shard lies (`__local_path__`)
+
+    def __post_init__(self) -> None:
+        if self.handler in (ignore_and_continue, warn_and_continue):
+            object.__setattr__(self, "options", reading.with_changes(self.options, {"on_error": "skip"}))
+
+    def samples(self, url: str) -> Iterator[Sample]:
+        """The samples of one shard."""
+        for _, rows in self.runs(url, ReadReport()):
+            yield from (sample for sample in rows if sample is not None)
+
+    def runs(
+        self, url: str, report: ReadReport, start: int = 0, stop: int | None = None, needs: Needs | None = None
+    ) -> Iterator[tuple[int, list[Sample | None]]]:
+        """Runs of samples of one shard with the number of the first; None stands for a record of which nothing was chosen."""
+        url = rewrite_url(url)
+        path = url
+        if self.cache is not None and not stores.is_local(url):
+            path = self.cache.get_file(url)
+        elif self.rename_files is not None or own_opener(url) is not None:
+            yield from self._put_together(url, start, stop)
+            return
+        place = path if self.places and stores.is_local(path) else None
+        with closing(reading.blocks(URL(path), self.options, report=report, start=start, stop=stop)) as run:
+            for block in run:
+                first, rows = block.first, self._rows(block, url, place, needs)
+                del block
+                yield first, rows
+
+    def _rows(self, block: Block, url: str, place: str | None, needs: Needs | None) -> list[Sample | None]:
+        if self.select_files is None:
+            return [*samples(block, url, place, needs)]
+        return [selected(block, row, url, place, self.select_files) for row in range(len(block))]
+
+    def _put_together(self, url: str, start: int, stop: int | None) -> Iterator[tuple[int, list[Sample | None]]]:
+        """The same from single files: under other names, or from streams that are no store's."""
+        from itertools import islice
+
+        from tarviz.dialects.webdataset import tariterators
+
+        place = {"local_path": stores.local_path(url)} if self.places and stores.is_local(url) else {}
+        opened = ({**source, **place} for source in tariterators.url_opener([{"url": url}]))
+        files = tariterators.tar_file_expander(opened, select_files=self.select_files, rename_files=self.rename_files)
+        for number, sample in enumerate(islice(tariterators.group_by_keys(files), start, stop), start):
+            yield number, [sample]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Shards and how they are shared out: the first part of a `WebDataset`, a value that pickles."""
+
+    urls: tuple[str, ...]
+    shards: Shards = field(default_factory=Shards)
+    handler: Handler = reraise_exception
+    shuffled: bool = False
+    resampled: bool = False
+    nodesplitter: Splitter | None = single_node_only
+    workersplitter: Splitter | bool | None = True
+    associate: Any = None
+    empty_check: bool = True
+
+    __repr__ = redacted_repr
+
+    def known(self) -> list[str]:
+        """The shards that the URLs stand for. One that is missing stays among them where a handler is to be asked."""
+        found: list[str] = []
+        for url in self.urls:
+            try:
+                found += [url] if own_opener(url) is not None else reading.shards([url])
+            except NotFoundError:
+                if self.handler is reraise_exception:
+                    raise
+                found += [shard for name in braces(url) for shard in _there(name)]
+        return found
+
+    def shares(self, seed: str, here: Place) -> Iterator[Share]:
+        """What this process reads in one pass, in order: split among ranks and workers first, shuffled then."""
+        urls = self.known()
+        chance = random.Random(f"{seed}/{here.node}/{here.worker}/shards")
+        if self.resampled:
+            if self.nodesplitter is single_node_only:
+                single_node_only(urls)
+            return ((chance.choice(urls), 0, None) for _ in range(_RESAMPLED))
+        own = urls if self.nodesplitter is None else split_urls(self.nodesplitter, urls)
+        if not own and self.empty_check:
+            raise UsageError(
+                f"rank {here.node} of {here.nodes} has no shard: there are {len(urls)} of them.",
+                hint="Make at least as many shards as ranks, or pass empty_check=False where a rank may go without.",
+            )
+        if self.workersplitter is True or self.workersplitter is split_by_worker:
+            found = shares(own, here.worker, here.workers, self.shards.options) if own else []
+        else:
+            found = [(url, 0, None) for url in (split_urls(self.workersplitter, own) if self.workersplitter else own)]
+        if self.shuffled:
+            chance.shuffle(found)
+        return iter(found)
+
+    def run(self, progress: Progress, seed: str, here: Place, needs: Needs | None) -> Iterator[Sample]:
+        """The samples of one pass, from `progress` on; it is kept up to date."""
+        begin = progress.share, progress.record
+        seen = begin != (0, 0)
+        for number, (url, start, stop) in enumerate(self.shares(seed, here)):
+            if number < begin[0]:
+                continue
+            first = max(start, begin[1]) if number == begin[0] else start
+            try:
+                with closing(self.shards.runs(url, progress.report, first, stop, needs)) as runs:  # type: ignore[type-var]
+                    for at, rows in runs:
+                        progress.share, progress.record = number, at
+                        for sample in self._associated(rows):
+                            progress.record += 1
+                            if sample is not None:
+                                seen = True
+                                yield sample
+            except Exception as error:  # noqa: BLE001  the handler decides
+                if not self.handler(error):
+                    return
+            if not seen and self.resampled and number >= len(self.urls):
+                break
+        if not seen and self.empty_check and here.workers == 1:
+            raise UsageError(f"there are no samples in {', '.join(self.urls)}.", hint="Pass empty_check=False where that is no mistake.")
+
+    def _associated(self, rows: list[Sample | None]) -> list[Sample | None]:
+        if self.associate is not None:
+            for sample in rows:
+                if sample is not None:
+                    key = sample["__key__"]
+                    sample.update(self.associate(key) if callable(self.associate) else self.associate.get(key, {}))
+        return rows
+
+
+def _there(name: str) -> Iterable[str]:
+    """What one name stands for; the name itself where nothing is."""
+    try:
+        return reading.shards([name])
+    except NotFoundError:
+        return [name]
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a pass is: the share and the record in its shard that come next, and what reading met."""
+
+    share: int = 0
+    record: int = 0
+    report: ReadReport = field(default_factory=ReadReport)
