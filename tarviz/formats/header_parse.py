@@ -36,6 +36,7 @@ class Walk:
     """What the headers in front of a member said, while it is read."""
 
     start: int
+    final: bool = False  # the tar ends with the buffer
     path: bytes | None = None
     size: bytes | None = None
     binary: bool = False
@@ -61,12 +62,12 @@ def payload_blocks(size: int) -> int:
     return -(-size // BLOCK) * BLOCK
 
 
-def read(data: memoryview, base: int, start: int) -> tuple[Entry, list[tuple[str, str]]]:
-    """The member whose first header stands at byte `start` of the tar; `data[0]` is byte `base`.
+def read(data: memoryview, base: int, start: int, *, final: bool = False) -> tuple[Entry, list[tuple[str, str]]]:
+    """The member whose first header stands at byte `start` of the tar; `data[0]` is byte `base`, and `final` says that no more follows.
 
     Returns it and the warnings it gave. Raises `NeedMoreError`, `OrphanError`, or `DataError` (place filled in).
     """
-    walk = Walk(start)
+    walk = Walk(start, final)
     at = start - base
     try:
         while True:
@@ -160,7 +161,7 @@ def _cut(walk: Walk, data: memoryview, base: int, at: int, header: bytes, name: 
 
     size = _size(walk, header)
     place = at + BLOCK
-    if what in _NO_PAYLOAD or kind == b"5" or (what == "dir" and kind != b"D") or (what == "hardlink" and _follows(data, place)):
+    if what in _NO_PAYLOAD or kind == b"5" or (what == "dir" and kind != b"D") or (what == "hardlink" and _headers_follow(walk, data, base, place)):
         size = 0
     pieces: list[tuple[int, int]] | None = None
     stored = size
@@ -200,10 +201,12 @@ def _size(walk: Walk, header: bytes) -> int:
     return own
 
 
-def _follows(data: memoryview, place: int) -> bool:
-    # A hard link may say a size and hold no data (old tars), or hold it (pax -o linkdata): the next block tells.
-    block = bytes(data[place : place + BLOCK])
-    return len(block) < BLOCK or not block.strip(b"\0") or checksum_right(block)
+def _headers_follow(walk: Walk, data: memoryview, base: int, place: int) -> bool:
+    """Whether a hard link that says a size holds no data (old tars) or holds it (pax -o linkdata): the next block tells."""
+    if walk.final and place + BLOCK > len(data):
+        return True
+    block = _piece(data, base, place, BLOCK)
+    return not block.strip(b"\0") or checksum_right(block)
 
 
 def _pax_pieces(walk: Walk, data: memoryview, base: int, place: int, stored: int) -> tuple[list[tuple[int, int]], int, int]:

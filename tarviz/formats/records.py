@@ -37,7 +37,7 @@ def split_name(name: bytes, key_split: KeySplit = "first-dot") -> tuple[bytes, s
     return folder + slash + base[:dot], to_text(base[dot + 1 :]).lower()
 
 
-def _is_meta(name: bytes) -> bool:
+def is_meta(name: bytes) -> bool:
     """macOS's AppleDouble files and WebDataset's `__…__` members: about the shard, not of a record."""
     while name.startswith(b"./"):
         name = name[2:]
@@ -131,7 +131,7 @@ class Grouper:
         return keep
 
     def _keeps(self, name: bytes, members: Members, row: int, quiet_before: int) -> bool:
-        meta = _is_meta(name)
+        meta = is_meta(name)
         if not meta and split_name(name, self.key_split) is not None:
             return True
         if members.start[row] >= quiet_before:

@@ -163,7 +163,7 @@ class Scanner:
         if not data[position : position + BLOCK].tobytes().strip(b"\0"):
             return self._zeros(data, position, final)
         try:
-            entry, notes = header_parse.read(data, base, self.at)
+            entry, notes = header_parse.read(data, base, self.at, final=final)
         except header_parse.NeedMoreError as need:
             self.wants = need.until
             if final:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tarviz.formats.compression import Source
 from tarviz.formats.member_table import joined, picked
-from tarviz.formats.records import Grouped, Grouper, cut_at, split_name, without
+from tarviz.formats.records import Grouped, Grouper, cut_at, is_meta, split_name, without
 from tarviz.formats.tar import Scanner
 from tarviz.model.errors import DataError, Fault, LimitError, TarvizError
 from tarviz.model.types import Block, Members, to_bytes, to_text
@@ -202,7 +202,7 @@ class Blocks(Iterator[Block]):
                 doubtful = False
             return count, count - 1 if doubtful else -1
         readable = error.code in ("E_SIZE", "E_SPARSE") or "need" in error.details
-        key = self._key(error.member) if error.member else None
+        key = self._record_key(error.member) if error.member else None
         if readable and key is not None:
             same = key == to_text(bytes(grouped.keys[-1]))
             return (count - 1 if same else count), -1
@@ -211,6 +211,10 @@ class Blocks(Iterator[Block]):
             if _fields(grouped, count - 1) == usual:
                 return count, -1
         return (count - 1, -1) if self._cut.strict else (count, count - 1)
+
+    def _record_key(self, member: str) -> str | None:
+        """The key of the record a damaged member is of; None for a file about the shard, and where the name has no key."""
+        return None if is_meta(to_bytes(member)) else self._key(member)
 
     def _key(self, member: str | None) -> str | None:
         cut = split_name(to_bytes(member), self.grouper.key_split) if member else None

@@ -85,14 +85,11 @@ def _around_payloads(url: URL, stat: Stat, scanner: Scanner, report: ReadReport)
             if len(found) < _AT_ONCE:
                 window = _SMALLEST
                 break
-        while scanner.ended and base + len(data) < size:
+        while scanner.ended and not scanner.trailing(memoryview(data), base):
             base += len(data)
-            data = store.read(url, base, _LARGEST, etag=stat.etag)
-            if not data or scanner.trailing(memoryview(data), base) or any(note.code == "W_TRAILING" for note in scanner.notes[-1:]):
+            if base >= size or any(note.code == "W_TRAILING" for note in scanner.notes[-1:]):
                 break
-        else:
-            if scanner.ended:
-                scanner.trailing(memoryview(data), base)
+            data = store.read(url, base, _LARGEST, etag=stat.etag)
 
 
 def _single_headers(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) -> Members:
