@@ -17,7 +17,7 @@ from tarviz.model.config import format_size, options
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
 from tarviz.read import stream
-from tarviz.read.shard_index import Index
+from tarviz.read.index import Index
 from tarviz.stores import URLs
 from tarviz.write.inputs import Inputs
 

@@ -33,10 +33,16 @@ class Entry(NamedTuple):
 
 @dataclass
 class Walk:
-    """What the headers in front of a member said, while it is read."""
+    """What the headers in front of a member said, while it is read.
+
+    `at` is the byte of the header that was looked at last; `member` the name and type (an index into `MEMBER_TYPES`) of the member
+    itself, once its header could be read: an error behind that is about that member and no other.
+    """
 
     start: int
     final: bool = False  # the tar ends with the buffer
+    at: int = 0
+    member: tuple[bytes, int] | None = None
     path: bytes | None = None
     size: bytes | None = None
     binary: bool = False
@@ -62,17 +68,17 @@ def payload_blocks(size: int) -> int:
     return -(-size // BLOCK) * BLOCK
 
 
-def read(data: memoryview, base: int, start: int, *, final: bool = False) -> tuple[Entry, list[tuple[str, str]]]:
-    """The member whose first header stands at byte `start` of the tar; `data[0]` is byte `base`, and `final` says that no more follows.
+def read(walk: Walk, data: memoryview, base: int) -> tuple[Entry, list[tuple[str, str]]]:
+    """The member whose first header stands at byte `walk.start` of the tar; `data[0]` is byte `base`.
 
     Returns it and the warnings it gave. Raises `NeedMoreError`, `OrphanError`, or `DataError` (place filled in).
     """
-    walk = Walk(start, final)
-    at = start - base
+    at = walk.start - base
     try:
         while True:
+            walk.at = at + base
             header = _piece(data, base, at, BLOCK)
-            if at + base > start and not header.strip(b"\0"):
+            if at + base > walk.start and not header.strip(b"\0"):
                 raise OrphanError
             if not checksum_right(header):
                 raise DataError("the header's checksum is wrong.", code="E_CHECKSUM")
@@ -81,7 +87,7 @@ def read(data: memoryview, base: int, start: int, *, final: bool = False) -> tup
                 return _member(walk, data, base, at, header)
             at = _extension(walk, data, base, at, header, kind)
     except DataError as error:
-        raise error.at(offset=start) from None
+        raise error.at(offset=walk.start) from None
 
 
 def _piece(data: memoryview, base: int, at: int, length: int) -> bytes:
@@ -135,19 +141,23 @@ def _member(walk: Walk, data: memoryview, base: int, at: int, header: bytes) -> 
     name = header[:100].split(b"\0", 1)[0]
     if header[257:263] == b"ustar\0" and header[345:346] != b"\0":
         name = header[345:500].split(b"\0", 1)[0] + b"/" + name
-    name = name if walk.path is None else walk.path
+    name = walk.path or name  # an empty path sets none, as bsdtar and Go have it
     name = walk.sparse.get(b"name", [name])[-1]
+    if b"\0" in name:  # only PAX can hold one; GNU tar and bsdtar cut there
+        walk.notes.append(("W_NAME_NUL", f"the name {to_text(name[:80])!r} holds a NUL byte and is cut there."))
+        name = name.split(b"\0", 1)[0]
+    what = _TYPES.get(header[156:157], "other")
+    if what == "file" and header[156:157] != b"S" and name.endswith(b"/"):
+        what = "dir"
+    walk.member = name, MEMBER_TYPES.index(what)
     try:
-        return _cut(walk, data, base, at, header, name)
+        return _cut(walk, data, base, at, header, name, what)
     except DataError as error:
         raise error.at(member=to_text(name)) from None
 
 
-def _cut(walk: Walk, data: memoryview, base: int, at: int, header: bytes, name: bytes) -> tuple[Entry, list[tuple[str, str]]]:
+def _cut(walk: Walk, data: memoryview, base: int, at: int, header: bytes, name: bytes, what: str) -> tuple[Entry, list[tuple[str, str]]]:
     kind = header[156:157]
-    what = _TYPES.get(kind, "other")
-    if what == "file" and kind != b"S" and name.endswith(b"/"):
-        what = "dir"
     if what == "other" and kind not in b"VMN":
         walk.notes.append(("W_UNKNOWN_TYPE", f"a member of the unknown type {to_text(kind)!r} is skipped."))
     if not walk.binary:
@@ -161,7 +171,8 @@ def _cut(walk: Walk, data: memoryview, base: int, at: int, header: bytes, name: 
 
     size = _size(walk, header)
     place = at + BLOCK
-    if what in _NO_PAYLOAD or kind == b"5" or (what == "dir" and kind != b"D") or (what == "hardlink" and _headers_follow(walk, data, base, place)):
+    empty = what in _NO_PAYLOAD or kind == b"5" or (what == "dir" and kind != b"D")
+    if empty or (what == "hardlink" and _headers_follow(walk, data, base, place)):
         size = 0
     pieces: list[tuple[int, int]] | None = None
     stored = size
@@ -189,7 +200,7 @@ def _cut(walk: Walk, data: memoryview, base: int, at: int, header: bytes, name: 
 
 def _size(walk: Walk, header: bytes) -> int:
     own = number(header[124:136])
-    if walk.size is not None:
+    if walk.size:
         if not walk.size.isdigit() or len(walk.size) > 19 or int(walk.size) > LARGEST:
             raise DataError(f"the PAX size is {to_text(walk.size[:40])!r}.", code="E_SIZE")
         size = int(walk.size)

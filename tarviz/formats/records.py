@@ -64,13 +64,15 @@ class Grouped:
 class Grouper:
     """Groups the members of one shard, buffer by buffer; remembers which keys have been.
 
-    `notes` collects warnings. A record that returns under the same key is reported by `returns`.
+    `notes` collects warnings, `twice` counts fields left out for being there twice. A record that
+    returns under the same key is reported by `returns`.
     """
 
     shard: str
     key_split: KeySplit = "first-dot"
     duplicates: Duplicates = "error"
     notes: list[Fault] = field(default_factory=list)
+    twice: int = 0
     _codes: dict[bytes, int] = field(default_factory=dict)
     exts: list[str] = field(default_factory=list)
     _seen: _Seen = field(default_factory=lambda: _Seen())
@@ -167,7 +169,7 @@ class Grouper:
     def settle(self, grouped: Grouped, stop: int) -> tuple[Grouped, DataError | None]:
         """Records 0…`stop`, each field once: a field that is there twice is an error, or the first or last stays."""
         if _uniform(grouped):
-            return cut_at(grouped, 0, stop), None
+            return part(grouped, 0, stop), None
         limit = int(grouped.rows[stop])
         ext = grouped.ext[:limit].astype(np.int64)
         record = np.repeat(np.arange(stop), np.diff(grouped.rows[: stop + 1]))
@@ -175,7 +177,7 @@ class Grouper:
         order = np.argsort(code, kind="stable")
         again = np.flatnonzero(code[order][1:] == code[order][:-1]) + 1
         if not len(again):
-            return cut_at(grouped, 0, stop), None
+            return part(grouped, 0, stop), None
         if self.duplicates == "error":
             row = int(order[again].min())
             owner = int(record[row])
@@ -190,7 +192,8 @@ class Grouper:
                 hint='Choose with duplicates="first" or duplicates="last".',
                 details={"record": owner},
             )
-            return cut_at(grouped, 0, owner), error
+            return part(grouped, 0, owner), error
+        self.twice += len(again)
         drop = order[again] if self.duplicates == "first" else order[again - 1]
         keep = np.ones(limit, np.bool_)
         keep[drop] = False
@@ -208,6 +211,15 @@ class Grouper:
     def returns(self, grouped: Grouped) -> list[tuple[int, int]]:
         """Records whose key was seen before in the shard: (record, byte where the key was first)."""
         return self._seen.add(grouped)
+
+    def split(self, name: bytes) -> tuple[bytes, str] | None:
+        """`split_name` by this shard's rule."""
+        return split_name(name, self.key_split)
+
+    def key_of(self, name: bytes, type: int) -> bytes | None:
+        """The key of the record a member is of; None for a link, a file about the shard, a name without a key: members of no record."""
+        cut = None if type != FILE or is_meta(name) else split_name(name, self.key_split)
+        return None if cut is None else cut[0]
 
     def _note(self, code: str, text: str, members: Members, row: int) -> None:
         self.notes.append(Fault(code, text, self.shard, None, to_text(bytes(members.name[row])), int(members.start[row])))
@@ -231,14 +243,13 @@ def without(grouped: Grouped, record: int) -> Grouped:
     return Grouped(members, grouped.keys[keep], np.append(0, np.cumsum(counts)), grouped.ext[rows], grouped.exts, grouped.key_hash[keep])
 
 
-def cut_at(grouped: Grouped, first: int, stop: int) -> Grouped:
+def part(grouped: Grouped, first: int, stop: int) -> Grouped:
     """Records `first`…`stop` of a group."""
     if first == 0 and stop == len(grouped):
         return grouped
     low, high = int(grouped.rows[first]), int(grouped.rows[stop])
-    members = picked(grouped.members, np.arange(low, high))
     return Grouped(
-        members,
+        grouped.members.part(low, high),
         grouped.keys[first:stop],
         grouped.rows[first : stop + 1] - low,
         grouped.ext[low:high],

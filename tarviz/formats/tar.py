@@ -14,12 +14,15 @@ from tarviz.formats.header_parse import Entry
 from tarviz.formats.header_scan import BLOCK
 from tarviz.formats.member_table import Rows, columns, picked
 from tarviz.model.errors import DataError, Fault
-from tarviz.model.types import MEMBER_TYPES, Members, to_text
+from tarviz.model.types import MEMBER_TYPES, Members, to_bytes, to_text
 
 _SPARSE = 8 << 10  # bytes from header to header from which on following beats looking at every block
 _FEW = 24  # blocks; a look at columns costs more than walking so few
 
 FILE = MEMBER_TYPES.index("file")
+_STRICT = {"W_SIZE_MISMATCH": "E_SIZE", "W_NAME_NUL": "E_HEADER"}  # strict reading refuses what readers disagree on
+_ORDINARY = b"0\x007123456DSVMN"  # types of members, of no extension header
+
 SKIPPED = frozenset(MEMBER_TYPES.index(kind) for kind in ("symlink", "hardlink", "char", "block", "fifo"))
 
 
@@ -27,8 +30,14 @@ class Scanner:
     """Finds the members of one tar in the buffers it is handed, front to back.
 
     `at` is the byte of the tar where the next header must be. After each `scan`, exactly one holds: more bytes are
-    wanted (`wants` says up to which byte at least), `ended` (the end-of-archive mark was read), or `error` is set.
-    `notes` collects warnings as faults; `strict` turns those that may hide loss into errors. Not thread-safe.
+    wanted (`wants` says up to which byte at least), `ended` (the end-of-archive mark was read; `behind` looks at what
+    follows, up to the end of the file: then it is `over`), or `error` is set. Where a buffer ends changes none of it.
+
+    `notes` collects warnings as faults; `strict` turns those that may hide loss into errors. `open_end` says that members may be
+    missing where the archive ended. Of an error, `faulty` is the name and type of the member it is about, where that member's
+    header could be read, and `bad` the byte of the header that could not; `extended`: that one was
+    (or may have been) an extension header, and the member behind it has lost its name or size with it;
+    `go_on` the byte where the next member begins, where the error leaves no doubt of it. Not thread-safe.
     """
 
     def __init__(self, shard: str, *, strict: bool = True, concatenated: bool = False) -> None:
@@ -39,8 +48,17 @@ class Scanner:
         self.wants = BLOCK
         self.found = 0
         self.ended = False
+        self.over = False
+        self.open_end = False
         self.error: DataError | None = None
+        self.faulty: tuple[bytes, int] | None = None
+        self.bad = 0
+        self.extended = False
+        self.go_on: int | None = None
         self.notes: list[Fault] = []
+        self._lone = False  # the end mark was one block of zeros, and that is said
+        self._junk = False  # behind the end mark stand bytes that are not a tar
+        self._late = False  # … and a header
         self._spread = 0  # bytes from header to header in the last buffer
         self._followed = False
         self._last: Entry | None = None
@@ -162,8 +180,9 @@ class Scanner:
         position = self.at - base
         if not data[position : position + BLOCK].tobytes().strip(b"\0"):
             return self._zeros(data, position, final)
+        walk = header_parse.Walk(self.at, final)
         try:
-            entry, notes = header_parse.read(data, base, self.at, final=final)
+            entry, notes = header_parse.read(walk, data, base)
         except header_parse.NeedMoreError as need:
             self.wants = need.until
             if final:
@@ -176,16 +195,18 @@ class Scanner:
                 self._fail(DataError(text, code="E_HEADER", offset=self.at), data, position)
                 return False
             self._note("W_ORPHAN_EXT", text, self.at)
-            self.at += BLOCK + header_parse.payload_blocks(pax.number(bytes(data[position + 124 : position + 136])) or 0)
+            self.open_end = True
+            self.at = walk.at
             return True
         except DataError as error:
-            self._fail(error, data, position)
+            self._fail(error, data, position, walk)
             return False
         member = to_text(entry.name)
         for code, text in notes:
             self._note(code, text, entry.start, member)
-            if code == "W_SIZE_MISMATCH" and self.strict:
-                self._fail(DataError(text, code="E_SIZE", offset=entry.start, member=member), data, position)
+            if code in _STRICT and self.strict:
+                self._fail(DataError(text, code=_STRICT[code], offset=entry.start, member=member), data, position, walk)
+                self.faulty, self.extended, self.go_on = entry[:2] if code == "W_SIZE_MISMATCH" else None, False, entry.end
                 return False
         rows.add(entry)
         self.at = entry.end
@@ -204,8 +225,7 @@ class Scanner:
                 if self.concatenated:
                     self.at += BLOCK
                     return True
-            else:
-                self._note("W_TRAILING", f"one zero block, then bytes that are no tar at {self.at + BLOCK}.", self.at + BLOCK)
+                self._lone = True
         elif len(second) < BLOCK:
             self._note("W_NO_EOF", "one zero block ends the tar where two should.", self.at)
         elif self.at == 0:
@@ -214,27 +234,56 @@ class Scanner:
         self.ended = True
         return False
 
-    def trailing(self, data: memoryview, base: int) -> bool:
-        """Look at bytes behind the end mark. True when a member begins there and `concatenated` wants it read."""
+    def behind(self, data: memoryview, base: int, *, final: bool = False) -> bool:
+        """Look at bytes behind the end mark. True when a member begins there that is to be read as well (`concatenated`).
+
+        A header among them is no padding: a second archive, or a hole of zeros in this one. It is E_TRAILING (strict), or W_TRAILING.
+        """
         position = max(self.at - base, 0)
         rest = np.frombuffer(data, np.uint8)[position:]
-        nonzero = np.flatnonzero(rest[:1]) if not rest.any() else rest.nonzero()[0][:1]
-        if not len(nonzero):
-            self.at = max(self.at, base + len(data) // BLOCK * BLOCK)
-            return False
-        place = (base + position + int(nonzero[0])) // BLOCK * BLOCK
-        header = data[place - base : place - base + BLOCK].tobytes()
-        member = len(header) == BLOCK and pax.checksum_right(header)
-        if member and self.concatenated:
-            self.at, self.ended = place, False
-            return True
-        what = "another member begins" if member else "bytes that are no tar stand"
-        self._note("W_TRAILING", f"{what} behind the end of the archive.", place)
+        if not self._junk and not self._late and rest.any():
+            place = base + (position + (0 if rest[0] else int((rest != 0).argmax()))) // BLOCK * BLOCK
+            header = data[place - base : place - base + BLOCK].tobytes()
+            if len(header) < BLOCK and not final:
+                self.at, self.wants = place, place + BLOCK
+                return False
+            if len(header) == BLOCK and pax.checksum_right(header):
+                if self.concatenated:
+                    self.at, self.ended, self.open_end = place, False, False
+                    return True
+                self._member_behind(place)
+            else:
+                self._note("W_TRAILING", "bytes that are not a tar stand behind the end of the archive.", place)
+                self._junk, self.at = True, place
+        if self._junk and not self._late and (found := self._header_from(data, base, self.at)) is not None:
+            self._member_behind(found)
+        self.at = max(self.at, (base + len(data)) // BLOCK * BLOCK)
+        self.wants = self.at + BLOCK
+        self.over = final or self.error is not None
         return False
 
+    def _member_behind(self, place: int) -> None:
+        self._late = self.open_end = True
+        if self.strict:
+            self.error = DataError(
+                "another member begins behind the end-of-archive blocks: a second archive, or zeros where members were.",
+                code="E_TRAILING",
+                shard=self.shard,
+                offset=place,
+                hint="Read with concatenated=True to go on there, or with strict=False to stop before it.",
+            )
+            self.bad = place
+        elif not self._lone:
+            self._note("W_TRAILING", "another member begins behind the end of the archive; it is not read.", place)
+
     def resync(self, data: memoryview, base: int) -> int | None:
-        """After an error: the byte of the next valid header behind it, None when `data` holds none. Does not move."""
-        first, blocks = max((self.at - base) // BLOCK + 1, 0), len(data) // BLOCK
+        """After an error: the byte where the next member begins, None when `data` does not tell. Does not move."""
+        return self._header_from(data, base, self.bad + BLOCK) if self.go_on is None else self.go_on
+
+    @staticmethod
+    def _header_from(data: memoryview, base: int, place: int) -> int | None:
+        """The byte of the first valid header from byte `place` on; None when `data` holds none."""
+        first, blocks = max((place - base) // BLOCK, 0), len(data) // BLOCK
         if blocks <= first:
             return None
         raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8, blocks * BLOCK).reshape(blocks, BLOCK)
@@ -243,9 +292,18 @@ class Scanner:
                 return int(base + block * BLOCK)
         return None
 
-    def skip_to(self, at: int) -> None:
-        """Go on at byte `at` after an error."""
-        self.at, self.error = at, None
+    @property
+    def damaged_name(self) -> bytes | None:
+        """The name in the header that an error is about, as far as it can be read."""
+        name = None if self.error is None else self.error.member
+        return None if name is None or self.extended else to_bytes(name)
+
+    def skip_to(self, at: int, member: tuple[bytes, int, int, int] | None = None) -> None:
+        """Go on at byte `at` after an error; or behind `member` (name, start, data, stored bytes), as if nothing behind it was read."""
+        self.at, self.wants, self.error, self.faulty, self.go_on = at, at + BLOCK, None, None, None
+        self.ended = self.over = self.open_end = self._junk = self._late = self._lone = False
+        if member is not None:
+            self._last, self._tail, self.notes = None, member, [note for note in self.notes if (note.offset or 0) <= member[1]]
 
     def _stop(self, data: memoryview, position: int) -> None:
         """The bytes are over and no end mark came."""
@@ -263,17 +321,19 @@ class Scanner:
 
     def _no_end(self) -> None:
         text = "the tar ends without its end-of-archive blocks; members may be missing."
+        self.bad = self.at
         if self.strict:
             self.error = DataError(
                 text, code="E_NO_EOF", shard=self.shard, offset=self.at, hint="Compare with the source, or read with strict=False."
             )
         else:
             self._note("W_NO_EOF", text, self.at)
-            self.ended = True
+            self.ended = self.over = self.open_end = True
 
     def _truncated(self, have_until: int) -> None:
         name, start, place, size = self._tail if self._last is None else self._of_last(self._last)
         have = max(have_until - place, 0)
+        self.bad = self.at
         member = to_text(name.rstrip(b"\0"))
         if have >= size:
             text = "the last member's padding is cut; its data is whole."
@@ -281,8 +341,9 @@ class Scanner:
                 self.error = DataError(text, code="E_TRUNCATED", shard=self.shard, member=member, offset=start)
             else:
                 self._note("W_TRUNCATED_PADDING", text, have_until, member)
-                self.ended = True
+                self.ended = self.over = self.open_end = True
             return
+        self.faulty = name.rstrip(b"\0"), FILE if self._last is None else self._last.type
         self.error = DataError(
             f"the header promises {size} bytes, {have} are there, the data ends at byte {have_until}.",
             code="E_TRUNCATED",
@@ -304,14 +365,23 @@ class Scanner:
         header = data[position : position + BLOCK].tobytes()
         return to_text(header[:100].split(b"\0", 1)[0]) if header[257:262] == b"ustar" else None
 
-    def _fail(self, error: DataError, data: memoryview, position: int) -> None:
+    def _fail(self, error: DataError, data: memoryview, position: int, walk: header_parse.Walk | None = None) -> None:
         head = data[position : position + BLOCK].tobytes()
         doubtful = error.code == "E_CHECKSUM" or (error.code == "E_TRUNCATED" and sniff.kind(head) is not None)
         if self.at == 0 and doubtful and head[257:262] != b"ustar":
-            error = DataError("this is no tar.", code="E_NOT_TAR", offset=0, hint=sniff.hint(head))
+            error = DataError("this is not a tar file.", code="E_NOT_TAR", offset=0, hint=sniff.hint(head))
         if error.code == "E_CHECKSUM":
             error.at(member=self._name(data, position))
+        self.bad, self.faulty = (self.at, None) if walk is None else (walk.at, walk.member)
+        bad = data[self.bad - (self.at - position) :][:BLOCK].tobytes()
+        self.extended = self.faulty is None and (error.code != "E_CHECKSUM" or not _ordinary(bad))
         self.error = error.at(shard=self.shard)  # type: ignore[assignment]
 
     def _note(self, code: str, text: str, offset: int, member: str | None = None) -> None:
         self.notes.append(Fault(code, text, self.shard, None, member, offset))
+
+
+def _ordinary(header: bytes) -> bool:
+    """Whether a damaged header is surely a member's own: not an extension header, nor bytes that tell nothing."""
+    named = b"PaxHeader" in header[:100] or b"@LongLink" in header[:100]
+    return header[257:262] == b"ustar" and header[156:157] in _ORDINARY and not named

@@ -72,40 +72,66 @@ class Feed:
         self._pieces = 0
         self._wants_ahead = ahead
         self._ahead: _Ahead | None = None
+        self._present = memoryview(b"")
 
-    def more(self, carry: memoryview, need: int = 0) -> memoryview:
-        """`carry` and what comes behind it, `need` bytes together at least unless the source ends. Read-only."""
+    def more(self, keep: int = 0, need: int = 0) -> memoryview:
+        """The last `keep` bytes of the piece before and what comes behind them, `need` bytes at least unless the source ends. Read-only.
+
+        The caller lets go of the piece before, so that its memory is free again.
+        """
         self._pieces += 1
-        keep = len(carry)
+        carry, self._present = self._present[len(self._present) - keep :], memoryview(b"")
         if self._ahead is None:
-            size = max(min(FIRST, self._size) if self._pieces == 1 else self._size, keep * 2, need)
-            buffer = _take(-(-size // 512) * 512)
-            buffer[:keep] = carry
-            begin, end = 0, keep
+            size = min(FIRST, self._size) if self._pieces == 1 else self._size
+            buffer, begin, end = self._moved(carry, size, need), 0, keep
         else:
             buffer, count = self._ahead.wait()
             self._ended(count < len(buffer) - HEADROOM, self._ahead.error)
             self._ahead = None
-            begin, end = HEADROOM - keep, HEADROOM + count
             self.bytes += count
-            if begin >= 0 and (end - begin >= need or self.final):
+            begin, end = HEADROOM - keep, HEADROOM + count
+            if begin >= 0:
                 buffer[begin:HEADROOM] = carry
-            else:  # an open record larger than the room: a buffer of its own, twice as large each time
-                size = max(need, 2 * (keep + count))
-                larger = _take(-(-size // 512) * 512)
-                larger[:keep] = carry
-                larger[keep : keep + count] = memoryview(buffer)[HEADROOM:end]
-                _give(buffer)
-                buffer, begin, end = larger, 0, keep + count
-        if begin == 0 and not self.final:
+            else:
+                piece, buffer = buffer, self._moved(carry, count + self._size, need)
+                buffer[keep : keep + count] = memoryview(piece)[HEADROOM:end]
+                begin, end = 0, keep + count
+                _give(piece)
+                del piece
+        del carry
+        if begin == 0:
+            end += self._fill(buffer, end)
+        while end - begin < need and not self.final:
+            present = memoryview(buffer)[begin:end]
+            _give(buffer)
+            buffer = self._moved(present, self._size, need)
+            begin, end = 0, len(present)
+            del present
             end += self._fill(buffer, end)
         view = memoryview(buffer)[begin:end].toreadonly()
         _give(buffer)
+        self._present = view
         if self._wants_ahead and self._pieces > 1 and not self.final:
             self._ahead = _Ahead(self._source, _take(HEADROOM + self._size))
         return view
 
+    @staticmethod
+    def _moved(begin: memoryview, size: int, need: int) -> bytearray:
+        """A buffer that begins with these bytes and has room for `size` more at least, for `need` in all at most.
+
+        A large record grows by halves of what it needs: what a header promises is not allocated before half of it is there, and at
+        no time do the bytes that are moved and those they are moved to take more than the record will.
+        """
+        room = size if need <= size and 2 * len(begin) <= size else max(len(begin) + size, need)
+        while room > 2 * (len(begin) + size):
+            room = -(-room // 2)
+        buffer = _take(-(-room // 512) * 512)
+        buffer[: len(begin)] = begin
+        return buffer
+
     def _fill(self, buffer: bytearray, at: int) -> int:
+        if self.final or at == len(buffer):
+            return 0
         count, error = _read(self._source, memoryview(buffer)[at:])
         self._ended(count < len(buffer) - at, error)
         self.bytes += count

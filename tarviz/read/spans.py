@@ -1,8 +1,7 @@
 """What the tar tools read: the records of shards as columns, and where their raw bytes can be copied from.
 
 A plain tar on this machine with large payloads is read around them: its bytes never pass through Python, they are
-copied from file to file. Everything else comes as blocks in memory. Whatever is unusual in a plain tar hands over to
-the block reader at the record it begins with, so that both ways say the same about damage.
+copied from file to file. Everything else comes as blocks in memory. Both ways say the same about damage: what the walker says.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +18,17 @@ from tarviz import stores
 from tarviz.formats.compression import kind
 from tarviz.formats.header_parse import payload_blocks
 from tarviz.formats.index import ShardIndex
-from tarviz.formats.member_table import joined
 from tarviz.formats.pax import number
-from tarviz.formats.records import Grouped, Grouper
 from tarviz.formats.tar import Scanner
 from tarviz.model.errors import ChangedError, DataError, Fault
-from tarviz.model.types import URL, Block, Members, to_text
+from tarviz.model.types import URL, Block
 from tarviz.read import chosen
-from tarviz.read.blocks import Blocks
+from tarviz.read.blocks import block_of
 from tarviz.read.chosen import resolved
-from tarviz.read.shard_index import header_runs
-from tarviz.read.stream import ReadOptions, ReadReport, Shard, _Noted, adjacent_blocks
+from tarviz.read.headers import header_steps
+from tarviz.read.rules import Step
+from tarviz.read.stream import Noted, ReadOptions, ReadReport, adjacent_blocks
+from tarviz.read.walker import Walker
 from tarviz.stores import local_path
 from tarviz.stores.file import file_version, same_bytes
 
@@ -51,6 +50,11 @@ class Source:
 
     def _now(self) -> str:
         return file_version(os.fstat(self.fd))
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.stat.size or 0
 
     def check(self) -> None:
         """`ChangedError` when the file is no longer the one that was opened."""
@@ -148,7 +152,7 @@ def shard_batches(url: URL, options: ReadOptions, report: ReadReport, *, returni
         return
     source = plain(url) if options.on_error == "raise" else None
     if source is not None and _roomy(source):
-        yield from _Around(source, options, report, returning).batches()
+        yield from _Spans(source, options.walker(url, returning=returning, payloads="sparse")).batches(report)
         return
     del source
     with closing(adjacent_blocks(url, options, report, returning=returning)) as run:
@@ -212,131 +216,50 @@ def _roomy(source: Source) -> bool:
 
 
 @dataclass(eq=False)
-class _Around:
+class _Spans:
     """Reads a plain tar's headers and leaves its payloads where they are."""
 
     source: Source
-    options: ReadOptions
-    report: ReadReport
-    returning: bool = False
-    bytes: int = 0
-    skipped: list[Fault] = field(default_factory=list)
+    walker: Walker
 
-    def __post_init__(self) -> None:
-        url = self.source.url
-        self.scanner = Scanner(url, strict=self.options.strict, concatenated=self.options.concatenated)
-        self.grouper = Grouper(url, self.options.key_split, self.options.duplicates)
-        self._count = 0
+    @property
+    def notes(self) -> list[Fault]:
+        return self.walker.notes
 
-    def batches(self) -> Generator[Batch, None, None]:
-        carry: Members | None = None
-        place = noted = 0
-        note = True
+    @property
+    def skipped(self) -> list[Fault]:
+        return self.walker.skipped
+
+    @property
+    def bytes(self) -> int:
+        return self.walker.scanner.at
+
+    def batches(self, report: ReadReport) -> Generator[Batch, None, None]:
+        noted, walker = Noted(report), self.walker
         try:
-            for run in header_runs(self.source.url, self.scanner, ReadReport()):
-                members = run if carry is None else joined([carry, run])
-                if self.scanner.error is not None or members.sparse:
-                    note = False
-                    yield from self._handed_over(place)
-                    return
-                grouped = self.grouper.group(members, quiet_before=noted)
-                noted = self.scanner.at
-                closed = len(grouped) - 1
-                if closed > 0:
-                    yield from self._batch(grouped, closed)
-                    place = int(grouped.members.start[int(grouped.rows[closed])])
-                    carry = Members(*(getattr(members, name)[members.start >= place] for name in _COLUMNS))
-                elif closed == 0:
-                    place = int(grouped.members.start[0])
-                    carry = members
-                else:
-                    carry, place = None, noted
-            if carry is not None:
-                grouped = self.grouper.group(carry, quiet_before=noted)
-                yield from self._batch(grouped, len(grouped), doubtful=self._open_end())
+            for step in header_steps(self.source.url, walker, ReadReport()):
+                report.records += len(step.records)
+                yield from self._batches(step)
             self.source.check()
+            if walker.error is not None:
+                raise walker.error
         finally:
-            if note:
-                self.bytes = self.scanner.at
-                _Noted(self.report).take(self)  # type: ignore[arg-type]
-                self.report.shards += 1
+            noted.take(self)
+            report.shards += 1
 
-    def _open_end(self) -> bool:
-        """Whether the archive's end came without its mark, so that the last record may lack a member."""
-        last = self.scanner.notes[-1:]
-        return any(note.code in ("W_NO_EOF", "W_TRUNCATED_PADDING", "W_ORPHAN_EXT") and "one zero" not in note.message for note in last)
-
-    def _batch(self, grouped: Grouped, closed: int, *, doubtful: bool = False) -> Iterator[Batch]:
-        settled, problem = self.grouper.settle(grouped, closed)
-        again = [] if self.returning else self.grouper.returns(settled)
-        stop = len(settled)
-        if again and self.options.strict:
-            stop, first_at = again[0]
-            problem = self._returned(settled, stop, first_at)
-        elif again:
-            for row, first_at in again:
-                fault = self._returned(settled, row, first_at)
-                self.grouper.notes.append(Fault("W_SPLIT_RECORD", fault.message, fault.shard, fault.key, fault.member, fault.offset))
-        block = Block(
-            shard=self.source.url,
-            data=_NOTHING,
-            base=0,
-            first=self._count,
-            keys=settled.keys.tolist(),
-            rows=settled.rows,
-            offset=settled.members.data,
-            size=settled.members.size,
-            ext=settled.ext,
-            exts=tuple(self.grouper.exts),
-            members=settled.members,
-            pending=len(settled) - 1 if doubtful else -1,
-        )
-        block = block if stop == len(block) else block.part(0, stop)
-        self._count += len(block)
-        self.report.records += len(block)
-        if len(block):
-            yield Batch(block, self.source)
-        if problem is not None:
-            raise problem.at(shard=self.source.url, records_before=self._count)
-
-    def _returned(self, grouped: Grouped, record: int, first_at: int) -> DataError:
-        row = int(grouped.rows[record])
-        offset = int(grouped.members.start[row])
-        return DataError(
-            f"the key was at byte {first_at} and comes again at byte {offset}: members of one record do not stand together.",
-            code="E_SPLIT_RECORD",
-            shard=self.source.url,
-            key=to_text(bytes(grouped.keys[record])),
-            member=to_text(bytes(grouped.members.name[row])),
-            offset=offset,
-            hint="Sort the shard: tarviz sort.",
-        )
-
-    def _handed_over(self, place: int) -> Iterator[Batch]:
-        """The rest of the shard from byte `place` on, where a record begins, as blocks in memory."""
-        url, before = self.source.url, self.scanner
-        scanner = Scanner(url, strict=self.options.strict, concatenated=self.options.concatenated)
-        scanner.at = place
-        scanner.notes = [note for note in before.notes if (note.offset or 0) < place]
-        self.grouper.notes[:] = [note for note in self.grouper.notes if (note.offset or 0) < place]
-        cut = self.options.cut(returning=self.returning)
-        noted = _Noted(self.report)
-        self.report.bytes += place
-        with (
-            closing(Shard(url, offset=place, etag=self.source.stat.etag)) as shard,
-            closing(Blocks(shard, scanner, self.grouper, cut, first=self._count)) as blocks,
-        ):
-            try:
-                for block in blocks:
-                    self.report.records += len(block)
-                    yield Batch(block)
-                    del block
-            finally:
-                noted.take(blocks)
-                self.report.shards += 1
-
-
-_COLUMNS = ("name", "type", "start", "data", "size", "end")
+    def _batches(self, step: Step) -> Iterator[Batch]:
+        """The records of a step; those with sparse members, which are unfolded, in memory and by themselves."""
+        records, low = step.records, 0
+        owners = np.searchsorted(records.rows, sorted(records.members.sparse), side="right") - 1
+        for high in [*dict.fromkeys(owners.tolist()), len(records)]:
+            if high > low:
+                yield Batch(block_of(step.part(low, high)._replace(data=_NOTHING, base=0), self.walker), self.source)
+            if high < len(records):
+                own = step.part(high, high + 1)
+                begin, end = int(own.records.members.start[0]), int(own.records.members.end[-1])
+                data = memoryview(self.source.read(begin, min(end, self.source.size)))
+                yield Batch(block_of(own._replace(data=data, base=begin), self.walker))
+            low = high + 1
 
 
 def pieces(batch: Batch, rows: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

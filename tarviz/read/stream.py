@@ -11,16 +11,18 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from tarviz import stores
 from tarviz.formats.compression import Inflater, kind
 from tarviz.formats.records import Grouper
 from tarviz.formats.tar import Scanner
 from tarviz.model.config import options as configured
-from tarviz.model.errors import DataError, Fault, TarvizWarning, UsageError, redact
+from tarviz.model.errors import DataError, Fault, TarvizError, TarvizWarning, UsageError, redact
 from tarviz.model.types import URL, Block, Duplicates, Grouping, KeySplit, Members, OnError, Record, rich_form
-from tarviz.read.blocks import Blocks, Cut
+from tarviz.read.blocks import Blocks
+from tarviz.read.rules import Payloads, Rules
+from tarviz.read.walker import Walker
 from tarviz.stores import Stat, Stream
 
 URLs = str | PathLike[str] | Iterable[str | PathLike[str]]
@@ -64,11 +66,18 @@ class ReadOptions:
             if getattr(self, name) not in values:
                 raise UsageError(f"{name}={getattr(self, name)!r} is not one of {', '.join(values)}.")
 
-    def cut(self, *, returning: bool = False) -> Cut:
-        """The options that cutting blocks needs, with configured values filled in."""
+    def rules(self, *, returning: bool = False, payloads: Payloads = "all") -> Rules:
+        """What the walker needs of it, configured values filled in; `payloads`: which members are held against the limit."""
         chosen = configured(block_size=self.block_size, max_member_bytes=self.max_member_bytes)
-        size = max(chosen.block_size // 512 * 512, 4096)
-        return Cut(self.strict, self.on_error == "skip", size, chosen.max_member_bytes, returning)
+        size = max(chosen.block_size // 512 * 512, 512)
+        return Rules(self.strict, self.on_error == "skip", size, chosen.max_member_bytes, payloads, returning)
+
+    def walker(self, url: str, *, at: int = 0, first: int = 0, returning: bool = False, payloads: Payloads = "all") -> Walker:
+        """A walker over a shard, from byte `at` on, where record `first` begins."""
+        scanner = Scanner(url, strict=self.strict, concatenated=self.concatenated)
+        scanner.at = at
+        grouper = Grouper(url, self.key_split, self.duplicates)
+        return Walker(scanner, grouper, self.rules(returning=returning, payloads=payloads), first=first)
 
 
 @dataclass(eq=False)
@@ -197,19 +206,14 @@ def adjacent_blocks(
         start_at = 0
     ratio = configured(max_ratio=options.max_ratio).max_ratio
     with closing(Shard(url, max_ratio=ratio, offset=place)) as shard:
-        scanner = Scanner(url, strict=options.strict, concatenated=options.concatenated)
-        scanner.at = place
         cutter = Blocks(
             shard,
-            scanner,
-            Grouper(url, options.key_split, options.duplicates),
-            options.cut(returning=returning),
-            first=start_at,
+            options.walker(url, at=place, first=start_at, returning=returning),
             interrupt=shard.close,
             ahead=shard.compression is not None or not stores.is_local(url),
         )
         with closing(cutter):
-            noted = _Noted(report)
+            noted = Noted(report)
             try:
                 for block in cutter:
                     noted.take(cutter)
@@ -223,8 +227,8 @@ def adjacent_blocks(
                         break
                 else:
                     if shard.trailing is not None:
-                        text = f"bytes that are no {shard.compression} follow at compressed byte {shard.trailing}."
-                        cutter.scanner.notes.append(Fault("W_TRAILING", text, url))
+                        text = f"bytes that are not {shard.compression} follow at compressed byte {shard.trailing}."
+                        cutter.notes.append(Fault("W_TRAILING", text, url))
             finally:
                 noted.take(cutter)
                 report.shards += 1
@@ -240,22 +244,32 @@ def _part(block: Block, start: int, stop: int | None) -> Block | None:
     return block.part(low, high)
 
 
-class _Noted:
-    """Moves warnings and skips from a cutter into a report, each once, each code once through `warnings`."""
+class Met(Protocol):
+    """What reads a shard, and has lists of what it met, which only grow."""
+
+    @property
+    def notes(self) -> list[Fault]: ...
+    @property
+    def skipped(self) -> list[Fault]: ...
+    @property
+    def bytes(self) -> int: ...
+
+
+class Noted:
+    """Moves warnings and skips from whatever reads a shard into a report, each once, each code once through `warnings`."""
 
     def __init__(self, report: ReadReport) -> None:
         self._report = report
-        self._taken = [0, 0, 0]
+        self._taken = [0, 0]
         self._bytes = 0
 
-    def take(self, cutter: Blocks) -> None:
-        self._report.bytes += cutter.bytes - self._bytes
-        self._bytes = cutter.bytes
-        lists = (cutter.scanner.notes, cutter.grouper.notes, cutter.skipped)
-        for which, faults in enumerate(lists):
+    def take(self, met: Met) -> None:
+        self._report.bytes += met.bytes - self._bytes
+        self._bytes = met.bytes
+        for which, faults in enumerate((met.notes, met.skipped)):
             for fault in faults[self._taken[which] :]:
                 first = fault.code not in self._report.counts()
-                self._report.add(fault, skipped=which == 2)
+                self._report.add(fault, skipped=which == 1)
                 if first:
                     warnings.warn(str(fault), TarvizWarning, stacklevel=2)
             self._taken[which] = len(faults)
@@ -278,7 +292,10 @@ def _records(urls: list[URL], options: ReadOptions, report: ReadReport) -> Gener
         with closing(blocks(url, options, report=report)) as run:
             try:
                 for block in run:
-                    yield from block
+                    records = iter(block)
+                    del block  # the records keep it as long as somebody holds one
+                    yield from records
+                    del records
             except DataError as error:
                 if options.on_error == "raise":
                     raise
@@ -350,25 +367,25 @@ def members(
 
     A plain local tar is read around its headers only. Raises `DataError` behind the last readable header.
     """
-    from tarviz.read.shard_index import header_runs
+    from tarviz.read.headers import Listing, header_steps
 
     target = stores.expand([url])[0] if not isinstance(url, str) else URL(url)
     report = ReadReport() if report is None else report
-    scanner = Scanner(target, strict=strict, concatenated=concatenated)
+    listing = Listing(Scanner(target, strict=strict, concatenated=concatenated))
     try:
-        for run in header_runs(target, scanner, report):
+        for run in header_steps(target, listing, report):
             if len(run):
                 yield run
-        if scanner.error is not None:
-            raise scanner.error.at(shard=target)
+        if listing.error is not None:
+            raise listing.error.at(shard=target) if isinstance(listing.error, TarvizError) else listing.error
     finally:
-        for fault in scanner.notes:
+        for fault in listing.scanner.notes:
             report.add(fault)
         report.shards += 1
 
 
 def index(urls: URLs, *, cache: bool = True, progress: Callable[[int, int], None] | None = None, **changes: Any) -> Any:
-    """The index of shards: records by number and by key, read one at a time. See `tarviz.read.shard_index.Index`."""
-    from tarviz.read.shard_index import Index
+    """The index of shards: records by number and by key, read one at a time. See `tarviz.read.index.Index`."""
+    from tarviz.read.index import Index
 
     return Index(stores.expand(urls), with_changes(None, {"strict": False, **changes}), cache=cache, progress=progress)

@@ -345,7 +345,10 @@ class TestDamage:
     def test_two_archives_in_one_file(self, make: Make, out: Path):
         data = shard(numbered(2)) + shard(numbered(2, prefix="b"))
 
-        assert {"W_TRAILING": 1} == cat(make(data), out).report.counts()
+        with pytest.raises(DataError, match="E_TRAILING"):
+            cat(make(data), out)
+        assert not out.exists()
+        assert {"W_PENDING": 1, "W_TRAILING": 1} == cat(make(data), out, strict=False).report.counts()
         assert (4, 0) == ((result := cat(make(data), out, concatenated=True)).records, result.exit_code)
 
 

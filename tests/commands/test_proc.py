@@ -332,7 +332,7 @@ class TestFolder:
             assert 1 == proc(path, out, command="true").exit_code
             return
 
-        with pytest.raises(DataError, match="E_UNSAFE_NAME"):
+        with pytest.raises(DataError, match="E_HEADER" if case == "S08" else "E_UNSAFE_NAME"):  # a NUL: no name two readers agree on
             proc(path, out, command="true")
         result = proc(path, out, command="true", on_error="skip")
         assert (1, 1) == (result.exit_code, len(result.report.skipped))

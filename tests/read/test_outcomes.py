@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tarviz import reading
-from tarviz.errors import TarvizError
-from tarviz.reading import ReadReport
+from tarviz.model.errors import TarvizError
+from tarviz.read import stream
+from tarviz.read.stream import ReadReport
 from tarviz.testing.strategies import numbered, shard
-from tests.read.tars import END, member, pax, raw
+from tests.read.tars import END, member, raw
 
-pytestmark = pytest.mark.filterwarnings("ignore::tarviz.errors.TarvizWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
 
 
 def kept(folder: Path, data: bytes) -> Path:
@@ -24,11 +24,10 @@ def kept(folder: Path, data: bytes) -> Path:
 
 def read(path: Path, **options: Any) -> tuple[list[tuple[str, dict[str, bytes], bool]], TarvizError | None, ReadReport]:
     """Records (key, fields, pending), the error they ended with, the report."""
-    run = reading.records(path, **options)
-    found = []
+    run = stream.records(path, **options)
+    found: list[tuple[str, dict[str, bytes], bool]] = []
     try:
-        for record in run:
-            found.append((str(record.key), {ext: bytes(data) for ext, data in record.items()}, record.pending))
+        found.extend((str(record.key), {ext: bytes(data) for ext, data in record.items()}, record.pending) for record in run)
     except TarvizError as error:
         return found, error, run.report
     return found, None, run.report
@@ -46,30 +45,30 @@ class TestBehindTheEnd:
     def test_a_second_archive_is_read_by_every_door(self, tmp_path):
         path = kept(tmp_path, shard(numbered(3)) + self.SECOND)
         found, error, _ = read(path, concatenated=True)
-        index = reading.index(path, concatenated=True)
+        index = stream.index(path, concatenated=True)
 
         assert error is None
         assert 203 == len(found) == len(index)
-        assert 406 == sum(len(run) for run in reading.members(path, concatenated=True))
+        assert 406 == sum(len(run) for run in stream.members(path, concatenated=True))
 
     @pytest.mark.parametrize("zeros", [0, 512, 61_440, 5_120_000])
     def test_a_second_archive_far_behind_is_read_by_every_door(self, tmp_path, zeros):
         path = kept(tmp_path, shard(numbered(3)) + bytes(zeros) + self.SECOND)
 
-        assert 203 == len(read(path, concatenated=True)[0]) == len(reading.index(path, concatenated=True))
+        assert 203 == len(read(path, concatenated=True)[0]) == len(stream.index(path, concatenated=True))
 
     @pytest.mark.parametrize("garbage", [b"garbage" * 100, member("late.txt", b"1")], ids=["garbage", "member"])
     @pytest.mark.parametrize("zeros", [0, 70_144])
     def test_bytes_behind_the_end_are_warned_of_at_their_place(self, tmp_path, garbage, zeros):
         path = kept(tmp_path, member("a.txt", b"1") + END + bytes(zeros) + garbage + bytes(80_000))
         listed = ReadReport()
-        list(reading.members(path, report=listed))
+        list(stream.members(path, report=listed))
         _, _, report = read(path, strict=False)
         place = 2048 + zeros
 
         assert [("W_TRAILING", place)] == [(fault.code, fault.offset) for fault in report.warnings]
         assert [("W_TRAILING", place)] == [(fault.code, fault.offset) for fault in listed.warnings]
-        assert [("W_TRAILING", place)] == [(fault["code"], fault["offset"]) for fault in reading.index(path).warnings]
+        assert [("W_TRAILING", place)] == [(fault["code"], fault["offset"]) for fault in stream.index(path).warnings]
 
 
 class TestWindows:
@@ -115,7 +114,7 @@ class TestCutInsideOthers:
         path = kept(tmp_path, member("j.txt", b"0") + member("k0.txt", b"1") + bytes(other) + self.CUT)
         strict, error, _ = read(path)
         lenient, _, _ = read(path, strict=False)
-        index = reading.index(path)
+        index = stream.index(path)
 
         assert error is not None
         assert [("j", {"txt": b"0"}, False)] == strict
@@ -127,4 +126,4 @@ class TestCutInsideOthers:
         path = kept(tmp_path, member("k0.txt", b"1") + raw("k1.txt", 2000) + self.CUT)
 
         assert [("k0", {"txt": b"1"}, False)] == read(path)[0] == read(path, strict=False)[0]
-        assert -1 == reading.index(path).shards[0].pending
+        assert -1 == stream.index(path).shards[0].pending

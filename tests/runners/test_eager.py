@@ -185,6 +185,7 @@ class TestErrors:
 
         assert "b" == caught.value.key
 
+    @pytest.mark.filterwarnings("ignore:W_DROPPED:tarviz.model.errors.TarvizWarning")
     def test_damage_of_the_tar_is_raised_or_skipped(self, tmp_path: Path) -> None:
         path = Path(shard(tmp_path / "a.tar", {f"k{n}": {"cls": b"%d" % n} for n in range(4)}))
         data = bytearray(path.read_bytes())

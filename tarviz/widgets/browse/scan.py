@@ -9,27 +9,23 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tarviz import stores
-from tarviz.formats import header_scan
 from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
-from tarviz.formats.member_table import joined, picked
-from tarviz.formats.records import Grouper
-from tarviz.formats.tar import Scanner
 from tarviz.model.config import options as configured
 from tarviz.model.errors import DataError, Fault, TarvizError
-from tarviz.model.types import Members, to_text
+from tarviz.model.types import Duplicates
 from tarviz.read.blocks import Blocks
-from tarviz.read.shard_index import cached_index, header_runs, keep_index
+from tarviz.read.headers import header_steps
+from tarviz.read.rules import Step
+from tarviz.read.shard_index import cached_index, indexed, keep_index
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.read.stream import Shard as Opened
+from tarviz.read.walker import Walker
 from tarviz.widgets.browse.scanned_records import Rows, Segment, Shard, Spill
 
 log = logging.getLogger(__name__)
@@ -216,102 +212,72 @@ def _fault(found: dict[str, object]) -> Fault:
 
 def _headers(shard: Shard, options: ReadOptions, cache: bool) -> Iterator[None]:
     """A plain local shard: windows around its headers, gathered for some milliseconds at a time."""
-    report = ReadReport()
-    scanner = Scanner(shard.url, strict=False, concatenated=options.concatenated)
-    growing = _Growing(shard, options, scanner)
-    runs: list[Members] = []
-    count, flushed = 0, time.monotonic()
-    for run in header_runs(shard.url, scanner, report):
-        runs.append(run)
-        count += len(run)
+    walker = _lenient(shard, options).walker(shard.url, payloads="none")
+    growing = _Growing(shard, walker)
+    flushed = time.monotonic()
+    for step in header_steps(shard.url, walker, ReadReport()):
+        growing.add(step)
         now = time.monotonic()
-        if count >= _FIRST and (not shard.count or now - flushed > 0.05):
-            growing.grow(joined(runs), final=False)
-            runs, count, flushed = [], 0, now
-            shard.scanned = scanner.at
+        if growing.waiting >= _FIRST and (not shard.count or now - flushed > 0.05):
+            growing.grow()
+            flushed = now
+            shard.scanned = walker.scanner.at
             yield
-    growing.grow(joined(runs), final=True)
-    growing.finish(cache=cache)
+    growing.grow()
+    growing.finish(options, cache=cache)
+
+
+def _lenient(shard: Shard, options: ReadOptions) -> ReadOptions:
+    """How a browser reads: leniently, and of a field that is there twice the first, where a loader stops."""
+    duplicates: Duplicates = "first" if options.duplicates == "error" else options.duplicates
+    size = options.block_size or (None if shard.local else _REMOTE_BLOCK)
+    return replace(options, strict=False, on_error="raise", duplicates=duplicates, block_size=size)
 
 
 class _Growing:
-    """Members turned into a shard's records as they come; the record that may go on is held back."""
+    """A walker's steps turned into a shard's records as they come, and into its index at the end."""
 
-    def __init__(self, shard: Shard, options: ReadOptions, scanner: Scanner) -> None:
+    def __init__(self, shard: Shard, walker: Walker) -> None:
         self.shard = shard
-        self.options = options
-        self.scanner = scanner
-        # of a field given twice the first is shown, and a note says so: a browser goes on where a loader stops
-        self.grouper = Grouper(shard.url, options.key_split, "first" if options.duplicates == "error" else options.duplicates)
-        self.carry: Members | None = None
-        self.noted = 0
-        self.twice = False
+        self.walker = walker
+        self.waiting = 0
+        self._new: list[Step] = []
+        self._steps: list[Step] = []
 
-    def grow(self, members: Members, *, final: bool) -> None:
-        members = members if self.carry is None else joined([self.carry, members])
-        self.carry = None
-        grouped = self.grouper.group(members, quiet_before=self.noted)
-        self.noted = self.scanner.at
-        stop = len(grouped) if final else len(grouped) - 1
-        if final and (error := self.scanner.error) is not None and stop and "need" in error.details:
-            # the last member's payload is cut: its record cannot be shown whole
-            stop -= int(grouped.members.start[-1]) == int(members.start[-1])
-        if not final and len(grouped):
-            self.carry = picked(members, members.start >= int(grouped.members.start[int(grouped.rows[max(stop, 0)])]))
-        if stop <= 0:
-            return
-        settled, _ = self.grouper.settle(grouped, stop)
-        if len(settled.members) < int(grouped.rows[stop]):
-            self.twice = True
-            note = Fault("W_DUP_FIELD", "a record has a field twice; the first is shown.", self.shard.url)
-            self._note(note)
-        for record, first_at in self.grouper.returns(settled):
-            at = int(settled.members.start[int(settled.rows[record])])
-            text = f"the key was at byte {first_at} and comes again at byte {at}; it is shown as another record."
-            self._note(Fault("W_SPLIT_RECORD", text, self.shard.url, to_text(bytes(settled.keys[record])), None, at))
-        self.shard.add(Segment(self.shard.count, settled.members, settled.rows, settled.ext, settled.exts, settled.key_hash))
+    def add(self, step: Step) -> None:
+        """Records to be shown at the next `grow`."""
+        step = step._replace(data=memoryview(b""))
+        self.waiting += len(step.records)
+        self._new.append(step)
+        self._steps.append(step)
 
-    def _note(self, fault: Fault) -> None:
-        if len(self.shard.faults) < _FAULTS:
-            self.shard.faults.append(fault)
+    def grow(self) -> None:
+        """Show what was added."""
+        shard = self.shard
+        if self._new:
+            index = indexed(self.walker, self._new)
+            shard.add(Segment(shard.count, index.members, index.rows, index.ext, index.exts, index.hash))
+            shard.pending = index.pending
+        shard.faults = self._faults()
+        self.waiting, self._new = 0, []
 
-    def finish(self, *, cache: bool) -> None:
-        shard, scanner = self.shard, self.scanner
-        error = scanner.error
-        notes = scanner.notes + self.grouper.notes
-        for note in notes:
-            self._note(note)
-        doubtful = any(note.code in ("W_NO_EOF", "W_TRUNCATED_PADDING") for note in scanner.notes)
-        if doubtful or (error is not None and "need" not in error.details):
-            shard.pending = shard.count - 1
-        if error is not None:
-            shard.faults.append(fault_of(error.at(shard=shard.url)))
-        shard.scanned = scanner.at
+    def _faults(self) -> list[Fault]:
+        twice = self.walker.grouper.twice
+        found = [Fault("W_DUP_FIELD", f"{twice} fields are there twice; the first is shown.", self.shard.url)] if twice else []
+        return [*found, *self.walker.notes[:_FAULTS]]
+
+    def finish(self, options: ReadOptions, *, cache: bool) -> None:
+        """The shard is read to its end, or to its damage: its many segments become one, which finds records faster."""
+        shard, walker = self.shard, self.walker
+        error = walker.error
+        index = indexed(walker, self._steps, shard.compression or None)
+        shard.faults = [*self._faults(), *([fault_of(error.at(shard=shard.url))] if isinstance(error, TarvizError) else [])]
+        shard.pending, shard.scanned = index.pending, walker.scanner.at
         shard.state = "damaged" if error is not None else "done"
-        index = _whole(shard, self.grouper.exts, error)
-        if cache and shard.stat is not None and not self.twice:
-            keep_index(shard.stat, self.options, index)
-
-
-def _whole(shard: Shard, exts: Sequence[str], error: DataError | None) -> ShardIndex:
-    """The index of all that was scanned; the shard's many segments become one, which finds records faster."""
-    parts = shard.segments
-    rows = [np.zeros(1, np.int64)]
-    for part in parts:
-        rows.append(part.rows[1:] + rows[-1][-1])
-    index = ShardIndex(
-        joined([part.members for part in parts]),
-        np.concatenate(rows),
-        np.concatenate([part.ext for part in parts]) if parts else np.zeros(0, np.int32),
-        tuple(exts),
-        np.concatenate([part.hash for part in parts]) if parts else np.zeros(0, np.uint64),
-        warnings=[fault.to_dict() for fault in shard.faults if fault.code.startswith("W_")][:1000],
-        error=error.to_dict() if error is not None else None,
-        pending=shard.pending,
-    )
-    whole = Segment(0, index.members, index.rows, index.ext, index.exts, index.hash)
-    shard.swap([whole] if len(whole) else [])
-    return index
+        whole = Segment(0, index.members, index.rows, index.ext, index.exts, index.hash)
+        shard.swap([whole] if len(whole) else [])
+        if cache and shard.stat is not None and shard.url != "-" and not walker.grouper.twice:
+            keep_index(shard.stat, options, index)
 
 
 def _stream(shard: Shard, options: ReadOptions, cache: bool) -> Iterator[None]:
@@ -321,37 +287,17 @@ def _stream(shard: Shard, options: ReadOptions, cache: bool) -> Iterator[None]:
         shard.stat = opened.stat
         if shard.compression:
             shard.spill = Spill()
-        scanner = Scanner(shard.url, strict=False, concatenated=options.concatenated)
-        grouper = Grouper(shard.url, options.key_split, "first" if options.duplicates == "error" else options.duplicates)
-        lenient = replace(options, strict=False, block_size=options.block_size or (None if shard.local else _REMOTE_BLOCK))
-        cutter = Blocks(opened, scanner, grouper, lenient.cut())
-        error: DataError | None = None
-        with closing(cutter):
+        blocks = Blocks(opened, _lenient(shard, options).walker(shard.url))
+        growing = _Growing(shard, blocks.walker)
+        with closing(blocks):
             try:
-                for block in cutter:
+                for step, block in blocks.steps():
                     shard.keep(block)
-                    shard.add(Segment(block.first, block.members, block.rows, block.ext, block.exts, _hashes(block.keys)))
-                    shard.pending = block.first + block.pending if block.pending >= 0 else -1
+                    growing.add(step)
+                    growing.grow()
                     shard.scanned = block.base + len(block.data)
-                    shard.faults = _notes(cutter)[:_FAULTS]
                     yield
                     shard.state = "scanning"
-            except DataError as found:
-                error = found
-        shard.faults = [*_notes(cutter)[:_FAULTS], *([fault_of(error.at(shard=shard.url))] if error else [])]
-        shard.state = "damaged" if error is not None else "done"
-        index = _whole(shard, grouper.exts, error)
-        if cache and shard.url != "-" and not any(note.code == "W_DUP_FIELD" for note in shard.faults):
-            keep_index(shard.stat, options, index)
-
-
-def _notes(cutter: Blocks) -> list[Fault]:
-    return cutter.scanner.notes + cutter.grouper.notes
-
-
-def _hashes(keys: list[bytes]) -> NDArray[np.uint64]:
-    width = max((len(key) for key in keys), default=1) or 1
-    table = np.zeros((len(keys), width), np.uint8)
-    for at, key in enumerate(keys):
-        table[at, : len(key)] = np.frombuffer(key, np.uint8)
-    return header_scan.hashes(table)
+            except DataError:
+                pass  # the walker holds it
+        growing.finish(options, cache=cache)

@@ -1,0 +1,44 @@
+"""What a walk over a shard is told, and what it gives: rules, and steps of records that are decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from tarviz.formats.records import Grouped, part
+
+Payloads: TypeAlias = Literal["all", "sparse", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is strict, what a limit, what happens at damage.
+
+    `payloads`: which members the limit is for: all that are read, `sparse` ones only (they alone are unfolded), or none.
+    """
+
+    strict: bool = True
+    skip: bool = False
+    block_size: int = 4 << 20
+    max_member_bytes: int = 1 << 30
+    payloads: Payloads = "all"
+    returning: bool = False  # a key may come back later in the shard: whoever reads will gather the pieces
+
+
+class Step(NamedTuple):
+    """Records that are decided: `pending` is the row of the one that may lack a member (-1: none).
+
+    `first` is the number of the first one in the shard; `data`, whose first byte is byte `base` of the tar, holds their payloads
+    where the walker was handed them.
+    """
+
+    records: Grouped
+    pending: int
+    first: int
+    data: memoryview
+    base: int
+
+    def part(self, low: int, high: int) -> Step:
+        """Records `low`…`high` of it."""
+        pending = self.pending - low if low <= self.pending < high else -1
+        return self._replace(records=part(self.records, low, high), pending=pending, first=self.first + low)
