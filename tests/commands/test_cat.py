@@ -376,12 +376,12 @@ class TestPlaces:
 
         assert numbered(10, payload=LARGE)[8:] == plain("memory://cat/b.tar")
 
-    def test_a_file_may_be_replaced_by_what_is_made_of_it(self, make: Make):
+    def test_a_file_is_not_replaced_by_what_is_made_of_it(self, make: Make):
         a = make(numbered(10, payload=LARGE))
 
-        cat(a, a, count=3)
-
-        assert 3 == len(plain(a))
+        with pytest.raises(UsageError, match="one of the inputs"):
+            cat(a, a, count=3)
+        assert 10 == len(plain(a))
 
     def test_lists_name_shards(self, make: Make, tmp_path: Path, out: Path):
         a, b = make(numbered(2)), make(numbered(2, prefix="b"), "b.tar")
