@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,22 @@ from bench.__main__ import figures, merge, names
 from bench._figure import measure
 
 
+class Clock:
+    """A clock that only moves when work is done."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+CLOCK = Clock()
+
+
 def sleeping(seconds: float, units: int = 10):
     def prepare(_: Path):
         def work() -> int:
-            time.sleep(seconds)
+            CLOCK.now += seconds
             return units
 
         return work
@@ -28,28 +39,28 @@ class TestMeasure:
     def test_speed_is_ours_over_the_peers(self, tmp_path: Path):
         figure = Figure("x", "x", Side("ours", sleeping(0.01)), Side("peer", sleeping(0.04)), at_least=2)
 
-        line = measure(figure, tmp_path, 3)
+        line = measure(figure, tmp_path, 3, CLOCK)
 
-        assert 3 < line["value"] < 5
+        assert 4 == pytest.approx(line["value"])
         assert (True, "≥ 2×", "peer") == (line["reached"], line["reach"], line["against"])
 
     def test_a_time_is_ours_over_the_peers_too(self, tmp_path: Path):
         figure = Figure("x", "x", Side("ours", sleeping(0.01)), Side("peer", sleeping(0.04)), at_most=0.5)
 
-        line = measure(figure, tmp_path, 3)
+        line = measure(figure, tmp_path, 3, CLOCK)
 
-        assert 0.2 < line["value"] < 0.4
+        assert 0.25 == pytest.approx(line["value"])
         assert line["reached"]
 
     def test_less_work_is_no_speed(self, tmp_path: Path):
         figure = Figure("x", "x", Side("ours", sleeping(0.01, 10)), Side("peer", sleeping(0.01, 20)), at_least=1)
 
-        assert not measure(figure, tmp_path, 3)["reached"]
+        assert not measure(figure, tmp_path, 3, CLOCK)["reached"]
 
     def test_a_value_is_held_against_its_limit(self, tmp_path: Path):
         figure = Figure("x", "x", Value(lambda _: 70.0, "MB"), at_most=65.0)
 
-        line = measure(figure, tmp_path, 3)
+        line = measure(figure, tmp_path, 3, CLOCK)
 
         assert ("70 MB", False, "≤ 65 MB") == (line["shown"], line["reached"], line["reach"])
 

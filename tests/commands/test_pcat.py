@@ -130,6 +130,29 @@ class TestDamage:
             pcat(out.parent / "{0..4}.tar", out)
 
 
+class TestDraws:
+    def test_a_url_that_has_ended_takes_its_weight_along(self, make: Make, out: Path):
+        for name, count in (("a", 1), ("b", 20), ("c", 20)):
+            make(numbered(count, prefix=name), f"{name}.tar")
+
+        pcat([out.parent / f"{name}.tar" for name in "abc"], out, weights=[1e12, 1e-6, 1e3])
+
+        assert "a" + "c" * 20 + "b" * 20 == "".join(key[0] for key, _ in plain(out))
+
+    def test_the_seed_decides_the_order_of_shards(self, make: Make, out: Path):
+        for number in range(6):
+            make(numbered(1, prefix=f"{number}/"), f"{number}.tar")
+
+        def order(seed: int) -> str:
+            pcat(out.parent / "{0..5}.tar", out, shuffle=1, seed=seed)
+            return "".join(key[0] for key, _ in plain(out))
+
+        orders = [order(seed) for seed in range(6)]
+        assert orders[3] == order(3)
+        assert len(set(orders)) >= 4
+        assert {tuple("012345")} == {tuple(sorted(each)) for each in orders}
+
+
 class TestShell:
     def test_weights_and_workers(self, make: Make, bash: Any):
         make(numbered(30, prefix="a"), "a.tar")

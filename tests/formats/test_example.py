@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 from pathlib import Path
@@ -268,15 +267,24 @@ class TestDecode:
 
     @given(st.binary(max_size=60))
     def test_any_bytes_decode_or_are_bad(self, data):
-        with contextlib.suppress(DataError):
-            example.decode(data)
+        try:
+            found = example.decode(data)
+        except DataError as error:
+            assert "E_BAD_EXAMPLE" == error.code
+        else:
+            assert all(isinstance(name, str) and isinstance(values, list | np.ndarray) for name, values in found.items())
 
     @given(st.data())
     def test_a_damaged_example_decodes_or_is_bad(self, data):
         whole = bytearray(example.encode({"__key__": "k", "cls": 5, "png": b"abcdef", "emb": np.arange(9, dtype=np.float32)}))
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
-        with contextlib.suppress(DataError):
-            example.decode(whole[: data.draw(st.integers(0, len(whole)))])
+        cut = whole[: data.draw(st.integers(0, len(whole)))]
+        try:
+            found = example.decode(cut)
+        except DataError as error:
+            assert "E_BAD_EXAMPLE" == error.code
+        else:
+            assert sum(len(name.encode("utf-8", "surrogateescape")) for name in found) <= len(cut)
 
     @given(st.dictionaries(NAMES, VALUES, max_size=5))
     @settings(max_examples=40, deadline=None)

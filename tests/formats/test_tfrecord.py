@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import gzip
 import io
 import struct
@@ -210,8 +209,34 @@ class TestRead:
 
     @given(st.binary(max_size=100))
     def test_any_bytes_are_records_or_a_data_error(self, data):
-        with contextlib.suppress(DataError):
-            list(tfrecord.read(data))
+        reader = tfrecord.read(data)
+        found: list[bytes] = []
+        try:
+            found.extend(map(bytes, reader))
+        except DataError as error:
+            assert error.code.startswith("E_")
+            assert data.startswith(framed(*found))
+        else:
+            assert data == framed(*found) or reader.compression
+
+    @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress], ids=["gzip", "zlib"])
+    def test_a_compressed_file_may_not_inflate_without_end(self, monkeypatch, pack):
+        noise = bytes(n * n * 31 % 251 for n in range(20_000))
+        packed = pack(framed(bytes(4 << 20), noise))
+        assert [4 << 20, len(noise)] == [len(record) for record in tfrecord.read(packed)]
+        monkeypatch.setenv("TARVIZ_MAX_RATIO", "50")
+
+        with pytest.raises(LimitError, match="more than 50 for one"):
+            list(tfrecord.read(packed))
+
+    @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+    @pytest.mark.parametrize("step", [1, 5, 11, 13])
+    def test_bytes_may_come_in_small_pieces(self, pack, step):
+        class Trickle(io.BytesIO):
+            def readinto(self, buffer):
+                return super().readinto(memoryview(buffer)[:step])
+
+        assert [b"abc", b"", b"x" * 99] == [bytes(record) for record in tfrecord.read(Trickle(pack(framed(b"abc", b"", b"x" * 99))))]
 
     def test_a_length_that_lies_costs_no_memory(self):
         code = """

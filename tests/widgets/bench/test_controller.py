@@ -198,14 +198,16 @@ class TestStages:
         assert 0.5 < sum(share for *_, share in run.result.stages()) <= 1.01
 
     def test_a_slow_op_is_the_limit(self, shards: str):
+        clock = Clock()
+
         def slow(record: dict) -> dict:
-            time.sleep(0.002)
+            clock.now += 0.002
             return record
 
-        run = done(shards, [Func(slow, output_types={"png": "bytes", "cls": "bytes"})], seconds=0.5, batch=8)
+        run = done(shards, [Func(slow, output_types={"png": "bytes", "cls": "bytes"})], seconds=0.5, batch=8, clock=clock, cpu=clock)
 
-        assert run.result.verdict.startswith("func is the limit: 2.")
-        assert run.result.rows[0].rate < 500
+        assert run.result.verdict.startswith("func is the limit: 2.0 of 2.0 ms per record")
+        assert 500 == pytest.approx(run.result.rows[0].rate)
 
     def test_a_slow_store_is_the_limit(self, shards: str):
         """What reading waits for is told from what it works, by the thread's processor time."""
@@ -290,6 +292,18 @@ class TestVerdict:
 
         assert "2 workers give 1.9×, 4 workers give nothing on 2 cores" in verdict(rows, [], 0, 2)[1]
 
+    def test_stages_none_of_which_is_busy(self):
+        groups = [Group("reading thread", 1, 10.0, {"read": 1.0, "scan": 1.0}), Group("2 workers", 2, 10.0, {"decode": 12.0})]
+        head, rest = verdict([self.row(100)], groups, 1000, 8)
+
+        assert "no stage is busy all the time" == head
+        assert rest.startswith("2 workers busy 60 % of the time, most of it with decode, 12.0 of 14.0 ms per record, reading waits 10 %")
+
+    def test_workers_that_slow_it_down_are_not_called_nothing(self):
+        rows = [self.row(100, workers=0, batch=8), self.row(60, workers=2, batch=8), self.row(95, workers=4, batch=8)]
+
+        assert "2 workers give 0.6×, 4 workers give nothing on 2 cores" in verdict(rows, [], 0, 2)[1]
+
     def test_peers(self):
         rows = [self.row(1000), self.row(250, "peer", "webdataset")]
 
@@ -299,7 +313,22 @@ class TestVerdict:
         rows = [self.row(100), self.row(1000, "stage", "reading alone"), self.row(500, "stage", "up to decode(png)")]
         rows[0].last_op = "resize(png, (8, 8))"
 
-        assert "resize(png, (8, 8)) is the limit in the graph" == verdict(rows, [], 0, 2)[0]
+        head, rest = verdict(rows, [], 0, 2)
+
+        assert "resize(png, (8, 8)) is the limit in the graph" == head
+        assert rest.startswith("8.0 of 10.0 ms per record, by leaving ops out")
+
+    def test_an_op_costs_what_the_graph_takes_more_with_it(self):
+        rows = [
+            self.row(100, last_op="flip"),
+            self.row(1000, "stage", "reading alone"),
+            self.row(125, "stage", "up to decode(png)"),
+        ]
+
+        assert ("decode(png) is the limit in the graph", "7.0 of 10.0 ms per record, by leaving ops out") == (
+            verdict(rows, [], 0, 2)[0],
+            verdict(rows, [], 0, 2)[1].split(";")[0],
+        )
 
     def test_rates_that_waver_are_said_to(self):
         rows = [Row("x", "tarviz", {}, runs=[Figures(rate=100, margin=60)])]
@@ -427,6 +456,15 @@ class TestBaseline:
 
         assert 0 == run.result.exit_code
         assert not run.result.against[0].slower
+
+    @pytest.mark.parametrize(("other", "noted"), [({}, False), ({"cores": 3}, True), ({"system": "Plan 9"}, True)])
+    def test_a_baseline_of_another_machine_is_noted(self, other: dict[str, Any], noted: bool):
+        host = {"cores": 2, "system": "Linux"}
+        ours, base = (BenchResult({}, where, [Row("x", "tarviz", {}, runs=[Figures(rate=5.0)])]) for where in (host, host | other))
+
+        ours.compare(base)
+
+        assert noted is ("The baseline is of another machine." in ours.notes)
 
     @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"rows": 3}'])
     def test_a_file_that_is_no_baseline(self, tmp_path: Path, content: str):

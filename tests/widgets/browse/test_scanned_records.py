@@ -198,6 +198,65 @@ def test_strange_keys_survive(tmp_path):
     assert all(rows.find(key.encode()) is not None for key in strange)
 
 
+def until(rows, true, seconds=20.0):
+    """Wait for the scan to have come so far."""
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        with rows.changed:
+            rows.changed.wait(0.02)
+    assert true(), [(shard.state, shard.count) for shard in rows.shards]
+
+
+def packed_shards(tmp_path, count=3):
+    urls = []
+    for number in range(count):
+        plain = tar(tmp_path / f"{number}.tar", [(f"{number}/{n:04d}", {"bin": os.urandom(3000), "cls": b"1"}) for n in range(1500)])
+        packed = tmp_path / f"{number}.tar.gz"
+        packed.write_bytes(gzip.compress(plain.read_bytes(), 1))
+        urls.append(URL(str(packed)))
+    return urls
+
+
+def test_the_shard_that_is_looked_at_is_scanned_first(tmp_path):
+    rows = Rows(packed_shards(tmp_path))
+    scan = Scan(rows, ReadOptions(strict=False), cache=False)
+    scan.want(24)
+    until(rows, lambda: rows.shards[0].state == "paused")
+    assert [0, 0] == [shard.count for shard in rows.shards[1:]]
+
+    scan.look_at(2)
+    scan.want(24)
+    until(rows, lambda: rows.shards[2].state == "paused")
+
+    assert 24 <= rows.shards[2].count < 1500
+    assert rows.shards[0].count < 1500
+    assert 0 == rows.shards[1].count
+    scan.close()
+    rows.close()
+
+
+def test_a_shard_is_scanned_again_from_its_beginning(tmp_path):
+    rows = Rows(packed_shards(tmp_path, 1))
+    scan = Scan(rows, ReadOptions(strict=False), cache=False)
+    scan.want(24)
+    until(rows, lambda: rows.shards[0].state == "paused")
+    fresh = tar(tmp_path / "fresh.tar", [(f"new/{n:04d}", {"cls": b"2"}) for n in range(700)])
+    packed = tmp_path / "fresh.tar.gz"
+    packed.write_bytes(gzip.compress(fresh.read_bytes(), 1))
+    os.replace(packed, rows.shards[0].url)
+    before = rows.shards[0]
+
+    scan.again(before)
+    scan.go_on()
+    until(rows, lambda: rows.finished)
+
+    assert before is not rows.shards[0]
+    assert [f"new/{n:04d}" for n in range(700)] == keys(rows)
+    assert b"2" == payloads([Want(rows.row(row_id(0, 699)), "cls")])[0]
+    scan.close()
+    rows.close()
+
+
 def test_streaming_stops_beyond_what_is_looked_at(tmp_path):
     packed = tmp_path / "large.tar.gz"
     plain = tar(tmp_path / "large.tar", [(f"k{n:05d}", {"png": png() + os.urandom(3000), "cls": b"1"}) for n in range(3000)])

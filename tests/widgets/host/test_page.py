@@ -93,6 +93,15 @@ def test_nothing_from_elsewhere_may_be_loaded(page):
     assert "no-referrer" == response.headers["Referrer-Policy"]
 
 
+def test_no_other_page_may_show_or_read_it(page):
+    for path in ("/", "/state", "/none"):
+        response, _ = ask(page, path)
+
+        assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
+        assert "same-origin" == response.headers["Cross-Origin-Resource-Policy"]
+        assert "same-origin" == response.headers["Cross-Origin-Opener-Policy"]
+
+
 def test_the_module_is_whole_and_imports_nothing(page):
     response, data = ask(page, "/widget.mjs")
 
