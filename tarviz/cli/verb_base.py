@@ -79,7 +79,7 @@ class Door:
     """How the verb was invoked (shell, magic, notebook); kept as `obj` of click's root context.
 
     `capture`: a magic or notebook, which gets the result. `cell` is what stood in the cell below a magic: its lines, or the value of
-    its last one, as the verb's command asks for (`command.cell` is "lines" or "value").
+    its last one, or its text, as the verb's command asks for (`command.cell` is "lines", "value" or "text").
     """
 
     capture: bool = False

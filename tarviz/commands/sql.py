@@ -181,8 +181,7 @@ def pieces(table: pa.Table, format: Format) -> Iterator[bytes]:
         "tarviz sql 'SELECT key, json.similarity FROM records ORDER BY 2 LIMIT 20' --csv data/ > worst.csv",
     ],
 )
-@click.argument("query", metavar="QUERY")
-@verb_base.urls_argument
+@click.argument("words", nargs=-1, required=True, metavar="QUERY URL...")
 @verb_base.output_option
 @click.option("--csv", "format", flag_value="csv", help="The answer as CSV.")
 @click.option("--parquet", "format", flag_value="parquet", help="The answer as Parquet; needs -o.")
@@ -191,8 +190,7 @@ def pieces(table: pa.Table, format: Format) -> Iterator[bytes]:
 @verb_base.json_option
 @verb_base.quiet_option
 def command(
-    query: str,
-    urls: Sequence[str],
+    words: Sequence[str],
     output: str | None,
     format: Format | None,
     memory: str | None,
@@ -202,12 +200,18 @@ def command(
     """Ask shards in SQL.
 
     The table is named records: a row a record; columns key, shard, n, size and those of the fields (cls, txt, json.path, jpg.width).
-    Tags are in tags, and in the column tag. DuckDB answers, shut in: no files, no network. Needs the extra `table`.
+    Tags are in tags, and in the column tag. DuckDB answers, shut in: no files, no network. Needs the extra `table`. In a notebook the
+    query stands below %%tv sql SHARDS, and -o NAME keeps the answer.
     """
     if format is not None and as_json:
         raise UsageError("an answer has one format.", hint="Leave out --json, or the other.")
+    door = click.get_current_context().find_root().obj
+    cell = door.cell if isinstance(door, verb_base.Door) else None
+    query, urls = (cell, list(words)) if cell is not None else (words[0], list(words[1:]))
+    if not urls:
+        raise UsageError("the shards are missing.", hint="Write tarviz sql 'SELECT count(*) FROM records' SHARDS.")
     chosen: Format | None = "json" if as_json and output else format
-    answer = sql(query, list(urls), None if output in (None, "-") else output, format=chosen, memory=memory, workers=workers)
+    answer = sql(query, urls, None if output in (None, "-") else output, format=chosen, memory=memory, workers=workers)
     if format is not None and answer.output is None:
         if format == "parquet" and sys.stdout.isatty():
             raise UsageError("a terminal takes no Parquet.", hint="Name a file: -o answer.parquet.")
@@ -216,3 +220,6 @@ def command(
                 sink.write(piece)
         return answer
     return verb_base.emit(answer, as_json and answer.output is None)
+
+
+command.cell = "text"  # type: ignore[attr-defined]

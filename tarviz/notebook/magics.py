@@ -52,7 +52,7 @@ class Magics:
         %tv --help lists the verbs, %tv VERB --help says more about one. Templates need no quotes: %tv ls train-{0000..0003}.tar.
         A Python name stands for what it holds: URLs, a pipeline's shards, a chain. -o NAME keeps the result under that name, -v in
         front of the verb shows where an error comes from. %%tv compare URL takes a chain a line (name = chain), %%tv bench an
-        expression that gives items.
+        expression that gives items, %%tv sql URL a query.
         """
         try:
             words = shlex.split(line)
@@ -87,6 +87,8 @@ class Magics:
             return [self._line(text) for text in cell.splitlines() if text.strip()]
         if kind == "value":
             return self._value(cell)
+        if kind == "text":
+            return cell
         raise UsageError(f"%%tv {verb} takes nothing below it. Write %tv {verb} …")
 
     def _line(self, text: str) -> str:
@@ -207,8 +209,12 @@ def options_of(words: Sequence[str], command: click.Command | None) -> Iterator[
 
 
 def target(words: Sequence[str], command: click.Command | None) -> tuple[list[str], str | None]:
-    """The words without `-o NAME`, and the name; a verb with an `-o` of its own keeps it."""
-    if command is None or any("-o" in each.opts for each in command.params if isinstance(each, click.Option)):
+    """The words without `-o NAME`, and the name; a verb with an `-o` of its own keeps it, but for a query's answer (`-o df`)."""
+    own = command is not None and any("-o" in each.opts for each in command.params if isinstance(each, click.Option))
+    if own and getattr(command, "cell", None) == "text" and "-o" in words[:-1] and words[words.index("-o") + 1].isidentifier():
+        at = words.index("-o")
+        return [*words[:at], *words[at + 2 :]], words[at + 1]
+    if command is None or own:
         return list(words), None
     kept: list[str] = []
     name: str | None = None

@@ -1,0 +1,159 @@
+"""What a data set has too much of, or that stands out: exact and near duplicates, outliers; as groups that can be tagged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tarviz.model.errors import UsageError
+from tarviz.table.columns import kind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tarviz.table.table import Table
+
+BITS = 64
+DISTANCE = 3  # bits of 64 in which near duplicates may differ
+LIGHT = 8.0  # of 255: how far their mean grey may lie apart
+_FLAT = 6  # bits a hash must have set, and lack, to say anything: a flat picture has few edges
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One record of a group."""
+
+    shard: str
+    key: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Records that belong together, each group in the order its records lie; `pairs` counts how many pairs were found equal or near."""
+
+    table: Table
+    groups: list[list[Member]]
+    pairs: int
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    @property
+    def extra(self) -> list[Member]:
+        """All but the first of each group."""
+        return [member for group in self.groups for member in group[1:]]
+
+    def tag(self, tag: str = "dup") -> int:
+        """Tag all but the first of each group, with the first one's key as the note. How many."""
+        for group in self.groups:
+            self.table.tags.add([(each.shard, each.key) for each in group[1:]], tag, f"like {group[0].key}")
+        return len(self.extra)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.groups)} groups, {len(self.extra)} records more than their firsts>"
+
+
+def exact(table: Table, ext: str, where: str = "") -> Groups:
+    """Records whose field `ext` has the same bytes."""
+    column, condition = table.expression(_column(table, ext, "checksum")), table.condition(where)
+    rows = table.fetched(
+        f"SELECT shard, key, n, {column} AS sum FROM records WHERE {condition} AND {column} IS NOT NULL "
+        f"QUALIFY count(*) OVER (PARTITION BY {column}) > 1"
+    )
+    found: dict[str, list[Member]] = {}
+    for shard, key, n, checksum in rows:
+        found.setdefault(checksum, []).append(Member(shard, key, n))
+    groups = list(found.values())
+    return Groups(table, groups, sum(len(group) * (len(group) - 1) // 2 for group in groups))
+
+
+def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -> Groups:
+    """Pictures that look alike: hashes that differ in at most `distance` bits of 64, of nearly the same brightness.
+
+    Sizes, qualities and formats may differ. Pictures without edges say too little and are left out.
+    """
+    if not 0 <= distance <= 15:
+        raise UsageError(f"distance={distance} is not from 0 to 15.")
+    condition = table.condition(where)
+    mean, code = (table.expression(_column(table, ext, name)) for name in ("mean", "phash"))
+    rows = table.fetched(f"SELECT shard, key, n, {mean}, {code} FROM records WHERE {condition} AND {code} IS NOT NULL")
+    if not rows:
+        return Groups(table, [], 0)
+    light = np.array([row[3] for row in rows])
+    hashes = np.array([row[4] for row in rows], np.uint64)
+    one, other = pairs(hashes, distance)
+    good = np.abs(light[one] - light[other]) <= LIGHT
+    one, other = one[good], other[good]
+    groups = [[Member(*rows[at][:3]) for at in group] for group in _joined(one, other, len(rows))]
+    return Groups(table, groups, len(one))
+
+
+def pairs(hashes: NDArray[np.uint64], distance: int = DISTANCE) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positions of hashes that differ in at most `distance` bits, each pair once, the lower position first.
+
+    Two such hashes are equal in one of `distance + 1` bands: only those that share a band are compared, so that a million records
+    take seconds, not a square of a million.
+
+    >>> [part.tolist() for part in pairs(np.array([0xFF00FF, 0xFF00FE, 0xF0F0F0F0], np.uint64))]
+    [[0], [1]]
+    """
+    set_bits = np.bitwise_count(hashes)
+    at = np.flatnonzero((set_bits >= _FLAT) & (set_bits <= BITS - _FLAT))
+    codes = hashes[at]
+    edges = np.linspace(0, BITS, distance + 2).astype(int).tolist()
+    found = [np.zeros(0, np.int64)]
+    for low, high in pairwise(edges):
+        band = (codes >> np.uint64(low)) & np.uint64((1 << (high - low)) - 1)
+        order = np.argsort(band, kind="stable")
+        sorted_band, sorted_codes = band[order], codes[order]
+        there = np.arange(len(order) - 1)
+        step = 1
+        while len(there := there[there + step < len(order)]):
+            there = there[sorted_band[there] == sorted_band[there + step]]
+            near_by = there[np.bitwise_count(sorted_codes[there] ^ sorted_codes[there + step]) <= distance]
+            a, b = at[order[near_by]], at[order[near_by + step]]
+            found.append(np.minimum(a, b) * len(hashes) + np.maximum(a, b))
+            step += 1
+    both = np.unique(np.concatenate(found))
+    return both // max(len(hashes), 1), both % max(len(hashes), 1)
+
+
+def outliers(table: Table, column: str, where: str = "", *, factor: float = 3.0) -> str:
+    """The condition that chooses records whose number lies `factor` times the middle half's width or more outside of it."""
+    name, condition = table.expression(column), table.condition(where)
+    ((low, high),) = table.fetched(f"SELECT quantile_cont({name}, 0.25), quantile_cont({name}, 0.75) FROM records WHERE {condition}")
+    if low is None:
+        raise UsageError(f"{column} has no number.")
+    reach = factor * (high - low)
+    return f"({column} < {low - reach!r} or {column} > {high + reach!r})"
+
+
+def _column(table: Table, ext: str, name: str) -> str:
+    if name != "checksum" and kind(ext) != "picture":
+        raise UsageError(f"{ext} is not a picture.", hint=f"Fields: {', '.join(table.fields)}.")
+    if ext not in table.fields:
+        raise UsageError(f"there is no field {ext!r}.", hint=f"Fields: {', '.join(table.fields)}.")
+    return f'"{ext}.{name}"'
+
+
+def _joined(one: NDArray[np.int64], other: NDArray[np.int64], count: int) -> list[list[int]]:
+    """Pairs that share a member, as groups."""
+    root = list(range(count))
+
+    def top(at: int) -> int:
+        while root[at] != at:
+            root[at] = root[root[at]]
+            at = root[at]
+        return at
+
+    for a, b in zip(one.tolist(), other.tolist(), strict=True):
+        a, b = sorted((top(a), top(b)))
+        root[b] = a
+    groups: dict[int, list[int]] = {}
+    for at in sorted({*one.tolist(), *other.tolist()}):
+        groups.setdefault(top(at), []).append(at)
+    return list(groups.values())
