@@ -1,8 +1,13 @@
-"""What a column holds: type, missing, distinct, smallest and largest, mean, and bars over all records and over those that fit."""
+"""What a column holds: type, missing, distinct, smallest and largest, mean, and bars over all records and over those that fit.
+
+Each side is one query: the column's values are counted, and everything else is made from the counts. What is asked without a filter is
+remembered until columns change.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +16,9 @@ from tarviz.table.sql import NUMBERS
 if TYPE_CHECKING:
     from tarviz.table.table import Table
 
-VALUES = 20  # of a text column, the most frequent
-_LOG = 20.0  # from this ratio of largest to mean on, bars are by magnitude
+VALUES = 20  # of a column of texts the most frequent; a column of at most so many numbers has a bar for each
+_LOG = 20.0  # from this ratio of largest to mean on, bars grow by a factor
+_NESTED = ("struct", "list", "map")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A column's figures over `all` records and over those `kept` by the filter, and its bars; `log`: they grow by a factor."""
+    """A column's figures over `all` records and over those `kept` by the filter, and its bars; `log`: they grow by a factor.
+
+    `other` counts records (all, kept) whose value has no bar.
+    """
 
     column: str
     type: str
@@ -52,82 +61,132 @@ class Facet:
     kept: Summary
     bars: list[Bar] = field(default_factory=list)
     log: bool = False
-    other: tuple[int, int] = (0, 0)  # records (all, kept) of values that have no bar
+    other: tuple[int, int] = (0, 0)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """The borders of a histogram's bars."""
+
+    edges: tuple[float, ...]
+    log: bool
+
+    def place(self, name: str) -> str:
+        """SQL for the number of the bar that a value falls into."""
+        low, high, bars = self.edges[0], self.edges[-1], len(self.edges) - 1
+        if self.log:
+            at = f"(ln({name}) - {math.log(low)!r}) / {(math.log(high) - math.log(low)) / bars!r}"
+        else:
+            at = f"({name} - {low!r}) / {(high - low) / bars!r}"
+        first = f"greatest(least(floor({at}), {bars - 1}), 0)::INTEGER"
+        borders = f"[{', '.join(map(repr, self.edges))}]::DOUBLE[]"
+        # The formula may be off by one where a value lies on a border: the borders decide, as they do in a bar's condition.
+        lower = f"({first}) - (({name}) < ({borders})[({first}) + 1])::INTEGER"
+        upper = f"((({name}) >= ({borders})[({lower}) + 2]) AND ({lower}) < {bars - 1})::INTEGER"
+        return f"CASE WHEN {name} IS NOT NULL THEN greatest(least({lower} + {upper}, {bars - 1}), 0) END"
+
+
 def facet(table: Table, column: str, where: str, bins: int) -> Facet:
-    """The facet of `column`, an expression too. What is asked without a filter is remembered until columns change."""
-    name = table.expression(column)
-    condition = table.condition(where)
-    whole = table.remembered(("summary", name), lambda: _summary(table, name, "true"))
-    kind, everything = whole
-    kept = everything if condition == "true" else _summary(table, name, condition)[1]
-    if kind in NUMBERS and everything.distinct > VALUES:
-        bars, log = _histogram(table, column, name, everything, condition, bins)
-        return Facet(column, kind, everything, kept, bars, log)
-    bars = _values(table, column, name, condition, text=kind not in NUMBERS)
-    seen = sum(bar.all for bar in bars), sum(bar.kept for bar in bars)
-    other = everything.records - everything.missing - seen[0], kept.records - kept.missing - seen[1]
-    return Facet(column, kind, everything, kept, bars, other=other)
-
-
-def _summary(table: Table, name: str, condition: str) -> tuple[str, Summary]:
+    """The facet of `column`, an expression too."""
+    name, condition = table.expression(column), table.condition(where)
     kind = table.type_of(name)
     if kind in NUMBERS:
-        more = f"min({name}), max({name}), avg({name})"
-    elif kind in ("struct", "list", "map"):
-        more = "NULL, NULL, NULL"
-    else:
-        more = f"min({name}), max({name}), NULL"
-    query = f"SELECT count(*), count({name}), count(DISTINCT {name}), {more} FROM records WHERE {condition}"
-    ((records, there, distinct, low, high, mean),) = table.fetched(query)
-    return kind, Summary(records, records - there, distinct, low, high, None if mean is None else float(mean))
+        low, high, mean, distinct = table.remembered(("range", name), lambda: _range(table, name))
+        if distinct > VALUES and math.isfinite(low) and math.isfinite(high):
+            edges = _edges(low, high, mean, bins)
+            everything, bars = table.remembered(("bars", name, bins), lambda: _numbers(table, name, "true", edges))
+            kept, some = (everything, bars) if condition == "true" else _numbers(table, name, condition, edges)
+            return Facet(column, kind, everything, kept, _spans(column, edges, bars, some), edges.log)
+    everything, values = table.remembered(("values", name), lambda: _values(table, name, kind, "true", None))
+    shown = [value for value, _ in values]
+    kept, found = (everything, values) if condition == "true" else _values(table, name, kind, condition, shown)
+    counts = dict(found)
+    bars = [_bar(column, kind, value, count, counts.get(value, 0)) for value, count in values]
+    other = tuple(
+        side.records - side.missing - sum(count) for side, count in ((everything, (bar.all for bar in bars)), (kept, counts.values()))
+    )
+    return Facet(column, kind, everything, kept, bars, other=(other[0], other[1]))
 
 
-def _histogram(table: Table, column: str, name: str, all: Summary, condition: str, bins: int) -> tuple[list[Bar], bool]:
-    low, high = float(all.min), float(all.max)
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return [], False
-    log = low > 0 and high / (all.mean or high) > _LOG
+def _range(table: Table, name: str) -> tuple[float, float, float, int]:
+    few = f"(SELECT count(*) FROM (SELECT DISTINCT {name} AS x FROM records LIMIT {VALUES + 2}))"
+    ((low, high, mean, distinct),) = table.fetched(f"SELECT min({name}), max({name}), avg({name}), {few} FROM records")
+    return (0.0, 0.0, 0.0, 0) if low is None else (float(low), float(high), float(mean), distinct)
+
+
+def _edges(low: float, high: float, mean: float, bins: int) -> _Edges:
+    log = low > 0 and high / (mean or high) > _LOG
     if log:
-        step = (math.log(high) - math.log(low)) / bins
-        place = f"(ln({name}) - {math.log(low)!r}) / {step!r}"
+        inner = (math.exp(math.log(low) + at * (math.log(high) - math.log(low)) / bins) for at in range(1, bins))
     else:
-        step = (high - low) / bins
-        place = f"({name} - {low!r}) / {step!r}"
-    inner = (math.exp(math.log(low) + at * step) if log else low + at * step for at in range(1, bins))
-    edges = [low, *inner, high]
-    query = (
-        f"SELECT least(greatest(floor({place}), 0), {bins - 1})::INTEGER AS bar, count(*), count(*) FILTER (WHERE {condition}) "
-        f"FROM records WHERE {name} IS NOT NULL GROUP BY bar"
-    )
-    counts = {bar: (every, kept) for bar, every, kept in table.fetched(query)}
-    bars = []
-    for at in range(bins):
-        a, b = edges[at], edges[at + 1]
-        every, kept = counts.get(at, (0, 0))
-        end = "<=" if at == bins - 1 else "<"
-        bars.append(Bar(f"{a:.4g} … {b:.4g}", a, b, every, kept, f"{column} >= {a!r} and {column} {end} {b!r}"))
-    return bars, log
+        inner = (low + at * (high - low) / bins for at in range(1, bins))
+    return _Edges((low, *inner, high), log)
 
 
-def _values(table: Table, column: str, name: str, condition: str, *, text: bool) -> list[Bar]:
-    query = (
-        f"SELECT {name} AS value, count(*) AS every, count(*) FILTER (WHERE {condition}) FROM records "
-        f"WHERE {name} IS NOT NULL GROUP BY value ORDER BY every DESC, value LIMIT {VALUES}"
+def _numbers(table: Table, name: str, condition: str, edges: _Edges) -> tuple[Summary, dict[int, int]]:
+    """The figures of numbers, and how many fall into each bar."""
+    rows = table.fetched(
+        f"SELECT {edges.place('x')} AS bar, count(*), sum(c)::BIGINT, min(x), max(x), sum(x::DOUBLE * c) FROM "
+        f"(SELECT {name} AS x, count(*) AS c FROM records WHERE {condition} GROUP BY x) GROUP BY bar"
     )
+    there = [row for row in rows if row[0] is not None]
+    missing, count = sum(row[2] for row in rows if row[0] is None), sum(row[2] for row in there)
+    bars = {row[0]: row[2] for row in there}
+    if not there:
+        return Summary(missing, missing, 0), bars
+    mean = math.fsum(row[5] for row in there) / count
+    distinct = sum(row[1] for row in there)
+    return Summary(missing + count, missing, distinct, min(row[3] for row in there), max(row[4] for row in there), mean), bars
+
+
+def _spans(column: str, edges: _Edges, all: dict[int, int], kept: dict[int, int]) -> list[Bar]:
+    last = len(edges.edges) - 2
     bars = []
-    for value, every, kept in table.fetched(query):
-        number = float(value) if not text else None
-        bars.append(Bar(str(value), number, number, every, kept, f"{column} = {_literal(value)}"))
+    for at in range(last + 1):
+        low, high = edges.edges[at], edges.edges[at + 1]
+        where = f"{column} >= {low!r} and {column} {'<=' if at == last else '<'} {high!r}"
+        bars.append(Bar(f"{low:.4g} … {high:.4g}", low, high, all.get(at, 0), kept.get(at, 0), where))
     return bars
 
 
-def _literal(value: Any) -> str:
+def _values(table: Table, name: str, kind: str, condition: str, wanted: Sequence[Any] | None) -> tuple[Summary, list[tuple[Any, int]]]:
+    """The figures of a column, and how often the most frequent values, or those `wanted`, are there."""
+    ends = "NULL, NULL" if kind in _NESTED else "min(x)::VARCHAR, max(x)::VARCHAR"
+    mean = "sum(x::DOUBLE * c) / sum(c) FILTER (x IS NOT NULL)" if kind in NUMBERS else "NULL"
+    counted = f"WITH counted AS MATERIALIZED (SELECT {name} AS x, count(*) AS c FROM records WHERE {condition} GROUP BY x)"
+    sums = "coalesce(sum(c), 0)::BIGINT, coalesce(sum(c) FILTER (x IS NULL), 0)::BIGINT"
+    figures = f"SELECT NULL AS x, count(x), {sums}, {ends}, {mean} FROM counted"
+    if wanted is None:
+        chosen = f"SELECT * FROM (SELECT x, c FROM counted WHERE x IS NOT NULL ORDER BY c DESC, x LIMIT {VALUES})"
+    elif wanted:
+        chosen = f"SELECT x, c FROM counted WHERE x IN ({', '.join(map(literal, wanted))})"
+    else:
+        chosen = "SELECT x, c FROM counted WHERE false"
+    rows = table.fetched(f"{counted} {figures} UNION ALL SELECT x, c, NULL, NULL, NULL, NULL, NULL FROM ({chosen})")
+    (_, distinct, records, missing, low, high, average) = next(row for row in rows if row[2] is not None)
+    if kind in NUMBERS and low is not None:
+        low, high = (float(low), float(high)) if kind in ("double", "float", "decimal") else (int(low), int(high))
+    elif kind == "boolean" and low is not None:
+        low, high = low == "true", high == "true"
+    found = [(row[0], row[1]) for row in rows if row[2] is None]
+    return Summary(records, missing, distinct, low, high, average), found
+
+
+def _bar(column: str, kind: str, value: Any, all: int, kept: int) -> Bar:
+    number = float(value) if kind in NUMBERS else None
+    return Bar(str(value), number, number, all, kept, f"{column} = {literal(value)}")
+
+
+def literal(value: Any) -> str:
+    """A value as SQL writes it.
+
+    >>> literal("it's"), literal(True), literal(1.5)
+    ("'it''s'", 'true', '1.5')
+    """
     if isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else repr(value)
     return "'" + str(value).replace("'", "''") + "'"

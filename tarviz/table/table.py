@@ -159,6 +159,10 @@ class Table:
         """A condition of ours as SQL, its columns made: `has:json and cls = 3`, `dog`, `100 < json.w <= 500`."""
         if not where.strip():
             return "true"
+        found: str = self.remembered(("condition", where), lambda: self._condition(where))
+        return found
+
+    def _condition(self, where: str) -> str:
         base = self._ready().cursor()
         asked = self._translated(lambda: sql.condition(base, where, self.possible))
         text = self._finished(asked, lenient=True)

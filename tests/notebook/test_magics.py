@@ -141,13 +141,6 @@ class TestCells:
         assert "records/s" in capsys.readouterr().out
         assert 40 == len(shell.user_ns["items"])
 
-    def test_a_query_stands_below_its_shards(self, shell: Any, capsys: pytest.CaptureFixture[str]):
-        pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
-        assert shell.run_cell("%%tv sql s-{0..2}.tar -o answer\nSELECT cls, count(*) AS records\nFROM records GROUP BY cls").success
-
-        assert {0: 3, 1: 3, 2: 3, 3: 3} == dict(shell.user_ns["answer"].rows)
-        assert "records" in capsys.readouterr().out
-
     @pytest.mark.parametrize(
         ("cell", "reason"),
         [
