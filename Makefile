@@ -41,7 +41,7 @@ $(STAMPS)/demo $(STAMPS)/test $(STAMPS)/bench $(STAMPS)/docs: pyproject.toml | $
 
 # What the tests hold tarviz against: packages, and the programs of Debian (where it can, apt installs them).
 $(STAMPS)/oracles: pyproject.toml .ci/need $(STAMPS)/torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(TENSORFLOW),demo,fast,lab,deck,test,docs,oracles]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(TENSORFLOW),demo,fast,lab,deck,table,media,cloud,ais,hf,any,test,docs,oracles]"
 	@for each in bsdtar:libarchive-tools nginx:nginx-light gm:graphicsmagick node:nodejs chromium:chromium; do \
 		.ci/need $${each%%:*} $${each##*:} || true; done
 	@touch $@
@@ -74,6 +74,7 @@ check: $(STAMPS)/test  ## lint, format, types, import layers, documents, JavaScr
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict tarviz
+	$(BIN)/python -m pytest -q tests/typed_client.py
 	$(BIN)/lint-imports
 	$(BIN)/python docs/tables.py --check
 	@if command -v node >/dev/null; then files=$$(git ls-files '*.test.mjs'); [ -z "$$files" ] || node --test $$files; \

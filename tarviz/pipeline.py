@@ -9,37 +9,30 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tarviz import selection, stores
 from tarviz.model import plugins
 from tarviz.model.errors import ChainError, SchemaError, UsageError, redact
-from tarviz.model.types import Duplicates, Feature, Grouping, KeySplit, OnError, Record, Schema, rich_form, to_bytes
+from tarviz.model.types import Feature, Record, Schema, rich_form, to_bytes
 from tarviz.ops.base import unpack
 from tarviz.ops.chain_text import Call, parse_call, print_call
 from tarviz.ops.chains import Chain, Chainable, feature_of
 from tarviz.ops.random_draws import draws
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.shard_index import cached_index
 from tarviz.read.stream import ReadOptions
 from tarviz.selection import Selection, Structure
 
+if TYPE_CHECKING:
+    import tensorflow
 
-class ReadKeywords(TypedDict, total=False):
-    """The fields of `reading.ReadOptions` as keyword arguments."""
-
-    strict: bool
-    key_split: KeySplit
-    group: Grouping
-    duplicates: Duplicates
-    concatenated: bool
-    on_error: OnError
-    block_size: int | None
-    max_member_bytes: int | None
-    max_ratio: int | None
-    where: Any
-    keys: str | tuple[str, ...]
+    from tarviz.commands.convert import Converted
+    from tarviz.runners.eager import Eager
+    from tarviz.runners.torch import Records as TorchRecords
+    from tarviz.write.output import Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,21 +190,24 @@ class Pipeline:
             return self
         return self._with(options=resolved(stream.shards(self.urls), self.options))
 
-    def eager(self, **options: Any) -> Any:
+    def eager(self, **options: Any) -> Eager:
         """The pipeline run in this process: an iterable of NumPy and Python values. See `runners/eager.py`."""
-        return self.run("eager", **options)
+        made: Eager = self.run("eager", **options)
+        return made
 
-    def tf(self, **options: Any) -> Any:
+    def tf(self, **options: Any) -> tensorflow.data.Dataset:
         """The pipeline as a `tf.data.Dataset`. See `runners/tf/__init__.py`."""
         return self.run("tf", **options)
 
-    def torch(self, **options: Any) -> Any:
+    def torch(self, **options: Any) -> TorchRecords:
         """The pipeline as a `torch.utils.data.IterableDataset`. See `runners/torch.py`."""
-        return self.run("torch", **options)
+        made: TorchRecords = self.run("torch", **options)
+        return made
 
-    def convert(self, path: Any, **options: Any) -> Any:
+    def convert(self, path: str | os.PathLike[str] | Names, **options: Any) -> Converted:
         """Writes what the chain makes of the shards to TFRecord files. See `commands/convert/__init__.py`."""
-        return plugins.load("commands", "convert").convert(self, path, **options)
+        made: Converted = plugins.load("commands", "convert").convert(self, path, **options)
+        return made
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.eager())

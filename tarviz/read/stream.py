@@ -6,12 +6,12 @@ What reading met is counted in a `ReadReport`; errors say shard, record, member 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
 
 from tarviz import stores
 from tarviz.formats.compression import Inflater, kind
@@ -21,11 +21,15 @@ from tarviz.model.config import options as configured
 from tarviz.model.errors import DataError, Fault, TarvizError, TarvizWarning, UsageError, redact
 from tarviz.model.types import URL, Block, Duplicates, Grouping, KeySplit, Members, OnError, Record, rich_form
 from tarviz.read.blocks import Blocks
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.rules import Payloads, Rules
 from tarviz.read.walker import Walker
 from tarviz.stores import Stat, Stream
 
 URLs = str | PathLike[str] | Iterable[str | PathLike[str]]
+
+if TYPE_CHECKING:
+    from tarviz.read.index import Index
 
 _KEPT = 1000  # faults of one code kept in a report; beyond that they are only counted
 
@@ -335,7 +339,7 @@ class Records(Iterator[Record]):
         return rich_form(self)
 
 
-def records(urls: URLs, *, options: ReadOptions | None = None, **changes: Any) -> Records:
+def records(urls: URLs, *, options: ReadOptions | None = None, **changes: Unpack[ReadKeywords]) -> Records:
     """An iterator over the records of shards, in shard and record order, with a `.report`.
 
     `urls`: a path, URL, template (`train-{0000..0147}.tar`), folder, or a list of these. Keywords are those of
@@ -350,7 +354,7 @@ def records(urls: URLs, *, options: ReadOptions | None = None, **changes: Any) -
     return Records(targets, wanted)
 
 
-def with_changes(options: ReadOptions | None, changes: dict[str, Any]) -> ReadOptions:
+def with_changes(options: ReadOptions | None, changes: Mapping[str, Any]) -> ReadOptions:
     """Read options with some replaced; `UsageError` names an option that does not exist."""
     base = ReadOptions() if options is None else options
     known = set(ReadOptions.__dataclass_fields__)
@@ -384,7 +388,7 @@ def members(
         report.shards += 1
 
 
-def index(urls: URLs, *, cache: bool = True, progress: Callable[[int, int], None] | None = None, **changes: Any) -> Any:
+def index(urls: URLs, *, cache: bool = True, progress: Callable[[int, int], None] | None = None, **changes: Unpack[ReadKeywords]) -> Index:
     """The index of shards: records by number and by key, read one at a time. See `tarviz.read.index.Index`."""
     from tarviz.read.index import Index
 
