@@ -103,6 +103,12 @@ class TestTable:
         page.until("document.querySelector('.tvz-pane h2')?.title === 'doc0000002'")
 
 
+def test_a_filter_that_finds_nothing_says_what_there_is(zoo, open_page):
+    page = open_page(zoo["text"])
+    page.tab.locator(".tvz-filter").fill("json.nosuch == 3")
+    page.until("document.querySelector('.tvz-names')?.textContent.includes('json.meta.lang')")
+
+
 class TestKept:
     @pytest.mark.parametrize("kind", ["tar", "csv", "txt"])
     def test_the_marked_are_saved(self, kind, zoo, open_page, tmp_path: Path):

@@ -29,6 +29,8 @@ export class Grid {
     /** @type {number | undefined} */
     this.scrollSet = undefined;
     this.scrollSeen = 0;
+    /** the query whose emptiness was told */
+    this.told = -1;
     /** side of a tile as it is drawn */
     this.tile = view.px;
     this.uid = `tvz${Math.random().toString(36).slice(2, 8)}`;
@@ -170,8 +172,23 @@ export class Grid {
     else this.root.removeAttribute("aria-activedescendant");
     const nothing = this.view.count === 0 && (this.view.exact || this.view.done);
     this.empty.hidden = !nothing;
-    if (nothing) fill(this.empty, this.view.plain() ? this.emptyText() : "No record fits. ", this.view.plain() ? "" : h("button", { onclick: () => this.view.search({ where: "", shard: null, only: false }) }, "show all"));
+    if (nothing && this.told !== this.view.query) {
+      this.told = this.view.query;
+      fill(this.empty, this.view.plain() ? this.emptyText() : "No record fits. ", this.view.plain() ? "" : h("button", { onclick: () => this.view.search({ where: "", shard: null, only: false }) }, "show all"));
+      if (!this.view.plain() && !this.view.lost) this.tellNames();
+    }
     this.fetch();
+  }
+
+  /** Below an empty result: what a filter can ask for here. */
+  async tellNames() {
+    const query = this.view.query;
+    try {
+      const { r } = await this.view.rpc("columns");
+      if (query === this.view.query && r.columns.length) this.empty.append(h("span", { class: "tvz-names" }, "These records have: ", h("span", { class: "tvz-mono" }, r.columns.slice(0, 24).join("  "))));
+    } catch (error) {
+      this.view.trouble(error);
+    }
   }
 
   emptyText() {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,7 @@ class Over:
 
 class Overlays:
     """Finds what lies over pictures. `wish` is "" (found by itself), `none`, a mask's field, or where the boxes are: `json.anns`, with the
-    form of the boxes behind a colon where it is not told by itself (`json.anns:xyxy`). Names get colours in the order they come."""
+    form of the boxes behind a colon where it is not told by itself (`json.anns:xyxy`). A name has the same colour everywhere."""
 
     def __init__(self, wish: str = "") -> None:
         path, colon, form = wish.rpartition(":")
@@ -108,7 +109,9 @@ class Overlays:
     def _colour(self, shapes: Sequence[Shape]) -> None:
         for shape in shapes:
             if shape.name not in self.colours and len(self.colours) < 400:
-                self.colours[shape.name] = tones.id_colour(int(shape.name) + 1 if shape.name.isdigit() else len(self.colours) + 1)
+                # by the name alone: the same class has the same colour in every shard and at every start
+                number = int(shape.name) + 1 if shape.name.isdigit() else 1 + zlib.crc32(shape.name.encode("utf-8", "replace")) % 250
+                self.colours[shape.name] = tones.id_colour(number)
 
     def colour(self, name: str) -> str:
         """The colour of a class, as `#rrggbb`."""

@@ -106,7 +106,11 @@ class RecordAnswers(Controller):
     @rpc
     def columns(self) -> Message:
         """The columns of the table, as expressions."""
-        return {"columns": [readable(name) for name in cells.columns([self.rows.row(one) for one in self.query.ids(0, 24)])]}
+        return {
+            "columns": [
+                readable(name) for name in cells.columns([self.rows.row(one) for one in self.query.ids(0, 24) or self.rows.ids(0, 24)])
+            ]
+        }
 
     @rpc
     def cells(self, query: int, start: int, stop: int, columns: list[str]) -> Message:

@@ -116,6 +116,11 @@ class TestOverlays:
     def test_the_call_that_shows_it_names_the_overlay(self, opened):
         assert "overlay='json.annotations'" in opened("coco", overlay="json.annotations").spec
 
+    def test_a_class_has_the_same_colour_at_every_start(self, opened):
+        found = [opened(kind).first()[0]["rows"]["colours"] for kind in ("coco", "coco", "voc")]
+
+        assert found[0] == found[1] == found[2] != {}
+
     def test_a_saved_sheet_has_them_drawn_in(self, opened):
         assert opened("coco").picture() != opened("coco", overlay="none").picture()
 
@@ -162,6 +167,13 @@ class TestTable:
         assert ["json.caption", "txt", "json.url"] == opened("captions").columns()["columns"][:3]
         assert "size(jpg)" in opened("captions").columns()["columns"]
         assert ["json.text", "json.id", "json.meta.source", "json.meta.lang", "json.meta.tokens"] == opened("text").columns()["columns"]
+
+    def test_columns_are_told_where_nothing_fits(self, opened):
+        browser = opened("text")
+        browser.search(where="json.nosuch == 3")
+        until(lambda: browser.query.done)
+
+        assert "json.text" in browser.columns()["columns"]
 
     def test_cells_are_values_of_their_kind(self, opened):
         browser = opened("text")
