@@ -110,7 +110,7 @@ soak: $(STAMPS)/test  ## every slow test: long runs, leaks, random damage
 	$(PYTEST) -q -m slow --timeout 3600
 
 fuzz: $(STAMPS)/test  ## random damage to tars and TFRecords for a while
-	$(PYTEST) -q -m slow --timeout 3600 tests/soak/test_fuzz.py
+	$(PYTEST) -q -m slow --timeout 3600 tests/soak
 
 # ---- releases --------------------------------------------------------------------------------------------------------
 

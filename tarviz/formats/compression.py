@@ -25,7 +25,8 @@ _DAMAGE: tuple[type[Exception], ...] = (zlib.error, _gzip.error, OSError, lzma.L
 CHUNK = 256 << 10
 # zstandard cannot bound what one call gives, and 4 bytes may stand for 128 KiB (RFC 8878 §3.1.1.2.3): small bites.
 BITE = 2 << 10
-RATIO_FLOOR = 1 << 20  # bytes that may always come out, whatever went in
+RATIO_FLOOR = 16 << 20  # bytes that may come out in a row at more than the ratio: a picture of zeros is no bomb
+_MEASURED = 1 << 20  # bytes by which the ratio is taken
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -48,7 +49,7 @@ def kind(head: bytes) -> str | None:
 class Inflater:
     """A source of inflated bytes over a source of compressed ones.
 
-    `ratio` is the most bytes that may come out for each that went in (beyond 1 MiB). `compressed` counts the bytes
+    `ratio` is the most bytes that may come out for each that went in, over 16 MiB in a row. `compressed` counts the bytes
     taken so far. Trailing bytes that are no further stream are left, with `trailing` set to their place.
     """
 
@@ -64,6 +65,7 @@ class Inflater:
         self._begun = bool(head)
         self._dry = False
         self._left = memoryview(b"")
+        self._begin = (0, 0)  # compressed and inflated bytes where the ratio is taken from
         self.compressed = len(head)
         self.inflated = 0
         self.trailing: int | None = None
@@ -105,22 +107,35 @@ class Inflater:
         data, self._pending = self._pending, b""
         if self._how == "zstd":
             data, self._pending = data[:BITE], data[BITE:]
+        elif self._how in ("bzip2", "xz"):  # these keep what they were given: in small bites it is known what went in
+            bite = 0 if self._needs_no_input() else 2 * BITE
+            data, self._pending = data[:bite], data[bite:]
         try:
             piece: bytes = self._inflate(data)
         except self._damage as error:
             raise self._corrupt(error) from error
         self.inflated += len(piece)
-        if self._ratio and self.inflated > RATIO_FLOOR and self.inflated > self._ratio * self.compressed:
-            raise LimitError(
-                f"{self.compressed} compressed bytes gave {self.inflated}, more than {self._ratio} for one.",
-                shard=self._shard,
-                compressed_offset=self.compressed,
-                hint="A decompression bomb? If you trust it, raise max_ratio.",
-            )
+        if self._ratio:
+            self._measure(self._ratio)
         if self._decoder.eof:
             self._pending = self._decoder.unused_data + self._pending
             self._decoder = None
         return piece
+
+    def _measure(self, ratio: int) -> None:
+        """Refuse what expands beyond the ratio for long; where it does not, the count begins anew."""
+        taken = self.compressed - len(self._pending) - len(getattr(self._decoder, "unconsumed_tail", b""))
+        went_in, came_out = taken - self._begin[0], self.inflated - self._begin[1]
+        large = came_out > ratio * went_in
+        if large and came_out > RATIO_FLOOR:
+            raise LimitError(
+                f"{self.compressed} compressed bytes gave {self.inflated}, at last more than {ratio} for one.",
+                shard=self._shard,
+                compressed_offset=self.compressed,
+                hint="A decompression bomb? If you trust it, raise max_ratio.",
+            )
+        if came_out >= _MEASURED and not large:
+            self._begin = taken, self.inflated
 
     def _needs_no_input(self) -> bool:
         return bool(getattr(self._decoder, "unconsumed_tail", b"")) or getattr(self._decoder, "needs_input", True) is False

@@ -1,6 +1,6 @@
 """The index of one shard: its members and records as columns, kept as a file, or as NVIDIA DALI's text.
 
-The file is a line of JSON and then the columns as they lie in memory, so opening one reads only what is looked at.
+The file is a line of JSON and then the columns as they lie in memory; each has its CRC32C, compared when the file is opened.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +19,7 @@ from tarviz.formats import header_scan
 from tarviz.model.errors import DataError, UsageError
 from tarviz.model.types import Buffer, Members, to_bytes, to_text
 
-MAGIC = b"tarviz index 1\n"
+MAGIC = b"tarviz index 2\n"
 _ALIGN = 64
 _COLUMNS = ("start", "data", "size", "end", "rows", "ext", "hash", "order")
 
@@ -113,13 +114,13 @@ class ShardIndex:
         place = 0
         table = []
         for key, array in arrays.items():
-            table.append([key, array.dtype.str, len(array), place])
+            table.append([key, array.dtype.str, len(array), place, _crc(array)])
             place += -(-array.nbytes // _ALIGN) * _ALIGN
         sparse = {str(row): pieces for row, pieces in self.members.sparse.items()}
         head = {"arrays": table, "exts": [to_bytes(ext).hex() for ext in self.exts], "identity": self.identity, "sparse": sparse}
         head |= {"warnings": self.warnings, "error": self.error, "pending": self.pending, "packed": self.packed}
         text = json.dumps(head).encode()
-        begin = MAGIC + b"%12d\n" % len(text) + text
+        begin = MAGIC + b"%12d %10d\n" % (len(text), google_crc32c.value(text)) + text
         yield begin + b"\n" * (-len(begin) % _ALIGN)
         for array in arrays.values():
             yield array.tobytes()
@@ -133,17 +134,22 @@ class ShardIndex:
             if bytes(view[: len(MAGIC)]) != MAGIC:
                 raise ValueError("no index file")
             length = int(bytes(view[len(MAGIC) : len(MAGIC) + 12]))
-            begin = len(MAGIC) + 13
-            head = json.loads(bytes(view[begin : begin + length]))
+            begin = len(MAGIC) + 24
+            text = bytes(view[begin : begin + length])
+            if google_crc32c.value(text) != int(bytes(view[len(MAGIC) + 13 : begin])):
+                raise ValueError("damaged")
+            head = json.loads(text)
             body = view[-(-(begin + length) // _ALIGN) * _ALIGN :]
             arrays = {}
-            for key, dtype, count, place in head["arrays"]:
-                arrays[key] = np.frombuffer(body, np.dtype(dtype), count, place)
+            for key, dtype, count, place, crc in head["arrays"]:
+                arrays[key] = np.frombuffer(body, np.dtype(dtype), count, place) if count else np.zeros(0, np.dtype(dtype))
+                if _crc(arrays[key]) != crc:
+                    raise ValueError(f"the column {key} is damaged")
             exts = tuple(to_text(bytes.fromhex(ext)) for ext in head["exts"])
             if "name_text" in arrays:
-                text, ends = arrays["name_text"].tobytes(), arrays["name_end"].tolist()
+                names, ends = arrays["name_text"].tobytes(), arrays["name_end"].tolist()
                 name = np.empty(len(ends), object)
-                name[:] = [text[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+                name[:] = [names[a:b] for a, b in zip([0, *ends], ends, strict=False)]
             else:
                 name = arrays["name"]
             sparse = {int(row): [(a, b) for a, b in pieces] for row, pieces in head["sparse"].items()}
@@ -184,6 +190,11 @@ class ShardIndex:
                 words.append(f"{ext} {int(self.members.data[row])} {int(self.members.size[row])} {names[row]}")
             lines.append(" ".join(words))
         return "\n".join(lines) + "\n"
+
+
+def _crc(array: NDArray[Any]) -> int:
+    """CRC32C of a column's bytes."""
+    return google_crc32c.value(np.ascontiguousarray(array).view(np.uint8)) if array.nbytes else 0
 
 
 def parse_dali(text: str) -> list[list[tuple[str, int, int, str | None]]]:

@@ -105,7 +105,7 @@ class Options:
     cache_dir: Path = field(default_factory=_cache_home, metadata={"read": _path, "means": "folder of what is kept"})
     block_size: int = _option(4 << 20, _block, "bytes read and scanned at a time (4kiB to 1GiB)")
     max_member_bytes: int = _option(1 << 30, parse_size, "largest member read into memory, bytes")
-    max_ratio: int = _option(1000, _count, "largest expansion of compressed data, times (above the first MiB)")
+    max_ratio: int = _option(1000, _count, "largest expansion of compressed data, times (over 16 MiB in a row)")
     retry_timeout: float = _option(180.0, _seconds, "seconds that retries of one remote read may take together")
     stall_timeout: float = _option(30.0, _seconds, "seconds without a byte before a remote read is resumed")
     shard_cache: int = _option(0, parse_size, "bytes of remote shards kept in the cache folder for the next reading; 0: none")

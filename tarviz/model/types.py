@@ -230,7 +230,7 @@ class Record(Mapping[str, memoryview]):
     its block (1 to 2 MiB) in memory; `bytes(record["jpg"])` makes a copy of its own.
     """
 
-    __slots__ = ("_block", "_row")
+    __slots__ = ("_block", "_places", "_row")
 
     def __init__(self, block: Block, row: int) -> None:
         self._block = block
@@ -266,11 +266,14 @@ class Record(Mapping[str, memoryview]):
         return block.data[starts[at] : ends[at]]
 
     def _find(self, ext: str) -> int:
-        block = self._block
-        for at in range(int(block.rows[self._row]), int(block.rows[self._row + 1])):
-            if block.exts[block.ext[at]] == ext:
-                return at
-        return -1
+        try:
+            places: dict[str, int] = self._places
+        except AttributeError:  # made for the first field that is looked at: a record may have as many as a film has frames
+            block = self._block
+            low, high = int(block.rows[self._row]), int(block.rows[self._row + 1])
+            places = {block.exts[code]: low + at for at, code in reversed([*enumerate(block.ext[low:high].tolist())])}
+            self._places = places
+        return places.get(ext, -1)
 
     def __iter__(self) -> Iterator[str]:
         block = self._block

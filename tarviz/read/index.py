@@ -135,12 +135,21 @@ class IndexedRecord(Record):
         self._begin = begin
 
     def __getitem__(self, ext: str) -> memoryview:
-        index = self._index
-        for row in range(int(index.rows[self._row]), int(index.rows[self._row + 1])):
-            if index.exts[index.ext[row]] == ext:
-                start = int(index.members.data[row]) - self._begin
-                return self._data[start : start + int(index.members.size[row])]
-        raise KeyError(ext)
+        index, row = self._index, self._find(ext)
+        if row < 0:
+            raise KeyError(ext)
+        start = int(index.members.data[row]) - self._begin
+        return self._data[start : start + int(index.members.size[row])]
+
+    def _find(self, ext: str) -> int:
+        try:
+            places: dict[str, int] = self._places
+        except AttributeError:
+            index = self._index
+            low, high = int(index.rows[self._row]), int(index.rows[self._row + 1])
+            places = {index.exts[code]: low + at for at, code in reversed([*enumerate(index.ext[low:high].tolist())])}
+            self._places = places
+        return places.get(ext, -1)
 
     @property
     def key(self) -> Key:

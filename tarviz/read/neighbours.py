@@ -14,7 +14,7 @@ from tarviz.formats.records import Grouped, Grouper
 from tarviz.model.errors import Fault
 from tarviz.model.types import Members, to_text
 
-_NOTHING = memoryview(b"")
+_ENOUGH = 16  # records of the same fields that tell what is usual in a shard
 
 
 class Held(NamedTuple):
@@ -45,6 +45,7 @@ class Neighbours:
         self.damage: Damage | None = None
         self._grouper = grouper
         self._usual: frozenset[int] | None = None
+        self._seen = 0
         self._mixed = False  # records had different fields
 
     def damaged(self, key: bytes | None, name: bytes | None = None) -> None:
@@ -59,6 +60,7 @@ class Neighbours:
         """See the fields of records that are whole."""
         if self._mixed or not len(records):
             return
+        self._seen += len(records)
         first = frozenset(records.ext[: int(records.rows[1])].tolist())
         self._usual = self._usual or first
         width = len(first)
@@ -77,8 +79,9 @@ class Neighbours:
             return left, True, bytes(right.keys[0]) not in damage.keys
         before = left is not None and self._complete(left.record)
         behind = self._complete(right)
+        lacking = closed and self._lacks(right)
         both = before and behind and closed and left is not None and self._of_neither(damage, left.record, right)
-        return left, both or (before and not behind and closed), both or (behind and left is not None and not before)
+        return left, both or (before and lacking), both or (behind and left is not None and self._lacks(left.record))
 
     def alone(self) -> Held | None:
         """The record held before damage that nothing follows: nobody can say whether it is whole."""
@@ -99,7 +102,13 @@ class Neighbours:
         self._grouper.notes.append(Fault("W_DROPPED", text, self._grouper.shard, key, member, offset))
 
     def _complete(self, record: Grouped) -> bool:
-        return not self._mixed and self._usual is not None and frozenset(record.ext[: int(record.rows[1])].tolist()) == self._usual
+        return self._told() and frozenset(record.ext[: int(record.rows[1])].tolist()) == self._usual
+
+    def _lacks(self, record: Grouped) -> bool:
+        return self._told() and self._usual is not None and frozenset(record.ext[: int(record.rows[1])].tolist()) < self._usual
+
+    def _told(self) -> bool:
+        return not self._mixed and self._seen >= _ENOUGH
 
     def _of_neither(self, damage: Damage, left: Grouped, right: Grouped) -> bool:
         """Whether the damaged member was a record by itself, as records of one field are."""

@@ -11,7 +11,7 @@ from tarviz.model.errors import TarvizError
 from tarviz.read import stream
 from tarviz.read.stream import ReadReport
 from tarviz.testing.strategies import numbered, shard
-from tests.read.tars import END, member, raw
+from tests.read.tars import END, member, pax, raw
 
 pytestmark = pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
 
@@ -127,3 +127,70 @@ class TestCutInsideOthers:
 
         assert [("k0", {"txt": b"1"}, False)] == read(path)[0] == read(path, strict=False)[0]
         assert -1 == stream.index(path).shards[0].pending
+
+
+class TestHole:
+    """F5: a hole of zeros in a shard, with members behind it."""
+
+    @pytest.mark.parametrize("size", [512, 1024, 4096])
+    def test_is_an_error_in_strict_reading(self, tmp_path, size):
+        data = bytearray(shard(numbered(1200)))
+        place = 500 * 2560
+        data[place : place + size] = bytes(size)
+        path = kept(tmp_path, bytes(data))
+        strict, error, _ = read(path)
+        lenient, none, report = read(path, strict=False)
+
+        assert (499, "E_TRAILING") == (len(strict), error.code)
+        assert place < error.offset <= place + 8192
+        assert none is None
+        assert (500, True) == (len(lenient), lenient[-1][2])
+        assert {"W_TRAILING", "W_LONE_ZERO"} & set(report.counts())
+        assert 499 == stream.index(path).shards[0].pending
+
+
+class TestLostExtensionHeader:
+    """F3: where an extension header is damaged, the member behind it has another name than it should."""
+
+    LONG = "p" * 120
+
+    def whole(self, *exts: str) -> bytes:
+        members = [
+            pax((b"path", f"{self.LONG}/k{number}.{ext}".encode())) + member(f"{'p' * 95}.{ext}", b"%d" % number)
+            for number in range(6)
+            for ext in exts
+        ]
+        return b"".join(members) + END
+
+    @pytest.mark.parametrize("exts", [("txt",), ("txt", "cls")])
+    def test_no_record_is_partial_or_has_a_name_that_was_cut(self, tmp_path, exts):
+        data = self.whole(*exts)
+        truth = read(kept(tmp_path, data))[0]
+        each = 2048
+        for number in range(6 * len(exts)):
+            bad = bytearray(data)
+            bad[number * each + 3] ^= 1
+            found, error, report = read(kept(tmp_path, bytes(bad)), on_error="skip")
+
+            assert error is None
+            assert all(record in truth for record in found)
+            assert len(found) >= len(truth) - 3
+            assert report.skipped
+
+
+class TestOddHeaders:
+    """F15: what tools do with an empty path or size in a PAX header, and with a NUL in a name."""
+
+    def test_an_empty_path_or_size_sets_none(self, tmp_path):
+        data = pax((b"path", b""), (b"size", b"")) + member("a.txt", b"1") + END
+
+        assert [("a", {"txt": b"1"}, False)] == read(kept(tmp_path, data))[0]
+
+    def test_a_nul_in_a_name_is_refused_or_cuts_it(self, tmp_path):
+        data = pax((b"path", b"a.txt\0evil.sh")) + member("x", b"1") + member("b.txt", b"2") + END
+        strict, error, _ = read(kept(tmp_path, data))
+        lenient, _, report = read(kept(tmp_path, data), strict=False)
+
+        assert ([], "E_HEADER", 0) == (strict, error.code, error.offset)
+        assert ["a", "b"] == keys(lenient)
+        assert {"W_NAME_NUL": 1} == report.counts()
