@@ -231,6 +231,7 @@ class Record(Mapping[str, memoryview]):
     """
 
     __slots__ = ("_block", "_places", "_row")
+    _places: dict[str, int]  # where each field is, made for the first one that is looked at
 
     def __init__(self, block: Block, row: int) -> None:
         self._block = block
@@ -267,8 +268,8 @@ class Record(Mapping[str, memoryview]):
 
     def _find(self, ext: str) -> int:
         try:
-            places: dict[str, int] = self._places
-        except AttributeError:  # made for the first field that is looked at: a record may have as many as a film has frames
+            places = self._places
+        except AttributeError:  # a record may have as many fields as a film has frames
             block = self._block
             low, high = int(block.rows[self._row]), int(block.rows[self._row + 1])
             places = {block.exts[code]: low + at for at, code in reversed([*enumerate(block.ext[low:high].tolist())])}

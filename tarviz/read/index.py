@@ -143,7 +143,7 @@ class IndexedRecord(Record):
 
     def _find(self, ext: str) -> int:
         try:
-            places: dict[str, int] = self._places
+            places = self._places
         except AttributeError:
             index = self._index
             low, high = int(index.rows[self._row]), int(index.rows[self._row + 1])

@@ -70,6 +70,7 @@ def _identity(stat: Stat) -> dict[str, Any]:
 
 def _build(url: URL, options: ReadOptions) -> ShardIndex:
     walker = replace(options, strict=False, on_error="raise").walker(url, payloads="none")
+    walker.patience = 1 << 17
     return indexed(walker, list(header_steps(url, walker, ReadReport())), kind(stores.of(url).read(url, 0, 6)) if url != "-" else None)
 
 

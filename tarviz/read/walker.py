@@ -56,6 +56,7 @@ class Walker:
         self.keep = self.place = scanner.at
         self.wants = scanner.at + BLOCK
         self.need = 0
+        self.patience = 0  # members that may wait to be decided over together; for who reads headers only
         self._near = Neighbours(grouper)
         self._waiting: list[Members] = []  # members of the record that is open
         self._noted = scanner.at
@@ -114,7 +115,7 @@ class Walker:
             self.place, self.wants = until, until + BLOCK
         elif self._large is not None:
             self.place, self.wants = self._large.end, max(self._large.enough, until) + 1
-        if self._waiting and self._large is None:
+        if self._waiting and len(self._waiting[0]) and self._large is None:
             self.keep = int(self._waiting[0].start[0])
             self.need = self.wants - self.keep
         else:
@@ -126,6 +127,9 @@ class Walker:
     def _judge(self, new: Members | None, again: bool, error: Exception | None) -> Iterator[Step]:
         """`new` is None behind an end mark that was met before. `again`: another archive follows it, and is read."""
         scanner = self.scanner
+        if new is not None and error is None and not (scanner.ended or again) and sum(map(len, self._waiting)) + len(new) < self.patience:
+            self._waiting.append(new)
+            return
         members = self._members(new)
         faulty = scanner.faulty if error is scanner.error else None
         row = self._too_large(members)
