@@ -52,6 +52,7 @@ def _indexed(
         return
     base = int(members.start[rows[start]])
     with closing(Shard(url, offset=base, etag=stat.etag)) as shard:
+        report.opened = shard.stat
         feed = Feed(shard, options.rules().block_size)
         with closing(feed):
             data = feed.more()

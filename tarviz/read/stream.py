@@ -86,13 +86,17 @@ class ReadOptions:
 
 @dataclass(eq=False)
 class ReadReport:
-    """What reading met so far: records and bytes read, shards finished, warnings, and what was skipped."""
+    """What reading met so far: records and bytes read, shards finished, warnings, and what was skipped.
+
+    `opened` is the version of the shard that was opened last.
+    """
 
     records: int = 0
     bytes: int = 0
     shards: int = 0
     warnings: list[Fault] = field(default_factory=list)
     skipped: list[Fault] = field(default_factory=list)
+    opened: Stat | None = None
     _counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, fault: Fault, *, skipped: bool = False) -> None:
@@ -210,6 +214,7 @@ def adjacent_blocks(
         start_at = 0
     ratio = configured(max_ratio=options.max_ratio).max_ratio
     with closing(Shard(url, max_ratio=ratio, offset=place)) as shard:
+        report.opened = shard.stat
         cutter = Blocks(
             shard,
             options.walker(url, at=place, first=start_at, returning=returning),

@@ -4,3 +4,5 @@ A file here provides `run(pipeline, **options)` and returns the engine's own ite
 what goes wrong is a `TarvizError` with shard, key and byte, or by `on_error="skip"` counted in the iterable's `report`.
 The engine is imported in its file only.
 """
+
+SUPPORT = ("plans", "shares", "shuffle_buffer", "walk")  # what runners are built with, not runners

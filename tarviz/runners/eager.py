@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 import numpy as np
 
-from tarviz.model.errors import DataError, TarvizError, UsageError
-from tarviz.model.types import Record, to_bytes
-from tarviz.ops.base import unpack
-from tarviz.ops.random_draws import draws
+from tarviz.model.errors import UsageError
 from tarviz.pipeline import Pipeline
-from tarviz.read import stream
 from tarviz.read.stream import ReadReport
+from tarviz.runners.plans import Plan, Resumed, State, Trail, chosen, state_of
+from tarviz.runners.shares import Piece, Reader, known, world_of
+from tarviz.runners.walk import Item, Walk, placed
 
-_CHUNK = 16
-
-Item: TypeAlias = tuple[dict[str, Any], Record | None]
-T = TypeVar("T")
+__all__ = ["Eager", "Item", "Piece", "collate", "placed", "run"]
 
 
 def run(
@@ -34,6 +28,9 @@ def run(
     num_workers: int = 0,
     drop_remainder: bool = False,
     epoch: int = 0,
+    rank: int = 0,
+    world_size: int = 1,
+    even: bool = False,
 ) -> Eager:
     """The pipeline as an iterable, in shard and record order. See `Eager` for the arguments."""
     return Eager(
@@ -44,19 +41,24 @@ def run(
         num_workers=num_workers,
         drop_remainder=drop_remainder,
         epoch=epoch,
+        rank=rank,
+        world_size=world_size,
+        even=even,
     )
 
 
-class Eager(Iterable[Any]):
+class Eager(Walk, Iterable[Any]):
     """What a pipeline yields, in this process.
 
     `batch`: so many steps become one; numbers and arrays of one shape are stacked along a new first axis, the rest become lists;
-    `drop_remainder` leaves out a last batch that is smaller. `shuffle`: records pass through a buffer of so many, in an order that
-    seed and epoch decide. `repeat`: passes over the shards, each an epoch; None goes on for ever. `num_workers`: threads that run
-    the chain; the order stays. `epoch` is the number of the first pass: every `iter` goes on to new epochs, so that random
-    ops draw anew.
+    `drop_remainder` leaves out a last batch that is smaller. `shuffle`: shards come in another order in every epoch, and records pass
+    through a buffer of so many, as seed and epoch decide. `repeat`: passes over the shards, each an epoch; None goes on for ever.
+    `num_workers`: threads that run the chain; the order stays. `epoch` is the number of the first pass: every `iter` goes on to new
+    epochs, so that random ops draw anew, unless `set_epoch` pins one. Of several processes, each reads its part as `rank` of
+    `world_size` says (`shares.pieces`); unlike the other runners, this one does not look for them in the environment.
 
-    `report` tells what the latest pass read, warned of and skipped (`on_error="skip"`). One iterator may be used by one thread.
+    `state_dict` and `load_state_dict` go on behind any step. `report` tells what the latest pass read, warned of and skipped
+    (`on_error="skip"`). One iterator may be used by one thread.
     """
 
     def __init__(
@@ -69,18 +71,29 @@ class Eager(Iterable[Any]):
         num_workers: int = 0,
         drop_remainder: bool = False,
         epoch: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        even: bool = False,
     ) -> None:
-        for name, value, least in (("batch", batch, 1), ("shuffle", shuffle, 0), ("repeat", repeat, 0), ("num_workers", num_workers, 0)):
-            if value is not None and (not isinstance(value, int) or value < least):
+        for name, value, least in (
+            ("batch", batch, 1),
+            ("shuffle", shuffle, 0),
+            ("repeat", repeat, 0),
+            ("num_workers", num_workers, 0),
+            ("epoch", epoch, 0),
+        ):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
                 raise UsageError(f"{name}={value!r} is no whole number from {least} on.")
-        self.pipeline = pipeline
+        super().__init__(pipeline, shuffle=shuffle or 0, repeat=repeat, num_workers=num_workers)
         self.batch = batch
-        self.shuffle = shuffle or 0
-        self.repeat = repeat
-        self.num_workers = num_workers
         self.drop_remainder = drop_remainder
         self.epoch = epoch
         self.report = ReadReport()
+        self._reader = Reader(*world_of(rank, world_size))
+        self._even = even
+        self._pinned = False
+        self._loaded = Resumed(epoch)
+        self._now: tuple[Plan, int, Trail] | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pipeline!r}>"
@@ -89,7 +102,8 @@ class Eager(Iterable[Any]):
         """Steps, where an index of every shard is there; `TypeError` otherwise."""
         if self.repeat is None:
             raise TypeError("a pipeline that repeats for ever has no length")
-        count = len(self.pipeline) * self.repeat
+        records = known(self.pipeline, self._reader.rank, self._reader.world, even=self._even)
+        count = (len(self.pipeline) if records is None else records) * self.repeat
         if self.batch is None:
             return count
         return count // self.batch if self.drop_remainder else -(-count // self.batch)
@@ -97,81 +111,57 @@ class Eager(Iterable[Any]):
     def __bool__(self) -> bool:
         return True
 
+    def set_epoch(self, epoch: int | None) -> None:
+        """Pin the first pass of each `iter` to this epoch; None lets every `iter` go on to a new one again."""
+        if epoch is not None and (not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0):
+            raise UsageError(f"epoch={epoch!r} is no whole number from 0 on.")
+        if epoch is None and self._pinned:
+            self.epoch += self.repeat or 1
+        self._pinned = epoch is not None
+        self.epoch = self.epoch if epoch is None else epoch
+        self._loaded, self._now = Resumed(self.epoch), None
+
     def __iter__(self) -> Iterator[Any]:
-        epochs: Iterator[int] = itertools.count(self.epoch) if self.repeat is None else iter(range(self.epoch, self.epoch + self.repeat))
-        self.epoch += self.repeat or 1
+        epoch, loaded = self.epoch, self._loaded
+        if not self._pinned:
+            self.epoch += self.repeat or 1
+        self._loaded = Resumed(self.epoch)
         self.report = ReadReport()
-        values = self._passes(epochs, self.report)
+        plan, trail = self._plan(loaded.rest), Trail.of(loaded.marks.get("0"))
+        self._now = plan, epoch, trail
+        values = self._steps(plan, epoch, self.report, trail)
         return values if self.batch is None else self._batches(values, self.batch)
 
-    def _passes(self, epochs: Iterator[int], report: ReadReport) -> Generator[Any, None, None]:
-        for epoch in epochs:
-            found = False
-            with closing(self._items(report)) as items:
-                order = shuffled(items, self.shuffle, [self.pipeline.seed & 0xFFFFFFFFFFFFFFFF, epoch]) if self.shuffle > 1 else items
-                for value in self._values(_chunks(order, _CHUNK if self.num_workers else 1), epoch, report):
-                    found = True
-                    yield value
-            if not found:
-                return  # nothing to repeat
+    def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> Plan:
+        return Plan(self.pipeline, self._reader, self.shuffle, self._even, rest)
 
-    def _items(self, report: ReadReport) -> Generator[Item, None, None]:
-        needs, options = self.pipeline.needs, self.pipeline.options
-        for url in stream.shards(self.pipeline.urls):
-            try:
-                with closing(stream.blocks(url, options, report=report)) as blocks:
-                    for record in itertools.chain.from_iterable(blocks):
-                        yield unpack(record, needs), None if self.shuffle else record
-            except DataError as error:
-                if options.on_error == "raise":
-                    raise
-                report.add(error.at(shard=url).fault, skipped=True)
-
-    def _values(self, chunks: Iterator[list[Item]], epoch: int, report: ReadReport) -> Iterator[Any]:
-        if not self.num_workers:
-            for chunk in chunks:
-                yield from self._settled(self._process(chunk, epoch), report)
-            return
-        waiting: deque[Future[list[Any]]] = deque()
-        with ThreadPoolExecutor(self.num_workers, "tarviz-eager") as pool:
-            try:
-                for chunk in chunks:
-                    waiting.append(pool.submit(self._process, chunk, epoch))
-                    if len(waiting) > 2 * self.num_workers:
-                        yield from self._settled(waiting.popleft().result(), report)
-                while waiting:
-                    yield from self._settled(waiting.popleft().result(), report)
-            finally:
-                for future in waiting:
-                    future.cancel()
-
-    def _process(self, chunk: list[Item], epoch: int) -> list[Any]:
-        """Values of records, or the error in place of a value; behind an error that is to be raised nothing follows."""
-        chain, select = self.pipeline.chain, self.pipeline.select
-        drawn = draws(chain, [to_bytes(record["__key__"]) for record, _ in chunk], self.pipeline.seed, epoch) if chain.draws else None
-        results: list[Any] = []
-        for number, (record, origin) in enumerate(chunk):
-            try:
-                results.append(select.pick(chain.run(record, None if drawn is None else drawn[number])))
-            except TarvizError as error:
-                results.append(placed(error, origin))
-                if self.pipeline.options.on_error == "raise":
-                    break
-        return results
-
-    def _settled(self, results: list[Any], report: ReadReport) -> Iterator[Any]:
-        for value in results:
-            if not isinstance(value, TarvizError):
+    def _steps(self, plan: Plan, epoch: int, report: ReadReport, trail: Trail) -> Generator[Any, None, None]:
+        with closing(self.values(plan, epoch, report, trail)) as values:
+            for place, value in values:
+                trail.move(place)
                 yield value
-            elif self.pipeline.options.on_error == "raise":
-                raise value
-            else:
-                report.add(value.fault, skipped=True)
 
     def _batches(self, values: Iterator[Any], size: int) -> Iterator[Any]:
-        for batch in _chunks(values, size):
+        while batch := list(itertools.islice(values, size)):
             if len(batch) == size or not self.drop_remainder:
                 yield collate(batch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the latest iteration stands, behind the steps that were taken from it, as JSON-ready data."""
+        if self._now is None:
+            return state_of(self._plan(self._loaded.rest), self.epoch, self._loaded.marks)
+        plan, epoch, trail = self._now
+        return state_of(plan, epoch, {"0": trail.mark(mixed=self.mixed)})
+
+    def load_state_dict(self, state: State) -> None:
+        """Let the next iteration go on where `state` says, and those behind it with new epochs.
+
+        It may have been saved with other numbers of workers and ranks, by this runner or that of torch: a list of the states of all
+        ranks, where their number was another. `ChangedError` when a shard it stands in was replaced.
+        """
+        loaded = chosen(self._plan(), state)
+        self.set_epoch(None)
+        self.epoch, self._loaded = loaded.epoch, loaded
 
 
 def collate(values: list[Any]) -> Any:
@@ -198,29 +188,3 @@ def collate(values: list[Any]) -> Any:
         except OverflowError:
             return values
     return values
-
-
-def _chunks(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
-    while chunk := list(itertools.islice(items, size)):
-        yield chunk
-
-
-def shuffled(items: Iterator[T], size: int, seed: list[int]) -> Iterator[T]:
-    """Items in the order a buffer of `size` gives them, as `tf.data.Dataset.shuffle` describes it."""
-    random = np.random.default_rng(seed)
-    buffer = list(itertools.islice(items, size))
-    for item in items:
-        place = int(random.integers(len(buffer)))
-        yield buffer[place]
-        buffer[place] = item
-    for place in random.permutation(len(buffer)):
-        yield buffer[place]
-
-
-def placed(error: TarvizError, origin: Record | None) -> TarvizError:
-    """The error with member and byte of the field it is about, where these are known."""
-    field = str(error.details.get("field"))
-    if origin is not None and field in origin:
-        member = origin.members[list(origin).index(field)]
-        error.at(member=member.name, offset=member.header_offset)
-    return error

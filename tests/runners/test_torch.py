@@ -169,6 +169,7 @@ class TestResuming:
             again.load_state_dict(state)
 
             assert whole == head + drained(again)
+            again.set_epoch(0)
             assert whole == drained(again)  # a state is used once
 
     @pytest.mark.parametrize("workers", [0, 1, 2, 4])
@@ -221,14 +222,15 @@ class TestResuming:
 
             assert whole == head + drained(again)
 
-    def test_with_another_number_of_workers_it_is_refused(self, tmp_path: Path) -> None:
-        dataset = numbers(counted(tmp_path, [40])).torch()
-        loader = dataset.loader(4, num_workers=2)
-        next(iter(loader))
-        dataset.load_state_dict(loader.state_dict())
+    def test_a_state_of_another_pipeline_is_refused(self, tmp_path: Path) -> None:
+        urls = counted(tmp_path, [40])
+        state = numbers(urls).torch(shuffle=4).state_dict()
 
-        with pytest.raises(UsageError, match="2 worker"):
-            list(dataset)
+        for other in (numbers(urls).torch(), numbers(urls, seed=1).torch(shuffle=4), numbers([urls, urls]).torch(shuffle=4)):
+            with pytest.raises(UsageError, match="the state is of a pipeline with"):
+                other.load_state_dict(state)
+        with pytest.raises(UsageError, match="not a state"):
+            numbers(urls).torch().load_state_dict({"epoch": 0, "slots": 1})
 
 
 class TestDataset:

@@ -30,6 +30,8 @@ from tarviz.model.types import Feature
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
+from tarviz.runners.plans import Plan
+from tarviz.runners.shares import Reader, known, world_of
 from tarviz.runners.tf.source import Source
 from tarviz.runners.tf.steps import Step, fields_read, leaves, refill, steps
 from tarviz.selection import SelectAll, as_tuples
@@ -55,33 +57,42 @@ def run(
     deterministic: bool = True,
     drop_remainder: bool = False,
     epoch: int = 0,
+    rank: int | None = None,
+    world_size: int | None = None,
+    input_context: Any = None,
+    even: bool = False,
 ) -> Any:
     """The pipeline as a `tf.data.Dataset` in the structure of the selection (lists as tuples); text and bytes are `tf.string`.
 
     `batch`: so many records become one element; `drop_remainder` leaves out a last batch that is smaller. `shuffle`: records pass
-    through a buffer of so many, in an order that seed and epoch decide. `repeat`: passes over the shards; None goes on for ever.
-    `num_workers`: shards read at the same time and records decoded at the same time; None takes one per processor. The
-    order is that of shards and records, and does not depend on it; `deterministic=False` takes shards as they come. `prefetch`:
-    elements kept ready (2 batches by default). `epoch` is the number of the first pass; each pass, and each iteration of the
-    dataset, is the next one, so that random ops and shuffling draw anew.
+    through a buffer of so many, and shards come in another order in every epoch, as seed and epoch decide. `repeat`: passes over the
+    shards; None goes on for ever. `num_workers`: shards read at the same time and records decoded at the same time; None takes one per
+    processor, 0 is as good as 1. The order is that of shards and records, and does not depend on it; `deterministic=False` takes shards
+    as they come. `prefetch`: elements kept ready (2 batches by default). `epoch` is the number of the first pass; each pass, and each
+    iteration of the dataset, is the next one, so that random ops and shuffling draw anew; the dataset's `set_epoch` pins one.
+
+    Of several processes each reads its part (`shares.pieces`): as `rank` of `world_size`, as `input_context` says (what
+    `tf.distribute.Strategy.distribute_datasets_from_function` passes), else as `torch.distributed` or the environment's RANK and
+    WORLD_SIZE do. `even` gives all of them equally many records.
 
     Values equal the eager runner's (uint8 within 1); what nobody selects is not computed. An error comes as the `TarvizError` it is
     when the dataset itself is iterated, as a `tf.errors.OpError` with the same line of text when something was built on it.
     `report` tells what the latest iteration read, warned of and skipped. Where an index of every shard is in the cache
     (`tarviz.index(urls)`) the cardinality is known, and plain local shards are read without a look at their headers.
     """
-    counts = (("batch", batch, 1), ("shuffle", shuffle, 0), ("repeat", repeat, 0), ("num_workers", num_workers, 1))
-    for name, value, least in (*counts, ("prefetch", prefetch, 0)):
+    counts = (("batch", batch, 1), ("shuffle", shuffle, 0), ("repeat", repeat, 0), ("num_workers", num_workers, 0))
+    for name, value, least in (*counts, ("prefetch", prefetch, 0), ("epoch", epoch, 0)):
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
             raise UsageError(f"{name}={value!r} is no whole number from {least} on.")
-    workers = num_workers or configured().workers or len(os.sched_getaffinity(0))
+    reader = _reader(rank, world_size, input_context)
+    workers = 1 if num_workers == 0 else num_workers or configured().workers or len(os.sched_getaffinity(0))
     if "-" in pipeline.urls:
         raise UsageError("Standard input can be read once; the dataset has to look at the first block before.", hint="Save it to a file.")
     plan = pipeline.plan()
     fields = fields_read(pipeline, plan.fields, plan.needs)
-    known = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
+    there = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
     first = pipeline._peek()[1]
-    made = steps(pipeline, known, plan.schema, lambda: unpack(first, plan.needs))
+    made = steps(pipeline, there, plan.schema, lambda: unpack(first, plan.needs))
     pipeline = pipeline._with(options=replace(pipeline.options, block_size=pipeline.options.block_size or 2 * configured().block_size))
     _learn()
     places = _places(pipeline)
@@ -90,6 +101,7 @@ def run(
         fields,
         (*places, *fields),
         made,
+        plan=Plan(pipeline, reader, shuffle or 0, even),
         epoch=epoch,
         repeat=repeat,
         shuffle=shuffle or 0,
@@ -99,7 +111,7 @@ def run(
         reach=2 * workers + 2 * (batch or 1) + 64,
     )
     ahead = (2 if batch else 0) if prefetch is None else prefetch
-    count = None if repeat is None else pipeline.count()
+    count = None if repeat is None else known(pipeline, reader.rank, reader.world, even=even)
     length = tf.data.INFINITE_CARDINALITY if repeat is None else None if count is None else count * repeat
     finish = functools.partial(_finish, source=source, length=length, ahead=ahead)
     if made:
@@ -108,6 +120,15 @@ def run(
     if batch is None:
         return finish(again().unbatch(), None, False, again)
     return finish(again(batch, drop_remainder), batch, drop_remainder)
+
+
+def _reader(rank: int | None, world_size: int | None, input_context: Any) -> Reader:
+    """This process among those that share the shards."""
+    if input_context is None:
+        return Reader(*world_of(rank, world_size))
+    if rank is not None or world_size is not None:
+        raise UsageError("input_context says which part to read; rank and world_size do too.", hint="Give one of them.")
+    return Reader(*world_of(input_context.input_pipeline_id, input_context.num_input_pipelines))
 
 
 @functools.cache
@@ -285,6 +306,12 @@ class Records(tf.data.Dataset):  # type: ignore[misc]
     def report(self) -> ReadReport:
         """What the latest iteration read, warned of and skipped."""
         return self._source.report
+
+    def set_epoch(self, epoch: int | None) -> None:
+        """Pin the first pass of each iteration to this epoch; None lets every one go on to a new one again."""
+        if epoch is not None and (not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0):
+            raise UsageError(f"epoch={epoch!r} is no whole number from 0 on.")
+        self._source.set_epoch(epoch)
 
     def __iter__(self) -> Any:
         return _iterator()(self) if tf.executing_eagerly() else super().__iter__()

@@ -9,21 +9,24 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import DataError, Fault, SchemaError
 from tarviz.model.redaction import redacted_repr
-from tarviz.model.types import URL, Block, Record, to_bytes, to_text
+from tarviz.model.types import Block, Record, to_bytes, to_text
 from tarviz.ops.base import missing
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
-from tarviz.read import stream
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.stream import ReadReport
-from tarviz.runners.eager import shuffled
+from tarviz.runners.plans import Plan, buffer_seed
+from tarviz.runners.shares import Piece, Reader, check_any
+from tarviz.runners.shuffle_buffer import shuffled
+
+T = TypeVar("T")
 
 _SMALL = 64  # bytes; values of one size up to this are cut out in one vector step
 _DEPTH = 2  # blocks that a reading thread is ahead
@@ -90,8 +93,9 @@ def chunks(
     workers: int = 1,
     ordered: bool = True,
     extra: bool = False,
+    plan: Plan | None = None,
 ) -> Generator[Chunk, None, None]:
-    """The records of `epochs` passes, in shard and record order unless shuffled.
+    """The records of `epochs` passes, in shard and record order unless shuffled; of several ranks, those that `plan` says.
 
     `fields` are cut out, the rest is not copied; of the names that one stands for, the first that the record has. A record that
     lacks one is a `SchemaError`, or skipped and counted as `on_error` says. `workers` shards are read at the same time;
@@ -99,13 +103,14 @@ def chunks(
     records is the last.
     """
     chain, seed = pipeline.chain, pipeline.seed
+    plan = plan or Plan(pipeline, Reader(), shuffle)
     number = 0
-    for epoch in epochs:
+    for turn, epoch in enumerate(epochs):
         begin = number
-        with closing(_blocks(pipeline, report, workers, ordered)) as blocks:
+        with closing(_blocks(pipeline, plan.pieces(turn, epoch), report, workers, ordered)) as blocks:
             pieces: Iterator[Chunk] = _cut_blocks(blocks, fields, report, pipeline.options.on_error == "skip", extra)
             if shuffle > 1:
-                pieces = _mixed(pieces, fields, shuffle, [seed & 0xFFFFFFFFFFFFFFFF, epoch])
+                pieces = _mixed(pieces, fields, shuffle, buffer_seed(seed, epoch, plan.reader))
             for chunk in pieces:
                 chunk.first = number
                 if chain.draws:
@@ -114,47 +119,46 @@ def chunks(
                 yield chunk
                 del chunk
         if number == begin:
+            check_any(pipeline, plan.reader)
             return
 
 
-def _blocks(pipeline: Pipeline, report: ReadReport, workers: int, ordered: bool) -> Generator[Block, None, None]:
-    urls = stream.shards(pipeline.urls)
-
-    def opened(url: URL, own: ReadReport) -> Generator[Block, None, None]:
-        with closing(indexed_blocks(url, pipeline.options, own)) as blocks:
+def _blocks(pipeline: Pipeline, found: list[Piece], report: ReadReport, workers: int, ordered: bool) -> Generator[Block, None, None]:
+    def opened(piece: Piece, own: ReadReport) -> Generator[Block, None, None]:
+        with closing(indexed_blocks(piece.url, pipeline.options, own, piece.start, piece.stop)) as blocks:
             try:
                 yield from blocks
             except DataError as error:
                 if pipeline.options.on_error == "raise":
                     raise
-                own.add(error.at(shard=url).fault, skipped=True)
+                own.add(error.at(shard=piece.url).fault, skipped=True)
 
-    width = min(workers, len(urls))
+    width = min(workers, len(found))
     if width > 1:
-        return ahead(urls, opened, report, width, ordered)
-    return (block for url in urls for block in opened(url, report))
+        return ahead(found, opened, report, width, ordered)
+    return (block for piece in found for block in opened(piece, report))
 
 
 def ahead(
-    urls: Sequence[URL],
-    opened: Callable[[URL, ReadReport], Generator[Block, None, None]],
+    found: Sequence[T],
+    opened: Callable[[T, ReadReport], Generator[Block, None, None]],
     report: ReadReport,
     width: int,
     ordered: bool,
 ) -> Generator[Block, None, None]:
-    """The blocks of shards, `width` of them read at the same time, each by a thread that stays a few blocks ahead.
+    """The blocks of shards (or pieces of them), `width` of them read at the same time, each by a thread that stays a few blocks ahead.
 
     In shard order, or else round the shards that are open, whichever has a block. What goes wrong in a thread is raised here,
     where its shard's turn is.
     """
-    waiting = deque(urls)
+    waiting = deque(found)
     running: deque[_Reader] = deque()
-    found = threading.Event()
+    ready = threading.Event()
     try:
         while waiting or running:
             while waiting and len(running) < width:
-                running.append(_Reader(waiting.popleft(), opened, found))
-            at = 0 if ordered else _ready(running, found)
+                running.append(_Reader(waiting.popleft(), opened, ready))
+            at = 0 if ordered else _ready(running, ready)
             item = running[at].queue.get()
             if isinstance(item, Block):
                 yield item
@@ -184,7 +188,7 @@ def _ready(running: deque[_Reader], found: threading.Event) -> int:
 class _Reader:
     """One shard read by a thread of its own; its queue gives blocks, at last None or what was raised."""
 
-    def __init__(self, url: URL, opened: Callable[[URL, ReadReport], Generator[Block, None, None]], found: threading.Event) -> None:
+    def __init__(self, url: T, opened: Callable[[T, ReadReport], Generator[Block, None, None]], found: threading.Event) -> None:
         self.queue: queue.Queue[Block | BaseException | None] = queue.Queue(_DEPTH)
         self.report = ReadReport()
         self._stopped = threading.Event()
@@ -192,7 +196,7 @@ class _Reader:
         self._thread = threading.Thread(target=self._read, args=(url, opened), name="tarviz-read", daemon=True)
         self._thread.start()
 
-    def _read(self, url: URL, opened: Callable[[URL, ReadReport], Generator[Block, None, None]]) -> None:
+    def _read(self, url: T, opened: Callable[[T, ReadReport], Generator[Block, None, None]]) -> None:
         last: BaseException | None = None
         try:
             with closing(opened(url, self.report)) as blocks:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from tarviz.model.errors import DataError, TarvizError
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
-from tarviz.runners.eager import placed
+from tarviz.runners.plans import Plan
 from tarviz.runners.tf.feed import Chunk, chunks
 from tarviz.runners.tf.steps import Step
+from tarviz.runners.walk import placed
 
 _KEPT = 4  # chunks remembered at least, so that a lost record can be named
 _ALIGNED = 64  # bytes; TensorFlow takes over a NumPy buffer, without a copy, only when it is aligned like this
@@ -49,6 +50,7 @@ class Source:
         columns: tuple[str, ...],
         steps: list[Step],
         *,
+        plan: Plan,
         epoch: int,
         repeat: int | None,
         shuffle: int,
@@ -61,7 +63,9 @@ class Source:
         self.fields = fields
         self.columns = columns
         self.steps = steps
+        self.plan = plan
         self.epoch = epoch
+        self.pinned = False
         self.repeat = repeat
         self.shuffle = shuffle
         self.workers = workers
@@ -75,6 +79,14 @@ class Source:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 
+    def set_epoch(self, epoch: int | None) -> None:
+        """Pin the first pass of each iteration to this epoch; None lets every one go on to a new one again."""
+        with self._lock:
+            if epoch is None and self.pinned:
+                self.epoch += self.repeat or 1
+            self.pinned = epoch is not None
+            self.epoch = self.epoch if epoch is None else epoch
+
     def start(self, size: int = 0, drop_remainder: bool = False) -> NDArray[np.int64]:
         """Begin an iteration; returns its handle, which TensorFlow holds as long as its iterator lives.
 
@@ -85,7 +97,8 @@ class Source:
         """
         with self._lock:
             first = self.epoch
-            self.epoch += self.repeat or 1
+            if not self.pinned:
+                self.epoch += self.repeat or 1
             number = next(self._numbers)
         epochs: Iterator[int] = itertools.count(first) if self.repeat is None else iter(range(first, first + self.repeat))
         report = ReadReport()
@@ -98,6 +111,7 @@ class Source:
             workers=self.workers,
             ordered=self.ordered,
             extra=self.extra,
+            plan=self.plan,
         )
         columns: Iterator[list[NDArray[Any]]] = ([chunk.column(name) for name in self.columns] for chunk in pulled)
         if size:

@@ -9,14 +9,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from tarviz.model.errors import DataError, TarvizError
-from tarviz.model.types import to_bytes
-from tarviz.ops.base import unpack
+from tarviz.model.errors import TarvizError
+from tarviz.model.types import Block, Record, to_bytes
 from tarviz.ops.chains import run_step
 from tarviz.ops.random_draws import draws
 from tarviz.read import stream
 from tarviz.read.stream import ReadReport
-from tarviz.runners.eager import Eager, Item, collate, placed
+from tarviz.runners.eager import Eager, Item, Piece, collate, placed
 from tarviz.widgets.bench.rate_meter import Clock
 
 READ, SCAN, CUT, DRAW, PICK, BATCH = "read", "scan", "cut", "draw", "pick", "batch"
@@ -95,23 +94,16 @@ class Measured(Eager):
 
     # ---- the runner's own steps, timed
 
-    def _items(self, report: ReadReport) -> Generator[Item, None, None]:
-        needs, options = self.pipeline.needs, self.pipeline.options
-        clock, main = self._clock, self._main
-        for url in stream.shards(self.pipeline.urls):
-            try:
-                with closing(stream.blocks(url, options, report=report)) as blocks:
-                    for block in self._read(blocks):
-                        for record in block:
-                            begin = clock()
-                            values = unpack(record, needs)
-                            main[CUT] += clock() - begin
-                            self._taken += 1
-                            yield values, None if self.shuffle else record
-            except DataError as error:
-                if options.on_error == "raise":
-                    raise
-                report.add(error.at(shard=url).fault, skipped=True)
+    def _opened(self, piece: Piece, start: int, report: ReadReport) -> Generator[Block, None, None]:
+        with closing(stream.blocks(piece.url, self.pipeline.options, report=report, start=start, stop=piece.stop)) as blocks:
+            yield from self._read(blocks)
+
+    def _unpacked(self, record: Record) -> dict[str, Any]:
+        begin = self._clock()
+        values = super()._unpacked(record)
+        self._main[CUT] += self._clock() - begin
+        self._taken += 1
+        return values
 
     def _read(self, blocks: Iterator[Any]) -> Iterator[Any]:
         """Blocks, with the time until each divided into waiting for bytes and working on them."""
@@ -155,8 +147,8 @@ class Measured(Eager):
                 self._worked[name] = self._worked.get(name, 0.0) + seconds
         return results
 
-    def _settled(self, results: list[Any], report: ReadReport) -> Iterator[Any]:
-        for value in super()._settled(results, report):
+    def _steps(self, *args: Any) -> Generator[Any, None, None]:
+        for value in super()._steps(*args):
             if self.batch is None:
                 self.records += 1
             yield value

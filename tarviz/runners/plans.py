@@ -1,0 +1,268 @@
+"""What a reader reads, pass by pass; and states: where readers stood, as JSON, and what they had left."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tarviz import stores
+from tarviz.model.errors import ChangedError, UsageError
+from tarviz.pipeline import Pipeline
+from tarviz.read import stream
+from tarviz.runners.shares import Piece, Reader, cut, lengths, pieces
+from tarviz.runners.shuffle_buffer import replayed
+from tarviz.stores import Stat
+
+State: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""A state, or those of all ranks."""
+
+FORM = 1
+_MANY = 8  # pieces a reader from which on they are not cut any more
+_SEED = 0xFFFFFFFFFFFFFFFF
+
+
+class Place(NamedTuple):
+    """Where a reader goes on: in pass `turn`, at record `record` of piece `piece`; in a shuffled one, behind `record` records."""
+
+    turn: int = 0
+    piece: int = 0
+    record: int = 0
+
+
+@dataclass(slots=True)
+class Trail:
+    """How far a reader came: its place, and the versions of the shards that the pass has opened so far, in order."""
+
+    place: Place = field(default_factory=Place)
+    versions: list[str] = field(default_factory=list)
+    loaded: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, mark: Mapping[str, Any] | None) -> Trail:
+        """Where a mark says; None is the beginning."""
+        return cls() if mark is None else cls(Place(*mark["place"]), loaded=mark)
+
+    def open(self, number: int, stat: Stat | None) -> None:
+        """Note the shard of piece `number`, once."""
+        if len(self.versions) == number:
+            self.versions.append(version(stat))
+
+    def move(self, place: Place) -> None:
+        """A value was delivered; `place` is behind it."""
+        self.place, self.loaded = place, None
+
+    def mark(self, *, mixed: bool) -> dict[str, Any]:
+        """The place, and by which versions of shards one may go on from it; JSON-ready."""
+        if self.loaded is not None:
+            return dict(self.loaded)
+        made: dict[str, Any] = {"place": list(self.place)}
+        if mixed and self.place.record:
+            made |= {"opened": len(self.versions), "versions": digest(self.versions)}
+        elif self.place.record and self.place.piece < len(self.versions):
+            made["version"] = self.versions[self.place.piece]
+        return made
+
+
+def version(stat: Stat | None) -> str:
+    """Size and etag (or time) of a shard as text."""
+    return "" if stat is None else f"{stat.size}:{stat.etag or stat.mtime}"
+
+
+def digest(versions: Sequence[str]) -> str:
+    """Versions in a row as one short text."""
+    return hashlib.blake2b("\n".join(versions).encode(), digest_size=8).hexdigest()
+
+
+def buffer_seed(seed: int, epoch: int, reader: Reader) -> list[int]:
+    """The seed of a reader's shuffle buffer in an epoch."""
+    return [seed & _SEED, epoch, *reader.numbers]
+
+
+def located(found: Sequence[Piece], counts: Sequence[int], place: int) -> tuple[int, int]:
+    """(piece, record of its shard) of record `place` of pieces in a row; (number of pieces, 0) behind the last."""
+    for at, (piece, count) in enumerate(zip(found, counts, strict=True)):
+        if place < count:
+            return at, piece.number(place)
+        place -= count
+    return len(found), 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one reader reads in each pass. `rest`: states of readers, of another number, whose work it takes over with others."""
+
+    pipeline: Pipeline
+    reader: Reader
+    shuffle: int = 0
+    even: bool = False
+    rest: tuple[Mapping[str, Any], ...] = ()
+
+    def resumes(self, turn: int) -> bool:
+        """Whether the pass was begun by others."""
+        return any(turn <= _latest(state) for state in self.rest)
+
+    def pieces(self, turn: int, epoch: int) -> list[Piece]:
+        """What is read in a pass, in the order in which it is read."""
+        if not self.resumes(turn):
+            found = pieces(self.pipeline, self.reader, even=self.even, epoch=epoch)
+        else:
+            left = [piece for state in self.rest for piece in remaining(self.pipeline, state, turn)]
+            found = self._shared(left)
+        if self.shuffle > 1:
+            order = np.random.default_rng([self.pipeline.seed & _SEED, epoch, 0x5EED]).permutation(len(found))
+            found = [found[at] for at in order.tolist()]
+        return found
+
+    def _shared(self, left: list[Piece]) -> list[Piece]:
+        """This reader's part of what was left: of all ranks where their number is another now, else of its own rank."""
+        reader = self.reader
+        rank, world = (reader.rank, reader.world) if self.rest[0]["world"] != reader.world else (0, 1)
+        many = len(left) >= _MANY * world * reader.workers and not self.even
+        counts = None if many else lengths(left, self.pipeline.options)
+        if counts is None:
+            return left[rank::world][reader.worker :: reader.workers]
+        total = sum(counts) - (sum(counts) % world if self.even else 0)
+        low, high = total * rank // world, total * (rank + 1) // world
+        return cut(left, counts, *(low + (high - low) * at // reader.workers for at in (reader.worker, reader.worker + 1)))
+
+
+def _latest(state: Mapping[str, Any]) -> int:
+    """The last pass that readers had begun when a state was saved, or that others had begun before them."""
+    turns = [mark["place"][0] for mark in state["marks"].values()]
+    return max(turns + [_latest(part) for part in state.get("rest", ())], default=-1)
+
+
+def plan_of(pipeline: Pipeline, state: Mapping[str, Any], worker: int) -> Plan:
+    """The plan that worker `worker` had when the state was saved."""
+    reader = Reader(state["rank"], state["world"], worker, state["workers"])
+    return Plan(pipeline, reader, state["shuffle"], state["even"], tuple(state.get("rest", ())))
+
+
+def remaining(pipeline: Pipeline, state: Mapping[str, Any], turn: int) -> list[Piece]:
+    """What the workers of a rank had left of a pass."""
+    found: list[Piece] = []
+    for worker in range(state["workers"]):
+        place = Place(*state["marks"].get(str(worker), {}).get("place", (0, 0, 0)))
+        if place.turn > turn:
+            continue
+        plan = plan_of(pipeline, state, worker)
+        whole = plan.pieces(turn, state["epoch"] + turn)
+        if place.turn < turn or not any(place[1:]):
+            found += whole
+        elif plan.shuffle > 1:
+            found += _left_of_buffer(plan, whole, state["epoch"] + turn, place.record)
+        else:
+            found += [whole[place.piece].behind(place.record), *whole[place.piece + 1 :]] if place.piece < len(whole) else []
+    return found
+
+
+def _left_of_buffer(plan: Plan, whole: list[Piece], epoch: int, taken: int) -> list[Piece]:
+    counts = lengths(whole, plan.pipeline.options)
+    if counts is None:
+        raise UsageError(
+            "a shuffled pass can go on with another number of workers only where the index of each shard tells its records.",
+            hint="Take as many workers and ranks as before, or index the shards (tarviz index) if they are not compressed.",
+        )
+    held, after, _ = replayed(sum(counts), plan.shuffle, buffer_seed(plan.pipeline.seed, epoch, plan.reader), taken)
+    found, begin = [], 0
+    for piece, count in zip(whole, counts, strict=True):
+        mine = tuple(sorted(piece.number(number - begin) for number in held if begin <= number < begin + count))
+        if mine:
+            found.append(replace(piece, start=0, stop=None, only=mine))
+        if after < begin + count:
+            found.append(piece.part(max(after - begin, 0), count))
+        begin += count
+    return found
+
+
+def check(plan: Plan, state: Mapping[str, Any]) -> None:
+    """`UsageError` where a state is of another pipeline, `ChangedError` where a shard it stands in is another by now."""
+    if not isinstance(state, Mapping) or state.get("form") != FORM:
+        raise UsageError("this is not a state of this version of tarviz.", hint="Begin the epoch anew.")
+    pipeline = plan.pipeline
+    own = {"seed": pipeline.seed, "shuffle": plan.shuffle, "even": plan.even, "shards": len(stream.shards(pipeline.urls))}
+    for name, value in own.items():
+        if state[name] != value:
+            raise UsageError(f"the state is of a pipeline with {name}={state[name]!r}, this one has {name}={value!r}.")
+    for worker, mark in state["marks"].items():
+        if "version" in mark or "versions" in mark:
+            _check_versions(pipeline, state, int(worker), mark)
+
+
+def _check_versions(pipeline: Pipeline, state: Mapping[str, Any], worker: int, mark: Mapping[str, Any]) -> None:
+    place = Place(*mark["place"])
+    whole = plan_of(pipeline, state, worker).pieces(place.turn, state["epoch"] + place.turn)
+    hint = "Begin the epoch anew, or put the shard back."
+    if "version" in mark:
+        url = whole[place.piece].url
+        now = version(stores.of(url).stat(url))
+        if now != mark["version"]:
+            raise ChangedError(f"the shard was replaced since the state was saved: {mark['version']}, now {now}.", shard=url, hint=hint)
+        return
+    opened = whole[: mark["opened"]]
+    if digest([version(stores.of(piece.url).stat(piece.url)) for piece in opened]) != mark["versions"]:
+        text = f"one of the {len(opened)} shards read so far was replaced since the state was saved, this one or one behind it."
+        raise ChangedError(text, shard=opened[0].url, hint=hint)
+
+
+def state_of(plan: Plan, epoch: int, marks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """A state, JSON-ready: what the readers of a rank share, and the mark of each worker."""
+    reader = plan.reader
+    state = {
+        "form": FORM,
+        "epoch": epoch,
+        "rank": reader.rank,
+        "world": reader.world,
+        "workers": reader.workers,
+        "shuffle": plan.shuffle,
+        "even": plan.even,
+        "seed": plan.pipeline.seed,
+        "shards": len(stream.shards(plan.pipeline.urls)),
+        "marks": {worker: dict(mark) for worker, mark in marks.items()},
+    }
+    return state | ({"rest": [dict(part) for part in plan.rest]} if plan.rest else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What to go on with: in which epoch, what of others is taken over, and the marks of the workers; `turn` gives the first batch."""
+
+    epoch: int
+    rest: tuple[Mapping[str, Any], ...] = ()
+    marks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    turn: int = 0
+
+
+def chosen(plan: Plan, given: State) -> Resumed:
+    """What the readers of a rank go on with by the state, or the states, given.
+
+    With as many ranks and workers as when it was saved, each goes on where it stood. Else what was left is shared out anew: that of
+    this rank where the number of ranks is the same, that of all ranks, whose states are given as a list, where it is another.
+    `UsageError` says which are wanted.
+    """
+    states = [given] if isinstance(given, Mapping) else list(given)
+    reader = plan.reader
+    for state in states:
+        check(plan, state)
+    if len({state["epoch"] for state in states}) != 1:
+        raise UsageError("the states are of different epochs." if states else "there is no state in the list.")
+    own = [state for state in states if state["rank"] == reader.rank]
+    world = states[0]["world"]
+    if world == reader.world:
+        if len(own) != 1:
+            raise UsageError(f"there is no state of rank {reader.rank} among those given.", hint="Load the state that this rank saved.")
+        if own[0]["workers"] == reader.workers:
+            return Resumed(own[0]["epoch"], tuple(own[0].get("rest", ())), own[0]["marks"], own[0].get("turn", 0))
+        states = own
+    elif sorted(state["rank"] for state in states) != list(range(world)):
+        raise UsageError(
+            f"the state is of {world} rank(s), this is one of {reader.world}: what all of them had left is shared out anew.",
+            hint="Load the states of all ranks, as a list: load_state_dict([state_0, state_1, …]).",
+        )
+    if not any(state["marks"] for state in states) and not any(state.get("rest") for state in states):
+        return Resumed(states[0]["epoch"])
+    return Resumed(states[0]["epoch"], tuple(states))

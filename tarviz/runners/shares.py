@@ -1,0 +1,239 @@
+"""Who reads what: the shards of a pipeline shared out among ranks and workers, so that each record is read once an epoch."""
+
+from __future__ import annotations
+
+import os
+import sys
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tarviz import stores
+from tarviz.formats.index import ShardIndex
+from tarviz.model.errors import UsageError
+from tarviz.model.types import URL
+from tarviz.pipeline import Pipeline
+from tarviz.read import stream
+from tarviz.read.shard_index import cached_index, shard_index
+from tarviz.read.stream import ReadOptions
+
+TURN = 16  # records that workers which share a shard take in turn
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one reader reads of one shard: the records `start`…`stop`, and of these every `of`-th run of 16, the `share`-th.
+
+    With `only`, these numbers of records, in ascending order, and nothing else.
+    """
+
+    url: URL
+    start: int = 0
+    stop: int | None = None
+    share: int = 0
+    of: int = 1
+    only: tuple[int, ...] | None = None
+
+    def length(self, records: int | None) -> int | None:
+        """How many records it has, in a shard of `records`; None where that is not known."""
+        if self.only is not None:
+            return len(self.only)
+        if self.of > 1 or (records is None and self.stop is None):
+            return None
+        stop = self.stop if records is None else records if self.stop is None else min(self.stop, records)
+        return max((stop or 0) - self.start, 0)
+
+    def part(self, low: int, high: int | None) -> Piece:
+        """The piece without its first `low` records and those from `high` on."""
+        if self.only is not None:
+            return replace(self, only=self.only[low:high])
+        stop = self.stop if high is None else self.start + high if self.stop is None else min(self.stop, self.start + high)
+        return replace(self, start=self.start + low, stop=stop)
+
+    def behind(self, record: int) -> Piece:
+        """The piece from record `record` of its shard on."""
+        if self.only is not None:
+            return replace(self, only=self.only[bisect_left(self.only, record) :])
+        return replace(self, start=max(self.start, record))
+
+    def number(self, place: int) -> int:
+        """Which record of the shard its record `place` is."""
+        return self.start + place if self.only is None else self.only[place]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One of those that share the shards: worker `worker` of `workers` in rank `rank` of `world`."""
+
+    rank: int = 0
+    world: int = 1
+    worker: int = 0
+    workers: int = 1
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """What tells its random order from that of others; nothing where it is alone."""
+        return (self.rank * self.workers + self.worker,) if self.world * self.workers > 1 else ()
+
+
+def world_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """(rank, number of ranks): those given, else those of `torch.distributed`, else RANK and WORLD_SIZE, else (0, 1)."""
+    given = rank, world_size
+    if given == (None, None):
+        distributed: Any = sys.modules.get("torch.distributed")
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            return distributed.get_rank(), distributed.get_world_size()
+        words = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+        if None in words:
+            return 0, 1
+        try:
+            rank, world_size = (int(word or "") for word in words)
+        except ValueError:
+            raise UsageError(
+                f"RANK={words[0]!r} and WORLD_SIZE={words[1]!r} are not two numbers.", hint="Pass rank= and world_size=."
+            ) from None
+    whole = all(isinstance(number, int) and not isinstance(number, bool) for number in (rank, world_size))
+    if rank is None or world_size is None or not whole or not 0 <= rank < world_size:
+        raise UsageError(f"rank={rank!r} and world_size={world_size!r} go together, and rank counts from 0.")
+    return rank, world_size
+
+
+def pieces(pipeline: Pipeline, reader: Reader, *, even: bool = False, epoch: int = 0) -> list[Piece]:
+    """What a reader reads in one pass, in shard order.
+
+    Ranks first: each takes every `world`-th shard, or, where there are fewer shards than ranks, a range of the records. Then its workers
+    in the same way. Ranges need the index of each shard (that of a plain local tar is made if need be); where there is none, workers
+    take turns in a shard, and ranks are an error. `even` gives every rank a range of equally many records; the fewer than `world`
+    that are left out are others in each epoch.
+    """
+    urls = stream.shards(pipeline.urls)
+    whole = [Piece(url) for url in urls]
+    options = pipeline.options
+    if even:
+        return _even(whole, _counted(whole, options), reader, epoch)
+    own = whole
+    if reader.world > 1:
+        own = whole[reader.rank :: reader.world] if len(whole) >= reader.world else _ranges(whole, options, reader)
+    return shared(own, options, reader.worker, reader.workers)
+
+
+def shared(own: list[Piece], options: ReadOptions, worker: int, workers: int) -> list[Piece]:
+    """The part of one of several workers."""
+    if workers == 1:
+        return own
+    if len(own) >= workers:
+        return own[worker::workers]
+    counts = lengths(own, options)
+    if counts is not None:
+        total = sum(counts)
+        return cut(own, counts, total * worker // workers, total * (worker + 1) // workers)
+    at = worker % len(own) if own else 0
+    return [replace(own[at], share=worker // len(own), of=len(range(at, workers, len(own))))] if own else []
+
+
+def cut(whole: Sequence[Piece], counts: Sequence[int], low: int, high: int) -> list[Piece]:
+    """The records `low`…`high` of pieces in a row."""
+    found, begin = [], 0
+    for piece, count in zip(whole, counts, strict=True):
+        start, stop = max(low - begin, 0), min(high - begin, count)
+        if start < stop:
+            found.append(piece.part(start, stop) if (start, stop) != (0, count) else piece)
+        begin += count
+    return found
+
+
+def lengths(whole: Sequence[Piece], options: ReadOptions, *, build: bool = True) -> list[int] | None:
+    """How many records each piece has; None where the index of a shard does not tell."""
+    found: list[int] = []
+    for piece in whole:
+        count = piece.length(None)
+        if count is None and piece.of == 1:
+            index = trusted(piece.url, options, build=build)
+            count = None if index is None else piece.length(len(index))
+        if count is None:
+            return None
+        found.append(count)
+    return found
+
+
+def trusted(url: URL, options: ReadOptions, *, build: bool = True) -> ShardIndex | None:
+    """The index of a plain shard whose records have the same numbers there and where they are read; None without one."""
+    if url == "-":
+        return None
+    index = shard_index(url, options, may_stream=False) if build else cached_index(stores.of(url).stat(url), options)
+    if index is None or index.packed or index.error is not None:
+        return None
+    if options.on_error == "skip" and len(index.members) and int(index.members.size.max()) > options.cut().max_member_bytes:
+        return None
+    return None if any(fault["code"] == "W_SPLIT_RECORD" for fault in index.warnings) else index
+
+
+def known(pipeline: Pipeline, rank: int, world: int, *, even: bool = False) -> int | None:
+    """How many records a rank gets in one pass, where the indexes in the cache tell; None otherwise."""
+    if world == 1:
+        return pipeline.count()
+    if pipeline.options.on_error == "skip" or pipeline.options.group == "shard":
+        return None
+    whole = [Piece(url) for url in stream.shards(pipeline.urls)]
+    counts = lengths(whole, pipeline.options, build=False)
+    if counts is None:
+        return None
+    if even or len(whole) < world:
+        total = sum(counts)
+        return total // world if even else total * (rank + 1) // world - total * rank // world
+    return sum(counts[rank::world])
+
+
+def check_any(pipeline: Pipeline, reader: Reader) -> None:
+    """`UsageError` where a rank, of several, turned out to have shards without a record."""
+    if reader.world == 1:
+        return
+    own = pieces(pipeline, Reader(reader.rank, reader.world))
+    counts = lengths(own, pipeline.options)
+    if (counts is None and reader.workers == 1) or (counts is not None and not sum(counts)):
+        raise UsageError(
+            f"rank {reader.rank} of {reader.world} gets no record: its {len(own)} shard(s) are empty.",
+            hint="Leave empty shards out; the other ranks would wait for this one.",
+        )
+
+
+def _counted(whole: list[Piece], options: ReadOptions) -> list[int]:
+    if options.on_error == "skip":
+        raise UsageError('even=True cannot count records that on_error="skip" leaves out.', hint='Use on_error="raise".')
+    counts = lengths(whole, options)
+    if counts is None:
+        raise UsageError(
+            "even=True shares out records by number, which needs the index of each shard.",
+            hint="tarviz index makes it, for tars that are not compressed.",
+        )
+    return counts
+
+
+def _ranges(whole: list[Piece], options: ReadOptions, reader: Reader) -> list[Piece]:
+    """A rank's range of the records, where there are fewer shards than ranks."""
+    counts = lengths(whole, options)
+    what = f"{len(whole)} shard{'' if len(whole) == 1 else 's'} cannot be shared out among {reader.world} ranks"
+    if counts is None:
+        raise UsageError(
+            f"{what}: {_without(len(whole), reader.world)} without a shard.",
+            hint="Make more shards (tarviz split), or index them (tarviz index) if they are not compressed: ranks then share records.",
+        )
+    total = sum(counts)
+    if total < reader.world:
+        raise UsageError(f"{what}: they hold {total} record(s), {_without(total, reader.world)} without one.", hint="Start fewer ranks.")
+    return cut(whole, counts, total * reader.rank // reader.world, total * (reader.rank + 1) // reader.world)
+
+
+def _without(served: int, world: int) -> str:
+    return f"rank {served} is" if world - served == 1 else f"ranks {served} to {world - 1} are"
+
+
+def _even(whole: list[Piece], counts: list[int], reader: Reader, epoch: int) -> list[Piece]:
+    total = sum(counts)
+    each, spare = divmod(total, reader.world)
+    if not each:
+        raise UsageError(f"{total} record(s) cannot be shared out evenly among {reader.world} ranks.", hint="Start fewer ranks.")
+    begin = epoch * spare % total + reader.rank * each
+    low, high = begin + each * reader.worker // reader.workers, begin + each * (reader.worker + 1) // reader.workers
+    return cut([*whole, *whole], [*counts, *counts], low, high)

@@ -1,0 +1,298 @@
+"""The runner `torch`: a pipeline as a `torch.utils.data.IterableDataset`, shared out among workers and ranks, that can be resumed."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import multiprocessing
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any
+
+from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
+from tarviz.pipeline import Pipeline
+from tarviz.read.stream import ReadReport
+from tarviz.runners.plans import Plan, Resumed, State, Trail, check, chosen, state_of
+from tarviz.runners.shares import Reader, known, world_of
+from tarviz.runners.torch.epochs import SIZE, Epochs
+from tarviz.runners.torch.worker_errors import travelling
+from tarviz.runners.walk import Walk
+
+try:
+    import torch.distributed
+    from torch.utils.data import DataLoader, IterableDataset, default_collate, default_convert, get_worker_info
+except ImportError as error:
+    raise MissingPackageError.of("torch", "Pipeline.torch()", "torch") from error
+
+_CHUNK = 16  # records worked on together
+_LOADERS = ("batch", "batch_size", "num_workers", "drop_remainder", "drop_last", "prefetch", "pin_memory", "collate_fn")
+
+
+def run(
+    pipeline: Pipeline,
+    *,
+    shuffle: int | None = None,
+    repeat: int | None = 1,
+    rank: int | None = None,
+    world_size: int | None = None,
+    even: bool = False,
+    epoch: int = 0,
+    **unknown: Any,
+) -> Records:
+    """The pipeline as an `IterableDataset`. See `Records` for the arguments."""
+    for name in unknown:
+        names = [part.name for part in inspect.signature(Records).parameters.values() if part.kind is part.KEYWORD_ONLY]
+        hint = f"There are {', '.join(names)}."
+        if name in _LOADERS:
+            hint = "Batches and workers are the DataLoader's: DataLoader(pipeline.torch(), batch_size=8, num_workers=2)."
+        elif close := difflib.get_close_matches(name, names, 1):
+            hint = f"Did you mean {close[0]!r}? {hint}"
+        raise UsageError(f"Pipeline.torch() has no option {name!r}.", hint=hint)
+    return Records(pipeline, shuffle=shuffle, repeat=repeat, rank=rank, world_size=world_size, even=even, epoch=epoch)
+
+
+class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
+    """What a pipeline yields, for a `DataLoader`: values of the eager runner, arrays as NumPy arrays (images [h, w, c]).
+
+    The loader's collate function makes tensors of arrays and numbers; text and bytes stay lists. Each worker of each rank reads
+    shards of its own, or a range of the records where there are fewer shards than workers (`shares.pieces`); every record comes
+    exactly once an epoch. `rank` and `world_size` default to those of `torch.distributed` where that is initialised, else to the
+    environment's RANK and WORLD_SIZE. `even` gives every rank equally many records, and so equally many batches where ranks have
+    equally many workers; up to `world_size - 1` records are left out, others in each epoch.
+
+    Every `iter` is a new epoch, with workers or without, persistent or not, from `epoch` on: random ops and shuffling draw anew.
+    `set_epoch` pins one, also for workers that persist. `shuffle`: shards come in another order in every epoch, and records pass
+    through a buffer of so many, one per worker, as seed, epoch and worker decide. `repeat`: passes over the shards, each an epoch;
+    None goes on for ever.
+
+    `state_dict` and `load_state_dict` continue behind any record, in the same process or, by torchdata's `StatefulDataLoader`, in
+    its workers; with workers of torch's own loader take `loader()`.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        *,
+        shuffle: int | None = None,
+        repeat: int | None = 1,
+        rank: int | None = None,
+        world_size: int | None = None,
+        even: bool = False,
+        epoch: int = 0,
+    ) -> None:
+        for name, value in (("shuffle", shuffle), ("repeat", repeat), ("epoch", epoch)):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+                raise UsageError(f"{name}={value!r} is no whole number from 0 on.")
+        self._given = None if rank is None and world_size is None else world_of(rank, world_size)
+        self.pipeline = pipeline
+        self.shuffle = shuffle or 0
+        self.repeat = repeat
+        self.even = even
+        self.report = ReadReport()
+        shared: Any = torch.zeros(SIZE, dtype=torch.int64)
+        self._shared = shared.share_memory_()
+        Epochs.begun(self._shared.numpy(), epoch)
+        self._begun = 0  # iterations in this process, of a worker
+        self._loaded: State | None = None
+        self._now: tuple[Plan, int, Trail] | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.pipeline!r}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_given": self.world(), "_now": None}
+
+    def __len__(self) -> int:
+        """Records of all workers of this rank, where an index of every shard is cached; `TypeError` otherwise."""
+        count = known(self.pipeline, *self.world(), even=self.even)
+        if count is None or self.repeat is None:
+            raise TypeError("how many records this rank gets is not known; tarviz.index(urls) counts them and keeps the index")
+        return count * self.repeat
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def epochs(self) -> Epochs:
+        """The count of epochs, shared with workers."""
+        return Epochs(self._shared.numpy())
+
+    @property
+    def epoch(self) -> int:
+        """The number of the next iteration's first pass."""
+        epochs = self.epochs
+        return epochs.next if epochs.pinned is None else epochs.pinned
+
+    def set_epoch(self, epoch: int | None) -> None:
+        """Pin the first pass of each `iter` to this epoch; None lets every `iter` go on to a new one again.
+
+        What was loaded by `load_state_dict` is forgotten.
+        """
+        if epoch is not None and (not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0):
+            raise UsageError(f"epoch={epoch!r} is no whole number from 0 on.")
+        self.epochs.pin(epoch)
+        self._loaded = self._now = None
+
+    def world(self) -> tuple[int, int]:
+        """(rank, number of ranks)."""
+        return world_of(None, None) if self._given is None else self._given
+
+    def plan(self, worker: int = 0, workers: int = 1, rest: tuple[Mapping[str, Any], ...] = ()) -> Plan:
+        """What one of several workers of this rank reads."""
+        return Plan(self.pipeline, Reader(*self.world(), worker, workers), self.shuffle, self.even, rest)
+
+    def __iter__(self) -> Iterator[Any]:
+        worker, passes = get_worker_info(), self.repeat or 1
+        if worker is None:
+            epoch, at, count = self.epochs.begin(passes), 0, 1
+        else:
+            self._begun += 1
+            iteration = ((worker.seed - worker.id) * 1_000_003 + self._begun) & 0x3FFFFFFFFFFFFFFF | 1
+            epoch, at, count = self.epochs.begin_in(worker.id, iteration, passes), worker.id, worker.num_workers
+        self.report = report = ReadReport()
+        with sent():
+            plan, trail = self._begin(epoch, at, count)
+        self._now = plan, epoch, trail
+        return self._steps(plan, epoch, trail, report)
+
+    def _begin(self, epoch: int, at: int, count: int) -> tuple[Plan, Trail]:
+        """What worker `at` of `count` reads in an iteration, and from where on."""
+        loaded, self._loaded = self._loaded, None
+        resumed = Resumed(-1) if loaded is None else chosen(self.plan(at, count), loaded)
+        if resumed.epoch != epoch:  # the worker's copy is of a data set whose state was used in the iteration before
+            return self.plan(at, count), Trail()
+        at = (at + resumed.turn) % count
+        return self.plan(at, count, resumed.rest), Trail.of(resumed.marks.get(str(at)))
+
+    def _steps(self, plan: Plan, epoch: int, trail: Trail, report: ReadReport) -> Generator[Any, None, None]:
+        walk = Walk(self.pipeline, shuffle=self.shuffle, repeat=self.repeat, chunk=_CHUNK)
+        with sent(), closing(walk.values(plan, epoch, report, trail)) as values:
+            for place, value in values:
+                trail.move(place)
+                yield value
+
+    def mark(self) -> tuple[int, dict[str, Any]]:
+        """Which worker this is, and where it stands."""
+        assert self._now is not None  # it is asked for a batch
+        plan, _, trail = self._now
+        return plan.reader.worker, trail.mark(mixed=self.shuffle > 1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the iteration in this process stands, as JSON-ready data."""
+        if self._now is not None:
+            plan, epoch, _ = self._now
+            worker, mark = self.mark()
+            return state_of(plan, epoch, {str(worker): mark})
+        if isinstance(self._loaded, Mapping):
+            return dict(self._loaded)
+        return state_of(self.plan(), self.epoch, {})
+
+    def load_state_dict(self, state: State) -> None:
+        """Let the next iteration go on where `state` says, and those behind it with new epochs.
+
+        It may have been saved with other numbers of workers and ranks; where the number of ranks was another, it is a list of
+        the states of all ranks. `ChangedError` when a shard it stands in was replaced, `UsageError` when it is of another pipeline.
+        """
+        with sent():
+            states = [state] if isinstance(state, Mapping) else list(state)
+            for each in states:
+                check(self.plan(), each)
+            self.set_epoch(None)
+            self.epochs.go_on(states[0]["epoch"])
+            self._loaded = state
+
+    def take_loaded(self) -> State | None:
+        """The state that was loaded, which is forgotten."""
+        loaded, self._loaded = self._loaded, None
+        return loaded
+
+    def loader(self, batch_size: int | None = 1, **options: Any) -> Loader:
+        """A `DataLoader` over the dataset that can be resumed; keywords are those of `DataLoader`."""
+        return Loader(self, batch_size=batch_size, **options)
+
+
+class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
+    """A `DataLoader` whose `state_dict` says what was delivered, whatever its workers had read ahead.
+
+    Resumed with as many workers and the same batch size, it delivers exactly the batches that were left, in the same order; with
+    another number, the records that were left. Where TensorFlow is loaded, workers are not forked (`multiprocessing_context` says
+    otherwise): a child of a process with its threads can wait for ever for a lock that one of them had.
+    """
+
+    dataset: Records
+
+    def __init__(
+        self, dataset: Records, *, batch_size: int | None = 1, collate_fn: Callable[[Any], Any] | None = None, **options: Any
+    ) -> None:
+        if options.get("num_workers") and options.get("multiprocessing_context") is None:
+            options["multiprocessing_context"] = safe_context()
+        collate = collate_fn or (default_convert if batch_size is None else default_collate)
+        super().__init__(dataset, batch_size=batch_size, collate_fn=functools.partial(_stamped, collate, dataset), **options)
+        self._now: tuple[Plan, int] | None = None
+        self._marks: dict[str, Any] = {}
+        self._turn = 0
+
+    def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> Plan:
+        return self.dataset.plan(0, max(self.num_workers, 1), rest)
+
+    def __iter__(self) -> Any:
+        dataset, epoch = self.dataset, self.dataset.epoch
+        loaded = dataset._loaded
+        resumed = Resumed(epoch) if loaded is None else chosen(self._plan(), loaded)
+        if loaded is not None:
+            self._iterator = None  # workers that persist have a copy without the state
+        self._now = self._plan(resumed.rest), epoch
+        self._marks, self._turn = dict(resumed.marks), resumed.turn
+        iterator = super().__iter__()
+        dataset.take_loaded()  # workers have their copies
+        return self._values(iterator)
+
+    def _values(self, iterator: Any) -> Iterator[Any]:
+        for value, (worker, mark) in iterator:
+            self._marks[str(worker)], self._turn = mark, (worker + 1) % max(self.num_workers, 1)
+            yield value
+
+    def set_epoch(self, epoch: int | None) -> None:
+        """`Records.set_epoch`."""
+        self.dataset.set_epoch(epoch)
+        self._now = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was delivered so far, as JSON-ready data: of each worker its place, and whose turn it is."""
+        if self._now is None:
+            return self.dataset.state_dict() if self.dataset._loaded else state_of(self._plan(), self.dataset.epoch, {})
+        plan, epoch = self._now
+        return state_of(plan, epoch, self._marks) | {"turn": self._turn}
+
+    def load_state_dict(self, state: State) -> None:
+        """Let the next iteration go on where `state` says; see `Records.load_state_dict`."""
+        self.dataset.load_state_dict(state)
+        self._now = None
+
+
+def safe_context() -> str | None:
+    """The way to start workers; None is the default of this Python and system."""
+    method = multiprocessing.get_start_method(allow_none=True) or ("fork" if sys.platform == "linux" else "spawn")
+    if "tensorflow" not in sys.modules or method != "fork":
+        return None
+    multiprocessing.set_forkserver_preload([__name__])
+    return "forkserver"
+
+
+@contextmanager
+def sent() -> Iterator[None]:
+    """Lets errors of a worker reach the process of its loader as they are."""
+    try:
+        yield
+    except TarvizError as error:
+        if get_worker_info() is not None:
+            travelling(error)
+        raise
+
+
+def _stamped(collate: Callable[[Any], Any], dataset: Records, items: Any) -> tuple[Any, tuple[int, dict[str, Any]]]:
+    worker = get_worker_info()
+    here: Any = dataset if worker is None else worker.dataset
+    return collate(items), here.mark()

@@ -1,0 +1,190 @@
+"""A pipeline walked through: the passes of one reader over its pieces, each value with the place to go on from."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from typing import Any, TypeAlias
+
+from tarviz import stores
+from tarviz.model.errors import DataError, TarvizError
+from tarviz.model.types import Block, Record, to_bytes
+from tarviz.ops.base import unpack
+from tarviz.ops.random_draws import draws
+from tarviz.pipeline import Pipeline
+from tarviz.read.indexed import blocks as indexed_blocks
+from tarviz.read.picked import picked
+from tarviz.read.stream import ReadReport
+from tarviz.runners.plans import Place, Plan, Trail, buffer_seed, located, version
+from tarviz.runners.shares import TURN, Piece, check_any, lengths, trusted
+from tarviz.runners.shuffle_buffer import Begun, replayed, shuffled
+
+Item: TypeAlias = tuple[dict[str, Any], Record | None]
+Placed: TypeAlias = tuple[int, int, Item]
+"""An item with its piece, and the record to go on with."""
+
+_CHUNK = 16
+
+
+class Walk:
+    """A pipeline, and how its records are worked on: in the order they come, or through a shuffle buffer, by threads or not."""
+
+    def __init__(self, pipeline: Pipeline, *, shuffle: int = 0, repeat: int | None = 1, num_workers: int = 0, chunk: int = 1) -> None:
+        self.pipeline = pipeline
+        self.shuffle = shuffle
+        self.repeat = repeat
+        self.num_workers = num_workers
+        self._chunk = _CHUNK if num_workers else chunk
+
+    @property
+    def mixed(self) -> bool:
+        """Whether records pass through a buffer."""
+        return self.shuffle > 1
+
+    def values(self, plan: Plan, epoch: int, report: ReadReport, trail: Trail) -> Generator[tuple[Place, Any], None, None]:
+        """(place behind it, value) of each record, from the trail's place on. A pass without records is the last."""
+        turn, number, record = trail.place
+        while self.repeat is None or turn < self.repeat:
+            found = [number, record] != [0, 0]
+            trail.versions.clear()
+            with closing(self._pass(plan, turn, epoch + turn, number, record, report, trail)) as values:
+                for at, after, value in values:
+                    found = True
+                    yield Place(turn, at, after), value
+            if not found and not plan.resumes(turn):
+                check_any(self.pipeline, plan.reader)
+                return
+            turn, number, record = turn + 1, 0, 0
+
+    def _pass(
+        self, plan: Plan, turn: int, epoch: int, number: int, record: int, report: ReadReport, trail: Trail
+    ) -> Generator[tuple[int, int, Any], None, None]:
+        pieces = plan.pieces(turn, epoch)
+        if not self.mixed:
+            trail.versions.extend([""] * number)
+            with closing(self._items(pieces, report, trail, number, record)) as items:
+                yield from self._valued(items, epoch, report)
+            return
+        seed = buffer_seed(self.pipeline.seed, epoch, plan.reader)
+        begun: Begun[Any] | None = None
+        skip, number, start = record, 0, 0
+        counts = lengths(pieces, self.pipeline.options) if record else None
+        if counts is not None:
+            held, after, random = replayed(sum(counts), self.shuffle, seed, record)
+            begun, skip = (self._held(pieces, counts, held, report), random), 0
+            number, start = located(pieces, counts, after)
+            trail.versions.extend(version(stores.of(piece.url).stat(piece.url)) for piece in pieces[: number + 1])
+        with closing(self._items(pieces, report, trail, number, start)) as items:
+            order = itertools.islice(shuffled(items, self.shuffle, seed, begun), skip, None)
+            taken = ((0, count, item) for count, (_, _, item) in enumerate(order, record + 1))
+            yield from self._valued(taken, epoch, report)
+
+    def _held(self, pieces: list[Piece], counts: list[int], held: list[int], report: ReadReport) -> list[Placed]:
+        """The items of a buffer that holds records of these numbers."""
+        found: dict[int, Placed] = {}
+        begin = 0
+        for at, (piece, count) in enumerate(zip(pieces, counts, strict=True)):
+            mine = sorted(number for number in held if begin <= number < begin + count)
+            wanted = [piece.number(number - begin) for number in mine]
+            index = trusted(piece.url, self.pipeline.options) if wanted else None
+            for number, record in zip(mine, picked(piece.url, index, wanted, self.pipeline.options, report) if wanted else (), strict=True):
+                found[number] = at, record.index + 1, (self._unpacked(record), None)
+            begin += count
+        return [found[number] for number in held]
+
+    def _items(
+        self, pieces: list[Piece], report: ReadReport, trail: Trail, number: int = 0, record: int = 0
+    ) -> Generator[Placed, None, None]:
+        """(piece, record to go on with, record) from record `record` of piece `number` on."""
+        options = self.pipeline.options
+        for at, piece in enumerate(pieces[number:], number):
+            report.opened = None
+            try:
+                with closing(self._records(piece.behind(record) if at == number and record else piece, report)) as records:
+                    for each in records:
+                        trail.open(at, report.opened)
+                        yield at, each.index + 1, (self._unpacked(each), None if self.mixed else each)
+            except DataError as error:
+                if options.on_error == "raise":
+                    raise
+                report.add(error.at(shard=piece.url).fault, skipped=True)
+            trail.open(at, report.opened)
+
+    def _records(self, piece: Piece, report: ReadReport) -> Generator[Record, None, None]:
+        options = self.pipeline.options
+        if piece.only is not None:
+            yield from picked(piece.url, trusted(piece.url, options), piece.only, options, report)
+            return
+        # Where damage is skipped, records have other numbers than in an index: count them from the front.
+        certain = options.on_error == "raise" or not piece.start or trusted(piece.url, options) is not None
+        with closing(self._opened(piece, piece.start if certain else 0, report)) as blocks:
+            for each in itertools.chain.from_iterable(blocks):
+                if each.index >= piece.start and (piece.of == 1 or each.index // TURN % piece.of == piece.share):
+                    yield each
+
+    def _opened(self, piece: Piece, start: int, report: ReadReport) -> Generator[Block, None, None]:
+        return indexed_blocks(piece.url, self.pipeline.options, report, start, piece.stop)
+
+    def _unpacked(self, record: Record) -> dict[str, Any]:
+        return unpack(record, self.pipeline.needs)
+
+    def _valued(self, items: Iterator[Placed], epoch: int, report: ReadReport) -> Generator[tuple[int, int, Any], None, None]:
+        for chunk, results in self._results(_chunks(items, self._chunk), epoch):
+            for (at, after, _), value in zip(chunk, results, strict=False):  # behind an error that is raised nothing follows
+                if not isinstance(value, TarvizError):
+                    yield at, after, value
+                elif self.pipeline.options.on_error == "raise":
+                    raise value
+                else:
+                    report.add(value.fault, skipped=True)
+
+    def _results(self, chunks: Iterator[list[Placed]], epoch: int) -> Generator[tuple[list[Placed], list[Any]], None, None]:
+        if not self.num_workers:
+            for chunk in chunks:
+                yield chunk, self._process([item for _, _, item in chunk], epoch)
+            return
+        waiting: deque[tuple[list[Placed], Future[list[Any]]]] = deque()
+        with ThreadPoolExecutor(self.num_workers, "tarviz-eager") as pool:
+            try:
+                for chunk in chunks:
+                    waiting.append((chunk, pool.submit(self._process, [item for _, _, item in chunk], epoch)))
+                    if len(waiting) > 2 * self.num_workers:
+                        done, future = waiting.popleft()
+                        yield done, future.result()
+                while waiting:
+                    done, future = waiting.popleft()
+                    yield done, future.result()
+            finally:
+                for _, future in waiting:
+                    future.cancel()
+
+    def _process(self, chunk: list[Item], epoch: int) -> list[Any]:
+        """Values of records, or the error in place of a value; behind an error that is to be raised nothing follows."""
+        chain, select = self.pipeline.chain, self.pipeline.select
+        drawn = draws(chain, [to_bytes(record["__key__"]) for record, _ in chunk], self.pipeline.seed, epoch) if chain.draws else None
+        results: list[Any] = []
+        for number, (record, origin) in enumerate(chunk):
+            try:
+                results.append(select.pick(chain.run(record, None if drawn is None else drawn[number])))
+            except TarvizError as error:
+                results.append(placed(error, origin))
+                if self.pipeline.options.on_error == "raise":
+                    break
+        return results
+
+
+def placed(error: TarvizError, origin: Record | None) -> TarvizError:
+    """The error with member and byte of the field it is about, where these are known."""
+    field = str(error.details.get("field"))
+    if origin is not None and field in origin:
+        member = origin.members[list(origin).index(field)]
+        error.at(member=member.name, offset=member.header_offset)
+    return error
+
+
+def _chunks(items: Iterator[Placed], size: int) -> Iterator[list[Placed]]:
+    while chunk := list(itertools.islice(items, size)):
+        yield chunk
