@@ -5,6 +5,8 @@ Runners turn it into something that yields; they are looked up by name in `tarvi
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -182,13 +184,15 @@ class Pipeline:
 
     def run(self, runner: str, **options: Any) -> Any:
         """What the runner of that name makes of the pipeline."""
-        return plugins.load("runners", runner).run(self.chosen(), **options)
-
-    def chosen(self) -> Pipeline:
-        """The same pipeline, with the records that its condition and keys choose found; itself where it has none."""
-        if not (self.options.where or self.options.keys):
-            return self
-        return self._with(options=resolved(stream.shards(self.urls), self.options))
+        run = plugins.load("runners", runner).run
+        known = inspect.signature(run).parameters
+        if not any(part.kind is part.VAR_KEYWORD for part in known.values()):
+            for name in options:
+                if name not in known:
+                    close = difflib.get_close_matches(name, known, 1)
+                    hint = f"Did you mean {close[0]!r}? " if close else ""
+                    raise UsageError(f"Pipeline.{runner}() has no option {name!r}.", hint=f"{hint}There are {', '.join(list(known)[1:])}.")
+        return run(self.chosen(), **options)
 
     def eager(self, **options: Any) -> Eager:
         """The pipeline run in this process: an iterable of NumPy and Python values. See `runners/eager.py`."""

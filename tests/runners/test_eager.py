@@ -127,6 +127,45 @@ class TestShuffle:
         assert first + second == list(Pipeline(numbers, "decode(cls)", select="cls").eager(shuffle=200, repeat=2))
 
 
+class TestEpochs:
+    def test_a_second_iter_begins_behind_all_passes_of_the_first(self, numbers: str) -> None:
+        pipeline = Pipeline(numbers, "decode(cls)", select="cls")
+        run = pipeline.eager(shuffle=200, repeat=3)
+        passes = _hundreds(run) + _hundreds(run)
+
+        assert 6 == len({tuple(each) for each in passes})
+        assert passes[4] == list(pipeline.eager(shuffle=200, epoch=4))
+
+    def test_set_epoch_pins_one(self, numbers: str) -> None:
+        run = Pipeline(numbers, "decode(cls)", select="cls").eager(shuffle=200)
+        orders = [list(run) for _ in range(3)]
+        run.set_epoch(1)
+        assert orders[1] == list(run) == list(run)
+
+        run.set_epoch(None)
+        assert orders[2] == list(run)
+        with pytest.raises(UsageError, match="epoch="):
+            run.set_epoch(-1)
+
+    def test_shards_come_in_another_order_when_shuffled(self, tmp_path: Path) -> None:
+        for at in range(20):
+            shard(tmp_path / f"s-{at}.tar", {f"r{at}": {"cls": b"%d" % at}})
+        run = Pipeline(str(tmp_path / "s-{0..19}.tar"), "decode(cls)", select="cls").eager(shuffle=2)
+        firsts = [next(iter(run)) for _ in range(5)]
+
+        assert max(firsts) > 1
+        assert len(set(firsts)) > 2
+
+    def test_an_option_it_does_not_have_is_named(self, numbers: str) -> None:
+        with pytest.raises(UsageError, match=r"Pipeline.eager\(\) has no option 'shufle'.*Did you mean 'shuffle'"):
+            Pipeline(numbers).eager(shufle=3)
+
+
+def _hundreds(run: Any) -> list[list[int]]:
+    values = list(run)
+    return [values[at : at + 100] for at in range(0, len(values), 100)]
+
+
 class TestRepeat:
     def test_so_many_passes_are_made(self, numbers: str) -> None:
         assert list(range(100)) * 3 == list(Pipeline(numbers, "decode(cls)", select="cls").eager(repeat=3))

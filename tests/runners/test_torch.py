@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tarviz.model.errors import DataError, UsageError
+from tarviz.model.errors import DataError, NotFoundError, UsageError
+from tarviz.ops import Decode, Func, Rotate
 from tarviz.pipeline import Pipeline
 
 torch = pytest.importorskip("torch", reason="torch: make test-torch")
@@ -49,6 +50,10 @@ def counted(folder: Path, sizes: Iterable[int], suffix: str = "tar") -> str:
         shard(folder / f"n-{at}.{suffix}", [(f"r{n:04d}", {"cls": b"%d" % n}) for n in itertools.islice(numbers, size)])
         count += 1
     return str(folder / f"n-{{0..{count - 1}}}.{suffix}") if count > 1 else str(folder / f"n-0.{suffix}")
+
+
+def pictured(record: dict[str, Any]) -> None:
+    record["image"] = np.arange(432, dtype=np.uint16).astype(np.uint8).reshape(12, 12, 3)
 
 
 def numbers(urls: Any, **options: Any) -> Pipeline:
@@ -144,8 +149,21 @@ class TestWorkers:
             values.extend(numbers(path).torch())
         assert caught.value.offset is not None
 
-        with pytest.raises(Exception, match=r'a\.tar.*record "k7"'):
+        with pytest.raises(DataError, match=r'a\.tar.*record "k7"') as sent:
             drained(loaded(numbers(path).torch(), num_workers=2))
+        assert caught.value.to_dict() == sent.value.to_dict()
+        assert "E_DECODE" == sent.value.code
+        assert type(sent.value) is DataError
+        assert "Original Traceback" in sent.value.__notes__[0]
+
+    def test_an_error_of_the_store_arrives_as_it_is(self, tmp_path: Path) -> None:
+        path = counted(tmp_path, [4])
+        dataset = numbers(path).torch()
+        Path(path).unlink()
+
+        with pytest.raises(NotFoundError) as caught:
+            drained(loaded(dataset, num_workers=1))
+        assert "E_NOT_FOUND" == caught.value.code
 
     def test_skipped_records_are_counted(self, tmp_path: Path) -> None:
         path = shard(tmp_path / "a.tar", [(f"k{n}", {"cls": b"%d" % n if n % 5 else b"x"}) for n in range(20)])
@@ -153,6 +171,143 @@ class TestWorkers:
 
         assert [n for n in range(20) if n % 5] == drained(dataset)
         assert {"E_DECODE": 4} == dataset.report.counts()
+
+
+class TestEpochs:
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"num_workers": 2},
+            {"num_workers": 2, "persistent_workers": True},
+            pytest.param({"num_workers": 1, "multiprocessing_context": "spawn"}, marks=pytest.mark.slow),
+            pytest.param({"num_workers": 1, "multiprocessing_context": "forkserver", "persistent_workers": True}, marks=pytest.mark.slow),
+        ],
+        ids=str,
+    )
+    def test_every_iter_is_a_new_one(self, tmp_path: Path, options: dict[str, Any]) -> None:
+        pipeline = Pipeline(counted(tmp_path, [20, 20, 24]), [Decode("cls"), Func(pictured), Rotate("image")], select=("cls", "image"))
+        loader = loaded(pipeline.torch(shuffle=64), batch_size=None, **options)
+        epochs = [[(int(number), bytes(image.numpy())) for number, image in loader] for _ in range(2)]
+
+        assert all(list(range(64)) == sorted(number for number, _ in epoch) for epoch in epochs)
+        assert [number for number, _ in epochs[0]] != [number for number, _ in epochs[1]]
+        assert not set(epochs[0]) & set(epochs[1])  # all drawn anew
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_one_that_is_left_early_counts(self, tmp_path: Path, workers: int) -> None:
+        loader = loaded(numbers(counted(tmp_path, [64])).torch(shuffle=64), num_workers=workers)
+        firsts = [next(iter(loader)).item() for _ in range(6)]
+
+        assert len(set(firsts)) > 1
+
+    def test_seeding_torch_alike_before_each_changes_nothing(self, tmp_path: Path) -> None:
+        loader = loaded(numbers(counted(tmp_path, [64])).torch(shuffle=64), num_workers=2)
+        orders = []
+        for _ in range(3):
+            torch.manual_seed(0)
+            orders.append(drained(loader))
+
+        assert orders[0] != orders[1] != orders[2] != orders[0]
+
+    @pytest.mark.parametrize("options", [{}, {"num_workers": 2}, {"num_workers": 2, "persistent_workers": True}], ids=str)
+    def test_set_epoch_pins_one(self, tmp_path: Path, options: dict[str, Any]) -> None:
+        dataset = numbers(counted(tmp_path, [64])).torch(shuffle=64)
+        loader = loaded(dataset, **options)
+        orders = [drained(loader) for _ in range(3)]
+        dataset.set_epoch(1)
+        assert orders[1] == drained(loader) == drained(loader)
+
+        dataset.set_epoch(None)
+        assert orders[2] == drained(loader)
+        assert 3 == dataset.epoch
+
+    def test_loaders_of_other_numbers_of_workers_go_on(self, tmp_path: Path) -> None:
+        dataset = numbers(counted(tmp_path, [64])).torch(shuffle=64)
+        seen = []
+        for workers in (1, 3, 0, 2):
+            seen.append(dataset.epoch)
+            drained(loaded(dataset, num_workers=workers))
+
+        assert [0, 1, 2, 3] == seen
+
+    def test_passes_of_one_iter_are_epochs_too(self, tmp_path: Path) -> None:
+        dataset = numbers(counted(tmp_path, [64])).torch(shuffle=64, repeat=2)
+        loader = loaded(dataset, num_workers=1)
+        first, second = drained(loader), drained(loader)
+
+        assert 4 == len({tuple(part) for part in (first[:64], first[64:], second[:64], second[64:])})
+        assert 4 == dataset.epoch
+
+
+class TestRanks:
+    @pytest.mark.parametrize("world", [2, 4])
+    @pytest.mark.parametrize("workers", [0, 1, 2, 5])
+    @pytest.mark.parametrize("shards", [1, 4, 12])
+    def test_each_record_comes_once_an_epoch_in_a_new_order(self, tmp_path: Path, world: int, workers: int, shards: int) -> None:
+        urls = counted(tmp_path, [96 // shards] * shards)
+        torch.manual_seed(0)
+        loaders = [
+            loaded(
+                numbers(urls).torch(rank=rank, world_size=world, shuffle=50),
+                batch_size=4,
+                num_workers=workers,
+                persistent_workers=workers > 0,
+            )
+            for rank in range(world)
+        ]
+        orders = []
+        for _ in range(3):
+            orders.append([drained(loader) for loader in loaders])
+
+            assert list(range(96)) == sorted(itertools.chain.from_iterable(orders[-1]))
+        for rank in range(world):
+            assert orders[0][rank] != orders[1][rank] != orders[2][rank]
+
+    def test_they_are_those_of_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        urls = counted(tmp_path, [5, 5])
+        dataset = numbers(urls).torch()
+        monkeypatch.setenv("RANK", "1")
+        monkeypatch.setenv("WORLD_SIZE", "2")
+
+        assert list(range(5, 10)) == drained(dataset) == drained(loaded(dataset, num_workers=1))
+        assert list(range(10)) == drained(numbers(urls).torch(rank=0, world_size=1))
+
+    def test_they_are_those_of_torch_distributed(self, tmp_path: Path) -> None:
+        urls = counted(tmp_path, [5, 5, 5])
+        processes = torch.multiprocessing.get_context(safe_context() or "fork")
+        answers = processes.Queue()
+        running = [processes.Process(target=_rank, args=(rank, str(tmp_path / "store"), urls, answers)) for rank in range(2)]
+        for process in running:
+            process.start()
+        parts = dict(answers.get(timeout=60) for _ in running)
+        for process in running:
+            process.join()
+
+        assert {0: [0, 1, 2, 3, 4, 10, 11, 12, 13, 14], 1: [5, 6, 7, 8, 9]} == parts
+
+    def test_even_ones_have_as_many_batches(self, tmp_path: Path) -> None:
+        urls = counted(tmp_path, [33, 20, 4])
+        for workers in (0, 2):
+            ranks = [numbers(urls).torch(rank=rank, world_size=4, even=True) for rank in range(4)]
+            batches = [[len(batch) for batch in loaded(dataset, batch_size=4, num_workers=workers)] for dataset in ranks]
+
+            assert [batches[0]] * 4 == batches
+            assert [14] * 4 == [len(dataset) for dataset in ranks] == [sum(sizes) for sizes in batches]
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_one_without_a_shard_is_an_error(self, tmp_path: Path, workers: int) -> None:
+        dataset = numbers(counted(tmp_path, [9], "tar.gz")).torch(rank=1, world_size=2)
+
+        with pytest.raises(UsageError, match="rank 1 is without a shard"):
+            drained(loaded(dataset, num_workers=workers))
+
+
+def _rank(rank: int, store: str, urls: str, answers: Any) -> None:
+    torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    answers.put((rank, [int(number) for number in DataLoader(numbers(urls).torch(), batch_size=None)]))
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
 
 
 class TestResuming:
@@ -234,6 +389,11 @@ class TestResuming:
 
 
 class TestDataset:
+    @pytest.mark.parametrize("options", [{"batch": 8}, {"num_workers": 2}, {"drop_remainder": True}])
+    def test_what_is_the_loaders_is_told(self, tmp_path: Path, options: dict[str, Any]) -> None:
+        with pytest.raises(UsageError, match=r"has no option .*DataLoader\(pipeline.torch\(\), batch_size=8"):
+            numbers(counted(tmp_path, [4])).torch(**options)
+
     def test_its_length_is_known_from_an_index(self, tmp_path: Path) -> None:
         import tarviz
 

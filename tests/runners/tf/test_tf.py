@@ -255,6 +255,22 @@ class TestEpochs:
         both = np.stack(list(pipeline.tf(shuffle=10, repeat=2).as_numpy_iterator()))
         np.testing.assert_array_equal(both, np.concatenate([first, second]))
 
+    def test_set_epoch_pins_one(self, numbers: str) -> None:
+        dataset = Pipeline(numbers, "decode(cls)", select="cls").tf(shuffle=200)
+        orders = [list(dataset.as_numpy_iterator()) for _ in range(3)]
+        dataset.set_epoch(1)
+        assert orders[1] == list(dataset.as_numpy_iterator()) == list(dataset.as_numpy_iterator())
+
+        dataset.set_epoch(None)
+        assert orders[2] == list(dataset.as_numpy_iterator())
+        with pytest.raises(UsageError, match="epoch=-1"):
+            dataset.set_epoch(-1)
+
+    def test_no_workers_are_as_good_as_one(self, numbers: str) -> None:
+        pipeline = Pipeline(numbers, "decode(cls)", select="cls")
+
+        assert list(range(120)) == list(pipeline.tf(num_workers=0).as_numpy_iterator())
+
     def test_without_random_ops_it_is_the_same(self, numbers: str) -> None:
         dataset = Pipeline(numbers, "decode(cls)", select="cls").tf()
 
@@ -328,6 +344,46 @@ def caught(dataset: Any) -> tuple[list[Any], Exception]:
 
 CHAIN = "decode(jpg)|resize(jpg, (8, 8))|decode(cls)"
 TRUNCATED = picture(3)[:150]
+
+
+class TestRanks:
+    @pytest.mark.parametrize("world", [2, 4, 7])
+    @pytest.mark.parametrize("chain", [None, "decode(cls)"])
+    def test_each_record_comes_once_an_epoch(self, numbers: str, world: int, chain: str | None) -> None:
+        ranks = [Pipeline(numbers, chain, select="cls").tf(rank=rank, world_size=world, shuffle=20) for rank in range(world)]
+        orders = [[int(cls) for dataset in ranks for cls in dataset.as_numpy_iterator()] for _ in range(3)]
+
+        assert all(list(range(120)) == sorted(order) for order in orders)
+        assert orders[0] != orders[1] != orders[2] != orders[0]
+
+    def test_an_input_context_says_which(self, numbers: str) -> None:
+        pipeline = Pipeline(numbers, "decode(cls)", select="cls")
+        parts = [list(pipeline.tf(input_context=tf.distribute.InputContext(3, rank, 3)).as_numpy_iterator()) for rank in range(3)]
+
+        assert list(range(120)) == sorted(itertools.chain.from_iterable(parts))
+        assert all(parts)
+        with pytest.raises(UsageError, match="Give one of them"):
+            pipeline.tf(rank=0, world_size=2, input_context=tf.distribute.InputContext(3, 0, 3))
+
+    def test_a_strategy_deals_them_out(self, numbers: str) -> None:
+        pipeline = Pipeline(numbers, "decode(cls)", select="cls")
+        strategy = tf.distribute.get_strategy()
+        made = strategy.distribute_datasets_from_function(lambda context: pipeline.tf(batch=30, input_context=context))
+
+        assert list(range(120)) == [int(cls) for batch in made for cls in batch]
+
+    def test_even_ones_have_known_equal_lengths(self, numbers: str) -> None:
+        tarviz.index(numbers)
+        pipeline = Pipeline(numbers, "decode(cls)", select="cls")
+        ranks = [pipeline.tf(rank=rank, world_size=7, even=True, batch=5) for rank in range(7)]
+
+        assert [4] * 7 == [int(dataset.cardinality()) for dataset in ranks]
+        assert [17] * 7 == [len(list(dataset.unbatch())) for dataset in ranks]
+
+    def test_one_without_a_record_is_an_error(self, tmp_path: Path) -> None:
+        shard(tmp_path / "a.tar", {"a": {"cls": b"1"}})
+        with pytest.raises(UsageError, match="cannot be shared out among 2 ranks"):
+            list(Pipeline(tmp_path / "a.tar", select="cls").tf(rank=1, world_size=2))
 
 
 class TestErrors:
@@ -440,7 +496,13 @@ class TestErrors:
 
     @pytest.mark.parametrize(
         ("options", "text"),
-        [({"batch": 0}, "batch=0"), ({"num_workers": 0}, "workers=0"), ({"repeat": 1.5}, "repeat=1.5"), ({"prefetch": True}, "prefetch=T")],
+        [
+            ({"batch": 0}, "batch=0"),
+            ({"num_workers": -1}, "workers=-1"),
+            ({"epoch": -1}, "epoch=-1"),
+            ({"repeat": 1.5}, "repeat=1.5"),
+            ({"prefetch": True}, "prefetch=T"),
+        ],
     )
     def test_arguments_that_cannot_work(self, numbers: str, options: dict[str, Any], text: str) -> None:
         with pytest.raises(UsageError, match=text):

@@ -1,0 +1,161 @@
+"""Who reads what: each record once an epoch over all ranks and workers, and an error where a rank would get nothing."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import tarviz
+from tarviz.model.errors import UsageError
+from tarviz.pipeline import Pipeline
+from tarviz.read.stream import ReadReport
+from tarviz.runners.plans import Plan, Trail
+from tarviz.runners.shares import Reader, pieces, world_of
+from tarviz.runners.walk import Walk
+
+pytestmark = pytest.mark.filterwarnings("ignore:W_EMPTY")
+
+
+def counted(folder: Path, sizes: list[int], suffix: str = "tar") -> Pipeline:
+    """Shards of so many records; `cls` counts from 0 over all of them."""
+    numbers = itertools.count()
+    for at, size in enumerate(sizes):
+        with tarfile.open(folder / f"n-{at}.{suffix}", "w:gz" if suffix.endswith("gz") else "w") as tar:
+            for number in itertools.islice(numbers, size):
+                data = b"%d" % number
+                info = tarfile.TarInfo(f"r{number:04d}.cls")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    return Pipeline([folder / f"n-{at}.{suffix}" for at in range(len(sizes))], "decode(cls)", select="cls", seed=3)
+
+
+def read(pipeline: Pipeline, reader: Reader, epoch: int, shuffle: int = 0, even: bool = False) -> list[int]:
+    plan = Plan(pipeline, reader, shuffle, even)
+    return [int(value) for _, value in Walk(pipeline, shuffle=shuffle).values(plan, epoch, ReadReport(), Trail())]
+
+
+def readers(world: int, workers: int) -> list[Reader]:
+    return [Reader(rank, world, worker, workers) for rank in range(world) for worker in range(workers)]
+
+
+class TestEachRecord:
+    @pytest.mark.parametrize("world", [1, 2, 4])
+    @pytest.mark.parametrize("workers", [1, 2, 5])
+    @pytest.mark.parametrize("sizes", [[47], [30, 17], [20, 5, 9, 14], [7] * 11, [1, 6, 3, 40, 0]], ids=str)
+    def test_comes_once_an_epoch(self, tmp_path: Path, world: int, workers: int, sizes: list[int]) -> None:
+        pipeline = counted(tmp_path, sizes)
+        orders = []
+        for epoch in range(3):
+            parts = [read(pipeline, reader, epoch, shuffle=20) for reader in readers(world, workers)]
+            orders.append(parts)
+
+            assert list(range(sum(sizes))) == sorted(itertools.chain.from_iterable(parts))
+        assert all(one != other for one, other in itertools.combinations(orders, 2))
+
+    def test_shards_of_a_rank_do_not_depend_on_its_workers(self, tmp_path: Path) -> None:
+        pipeline = counted(tmp_path, [3] * 9)
+
+        def of(rank: int, workers: int) -> set[str]:
+            return {piece.url for worker in range(workers) for piece in pieces(pipeline, Reader(rank, 2, worker, workers))}
+
+        assert of(0, 1) == of(0, 3) == {str(tmp_path / f"n-{at}.tar") for at in range(0, 9, 2)}
+        assert of(1, 1) == of(1, 2)
+
+    def test_of_compressed_shards_workers_take_turns(self, tmp_path: Path) -> None:
+        pipeline = counted(tmp_path, [100, 30], "tar.gz")
+        parts = [read(pipeline, reader, 0) for reader in readers(1, 5)]
+
+        assert all(parts)
+        assert list(range(130)) == sorted(itertools.chain.from_iterable(parts))
+
+    def test_an_index_of_a_damaged_or_split_shard_is_not_relied_on(self, tmp_path: Path) -> None:
+        path = tmp_path / "s.tar"
+        with tarfile.open(path, "w") as tar:
+            for name in ("a.cls", "b.cls", "a.txt"):
+                info = tarfile.TarInfo(name)
+                info.size = 1
+                tar.addfile(info, io.BytesIO(b"1"))
+
+        with pytest.raises(UsageError, match="ranks"):
+            pieces(Pipeline(path), Reader(0, 2))
+
+
+class TestARankWithout:
+    def test_shards_of_its_own_is_an_error_on_every_rank(self, tmp_path: Path) -> None:
+        pipeline = counted(tmp_path, [9, 9], "tar.gz")
+        for rank in range(4):
+            with pytest.raises(
+                UsageError, match=r"2 shards cannot be shared out among 4 ranks: ranks 2 to 3 are without a shard.*tarviz index"
+            ):
+                pieces(pipeline, Reader(rank, 4))
+
+    def test_records_is_an_error_too(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match=r"they hold 2 record\(s\), rank 2 is without one"):
+            pieces(counted(tmp_path, [2]), Reader(0, 3))
+
+    def test_records_in_its_shards_is_one_when_they_were_read(self, tmp_path: Path) -> None:
+        pipeline = counted(tmp_path, [0, 7])
+
+        assert list(range(7)) == list(pipeline.eager(rank=1, world_size=2))
+        with pytest.raises(UsageError, match="rank 0 of 2 gets no record"):
+            list(pipeline.eager(rank=0, world_size=2))
+
+
+class TestEven:
+    @pytest.mark.parametrize(("world", "workers"), [(2, 1), (3, 2), (4, 5)])
+    def test_every_rank_gets_as_many_and_each_epoch_leaves_out_others(self, tmp_path: Path, world: int, workers: int) -> None:
+        pipeline = counted(tmp_path, [30, 0, 17])
+        left: set[int] = set()
+        for epoch in range(6):
+            parts = [read(pipeline, reader, epoch, even=True) for reader in readers(world, workers)]
+            sizes = [len(part) for part in parts]
+            seen = sorted(itertools.chain.from_iterable(parts))
+
+            assert sizes[:workers] * world == sizes
+            assert 47 // world * world == len(seen) == len(set(seen))
+            assert not left & (set(range(47)) - set(seen))
+            left |= set(range(47)) - set(seen)
+        assert 6 * (47 % world) == len(left)
+
+    def test_it_needs_to_count(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="index of each shard"):
+            pieces(counted(tmp_path, [5], "tar.gz"), Reader(0, 2), even=True)
+        with pytest.raises(UsageError, match="leaves out"):
+            pieces(Pipeline(tmp_path / "x.tar", on_error="skip").with_urls(counted(tmp_path, [5]).urls), Reader(0, 2), even=True)
+        with pytest.raises(UsageError, match="evenly"):
+            pieces(counted(tmp_path, [2]), Reader(0, 3), even=True)
+
+
+class TestWorld:
+    def test_it_is_given_or_in_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("RANK", raising=False)
+        monkeypatch.setenv("WORLD_SIZE", "4")
+        assert (0, 1) == world_of(None, None)
+        monkeypatch.setenv("RANK", "3")
+        assert (3, 4) == world_of(None, None)
+        assert (0, 1) == world_of(0, 1)
+
+    @pytest.mark.parametrize("given", [(1, None), (2, 2), (-1, 2), (0, True), (0.0, 1)])
+    def test_what_cannot_be_is_refused(self, given: tuple[object, object]) -> None:
+        with pytest.raises(UsageError, match="go together"):
+            world_of(*given)  # type: ignore[arg-type]
+
+    def test_words_in_the_environment_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("RANK", "first")
+        monkeypatch.setenv("WORLD_SIZE", "4")
+
+        with pytest.raises(UsageError, match="RANK='first'"):
+            world_of(None, None)
+
+
+class TestTheIndex:
+    def test_lets_ranks_share_one_shard_wherever_it_is(self, tmp_path: Path) -> None:
+        pipeline = counted(tmp_path, [41])
+        tarviz.index(pipeline.urls)
+
+        assert [10, 10, 10, 11] == [sum(piece.length(41) or 0 for piece in pieces(pipeline, Reader(rank, 4))) for rank in range(4)]
+        assert [10, 10, 10, 11] == [len(pipeline.eager(rank=rank, world_size=4)) for rank in range(4)]
