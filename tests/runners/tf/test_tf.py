@@ -381,7 +381,7 @@ class TestRanks:
         assert [17] * 7 == [len(list(dataset.unbatch())) for dataset in ranks]
 
     def test_one_without_a_record_is_an_error(self, tmp_path: Path) -> None:
-        shard(tmp_path / "a.tar", {"a": {"cls": b"1"}})
+        shard(tmp_path / "a.tar", [("a", {"cls": b"1"})])
         with pytest.raises(UsageError, match="cannot be shared out among 2 ranks"):
             list(Pipeline(tmp_path / "a.tar", select="cls").tf(rank=1, world_size=2))
 
