@@ -194,6 +194,12 @@ class Pipeline:
                     raise UsageError(f"Pipeline.{runner}() has no option {name!r}.", hint=f"{hint}There are {', '.join(list(known)[1:])}.")
         return run(self.chosen(), **options)
 
+    def chosen(self) -> Pipeline:
+        """The same pipeline, with the records that its condition and keys choose found; itself where it has none."""
+        if not (self.options.where or self.options.keys):
+            return self
+        return self._with(options=resolved(stream.shards(self.urls), self.options))
+
     def eager(self, **options: Any) -> Eager:
         """The pipeline run in this process: an iterable of NumPy and Python values. See `runners/eager.py`."""
         made: Eager = self.run("eager", **options)

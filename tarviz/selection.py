@@ -83,15 +83,19 @@ class Select(Selection):
 class SelectJSON(Selection):
     """A value inside a JSON field: `path` is a name, a position, or several of these from the outside in.
 
+    `fill` stands in for null, also inside lists.
+
     >>> SelectJSON("json", ["boxes", 0, "label"]).pick({"json": b'{"boxes": [{"label": "cat"}]}'})
     'cat'
     """
 
     ext: str
     path: Path = ()
+    fill: Any = None
 
     def __repr__(self) -> str:
-        return f'SelectJSON("{self.ext}", {json.dumps(list(self.path), ensure_ascii=False)})'
+        fill = "" if self.fill is None else f", fill={self.fill!r}"
+        return f'SelectJSON("{self.ext}", {json.dumps(list(self.path), ensure_ascii=False)}{fill})'
 
     def __post_init__(self) -> None:
         _check_ext(self, self.ext)
@@ -116,7 +120,7 @@ class SelectJSON(Selection):
                 at = "".join(f"[{part!r}]" for part in self.path[:depth]) or "the top"
                 message = f"{self} finds no {step!r} at {at}; there is {_shape(tree)}."
                 raise DataError(message, code="E_DECODE", key=key, shard=shard, details={"field": self.ext}) from None
-        return tree
+        return tree if self.fill is None else _filled(tree, self.fill)
 
     def _parse(self, value: Any, key: str | None, shard: str | None) -> Any:
         try:
@@ -267,6 +271,12 @@ def _node(part: Any) -> Selection:
             return SelectDict(part)
         case _:
             raise UsageError(f"A selection is a field name, or a tuple, list or dict of selections; got {part!r}.")
+
+
+def _filled(tree: Any, fill: Any) -> Any:
+    if isinstance(tree, list):
+        return [_filled(part, fill) for part in tree]
+    return fill if tree is None else tree
 
 
 def _union(items: Any) -> frozenset[str] | None:

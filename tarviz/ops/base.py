@@ -79,6 +79,11 @@ class Op(ABC):
         return False
 
     @property
+    def made(self) -> str | None:
+        """The one field that the op makes, where ops may stand around it (`Resize(Decode("jpg"), …)`)."""
+        return None
+
+    @property
     def steps(self) -> tuple[Op, ...]:
         """The ops this one stands for: itself, behind the one it was built around (`Resize(Decode("jpg"), …)`)."""
         return (self,)
@@ -140,9 +145,10 @@ class FieldOp(Op):
     of: Op | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.ext, FieldOp):
-            object.__setattr__(self, "of", self.ext)
-            object.__setattr__(self, "ext", self.ext.ext)
+        inner: Any = self.ext
+        if isinstance(inner, Op) and inner.made is not None:
+            object.__setattr__(self, "of", inner)
+            object.__setattr__(self, "ext", inner.made)
         if not isinstance(self.ext, str) or not self.ext:
             raise ChainError(f"{self.name} needs the name of a field, got {self.ext!r}.", hint=f'For example {self.name}("jpg", …).')
         self.check()
@@ -169,6 +175,10 @@ class FieldOp(Op):
     @property
     def steps(self) -> tuple[Op, ...]:
         return (*self.of.steps, replace(self)) if self.of is not None else (self,)
+
+    @property
+    def made(self) -> str | None:
+        return self.ext
 
     @property
     def exts(self) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from tarviz.ops.convert import dtype_name
 class Func(RecordOp):
     """Calls `f` with the record, a dict it may change: `__key__`, `__shard__`, `__index__`, and the fields as bytes or arrays.
 
-    What `f` returns is the record behind it; None means the dict it was given. `output_types` and `output_shapes` (field →
+    What `f` returns is the record behind it; None means the dict it was given. Tensors in it (of TensorFlow, PyTorch) become NumPy
+    arrays. `output_types` and `output_shapes` (field →
     dtype, field → shape with None for what varies) say what `f` makes; fields they do not name stay as they are. Without them
     `f` is tried on one record, and all records have to give dtypes and shapes like that one's.
 
@@ -57,7 +58,7 @@ class Func(RecordOp):
             result = record
         if not isinstance(result, Mapping):
             raise SchemaError(f"{self} has to return the record, a dict; it returned {type(result).__name__}.")
-        return {**places, **result}
+        return {**places, **{name: as_numpy(value) for name, value in result.items()}}
 
     def infer_record(self, schema: Schema) -> Schema:
         types, shapes = self.output_types or {}, self.output_shapes or {}
@@ -68,6 +69,11 @@ class Func(RecordOp):
 
     def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
         return None
+
+
+def as_numpy(value: Any) -> Any:
+    """A tensor as a NumPy array (of text, as bytes); anything else as it is."""
+    return value.numpy() if hasattr(value, "numpy") and hasattr(value, "dtype") else value
 
 
 def _dtype(dtype: Any) -> str:

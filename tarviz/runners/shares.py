@@ -12,6 +12,7 @@ from typing import Any
 from tarviz import stores
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import UsageError
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
@@ -34,6 +35,8 @@ class Piece:
     share: int = 0
     of: int = 1
     only: tuple[int, ...] | None = None
+
+    __repr__ = redacted_repr
 
     def length(self, records: int | None) -> int | None:
         """How many records it has, in a shard of `records`; None where that is not known."""
@@ -159,7 +162,7 @@ def lengths(whole: Sequence[Piece], options: ReadOptions, *, build: bool = True)
 
 def trusted(url: URL, options: ReadOptions, *, build: bool = True) -> ShardIndex | None:
     """The index of a plain shard whose records have the same numbers there and where they are read; None without one."""
-    if url == "-":
+    if url == "-" or options.where or options.keys:
         return None
     index = shard_index(url, options, may_stream=False) if build else cached_index(stores.of(url).stat(url), options)
     if index is None or index.packed or index.error is not None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tarviz.model.errors import DataError, NotFoundError, UsageError
+from tarviz.model.errors import ChangedError, DataError, NotFoundError, UsageError
 from tarviz.ops import Decode, Func, Rotate
 from tarviz.pipeline import Pipeline
 
@@ -377,6 +377,93 @@ class TestResuming:
 
             assert whole == head + drained(again)
 
+    @pytest.mark.parametrize(("before", "behind"), [(2, 3), (3, 0), (0, 2)])
+    @pytest.mark.parametrize("options", [{}, {"shuffle": 10, "repeat": 2}], ids=str)
+    def test_with_another_number_of_workers(self, tmp_path: Path, before: int, behind: int, options: dict[str, Any]) -> None:
+        pipeline = numbers(counted(tmp_path, [20, 3, 2, 31]))
+        expected = sorted([*range(56)] * options.get("repeat", 1))
+        for cut in (5,):
+            first = pipeline.torch(**options).loader(4, num_workers=before)
+            got = [batch.tolist() for batch in itertools.islice(first, cut)]
+            second = pipeline.torch(**options).loader(4, num_workers=behind)
+            second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+            got += [batch.tolist() for batch in itertools.islice(second, 3)]
+            third = pipeline.torch(**options).loader(4, num_workers=before)
+            third.load_state_dict(json.loads(json.dumps(second.state_dict())))
+            got += [batch.tolist() for batch in third]
+
+            assert expected == sorted(itertools.chain.from_iterable(got))
+
+    def test_with_another_number_of_ranks(self, tmp_path: Path) -> None:
+        pipeline = numbers(counted(tmp_path, [20, 3, 2, 31]))
+        got: list[Any] = []
+        states = []
+        for rank in range(2):
+            loader = pipeline.torch(rank=rank, world_size=2).loader(4, num_workers=2)
+            got += [batch.tolist() for batch in itertools.islice(loader, 2)]
+            states.append(loader.state_dict())
+        for rank in range(3):
+            loader = pipeline.torch(rank=rank, world_size=3).loader(4, num_workers=1)
+            loader.load_state_dict(states)
+            got += [batch.tolist() for batch in loader]
+
+        assert list(range(56)) == sorted(itertools.chain.from_iterable(got))
+
+    @pytest.mark.parametrize("persistent", [False, True])
+    def test_the_iteration_behind_a_resumed_one_is_whole_and_new(self, tmp_path: Path, persistent: bool) -> None:
+        pipeline = numbers(counted(tmp_path, [40]))
+
+        def made() -> Any:
+            return pipeline.torch(shuffle=40).loader(4, num_workers=2, persistent_workers=persistent)
+
+        straight = made()
+        epochs = [[batch.tolist() for batch in straight] for _ in range(3)]
+        first = made()
+        list(first)
+        list(itertools.islice(first, 3))
+        state = first.state_dict()
+        list(itertools.islice(first, 2))  # workers that persist have gone on
+        for again in (made(), first):
+            again.load_state_dict(state)
+            rest = [[batch.tolist() for batch in again] for _ in range(2)]
+
+            assert epochs[1][3:] == rest[0]
+            assert epochs[2] == rest[1]
+
+    def test_by_a_plain_loader_it_is_used_once(self, tmp_path: Path) -> None:
+        pipeline = numbers(counted(tmp_path, [40, 40]))
+        dataset = pipeline.torch()
+        list(itertools.islice(dataset, 30))
+        again = pipeline.torch()
+        again.load_state_dict(dataset.state_dict())
+        loader = loaded(again, num_workers=2)
+
+        assert list(range(30, 80)) == sorted(drained(loader))
+        assert list(range(80)) == sorted(drained(loader))
+
+    def test_by_this_process_and_by_workers_states_are_alike(self, tmp_path: Path) -> None:
+        pipeline = numbers(counted(tmp_path, [40, 40]))
+        run = pipeline.eager()
+        list(itertools.islice(run, 30))
+        loader = pipeline.torch().loader(5, num_workers=2)
+        loader.load_state_dict(run.state_dict())
+
+        assert list(range(30, 80)) == sorted(itertools.chain.from_iterable(batch.tolist() for batch in loader))
+
+    def test_a_shard_that_was_replaced_is_an_error(self, tmp_path: Path) -> None:
+        path = Path(counted(tmp_path, [40]))
+        pipeline = numbers(path)
+        for workers in (0, 2):
+            loader = pipeline.torch().loader(4, num_workers=workers)
+            list(itertools.islice(loader, 3))
+            state = loader.state_dict()
+            data = path.read_bytes()
+            path.unlink()
+            path.write_bytes(data)
+
+            with pytest.raises(ChangedError, match="replaced since the state was saved"):
+                pipeline.torch().loader(4, num_workers=workers).load_state_dict(state)
+
     def test_a_state_of_another_pipeline_is_refused(self, tmp_path: Path) -> None:
         urls = counted(tmp_path, [40])
         state = numbers(urls).torch(shuffle=4).state_dict()
@@ -386,6 +473,37 @@ class TestResuming:
                 other.load_state_dict(state)
         with pytest.raises(UsageError, match="not a state"):
             numbers(urls).torch().load_state_dict({"epoch": 0, "slots": 1})
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated:UserWarning")  # torchdata 0.11 on torch 2.13
+class TestStatefulDataLoader:
+    """torchdata's loader asks the data set in each worker for its state."""
+
+    @pytest.mark.parametrize(("workers", "options"), [(0, {"shuffle": 10}), (2, {}), (2, {"shuffle": 10})], ids=str)
+    def test_it_goes_on_behind_any_batch(self, tmp_path: Path, workers: int, options: dict[str, Any]) -> None:
+        stateful = pytest.importorskip("torchdata.stateful_dataloader", reason="torchdata: pip install 'tarviz[torch]' torchdata")
+        pipeline = numbers(counted(tmp_path, [20, 3, 2, 31]))
+
+        def made() -> Any:
+            context = safe_context() if workers else None
+            return stateful.StatefulDataLoader(
+                pipeline.torch(**options), batch_size=4, num_workers=workers, multiprocessing_context=context
+            )
+
+        straight = made()
+        epochs = [[batch.tolist() for batch in straight] for _ in range(2)]
+        assert epochs[0] != epochs[1] or not options
+        for cut in (6, len(epochs[0])):
+            first = made()
+            head = [batch.tolist() for batch in itertools.islice(first, cut)]
+            state = first.state_dict()
+            again = made()
+            again.load_state_dict(state)
+            rest = [batch.tolist() for batch in again]
+
+            if cut == len(epochs[0]):  # torchdata begins the next epoch where one was over
+                rest = [] if rest == epochs[1] else rest
+            assert epochs[0] == head + rest
 
 
 class TestDataset:

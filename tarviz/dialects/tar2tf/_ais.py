@@ -122,7 +122,8 @@ def _parts(op: Any, what: str) -> Any:
         if isinstance(one, list | tuple):
             raise UsageError(f"{what}: a list of operations cannot contain another list.")
         leaf = _leaf(one, what)
-        name = leaf.ext_name if isinstance(leaf, Func) else None if isinstance(leaf, RecordFunc) else leaf.ext
+        inner = _function(leaf)
+        name = leaf.ext if inner is None else inner.ext_name if isinstance(inner, Func) else None
         if name is None:
             raise UsageError(f"{what}: in a list, Func needs a name for its value.", hint='For example Func(f, "name").')
         found[name] = leaf
@@ -138,6 +139,13 @@ def _leaf(op: Any, what: str) -> Any:
     raise UsageError(f"{what} is an operation of another kind: {kind}.", hint=f"Expected one of {_EXPECTED}, or a list of them.")
 
 
+def _function(leaf: Any) -> RecordFunc | None:
+    """The function that a leaf is, or that its ops stand around."""
+    while isinstance(leaf, FieldOp):
+        leaf = leaf.of
+    return leaf if isinstance(leaf, RecordFunc) else None
+
+
 class _Made:
     """Chain and selection in the making."""
 
@@ -146,7 +154,7 @@ class _Made:
         self._named: list[tuple[RecordFunc, str]] = []
         self._copied: dict[str, str] = {}
         self._places: dict[tuple[str, str], str] = {}
-        fields = [leaf for leaf in leaves if not isinstance(leaf, RecordFunc)]
+        fields = [leaf for leaf in leaves if _function(leaf) is None]
         ways = {(leaf.ext, str(Chain.of(leaf)) if isinstance(leaf, FieldOp) else "") for leaf in fields}
         self._alone = {
             (ext, text) for ext, text in ways if not any(set(ext.split(";")) & set(other.split(";")) for other, _ in ways - {(ext, text)})
@@ -156,11 +164,12 @@ class _Made:
         """What selects the value of a leaf; its ops go into the chain."""
         if isinstance(leaf, Select | SelectJSON):
             return leaf
-        if isinstance(leaf, RecordFunc):
-            place = f"func-{len(self._named) + 1}"
-            self._named.append((leaf, place))
-            return Select(place)
         chain = Chain.of(leaf)
+        if (inner := _function(leaf)) is not None:
+            place = f"func-{len(self._named) + 1}"
+            self._named.append((inner, place))
+            self.steps += [replace(step, ext=place) for step in chain if isinstance(step, FieldOp)]
+            return Select(place)
         way = leaf.ext, str(chain)
         if way not in self._places:
             place = leaf.ext

@@ -17,7 +17,7 @@ from tarviz.model.types import URL
 from tarviz.ops import Decode, FieldOp
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
-from tarviz.selection import Select, SelectDict, Selection, SelectList, as_tuples
+from tarviz.selection import Select, SelectDict, Selection, SelectList
 from tarviz.stores.templates import braces
 from tarviz.write.output import Names
 
@@ -92,55 +92,8 @@ def _strings(selection: Selection, types: Any) -> set[str]:
 
 def dataset(pipeline: Pipeline, output_types: Any, output_shapes: Any, num_workers: int) -> tf.data.Dataset:
     """The pipeline as a tf.data.Dataset, in the dtypes and shapes asked for."""
-    made = pipeline.tf(num_workers=num_workers)
-    if output_types is None and output_shapes is None:
-        return made
-    import tensorflow as tf
-
-    def cast(*values: Any) -> Any:
-        return _cast(values if len(values) > 1 else values[0], output_types, output_shapes)
-
-    return made.map(tf.autograph.experimental.do_not_convert(cast))
-
-
-def _cast(values: Any, types: Any, shapes: Any) -> Any:
-    """Tensors with the dtypes and shapes asked for; a string becomes a number by its ASCII digits."""
-    import tensorflow as tf
-
-    def one(value: Any, dtype: Any, shape: Any) -> Any:
-        if dtype is not None and value.dtype != dtype:
-            if tf.as_dtype(dtype) == tf.string:
-                raise UsageError(f"output_types asks for tf.string where the conversions make {value.dtype.name}.")
-            value = _number(value, tf.as_dtype(dtype)) if value.dtype == tf.string else tf.cast(value, dtype)
-        return value if shape is None else tf.ensure_shape(value, shape)
-
-    flat = tf.nest.flatten(values)
-    kinds = [None] * len(flat) if types is None else tf.nest.flatten(as_tuples(types))
-    sizes = [None] * len(flat) if shapes is None else _shapes(values, shapes)
-    if not len(flat) == len(kinds) == len(sizes):
-        raise UsageError(f"The selections make {len(flat)} values; there are {len(kinds)} output_types and {len(sizes)} output_shapes.")
-    return tf.nest.pack_sequence_as(values, [one(*each) for each in zip(flat, kinds, sizes, strict=True)])
-
-
-def _number(text: Any, dtype: Any) -> Any:
-    """The number that a string holds in ASCII; `string_to_number` knows four dtypes, the others go through the widest."""
-    import tensorflow as tf
-
-    wide = dtype if dtype in (tf.float32, tf.float64, tf.int32, tf.int64) else tf.float64 if dtype.is_floating else tf.int64
-    return tf.cast(tf.strings.to_number(tf.strings.strip(text), wide), dtype)
-
-
-def _shapes(values: Any, shapes: Any) -> list[Any]:
-    """One shape for each tensor; a shape may be a TensorShape, a list or a tuple of sizes."""
-    import tensorflow as tf
-
-    if isinstance(values, dict):
-        return [size for name in sorted(values) for size in _shapes(values[name], shapes[name])]
-    if isinstance(values, tuple):
-        if len(values) != len(shapes):
-            raise UsageError(f"The selections make {len(values)} values; there are {len(shapes)} output_shapes.")
-        return [size for value, shape in zip(values, shapes, strict=True) for size in _shapes(value, shape)]
-    return [tf.TensorShape(shapes)]
+    made: tf.data.Dataset = pipeline.tf(num_workers=num_workers, output_types=output_types, output_shapes=output_shapes)
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +177,8 @@ def size_limit(max_shard_size: Any, path: Any) -> int | float | str | None:
 
 def workers(num_workers: Any) -> int:
     """A number of workers."""
-    if isinstance(num_workers, bool) or not isinstance(num_workers, int) or num_workers < 1:
-        raise UsageError(f"num_workers={num_workers!r} is no whole number from 1 on.")
+    if isinstance(num_workers, bool) or not isinstance(num_workers, int) or num_workers < 0:
+        raise UsageError(f"num_workers={num_workers!r} is no whole number from 0 on.")
     return num_workers
 
 

@@ -16,6 +16,7 @@ from tarviz.model.types import Schema
 from tarviz.ops import Convert, Decode, Rename, Resize
 from tarviz.ops import Rotate as ByAngle
 from tarviz.ops.func import Func as RecordFunc
+from tarviz.ops.func import as_numpy
 from tarviz.selection import Select, SelectDict, SelectJSON, SelectList
 
 __all__ = ["Convert", "Decode", "Func", "Rename", "Resize", "Rotate", "Select", "SelectDict", "SelectJSON", "SelectList"]
@@ -41,6 +42,10 @@ class Func(RecordFunc):
         if self.ext_name is not None and (not isinstance(self.ext_name, str) or not self.ext_name):
             raise ChainError(f"func needs the name of a field for ext_name, got {self.ext_name!r}.")
 
+    @property
+    def made(self) -> str | None:
+        return self.ext_name or "func"
+
     def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
         if self.ext_name is None:
             return RecordFunc.apply_record(self, record)
@@ -54,8 +59,7 @@ class Func(RecordFunc):
 
 def as_value(value: Any) -> Any:
     """What a function returned, as a field holds it: lists of numbers and tensors become arrays."""
-    if hasattr(value, "numpy"):
-        value = value.numpy()
+    value = as_numpy(value)
     return np.asarray(value) if isinstance(value, list | tuple) else value
 
 

@@ -26,14 +26,16 @@ import numpy as np
 
 from tarviz.model.config import options as configured
 from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
-from tarviz.model.types import Feature
+from tarviz.model.types import Feature, Schema
 from tarviz.ops.base import unpack
+from tarviz.ops.value_types import Listed
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import Plan
 from tarviz.runners.shares import Reader, known, world_of
+from tarviz.runners.tf import typed
 from tarviz.runners.tf.source import Source
-from tarviz.runners.tf.steps import Step, fields_read, leaves, refill, steps
+from tarviz.runners.tf.steps import Step, fields_read, leaves, parted, refill, steps
 from tarviz.selection import SelectAll, as_tuples
 
 try:
@@ -61,6 +63,9 @@ def run(
     world_size: int | None = None,
     input_context: Any = None,
     even: bool = False,
+    output_types: Any = None,
+    output_shapes: Any = None,
+    pad: Any = None,
 ) -> Any:
     """The pipeline as a `tf.data.Dataset` in the structure of the selection (lists as tuples); text and bytes are `tf.string`.
 
@@ -74,6 +79,11 @@ def run(
     Of several processes each reads its part (`shares.pieces`): as `rank` of `world_size`, as `input_context` says (what
     `tf.distribute.Strategy.distribute_datasets_from_function` passes), else as `torch.distributed` or the environment's RANK and
     WORLD_SIZE do. `even` gives all of them equally many records.
+
+    `output_types` and `output_shapes`, in the structure of the selection, None where nothing is asked: dtypes and shapes of what comes
+    (numbers are cast, text is read as a number). Values picked out of JSON, and lists that a `Func` returns, have the types asked for, or
+    those that fit the first records of the first block: of `1` and `2.5` float64; a length that is not the same in these records is not
+    known. Such lists come as a `tf.RaggedTensor` from a batch, and from a record where lists in them vary; `pad` fills them up instead.
 
     Values equal the eager runner's (uint8 within 1); what nobody selects is not computed. An error comes as the `TarvizError` it is
     when the dataset itself is iterated, as a `tf.errors.OpError` with the same line of text when something was built on it.
@@ -92,7 +102,8 @@ def run(
     fields = fields_read(pipeline, plan.fields, plan.needs)
     there = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
     first = pipeline._peek()[1]
-    made = steps(pipeline, there, plan.schema, lambda: unpack(first, plan.needs))
+    schema = typed.found(pipeline, plan.schema, output_types, output_shapes)
+    made = steps(pipeline, there, schema, lambda: unpack(first, plan.needs))
     pipeline = pipeline._with(options=replace(pipeline.options, block_size=pipeline.options.block_size or 2 * configured().block_size))
     _learn()
     places = _places(pipeline)
@@ -114,12 +125,35 @@ def run(
     count = None if repeat is None else known(pipeline, reader.rank, reader.world, even=even)
     length = tf.data.INFINITE_CARDINALITY if repeat is None else None if count is None else count * repeat
     finish = functools.partial(_finish, source=source, length=length, ahead=ahead)
+    asked = output_types is not None or output_shapes is not None
+
+    def settle(dataset: Any) -> Any:
+        return dataset.map(_quiet(lambda *values: typed.cast(schema, _one(values), output_types, _batched(schema, output_shapes, batch))))
+
     if made:
-        return finish(_worked(source, plan.schema, workers, batch, drop_remainder), batch, drop_remainder)
+        worked = _worked(source, schema, workers, batch, drop_remainder)
+        if any(isinstance(part, Listed) for part in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema))):
+            worked = worked.map(_quiet(lambda *values: typed.opened(schema, _one(values), batched=batch is not None, pad=pad)))
+        return finish(settle(worked) if asked else worked, batch, drop_remainder)
+    if asked:
+        raw = _raw(source, 0, batch, drop_remainder)
+        return finish(settle(raw.unbatch() if batch is None else raw), batch, drop_remainder)
     again = functools.partial(_raw, source, sum(len(first[ext]) for ext in first if plan.needs is None or ext in plan.needs))
     if batch is None:
         return finish(again().unbatch(), None, False, again)
     return finish(again(batch, drop_remainder), batch, drop_remainder)
+
+
+def _one(values: tuple[Any, ...]) -> Any:
+    """What a function mapped over a dataset was given, as one structure: tuples arrive as arguments."""
+    return values[0] if len(values) == 1 else values
+
+
+def _batched(schema: Any, shapes: Any, batch: int | None) -> Any:
+    """The shapes asked for, with the axis of batches."""
+    if shapes is None or batch is None:
+        return shapes
+    return refill(as_tuples(schema), [size if size is None else (None, *size) for size in typed.flat_shapes(schema, shapes)])
 
 
 def _reader(rank: int | None, world_size: int | None, input_context: Any) -> Reader:
@@ -202,7 +236,7 @@ def _worked(source: Source, schema: Any, workers: int, batch: int | None, drop_r
 
         def work(number: Any, drawn: Any, *columns: Any) -> Any:
             values = _record(source, handle, number, drawn, dict(zip(source.columns, columns, strict=True)))
-            return number, refill(as_tuples(schema), values)
+            return number, refill(as_tuples(parted(schema)), values)
 
         blocks = pulled.map(_quiet(shape)).prefetch(_AHEAD)
         records = blocks.unbatch().map(_quiet(work), num_parallel_calls=workers, deterministic=True).ignore_errors()
@@ -256,10 +290,16 @@ def _record(source: Source, handle: Any, number: Any, drawn: Any, record: dict[s
 def _call(source: Source, at: int, step: Step, inputs: list[Any]) -> list[Any]:
     if not step.gives:
         return []
-    made = tf.numpy_function(functools.partial(source.call, at), inputs, [_dtype(feature) for _, feature in step.gives])
-    for tensor, (_, feature) in zip(made, step.gives, strict=True):
+    found = [part for _, feature in step.gives for part in _travelling(feature)]
+    made = tf.numpy_function(functools.partial(source.call, at), inputs, [_dtype(feature) for feature in found])
+    for tensor, feature in zip(made, found, strict=True):
         tensor.set_shape(feature.shape)
     return list(made)
+
+
+def _travelling(feature: Feature) -> list[Feature]:
+    """What goes over the border for a value: lists as strings of bytes."""
+    return [Feature("bytes")] * (1 + feature.ragged) if isinstance(feature, Listed) else [feature]
 
 
 def _dtype(feature: Feature) -> Any:

@@ -13,8 +13,9 @@ from tarviz.model.errors import SchemaError
 from tarviz.model.types import Feature, Schema, to_bytes, to_text
 from tarviz.ops.base import FieldOp
 from tarviz.ops.chains import Chain
+from tarviz.ops.value_types import Listed, as_array, packed
 from tarviz.pipeline import Pipeline
-from tarviz.selection import SelectAll, Selection, SelectJSON, Structure, as_tuples
+from tarviz.selection import Select, SelectAll, Selection, SelectJSON, Structure, as_tuples
 
 _NUMBERS = frozenset(
     ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64")
@@ -46,15 +47,18 @@ class Step:
         given = zip(self.takes.items(), values, strict=True)
         record = {**places, **{name: _as_python(value, feature) for (name, feature), value in given}}
         result = self.chain.run(record, draw)
-        picked = dict(enumerate(leaves(self.select.pick(result)))) if self.select is not None else result
+        picked = None if self.select is None else leaves_of(self.select, dict(self.gives))
         made: list[Any] = []
         for at, (name, feature) in enumerate(self.gives):
             try:
-                made.append(_as_tensor(picked[name if self.select is None else at], feature))  # type: ignore[index]
+                value = result[name] if picked is None else picked[at].pick(result)
+                made += packed(value, feature) if isinstance(feature, Listed) else [_as_tensor(value, feature)]
             except (SchemaError, KeyError) as error:
+                listed = picked is not None and isinstance(picked[at], SelectJSON)
                 what = error.message if isinstance(error, SchemaError) else "is not there"
                 text = f"the field {name!r} {what} behind {str(self.chain) or 'the selection'}; the first record had {feature}."
-                raise SchemaError(text, shard=places["__shard__"], key=places["__key__"], details={"field": name}) from None
+                hint = "output_types=… and output_shapes=… say what it is, SelectJSON(…, fill=0) what stands for null." if listed else None
+                raise SchemaError(text, shard=places["__shard__"], key=places["__key__"], details={"field": name}, hint=hint) from None
         return made
 
 
@@ -65,6 +69,17 @@ def leaves(structure: Structure) -> list[Any]:
     if isinstance(structure, tuple | list):
         return [leaf for part in structure for leaf in leaves(part)]
     return [structure]
+
+
+def leaves_of(select: Selection, schema: Structure) -> list[Select | SelectJSON]:
+    """The node of each leaf of what a selection gives."""
+    return [Select(name) for name in schema] if isinstance(select, SelectAll) else list(select.leaves())
+
+
+def parted(schema: Structure) -> Structure:
+    """The schema with a tuple in place of each list: the strings that it travels in."""
+    made = [("",) * (1 + part.ragged) if isinstance(part, Listed) else part for part in leaves(as_tuples(schema))]
+    return refill(schema, made)
 
 
 def refill(structure: Structure, values: list[Any]) -> Any:
@@ -115,7 +130,7 @@ def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable
     wanted = select.needs()
     live = [_live(schemas[at], chain[at:].needs(wanted)) for at in range(len(chain) + 1)]
     solid = [all(feature.dtype != "object" for feature in part.values()) for part in live]
-    picking = any(isinstance(leaf, SelectJSON) for leaf in select.leaves())
+    picking = any(isinstance(leaf, SelectJSON) for leaf in select.leaves()) or not solid[-1]
     for feature in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)):
         _check(feature, select)
     python = [not (op.lowers and solid[at] and solid[at + 1]) for at, op in enumerate(chain)]
@@ -182,7 +197,7 @@ def _check(feature: Feature, select: Selection) -> None:
     if feature.dtype not in _NUMBERS and feature.dtype not in ("bytes", "str"):
         raise SchemaError(
             f"the selection gives {feature}, which no tensor holds.",
-            hint="Pick a value of it with SelectJSON, make an array of it with Func, or leave it out with keep, drop or select.",
+            hint="Pick values of it with SelectJSON, say what they are with output_types, make an array of it with Func, or leave it out.",
         )
 
 
@@ -194,23 +209,19 @@ def _as_python(value: Any, feature: Feature) -> Any:
 def _as_tensor(value: Any, feature: Feature) -> Any:
     if feature.dtype == "bytes":
         if not isinstance(value, bytes | bytearray | memoryview):
-            raise SchemaError(f"is {type(value).__name__}")
+            raise SchemaError("is null" if value is None else f"is {type(value).__name__}")
         return bytes(value)
     if feature.dtype == "str":
         if not isinstance(value, str):
-            raise SchemaError(f"is {type(value).__name__}")
+            raise SchemaError("is null" if value is None else f"is {type(value).__name__}")
         return to_bytes(value)
-    if not isinstance(value, np.ndarray | np.generic | bool | int | float):
-        raise SchemaError(f"is {type(value).__name__}")
-    array = np.asarray(value)
-    if isinstance(value, bool | int | float) and array.dtype != feature.dtype and _widens(value, feature.dtype):
-        array = np.array(value, feature.dtype)
+    if isinstance(value, list | tuple | float | int):
+        array = as_array(value, feature.dtype)
+    elif isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+    else:
+        raise SchemaError("is null" if value is None else f"is {type(value).__name__}")
     shape = feature.shape
     if array.dtype != feature.dtype or len(shape) != array.ndim or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
         raise SchemaError(f"is {Feature(str(array.dtype), array.shape)}")
     return array
-
-
-def _widens(value: float, dtype: str) -> bool:
-    """Whether a plain Python number may become `dtype`: any of them a float, a whole one an integer."""
-    return np.dtype(dtype).kind == "f" or (np.dtype(dtype).kind in "iu" and type(value) is int)

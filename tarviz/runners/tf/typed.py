@@ -1,0 +1,179 @@
+"""Types of what a dataset yields: asked for, or found in the first records; lists of varying lengths as ragged tensors, or padded."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+from tarviz.model.errors import UsageError
+from tarviz.model.types import Feature, Record, Schema, to_bytes
+from tarviz.ops.base import FieldOp, unpack
+from tarviz.ops.random_draws import draws
+from tarviz.ops.value_types import TEXT_END, Listed, feature, observed
+from tarviz.pipeline import Pipeline
+from tarviz.read import stream
+from tarviz.runners.tf.steps import leaves, leaves_of, refill
+from tarviz.selection import SelectJSON, Structure, as_tuples
+
+_JSON = 256  # records looked at to type values that JSON holds
+_WORKED = 4  # the same where the chain has to be run
+
+
+def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any) -> Structure:
+    """The schema with types for JSON values and Python objects: those asked for, else those that fit the first records."""
+    flat = leaves(schema if isinstance(schema, Schema) else as_tuples(schema))
+    kinds, sizes = flat_types(schema, types), flat_shapes(schema, shapes)
+    made: list[Feature] = []
+    for at, (leaf, known) in enumerate(zip(leaves_of(pipeline.select, schema), flat, strict=True)):
+        if not isinstance(leaf, SelectJSON) and known.dtype != "object":
+            made.append(known)
+            continue
+        seen = known
+        if kinds[at] is None or sizes[at] is None:
+            seen = observed(_sample(pipeline, leaf)) or known
+        dtype = seen.dtype if kinds[at] is None else _name(kinds[at])
+        shape = seen.shape if sizes[at] is None else sizes[at]
+        made.append(feature(dtype, shape) if (dtype, shape) != (known.dtype, known.shape) else known)
+    return type(schema)(zip(schema, made, strict=True)) if isinstance(schema, Schema) else refill(schema, made)
+
+
+def _name(kind: Any) -> str:
+    import tensorflow as tf
+
+    dtype = tf.as_dtype(kind)
+    return "str" if dtype == tf.string else str(dtype.name)
+
+
+def _sample(pipeline: Pipeline, leaf: Any) -> Iterator[Any]:
+    """Values of a leaf in the first records; where no op has touched its field, without the chain."""
+    names = {part.strip() for part in leaf.ext.split(";")}
+    raw = isinstance(leaf, SelectJSON) and all(isinstance(op, FieldOp) and not names & set(op.exts) for op in pipeline.chain)
+    for record in itertools.islice(_records(pipeline), _JSON if raw else _WORKED):
+        if raw:
+            yield leaf.pick(unpack(record, names))
+        else:
+            drawn = draws(pipeline.chain, [to_bytes(record.key)], pipeline.seed)[0]
+            yield leaf.pick(pipeline.chain.run(unpack(record, pipeline.needs), drawn))
+
+
+def _records(pipeline: Pipeline) -> Iterator[Record]:
+    for url in stream.shards(pipeline.urls):
+        with closing(stream.blocks(url, pipeline.options)) as blocks:
+            for block in blocks:
+                if len(block):
+                    yield from block
+                    return
+
+
+def flat_types(schema: Structure, types: Any) -> list[Any]:
+    """The types asked for, one for each leaf; None where none is."""
+    structure = as_tuples(schema)
+    count = len(leaves(structure))
+    if types is None:
+        return [None] * count
+    found = _flat(structure, types)
+    if len(found) != count:
+        raise UsageError(f"The selections make {count} values; there are {len(found)} output_types.")
+    return found
+
+
+def _flat(structure: Any, given: Any) -> list[Any]:
+    if isinstance(structure, Mapping) and isinstance(given, Mapping):
+        return [kind for name, part in structure.items() for kind in _flat(part, given.get(name))]
+    if isinstance(structure, tuple) and isinstance(given, tuple | list):
+        if len(structure) != len(given):
+            return [kind for part in given for kind in leaves(as_tuples(part))]
+        return [kind for part, inner in zip(structure, given, strict=True) for kind in _flat(part, inner)]
+    return [given] * len(leaves(structure)) if given is None else [given]
+
+
+def flat_shapes(schema: Structure, shapes: Any) -> list[tuple[int | None, ...] | None]:
+    """The shapes asked for, one for each leaf; None where none is."""
+    structure = as_tuples(schema)
+    if shapes is None:
+        return [None] * len(leaves(structure))
+    return _flat_shapes(structure, shapes)
+
+
+def _flat_shapes(structure: Any, shapes: Any) -> list[tuple[int | None, ...] | None]:
+    import tensorflow as tf
+
+    if shapes is None:
+        return [None] * len(leaves(structure))
+    if isinstance(structure, Mapping):
+        return [size for name, part in structure.items() for size in _flat_shapes(part, shapes.get(name))]
+    if isinstance(structure, tuple):
+        if len(structure) != len(shapes):
+            raise UsageError(f"The selections make {len(structure)} values; there are {len(shapes)} output_shapes.")
+        return [size for part, inner in zip(structure, shapes, strict=True) for size in _flat_shapes(part, inner)]
+    shape = tf.TensorShape(shapes)
+    return [None if shape.rank is None else tuple(shape.as_list())]
+
+
+def opened(schema: Structure, values: Any, *, batched: bool, pad: Any) -> Any:
+    """Tensors of lists out of the bytes they travelled in (`value_types.packed`); `values` has a tuple of strings for each."""
+    parts = iter(_parts(as_tuples(schema), values))
+    made = [_listed(part, known, batched, pad) if isinstance(known, Listed) else part for known, part in parts]
+    return refill(as_tuples(schema), made)
+
+
+def _parts(structure: Any, values: Any) -> Iterator[tuple[Feature, Any]]:
+    if isinstance(structure, Mapping):
+        for name, part in structure.items():
+            yield from _parts(part, values[name])
+    elif isinstance(structure, tuple):
+        for part, value in zip(structure, values, strict=True):
+            yield from _parts(part, value)
+    else:
+        yield structure, values
+
+
+def _listed(parts: Any, listed: Listed, batched: bool, pad: Any) -> Any:
+    import tensorflow as tf
+
+    texts, *counts = (tf.strings.reduce_join(part) for part in parts)
+    lengths = [tf.io.decode_raw(part, tf.int64) for part in counts]
+    if listed.dtype in ("str", "bytes"):
+        flat = tf.strings.split(texts, TEXT_END)[:-1]
+    else:
+        flat = tf.reshape(_numbers(texts, tf.as_dtype(listed.dtype)), [-1, *listed.inner])
+    if not batched:
+        lengths = lengths[1:]
+    made = tf.RaggedTensor.from_nested_row_lengths(flat, lengths, validate=False) if lengths else flat
+    if pad is None or not lengths:
+        return made
+    return made.to_tensor(tf.cast(pad, made.dtype) if made.dtype != tf.string else pad)
+
+
+def _numbers(data: Any, dtype: Any) -> Any:
+    import tensorflow as tf
+
+    wide = {tf.uint32: tf.int32, tf.uint64: tf.int64}.get(dtype)
+    return tf.io.decode_raw(data, dtype) if wide is None else tf.bitcast(tf.io.decode_raw(data, wide), dtype)
+
+
+def cast(schema: Structure, values: Any, types: Any, shapes: Any) -> Any:
+    """Tensors with the dtypes and shapes asked for; a string becomes a number by its ASCII digits."""
+    import tensorflow as tf
+
+    def one(value: Any, kind: Any, shape: Any) -> Any:
+        if kind is not None and value.dtype != kind:
+            dtype = tf.as_dtype(kind)
+            if dtype == tf.string:
+                raise UsageError(f"output_types asks for tf.string where the pipeline makes {value.dtype.name}.")
+            value = _number(value, dtype) if value.dtype == tf.string else tf.cast(value, dtype)
+        return value if shape is None or isinstance(value, tf.RaggedTensor) else tf.ensure_shape(value, shape)
+
+    kinds, sizes = flat_types(schema, types), flat_shapes(schema, shapes)
+    flat = [value for _, value in _parts(as_tuples(schema), values)]
+    return refill(as_tuples(schema), [one(*each) for each in zip(flat, kinds, sizes, strict=True)])
+
+
+def _number(text: Any, dtype: Any) -> Any:
+    """The number that a string holds in ASCII; `string_to_number` knows four dtypes, the others go through the widest."""
+    import tensorflow as tf
+
+    wide = dtype if dtype in (tf.float32, tf.float64, tf.int32, tf.int64) else tf.float64 if dtype.is_floating else tf.int64
+    return tf.cast(tf.strings.to_number(tf.strings.strip(text), wide), dtype)

@@ -1,0 +1,172 @@
+"""What JSON and functions give reaches tf.data: typed once, or as asked; lists of varying lengths ragged, or padded."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tarviz.model.errors import SchemaError, UsageError
+from tarviz.ops import Func
+from tarviz.pipeline import Pipeline
+from tarviz.selection import SelectJSON
+
+tf = pytest.importorskip("tensorflow", reason="tensorflow: pip install 'tarviz[tensorflow]'")
+
+TREES: list[dict[str, Any]] = [
+    {
+        "box": [1, 2, 3, 4],
+        "mixed": 1 if at % 2 else 2.5,
+        "tokens": list(range(at)),
+        "polygons": [[at] * size for size in range(at % 3)],
+        "boxes": [[at, at, at, 0.5]] * (at % 4),
+        "names": ["a", "grün", ""][: at % 4],
+        "big": 2**63 + at,
+        "flag": at > 3,
+        "maybe": at or None,
+    }
+    for at in range(10)
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Ten records with a `json` like `TREES` and a `cls`."""
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for at, tree in enumerate(TREES):
+            for ext, data in {"json": json.dumps(tree).encode(), "cls": b"%d" % at}.items():
+                info = tarfile.TarInfo(f"k{at}.{ext}")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    return tmp_path / "a.tar"
+
+
+def of(path: Path, *names: str, **options: Any) -> Pipeline:
+    return Pipeline(path, select=SelectJSON("json", names, **options))
+
+
+def listed(tensor: Any) -> Any:
+    return tensor.to_list() if isinstance(tensor, tf.RaggedTensor) else tensor.numpy().tolist()
+
+
+def texts(value: Any) -> Any:
+    return [part.encode() for part in value] if isinstance(value, list) and value and isinstance(value[0], str) else value
+
+
+class TestInferred:
+    @pytest.mark.parametrize(
+        ("name", "dtype", "shape"),
+        [
+            ("box", "int64", [4]),
+            ("mixed", "float64", []),
+            ("tokens", "int64", [None]),
+            ("boxes", "float64", [None, 4]),
+            ("polygons", "int64", [None, None]),
+            ("names", "string", [None]),
+            ("big", "uint64", []),
+            ("flag", "bool", []),
+        ],
+    )
+    def test_values_come_as_json_has_them(self, path: Path, name: str, dtype: str, shape: list[int | None]) -> None:
+        dataset = of(path, name).tf()
+        batches = of(path, name).tf(batch=4)
+
+        assert (dtype, shape) == (dataset.element_spec.dtype.name, dataset.element_spec.shape.as_list())
+        assert [texts(tree[name]) for tree in TREES] == [listed(value) for value in dataset]
+        assert [texts(tree[name]) for tree in TREES] == [value for batch in batches for value in listed(batch)]
+        assert [4, 4, 2] == [len(listed(batch)) for batch in batches]
+        assert isinstance(batches.element_spec, tf.RaggedTensorSpec) == (None in shape)
+
+    def test_padding_makes_them_dense(self, path: Path) -> None:
+        batch = next(iter(of(path, "tokens").tf(batch=4, pad=-1)))
+        deep = next(iter(of(path, "polygons").tf(batch=3, pad=7)))
+        words = next(iter(of(path, "names").tf(batch=3, pad="?")))
+
+        assert [[-1, -1, -1], [0, -1, -1], [0, 1, -1], [0, 1, 2]] == batch.numpy().tolist()
+        assert [[[7], [7]], [[7], [7]], [[7], [2]]] == deep.numpy().tolist()
+        assert [[b"?", b"?"], [b"a", b"?"], [b"a", "grün".encode()]] == words.numpy().tolist()
+
+    def test_beside_other_fields_and_a_last_batch_left_out(self, path: Path) -> None:
+        pipeline = Pipeline(path, "decode(cls)", select={"x": (SelectJSON("json", "tokens"), "cls"), "key": "__key__"})
+        batches = list(pipeline.tf(batch=4, drop_remainder=True, shuffle=5))
+
+        assert 2 == len(batches)
+        for batch in batches:
+            assert [list(range(number)) for number in batch["x"][1].numpy()] == batch["x"][0].to_list()
+
+    def test_a_length_that_changes_later_is_an_error_that_says_what_to_do(self, tmp_path: Path) -> None:
+        with tarfile.open(tmp_path / "a.tar", "w") as tar:
+            for at in range(400):
+                data = json.dumps([1, 2] if at < 399 else [1, 2, 3]).encode()
+                info = tarfile.TarInfo(f"k{at:03d}.json")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+        pipeline = of(tmp_path / "a.tar")
+
+        with pytest.raises(SchemaError, match=r"k399.*int64\[3\].*first record had int64\[2\].*output_shapes"):
+            list(pipeline.tf())
+        assert 400 == len(list(pipeline.tf(output_shapes=[None])))
+
+
+class TestAsked:
+    def test_types_and_shapes_settle_it(self, path: Path) -> None:
+        pipeline = Pipeline(path, select=("cls", SelectJSON("json", "box"), SelectJSON("json", "mixed")))
+        dataset = pipeline.tf(output_types=(tf.float32, tf.float32, tf.float32), output_shapes=([], [4], []))
+
+        assert [("float32", []), ("float32", [4]), ("float32", [])] == [
+            (spec.dtype.name, spec.shape.as_list()) for spec in dataset.element_spec
+        ]
+        for at, (cls, box, mixed) in enumerate(dataset):
+            assert (at, [1, 2, 3, 4], TREES[at]["mixed"]) == (cls.numpy(), box.numpy().tolist(), mixed.numpy())
+
+    def test_raw_fields_are_cast_too(self, path: Path) -> None:
+        values = Pipeline(path, select="cls").tf(batch=5, output_types=tf.int16)
+
+        assert list(range(10)) == [int(value) for batch in values for value in batch]
+        assert tf.int16 == values.element_spec.dtype
+
+    def test_those_of_another_number_are_refused(self, path: Path) -> None:
+        pipeline = Pipeline(path, select=("cls", SelectJSON("json", "box")))
+        with pytest.raises(UsageError, match="make 2 values"):
+            pipeline.tf(output_types=(tf.int64, tf.int64, tf.int64))
+
+    def test_what_would_lose_a_value_is_an_error(self, path: Path) -> None:
+        with pytest.raises(SchemaError, match="k0.*float64"):
+            list(of(path, "mixed").tf(output_types=tf.int32))
+
+
+class TestNull:
+    def test_it_is_an_error_that_names_the_cure(self, path: Path) -> None:
+        with pytest.raises(SchemaError, match=r"k0.*is null.*SelectJSON\(…, fill=0\)"):
+            list(of(path, "maybe").tf())
+
+    def test_it_is_filled_on_request(self, path: Path) -> None:
+        pipeline = of(path, "maybe", fill=-1)
+
+        assert [-1, *range(1, 10)] == list(pipeline) == list(pipeline.tf().as_numpy_iterator())
+        assert pipeline == Pipeline.of(repr(pipeline))
+        assert [[1, 0]] == [SelectJSON("json", fill=0).pick({"json": b"[1, null]"})]
+
+
+class TestFunctions:
+    def test_may_return_tensors_arrays_and_lists(self, path: Path) -> None:
+        def f(record: dict[str, Any]) -> dict[str, Any]:
+            number = int(record["cls"])
+            image = tf.image.flip_left_right(tf.reshape(tf.range(12, dtype=tf.float32), (2, 2, 3)))
+            return {"image": image, "pair": [number, 2], "text": tf.constant("a"), "array": np.full(3, number), "path": list(range(number))}
+
+        pipeline = Pipeline(path, [Func(f)], select=("image", "pair", "text", "array", "path"))
+        image, pair, text, array, way = next(iter(pipeline.tf(batch=3)))
+
+        assert (3, 2, 2, 3) == image.shape
+        assert [3.0, 4.0, 5.0, 0.0, 1.0, 2.0] == image[0, 0].numpy().ravel().tolist()
+        assert [[0, 2], [1, 2], [2, 2]] == pair.numpy().tolist()
+        assert [b"a"] * 3 == text.numpy().tolist()
+        assert [[0] * 3, [1] * 3, [2] * 3] == array.numpy().tolist()
+        assert [[], [0], [0, 1]] == way.to_list()
+        assert isinstance(next(iter(pipeline))[0], np.ndarray)
