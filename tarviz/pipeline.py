@@ -214,6 +214,11 @@ class Pipeline:
         made: TorchRecords = self.run("torch", **options)
         return made
 
+    def indexed(self, **options: Any) -> Indexed:
+        """The pipeline by number: `len`, `[k]`, lists of numbers. See `runners/indexed.py`."""
+        made: Indexed = self.run("indexed", **options)
+        return made
+
     def convert(self, path: str | os.PathLike[str] | Names, **options: Any) -> Converted:
         """Writes what the chain makes of the shards to TFRecord files. See `commands/convert/__init__.py`."""
         made: Converted = plugins.load("commands", "convert").convert(self, path, **options)

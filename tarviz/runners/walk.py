@@ -161,6 +161,10 @@ class Walk:
                 for _, future in waiting:
                     future.cancel()
 
+    def worked(self, chunk: list[Item], epoch: int) -> list[Any]:
+        """Values of records, or the error in place of a value."""
+        return self._process(chunk, epoch)
+
     def _process(self, chunk: list[Item], epoch: int) -> list[Any]:
         """Values of records, or the error in place of a value; behind an error that is to be raised nothing follows."""
         chain, select = self.pipeline.chain, self.pipeline.select

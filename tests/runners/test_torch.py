@@ -241,8 +241,8 @@ class TestEpochs:
 
 
 class TestRanks:
-    @pytest.mark.parametrize("world", [2, 4])
-    @pytest.mark.parametrize("workers", [0, 1, 2, 5])
+    @pytest.mark.parametrize("world", [2, pytest.param(4, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("workers", [0, 1, 2, pytest.param(5, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("shards", [1, 4, 12])
     def test_each_record_comes_once_an_epoch_in_a_new_order(self, tmp_path: Path, world: int, workers: int, shards: int) -> None:
         urls = counted(tmp_path, [96 // shards] * shards)
@@ -504,6 +504,18 @@ class TestStatefulDataLoader:
             if cut == len(epochs[0]):  # torchdata begins the next epoch where one was over
                 rest = [] if rest == epochs[1] else rest
             assert epochs[0] == head + rest
+
+
+class TestByNumber:
+    def test_loaders_and_samplers_take_it(self, tmp_path: Path) -> None:
+        view = numbers(counted(tmp_path, [20, 0, 31])).indexed()
+        mixed = drained(loaded(view, batch_size=8, shuffle=True, num_workers=2))
+        ranks = [torch.utils.data.DistributedSampler(view, num_replicas=3, rank=rank, shuffle=True) for rank in range(3)]
+
+        assert list(range(51)) == sorted(mixed)
+        assert list(range(51)) != mixed
+        parts = [drained(DataLoader(view, batch_size=5, sampler=sampler)) for sampler in ranks]
+        assert list(range(51)) == sorted(itertools.chain.from_iterable(parts))
 
 
 class TestDataset:

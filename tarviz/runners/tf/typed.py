@@ -34,7 +34,8 @@ def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any) -> Str
         if kinds[at] is None or sizes[at] is None:
             seen = observed(_sample(pipeline, leaf)) or known
         dtype = seen.dtype if kinds[at] is None else _name(kinds[at])
-        shape = seen.shape if sizes[at] is None else sizes[at]
+        size = sizes[at]
+        shape = seen.shape if size is None else size
         made.append(feature(dtype, shape) if (dtype, shape) != (known.dtype, known.shape) else known)
     return type(schema)(zip(schema, made, strict=True)) if isinstance(schema, Schema) else refill(schema, made)
 

@@ -136,7 +136,7 @@ class TestAsked:
             pipeline.tf(output_types=(tf.int64, tf.int64, tf.int64))
 
     def test_what_would_lose_a_value_is_an_error(self, path: Path) -> None:
-        with pytest.raises(SchemaError, match="k0.*float64"):
+        with pytest.raises(SchemaError, match=r"k0.*float64"):
             list(of(path, "mixed").tf(output_types=tf.int32))
 
 

@@ -1,0 +1,118 @@
+"""The runner `indexed`: a pipeline whose records are asked for by number, for samplers, Grain, and a shuffle over all shards."""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any, overload
+
+import numpy as np
+
+from tarviz.model.errors import TarvizError, UsageError
+from tarviz.ops.base import unpack
+from tarviz.pipeline import Pipeline
+from tarviz.read import stream
+from tarviz.read.picked import picked
+from tarviz.read.shard_index import shard_index
+from tarviz.read.stream import ReadReport
+from tarviz.runners.walk import Walk
+
+
+def run(pipeline: Pipeline, *, epoch: int = 0) -> Indexed:
+    """The pipeline by number. See `Indexed`."""
+    return Indexed(pipeline, epoch=epoch)
+
+
+class Indexed(Sequence[Any]):
+    """What a pipeline yields, by number: `len`, `[k]`, and several at once as `[[9, 2, 5]]`, an array of numbers, or a slice.
+
+    Numbers count from 0 over all shards. Several are read in one pass over each shard, neighbours together, and over HTTP and from
+    object stores several ranges at a time; they come in the order asked for. The first use makes the index of each shard and keeps it
+    in the cache: of a plain local tar by its headers alone, of any other by reading it once. A record of a compressed shard is
+    found by inflating all before it.
+
+    It is a data set for torch (`DataLoader(…, shuffle=True)` shuffles over all shards; `DistributedSampler` shares it out) and a
+    `RandomAccessDataSource` for Grain. `epoch` and `set_epoch` say what random ops draw. It pickles, and threads may share it.
+    `ChangedError` when a shard is no longer the one that was indexed.
+    """
+
+    def __init__(self, pipeline: Pipeline, *, epoch: int = 0) -> None:
+        if pipeline.options.on_error == "skip" or pipeline.options.group == "shard":
+            raise UsageError(
+                'Pipeline.indexed() needs records that have numbers: on_error="raise" and group="adjacent".',
+                hint="tarviz verify finds damaged shards.",
+            )
+        self.pipeline = pipeline
+        self.set_epoch(epoch)
+        self._urls = stream.shards(pipeline.urls)
+        indexes = []
+        for url in self._urls:
+            index = shard_index(url, pipeline.options)
+            if index is None or index.error is not None:
+                found = {} if index is None or index.error is None else index.error
+                message = f"the shard is damaged: {found.get('message', 'it has no index.')}"
+                raise TarvizError(message, code=str(found.get("code", "E_INDEX")), shard=url, hint="tarviz verify says more.")
+            indexes.append(index)
+        self._indexes = indexes
+        self._starts = list(accumulate(map(len, indexes), initial=0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"pipeline": self.pipeline, "epoch": self.epoch}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["pipeline"], epoch=state["epoch"])  # type: ignore[misc]  # the indexes lie in the cache
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {len(self)} records of {self.pipeline!r}>"
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def set_epoch(self, epoch: int) -> None:
+        """What random ops draw from now on."""
+        if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
+            raise UsageError(f"epoch={epoch!r} is no whole number from 0 on.")
+        self.epoch = epoch
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice | Sequence[int]) -> list[Any]: ...
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return self._several(range(*at.indices(len(self))))
+        if isinstance(at, Sequence | np.ndarray) and np.ndim(at) == 1:
+            return self._several(at)
+        return self._several([at])[0]
+
+    def __getitems__(self, at: Sequence[int]) -> list[Any]:
+        """Several records: what torch's `DataLoader` calls for a batch."""
+        return self._several(at)
+
+    def __iter__(self) -> Iterator[Any]:
+        for low in range(0, len(self), 64):
+            yield from self._several(range(low, min(low + 64, len(self))))
+
+    def _several(self, at: Sequence[int] | Any) -> list[Any]:
+        numbers = [self._number(one) for one in at]
+        wanted: dict[int, set[int]] = {}
+        for number in numbers:
+            shard = bisect_right(self._starts, number) - 1
+            wanted.setdefault(shard, set()).add(number - self._starts[shard])
+        walk, found, report = Walk(self.pipeline), {}, ReadReport()
+        for shard in sorted(wanted):
+            records = picked(self._urls[shard], self._indexes[shard], sorted(wanted[shard]), self.pipeline.options, report)
+            for record in records:
+                (value,) = walk.worked([(unpack(record, self.pipeline.needs), record)], self.epoch)
+                if isinstance(value, TarvizError):
+                    raise value
+                found[self._starts[shard] + record.index] = value
+        return [found[number] for number in numbers]
+
+    def _number(self, at: Any) -> int:
+        number = operator.index(at)
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"record {number} of {len(self)}")
+        return number % len(self)
