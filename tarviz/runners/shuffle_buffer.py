@@ -35,10 +35,10 @@ def replayed(total: int, size: int, seed: list[int], taken: int) -> tuple[list[i
     and the generator (None where nothing goes in any more: what it holds comes out in order).
 
     >>> list(shuffled(iter(range(6)), 3, [1]))[2:]
-    [1, 3, 4, 5]
+    [2, 5, 0, 4]
     >>> held, after, random = replayed(6, 3, [1], 2)
     >>> list(shuffled(iter(range(after, 6)), 3, [1], (held, random)))
-    [1, 3, 4, 5]
+    [2, 5, 0, 4]
     """
     random = np.random.default_rng(seed)
     held = list(range(min(size, total)))

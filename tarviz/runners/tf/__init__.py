@@ -28,8 +28,8 @@ from tarviz.model.config import options as configured
 from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
 from tarviz.model.types import Feature, Schema
 from tarviz.ops.base import unpack
-from tarviz.ops.value_types import Listed
 from tarviz.pipeline import Pipeline
+from tarviz.query.value_types import Listed
 from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import Plan
 from tarviz.runners.shares import Reader, known, world_of

@@ -13,8 +13,8 @@ from tarviz.model.errors import SchemaError
 from tarviz.model.types import Feature, Schema, to_bytes, to_text
 from tarviz.ops.base import FieldOp
 from tarviz.ops.chains import Chain
-from tarviz.ops.value_types import Listed, as_array, packed
 from tarviz.pipeline import Pipeline
+from tarviz.query.value_types import Listed, as_array, packed
 from tarviz.selection import Select, SelectAll, Selection, SelectJSON, Structure, as_tuples
 
 _NUMBERS = frozenset(

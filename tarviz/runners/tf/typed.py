@@ -11,8 +11,8 @@ from tarviz.model.errors import UsageError
 from tarviz.model.types import Feature, Record, Schema, to_bytes
 from tarviz.ops.base import FieldOp, unpack
 from tarviz.ops.random_draws import draws
-from tarviz.ops.value_types import TEXT_END, Listed, feature, observed
 from tarviz.pipeline import Pipeline
+from tarviz.query.value_types import TEXT_END, Listed, feature, observed
 from tarviz.read import stream
 from tarviz.runners.tf.steps import leaves, leaves_of, refill
 from tarviz.selection import SelectJSON, Structure, as_tuples
