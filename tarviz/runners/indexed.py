@@ -39,9 +39,10 @@ class Indexed(Sequence[Any]):
     """
 
     def __init__(self, pipeline: Pipeline, *, epoch: int = 0) -> None:
-        if pipeline.options.on_error == "skip" or pipeline.options.group == "shard":
+        options = pipeline.options
+        if options.on_error == "skip" or options.group == "shard" or options.where or options.keys:
             raise UsageError(
-                'Pipeline.indexed() needs records that have numbers: on_error="raise" and group="adjacent".',
+                'Pipeline.indexed() needs every record to have a number: on_error="raise", group="adjacent", no where= and no keys=.',
                 hint="tarviz verify finds damaged shards.",
             )
         self.pipeline = pipeline
