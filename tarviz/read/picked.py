@@ -27,7 +27,7 @@ def picked(url: URL, index: ShardIndex | None, numbers: Sequence[int], options: 
 
     `ChangedError` where the shard is no longer the one that was indexed.
     """
-    if index is None or index.packed or index.members.sparse or _largest(index, numbers) > options.cut().max_member_bytes:
+    if index is None or index.packed or index.members.sparse or _largest(index, numbers) > options.rules().max_member_bytes:
         yield from _streamed(url, numbers, options, report)
         return
     report.opened = Stat(url, index.identity["size"], index.identity["etag"], index.identity["mtime"])

@@ -167,7 +167,7 @@ def trusted(url: URL, options: ReadOptions, *, build: bool = True) -> ShardIndex
     index = shard_index(url, options, may_stream=False) if build else cached_index(stores.of(url).stat(url), options)
     if index is None or index.packed or index.error is not None:
         return None
-    if options.on_error == "skip" and len(index.members) and int(index.members.size.max()) > options.cut().max_member_bytes:
+    if options.on_error == "skip" and len(index.members) and int(index.members.size.max()) > options.rules().max_member_bytes:
         return None
     return None if any(fault["code"] == "W_SPLIT_RECORD" for fault in index.warnings) else index
 
