@@ -13,7 +13,7 @@ from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Record
 from tarviz.read import stream
-from tarviz.read.shard_index import IndexedRecord
+from tarviz.read.index import IndexedRecord
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.stores import Stat
 
