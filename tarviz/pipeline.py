@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from tarviz.commands.convert import Converted
     from tarviz.runners.eager import Eager
+    from tarviz.runners.indexed import Indexed
     from tarviz.runners.torch import Records as TorchRecords
     from tarviz.write.output import Names
 
