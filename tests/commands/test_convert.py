@@ -751,7 +751,7 @@ class TestShell:
 
         assert 2 == self.run(path, str(tmp_path / "o"))
         assert 1 == self.run(path, str(tmp_path / "o"), "--on-error", "skip")
-        assert "skipped E_DECODE" in capsys.readouterr().out
+        assert "skipped E_DECODE" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("select", "names"),

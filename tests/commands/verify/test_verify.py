@@ -121,7 +121,7 @@ class TestVerify:
 
         assert 2 == result.records
         assert ["E_CHECKSUM"] == codes(result.faults)
-        assert (2048, "k00X1") == (result.faults[0]["offset"], result.faults[0]["record"])
+        assert (2048, "k0001", "k00X1.cls") == tuple(result.faults[0][name] for name in ("offset", "record", "member"))
 
     def test_every_record_with_a_field_twice_is_found(self, tmp_path: Path):
         names = [f"a{n}.{ext}" for n in range(5) for ext in ("jpg", "cls")]
@@ -196,7 +196,7 @@ class TestTheShell:
 
         content = json.loads(capsys.readouterr().out)
         fault = content["faults"][0]
-        assert (1, []) == (content["records"], content["warnings"])
+        assert (1, ["W_DROPPED"]) == (content["records"], codes(content["warnings"]))
         assert ("E_TRUNCATED", "k1", "k1.bin", 1024) == (fault["code"], fault["record"], fault["member"], fault["offset"])
 
     def test_a_warning_is_exit_code_one(self, capsys: pytest.CaptureFixture[str]):
