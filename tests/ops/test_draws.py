@@ -50,3 +50,15 @@ class TestDraws:
     def test_no_keys_and_no_draws_are_empty(self) -> None:
         assert (0, 2) == draws(2, []).shape
         assert (3, 0) == draws(0, [b"a"] * 3).shape
+
+
+def test_numbers_of_keys_of_real_length_stay_as_they_are() -> None:
+    """A version that draws others changes every random op of every training: it has to be meant."""
+    keys = [b"train/n00000017", b"imagenet/val/ILSVRC2012_val_00000001", b"k" * 256]
+    expected = [
+        [0.6600107077341664, 0.7663014237014484],
+        [0.024250177928736405, 0.2905104292086921],
+        [0.2611317355249866, 0.8841627711319876],
+    ]
+
+    assert expected == draws(2, keys, 7, 3).tolist()
