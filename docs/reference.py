@@ -120,7 +120,7 @@ def signature(value: Any) -> str:
 
 
 def docstring(value: Any) -> str:
-    """A docstring as Markdown: what stands behind `>>>` and below `::` becomes code."""
+    """A docstring as Markdown: what stands after `>>>` and below `::` becomes code."""
     lines, made, fence = (inspect.getdoc(value) or "").splitlines(), [], ""
     for at, line in enumerate(lines):
         if (fence == "pycon" and not line.strip()) or (fence == "text" and line.strip() and not line.startswith("    ")):

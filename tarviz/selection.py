@@ -126,7 +126,7 @@ class SelectJSON(Selection):
         try:
             return json.loads(value if isinstance(value, str) else bytes(value))
         except (ValueError, RecursionError) as error:
-            message = f"{self}: this is no JSON that can be read: {error}."
+            message = f"{self}: this is not JSON that can be read: {error}."
             raise DataError(message, code="E_DECODE", key=key, shard=shard, details={"field": self.ext}) from error
 
     def infer(self, schema: Schema) -> Structure:

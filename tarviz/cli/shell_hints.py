@@ -11,7 +11,7 @@ _KEYWORD = re.compile(r"""\b([a-z_]+)=("[^"]*"|'[^']*'|\w+(?:[.-]\w+)*)""")
 
 
 def in_shell_words(hint: str, parameters: Iterable[click.Parameter]) -> str:
-    """The hint with the flags of a command in place of Python's keywords; keywords that are no option of it stay as they are.
+    """The hint with the flags of a command in place of Python's keywords; keywords that are not options of it stay as they are.
 
     >>> choice = click.Option(["--duplicates"])
     >>> in_shell_words('Choose with duplicates="first" or see x=3.', [choice])

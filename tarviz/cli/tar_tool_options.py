@@ -67,7 +67,7 @@ def listing(url: str) -> list[str]:
         while (count := stream.readinto(piece)) and len(data) <= MAX_LIST:
             data += piece[:count]
     if len(data) > MAX_LIST:
-        raise UsageError(f"a list of more than {format_size(MAX_LIST)} is no list of shards.", shard=url)
+        raise UsageError(f"a list of more than {format_size(MAX_LIST)} is not a list of shards.", shard=url)
     lines = [line.strip() for line in data.decode("utf-8", "surrogateescape").splitlines()]
     found = [line for line in lines if line and not line.startswith("#")]
     if not stores.is_local(url) and url != "-" and (local := [line for line in found if stores.is_local(line) or line == "-"]):

@@ -106,7 +106,7 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic since click
         except ValueError:
             found = [-1]
         if min(found) < 0:
-            self.fail(f"{value!r} is no list of numbers such as 1,2,4.", param, ctx)
+            self.fail(f"{value!r} is not a list of numbers such as 1,2,4.", param, ctx)
         return found
 
 

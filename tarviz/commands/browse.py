@@ -163,7 +163,7 @@ def seconds(text: str) -> float | None:
     if not 0 < value < 1e9:
         from tarviz.model.errors import UsageError
 
-        raise UsageError(f"--idle-exit {text!r} is no time.", hint="Write 90s, 30m or 2h.")
+        raise UsageError(f"--idle-exit {text!r} is not a time.", hint="Write 90s, 30m or 2h.")
     return value
 
 

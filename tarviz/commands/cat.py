@@ -120,7 +120,7 @@ def _span(count: int | None, skip: int, part: str | slice | None) -> tuple[int, 
     if isinstance(part, str):
         words = part.split(":")
         if not 2 <= len(words) <= 3 or not all(word == "" or word.isdigit() for word in words):
-            raise UsageError(f"{part!r} is no slice.", hint="Write FIRST:STOP or FIRST:STOP:STEP, counted from 0.")
+            raise UsageError(f"{part!r} is not a slice.", hint="Write FIRST:STOP or FIRST:STOP:STEP, counted from 0.")
         part = slice_of(*(int(word) if word else None for word in words))
     low, high, step = part.start or 0, part.stop, 1 if part.step is None else part.step
     if low < 0 or (high is not None and high < 0) or step < 1:
@@ -150,7 +150,7 @@ def command(output: str | None, as_json: bool, **options: Any) -> Any:
 
     Bytes are copied as they are; a member gets a new header only where its name changes. Shards are paths, templates, URLs, or - (which
     is what is read when none is named); they may be packed, and so is the output when its name ends in .gz, .zst, .bz2 or .xz. Folders
-    and links in a tar are no records and stay behind. Exit code 1: something was left out or warned of; 2: damage, and nothing has the
+    and links in a tar are not records and stay behind. Exit code 1: something was left out or warned of; 2: damage, and nothing has the
     output's name. Also there as tarscat and tarcat; GNU tar has a tarcat of its own, which joins volumes.
     """
     result = cat(output=output or "-", **options)

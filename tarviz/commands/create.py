@@ -206,7 +206,7 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
         source = Source(content)
         size, time = source.stat.size, int(source.stat.mtime or 0)
         if size is None:
-            raise UsageError("it is no regular file.", shard=content)
+            raise UsageError("it is not a regular file.", shard=content)
         payload: Piece = source.read(0, size) if size <= _SMALL else Range(source, 0, size)
         return [tar_header(name, size, time), payload, bytes(-size % 512)]
     stat = stores.of(content).stat(content)

@@ -79,7 +79,7 @@ def first(
     A `where` that is such an expression too is looked for record by record, in any stream; any other is asked of the table.
 
     `field` names alternatives, the first that is there is taken; a record without any is passed over. With `output` its payload is
-    written there. What lies behind the record is not read. Nothing is found: `key` is None and nothing is written.
+    written there. What lies after the record is not read. Nothing is found: `key` is None and nothing is written.
     """
     if where and not select and (simple := _expression(where)) is not None:
         expression, where = simple, ""

@@ -211,7 +211,7 @@ def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> t
     try:
         return None if value is None else tuple(float(word) for word in value.replace(":", ",").split(","))
     except ValueError:
-        raise click.BadParameter(f"{value!r} are no weights; write 3,1.", ctx, param) from None
+        raise click.BadParameter(f"{value!r} are not weights; write 3,1.", ctx, param) from None
 
 
 @verb_base.verb(

@@ -43,7 +43,7 @@ class Done(NamedTuple):
 
 @dataclass
 class Processed(Made):
-    """The tar written. `others` counts the names of files that commands left and that are no fields: those are not written."""
+    """The tar written. `others` counts the names of files that commands left and that are not fields: those are not written."""
 
     others: Counter[str] = field(default_factory=Counter)
 
@@ -51,7 +51,7 @@ class Processed(Made):
         yield from super()._faults()
         if self.others:
             names = ", ".join(f"{safe(name)} ×{count}" for name, count in self.others.most_common(3))
-            yield f"Commands left {sum(self.others.values()):,} files that are no fields and are not written: {names}."
+            yield f"Commands left {sum(self.others.values()):,} files that are not fields and are not written: {names}."
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"others": dict(self.others.most_common(100))}

@@ -53,8 +53,8 @@ def sort(
 
     The sort is stable and drops nothing: records of equal rank keep the order they had. `shuffle` gives every record a place drawn from its
     key and `seed`, whatever the order before. Members of a record that stood apart come together. Headers are read once, payloads are
-    copied once; memory holds about 60 bytes a record. What is no plain file here (a pipe, a packed or a remote shard) goes through a
-    file in the folder `tmp`. A record whose field is missing or is no number is an error of code E_SCHEMA, or is left out with
+    copied once; memory holds about 60 bytes a record. What is not a plain file here (a pipe, a packed or a remote shard) goes through a
+    file in the folder `tmp`. A record whose field is missing or is not a number is an error of code E_SCHEMA, or is left out with
     `on_error="skip"`.
     """
     options = with_changes(ReadOptions(), reading)
@@ -108,7 +108,7 @@ def _read(
             if plain(source.url) is None and os.path.getsize(spool):  # else it would be inflated once more, and its places be wrong
                 with open(spool, "rb") as file:
                     hint = sniff.hint(file.read(512))
-                raise DataError("this is no tar.", code="E_NOT_TAR", shard=url, offset=0, hint=hint)
+                raise DataError("this is not a tar file.", code="E_NOT_TAR", shard=url, offset=0, hint=hint)
         if isinstance(options.where, Chosen) and source.url != url:
             options = replace(options, where=options.where.moved(url, source.url))
         with closing(shard_batches(source.url, options, there, returning=True)) as batches:
@@ -195,7 +195,7 @@ class _Ranks:
                 raise ValueError(f"{self.by} has more than {_LONGEST} bytes, too many to sort by")
             return payload
         if isinstance(payload, bytes) and len(payload) > 400:
-            raise ValueError(f"{self.by} is no number")
+            raise ValueError(f"{self.by} is not a number")
         try:
             value = int(payload) if self.to == "int" else float(payload)
             return np.int64(value) if self.to == "int" else value

@@ -68,8 +68,8 @@ def tsv(
 ) -> Tabulated:
     r"""Writes a table with a row for each record: its key, then the fields of the list (`"cls txt;caption"`, `"size:meta.txt"`).
 
-    `__shard__` and `__index__` are fields too. A field that is missing is no error: TSV has `\N`, CSV nothing, JSON null. TSV is one line
-    a record; tabs, line ends, backslashes, control characters and bytes that are no UTF-8 are escaped, and `tsv.parse(text)` gives the
+    `__shard__` and `__index__` are fields too. A field that is missing is not an error: TSV has `\N`, CSV nothing, JSON null. TSV is a line
+    a record; tabs, line ends, backslashes, control characters and bytes that are not UTF-8 are escaped, and `tsv.parse(text)` gives the
     bytes back. Payloads that no column asks for are not read where the shard is a plain file.
     """
     options = with_changes(ReadOptions(), reading)
@@ -171,7 +171,7 @@ class _Terminal(Sink):
 def command(output: str | None, format: Format | None, as_json: bool, **options: Any) -> Any:
     """Tabulate fields of records, one line each, with the key in front.
 
-    Tabs, line ends, backslashes, control characters and bytes that are no UTF-8 are escaped (\\t \\n \\\\ \\x1b \\xff), \\N is a
+    Tabs, line ends, backslashes, control characters and bytes that are not UTF-8 are escaped (\\t \\n \\\\ \\x1b \\xff), \\N is a
     field that is missing. With --json each line is an object: classes are integers, JSON is itself, bytes that are no text {"base64": ...}.
     """
     if as_json and format:

@@ -123,7 +123,7 @@ def _entry(view: memoryview, at: int, end: int) -> tuple[str, Kind | None, list[
             try:
                 name = str(view[at:stop], "utf-8")
             except UnicodeDecodeError as error:
-                raise _bad("a feature's name is no UTF-8", at) from error
+                raise _bad("a feature's name is not UTF-8", at) from error
         else:
             while at < stop:
                 listed = _LISTS.get(view[at])

@@ -58,7 +58,7 @@ def name_of(field: str) -> bytes:
     try:
         return field.encode()
     except UnicodeEncodeError as error:
-        raise SchemaError(f"field {field!r} is no UTF-8 and cannot name a feature.", hint="rename(...) or drop(...) it.") from error
+        raise SchemaError(f"field {field!r} is not UTF-8 and cannot name a feature.", hint="rename(...) or drop(...) it.") from error
 
 
 def varint(number: int) -> bytes:
@@ -86,7 +86,7 @@ def parse_integer(text: bytes, field: str) -> int:
     match = _INTEGER.fullmatch(text)
     if match is None:
         raise DataError(
-            f"field {field!r} holds {shown(text)}, which is no integer.",
+            f"field {field!r} holds {shown(text)}, which is not an integer.",
             code="E_DECODE",
             hint=f"Keep it as it is with types={{{field!r}: 'bytes'}}.",
         )
@@ -99,7 +99,7 @@ def parse_floats(text: bytes, field: str) -> list[float]:
     words = text.split()
     for word in words:
         if len(word) > 400 or _FLOAT.fullmatch(word) is None:
-            raise DataError(f"field {field!r} holds {shown(word)}, which is no number.", code="E_DECODE")
+            raise DataError(f"field {field!r} holds {shown(word)}, which is not a number.", code="E_DECODE")
     return [float(word) for word in words]
 
 

@@ -164,7 +164,7 @@ def _cut(walk: Walk, data: memoryview, base: int, at: int, header: bytes, name: 
         try:
             name.decode()
         except UnicodeDecodeError:
-            walk.notes.append(("W_NAME_ENCODING", "the name is no UTF-8; its bytes are kept as they are."))
+            walk.notes.append(("W_NAME_ENCODING", "the name is not UTF-8; its bytes are kept as they are."))
     time = number(header[136:148])
     if time is not None and abs(time) > _LAST_TIME:
         walk.notes.append(("W_MTIME", f"the time {time} is outside the calendar."))

@@ -169,7 +169,7 @@ class ShardIndex:
             )
             index.__dict__["order"] = arrays["order"]
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise DataError(f"this is no index of this version ({error}).", code="E_INDEX", hint="Build it again.") from error
+            raise DataError(f"this is not an index of this version ({error}).", code="E_INDEX", hint="Build it again.") from error
         return index
 
     def to_dali(self) -> str:

@@ -107,7 +107,7 @@ def gnu_pieces(header: bytes, first: int, count: int) -> list[tuple[int, int]]:
             break
         offset, length = number(header[at : at + 12]), number(header[at + 12 : at + 24])
         if offset is None or length is None:
-            raise DataError(f"a sparse entry is no number: {header[at : at + 24]!r}.", code="E_SPARSE")
+            raise DataError(f"a sparse entry is not a number: {header[at : at + 24]!r}.", code="E_SPARSE")
         pieces.append((offset, length))
     return pieces
 
@@ -115,6 +115,6 @@ def gnu_pieces(header: bytes, first: int, count: int) -> list[tuple[int, int]]:
 def listed_pieces(numbers: list[bytes]) -> list[tuple[int, int]]:
     """Sparse entries of a PAX map: offset and length in turn, decimal."""
     if len(numbers) % 2 or any(not text.isdigit() or len(text) > 19 for text in numbers):
-        raise DataError("the PAX sparse map is no list of numbers in pairs.", code="E_SPARSE")
+        raise DataError("the PAX sparse map is not a list of numbers in pairs.", code="E_SPARSE")
     values = [int(text) for text in numbers]
     return list(zip(values[::2], values[1::2], strict=True))

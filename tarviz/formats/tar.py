@@ -57,7 +57,7 @@ class Scanner:
         self.go_on: int | None = None
         self.notes: list[Fault] = []
         self._lone = False  # the end mark was one block of zeros, and that is said
-        self._junk = False  # behind the end mark stand bytes that are not a tar
+        self._junk = False  # after the end-of-archive marker stand bytes that are not a tar
         self._late = False  # … and a header
         self._spread = 0  # bytes from header to header in the last buffer
         self._followed = False
@@ -173,7 +173,7 @@ class Scanner:
                 name.decode()
             except UnicodeDecodeError:
                 offset = int(table.at[first + row]) * BLOCK + base
-                self._note("W_NAME_ENCODING", "the name is no UTF-8; its bytes are kept as they are.", offset, to_text(name))
+                self._note("W_NAME_ENCODING", "the name is not UTF-8; its bytes are kept as they are.", offset, to_text(name))
 
     def _walk(self, data: memoryview, base: int, final: bool, rows: Rows) -> bool:
         """Read one member, or the end mark, with care; False when nothing more can be done with this buffer."""
@@ -235,9 +235,9 @@ class Scanner:
         return False
 
     def behind(self, data: memoryview, base: int, *, final: bool = False) -> bool:
-        """Look at bytes behind the end mark. True when a member begins there that is to be read as well (`concatenated`).
+        """Look at bytes after the end-of-archive marker. True when a member begins there that is to be read as well (`concatenated`).
 
-        A header among them is no padding: a second archive, or a hole of zeros in this one. It is E_TRAILING (strict), or W_TRAILING.
+        A header among them is not padding: a second archive, or a hole of zeros in this one. It is E_TRAILING (strict), or W_TRAILING.
         """
         position = max(self.at - base, 0)
         rest = np.frombuffer(data, np.uint8)[position:]
@@ -253,7 +253,7 @@ class Scanner:
                     return True
                 self._member_behind(place)
             else:
-                self._note("W_TRAILING", "bytes that are not a tar stand behind the end of the archive.", place)
+                self._note("W_TRAILING", "bytes that are not a tar stand after the end of the archive.", place)
                 self._junk, self.at = True, place
         if self._junk and not self._late and (found := self._header_from(data, base, self.at)) is not None:
             self._member_behind(found)
@@ -274,7 +274,7 @@ class Scanner:
             )
             self.bad = place
         elif not self._lone:
-            self._note("W_TRAILING", "another member begins behind the end of the archive; it is not read.", place)
+            self._note("W_TRAILING", "another member begins after the end of the archive; it is not read.", place)
 
     def resync(self, data: memoryview, base: int) -> int | None:
         """After an error: the byte where the next member begins, None when `data` does not tell. Does not move."""

@@ -75,7 +75,7 @@ def _block(name: bytes, size: int, mtime: int, mode: int, kind: bytes, link: byt
 class Spans:
     """Records of a block as the raw tar bytes they were read from, to be written elsewhere unchanged.
 
-    Where members that are no part of a record lie between its own, those are left out. `rows` chooses records (None: all).
+    Where members that are not part of a record lie between its own, those are left out. `rows` chooses records (None: all).
     """
 
     block: Block

@@ -320,7 +320,7 @@ class Reader(Iterator[memoryview]):
     def _cut_off(self, rest: memoryview, need: int) -> DataError:
         head = bytes(rest[:512])
         if self.offset == 0 and len(rest) < HEADER and sniff.kind(head):
-            return self._error("E_NOT_TFRECORD", "this is no TFRecord file.", hint=sniff.hint(head))
+            return self._error("E_NOT_TFRECORD", "this is not a TFRecord file.", hint=sniff.hint(head))
         if len(rest) < HEADER:
             text = f"the file ends {len(rest)} bytes into the 12 that begin a record."
         else:
@@ -330,7 +330,7 @@ class Reader(Iterator[memoryview]):
     def _wrong_length(self, head: bytes) -> DataError:
         if self.offset == 0 and (found := sniff.kind(head)):
             hint = f"it is {found}: pass compression='auto'." if found in ("gzip", "zlib") else sniff.hint(head)
-            return self._error("E_NOT_TFRECORD", "this is no TFRecord file.", hint=hint)
+            return self._error("E_NOT_TFRECORD", "this is not a TFRecord file.", hint=hint)
         length, crc = _LENGTH.unpack_from(head)
         if _crc(head[:8]) == crc:
             hint = "the CRC matches unmasked crc32c: its writer forgot to mask it."

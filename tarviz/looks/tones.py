@@ -26,12 +26,12 @@ _TAIL = 0.5  # percent left out at both ends
 _MOST_IDS, _LARGEST_ID, _VOID = 40, 99, 255
 _EVEN = 0.75  # share of neighbours that are equal, in a mask
 BAD = (255, 0, 200)
-"""The colour of what is no number."""
+"""The colour of what is not a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tone:
-    """What was done: `low` and `high` are the values shown darkest and brightest, `bad` how many are no numbers."""
+    """What was done: `low` and `high` are the values shown darkest and brightest, `bad` how many are not numbers."""
 
     window: str
     palette: str

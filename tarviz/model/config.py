@@ -31,7 +31,7 @@ def parse_size(text: str | int | float) -> int:
         number = float(match[1]) if match else 0.0
         unit, binary = ((match[2] or "").lower(), match[3] or "") if match else ("", "")
     if not found or not 0 <= number < 1e18 or number * 1024 ** _POWER[unit] >= 2**63:
-        raise UsageError(f"{text!r} is no size.", hint="Write bytes (1e9), 100MB (decimal) or 100MiB (binary).")
+        raise UsageError(f"{text!r} is not a size.", hint="Write bytes (1e9), 100MB (decimal) or 100MiB (binary).")
     return int(number * (1024 if binary else 1000) ** _POWER[unit])
 
 
@@ -128,7 +128,7 @@ def files() -> tuple[Path, ...]:
 
 def _convert(name: str, value: Any, source: str) -> Any:
     if name not in _READ:
-        raise UsageError(f"{source} sets {name!r}, which is no option.", hint=f"There are: {', '.join(sorted(_READ))}.")
+        raise UsageError(f"{source} sets {name!r}, which is not an option.", hint=f"There are: {', '.join(sorted(_READ))}.")
     try:
         return _READ[name](value)
     except (ValueError, TypeError, OverflowError) as error:
@@ -140,7 +140,7 @@ def _read_file(path: Path, mtime: int, size: int) -> dict[str, Any]:
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no TOML: {error}.") from error
+        raise UsageError(f"{path} is not a TOML: {error}.") from error
     return {name: _convert(name, value, str(path)) for name, value in content.items()}
 
 
@@ -176,7 +176,7 @@ def sources(**given: Any) -> dict[str, tuple[Any, str]]:
 
 def _check_name(name: str) -> None:
     if name not in _READ:
-        raise UsageError(f"{name!r} is no option.", hint=f"There are: {', '.join(sorted(_READ))}.")
+        raise UsageError(f"{name!r} is not an option.", hint=f"There are: {', '.join(sorted(_READ))}.")
 
 
 _WATCHED = [

@@ -29,7 +29,7 @@ MEMBER_TYPES = ("file", "dir", "symlink", "hardlink", "char", "block", "fifo", "
 
 
 def to_text(name: bytes) -> str:
-    """Name bytes as text; bytes that are no UTF-8 survive as surrogate escapes (PEP 383).
+    """Name bytes as text; bytes that are not UTF-8 survive as surrogate escapes (PEP 383).
 
     >>> to_text(b"gr\\xf6\\xdfe").encode("utf-8", "surrogateescape")
     b'gr\\xf6\\xdfe'
@@ -38,7 +38,7 @@ def to_text(name: bytes) -> str:
 
 
 def to_bytes(name: str) -> bytes:
-    """The bytes behind a name made by `to_text`."""
+    """The bytes after a name made by `to_text`."""
     return name.encode("utf-8", "surrogateescape")
 
 

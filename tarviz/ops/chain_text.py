@@ -158,7 +158,7 @@ class _Parser:
         value = self.value(depth + 1, keyword=True)
         if self.token != "=":
             if call.keywords:
-                raise pointed("an argument without a name stands behind one with a name", self.text, start)
+                raise pointed("an argument without a name stands after one with a name", self.text, start)
             call.args.append(value)
             return
         if not isinstance(value, str):

@@ -137,7 +137,7 @@ def decode_class(data: Buffer, dtype: str = "int64") -> Any:
     """
     text = bytes(data[:64]).strip() if len(data) <= 64 else b""
     if _WHOLE.fullmatch(text) is None:
-        raise DataError(f"{_quoted(data)} is no whole number.", code="E_DECODE")
+        raise DataError(f"{_quoted(data)} is not a whole number.", code="E_DECODE")
     number, limits = int(text), np.iinfo(dtype)
     if not limits.min <= number <= limits.max:
         raise DataError(f"{number} is outside of the range of {dtype}.", code="E_DECODE")
@@ -149,7 +149,7 @@ def decode_text(data: Buffer) -> str:
     try:
         return bytes(data).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"this is no UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}.", code="E_DECODE") from error
+        raise DataError(f"this is not UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}.", code="E_DECODE") from error
 
 
 def decode_json(data: Buffer) -> Any:
@@ -159,7 +159,7 @@ def decode_json(data: Buffer) -> Any:
     except RecursionError as error:
         raise DataError("the JSON is nested too deeply.", code="E_DECODE") from error
     except ValueError as error:
-        raise DataError(f"this is no JSON: {error}.", code="E_DECODE") from error
+        raise DataError(f"this is not JSON: {error}.", code="E_DECODE") from error
 
 
 def decode_npy(data: Buffer) -> NDArray[Any]:
@@ -182,7 +182,7 @@ def _npy_header(view: memoryview) -> tuple[np.dtype[Any], tuple[int, ...], bool,
     wide = 4 if bytes(view[6:7]) in (b"\x02", b"\x03") else 2
     start = 8 + wide
     if bytes(view[:6]) != b"\x93NUMPY" or len(view) < start or view[6] not in (1, 2, 3):
-        raise DataError("this is no npy array: its first bytes are wrong.", code="E_DECODE")
+        raise DataError("this is not a npy array: its first bytes are wrong.", code="E_DECODE")
     length = int.from_bytes(view[8:start], "little")
     if length > _NPY_HEADER or start + length > len(view):
         raise DataError(f"the npy header claims {length} bytes.", code="E_DECODE")

@@ -47,7 +47,7 @@ def decode_picture(data: Buffer, *, channels: int = 3, orient: bool = False, lea
     `least`, (height, width) in pixels: a JPEG is decoded at a half, a quarter or an eighth of its sides, the smallest of
     these that is at least that large (libjpeg's scaled decoding); other pictures, and smaller ones, are not scaled.
 
-    Errors: `E_IMAGE_TOO_LARGE` above 64 Mpx or 256 MB, `E_DECODE` for anything that is no whole picture.
+    Errors: `E_IMAGE_TOO_LARGE` above 64 Mpx or 256 MB, `E_DECODE` for anything that is not a whole picture.
     """
     if (pixels := _fast(data, channels, orient, least)) is not None:
         return pixels
@@ -104,7 +104,7 @@ def open_picture(data: Buffer) -> Image.Image:
     except _BOMBS as error:
         raise LimitError(f"the picture is too large: {_reason(error)}.", code="E_IMAGE_TOO_LARGE") from error
     except UnidentifiedImageError as error:
-        raise DataError(f"this is no picture: {_seen(data)}.", code="E_DECODE") from error
+        raise DataError(f"this is not a picture: {_seen(data)}.", code="E_DECODE") from error
     except MemoryError as error:
         raise LimitError("the header of the picture asks for more memory than there is.", code="E_IMAGE_TOO_LARGE") from error
     except _DAMAGE as error:
@@ -173,7 +173,7 @@ def _fast_jpeg() -> Callable[[Buffer, int, tuple[int, int] | None], NDArray[np.u
 
 
 def _seen(data: Buffer) -> str:
-    """What the bytes are, where they are no picture."""
+    """What the bytes are, where they are not picture."""
     if not len(data):
         return "it is empty"
     head = bytes(data[:512])

@@ -17,7 +17,7 @@ class Rename(RecordOp):
     """Gives fields new names: `Rename(image="jpg")`; of several sources, `Rename(image="jpg;png")`, those that are there.
 
     A source that is there goes away under its old name; where several are there, the last one wins. `keep=True` copies and
-    leaves the sources where they are. A name that is no Python name goes into a dict: `Rename({"seg.png": "png"})`.
+    leaves the sources where they are. A name that is not a Python name goes into a dict: `Rename({"seg.png": "png"})`.
     """
 
     moves: tuple[tuple[str, tuple[str, ...]], ...]

@@ -255,7 +255,7 @@ class _Reader:
 
     def matches(self, value: ast.expr, pattern: ast.expr) -> Step:
         if not (isinstance(pattern, ast.Constant) and isinstance(pattern.value, str)):
-            raise self.refuse("A pattern that is no plain text")
+            raise self.refuse("A pattern that is not a plain text")
         found, inner = bounded(pattern.value).search, self.step(value)
 
         def run(place: query_values.Place) -> bool:

@@ -20,7 +20,7 @@ def bounded(pattern: str) -> re.Pattern[str]:
         found = re.compile(pattern)
         tree: Any = re._parser.parse(pattern)  # type: ignore[attr-defined]
     except (re.error, RecursionError, OverflowError) as error:
-        raise UsageError(f"{pattern!r} is no regular expression: {error}.") from error
+        raise UsageError(f"{pattern!r} is not a regular expression: {error}.") from error
     if _open_repeats(tree) > 2:
         raise UsageError(f"The pattern {pattern!r} could take for ever: it repeats without end more than twice or inside a repeat.")
     return found

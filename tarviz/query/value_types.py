@@ -126,7 +126,7 @@ def packed(value: Any, listed: Listed) -> list[bytes]:
 def _text(part: str | bytes) -> bytes:
     data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
     if TEXT_END in data:
-        raise SchemaError("is a list of bytes that are no text")
+        raise SchemaError("is a list of bytes that are not text")
     return data
 
 

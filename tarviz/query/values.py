@@ -84,7 +84,7 @@ class Place:
 
 
 def number(value: Any) -> Any:
-    """`value` as int or float, MISSING where it is none. Long digit strings are no numbers here."""
+    """`value` as int or float, MISSING where it is none. Long digit strings are not numbers here."""
     if isinstance(value, Payload):
         return value.number()
     if isinstance(value, (int, float)):

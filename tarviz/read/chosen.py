@@ -91,7 +91,7 @@ def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, s
                 report.records += high - low
                 yield block.part(low, high)
             if block.first + len(block) > rows[-1] and url != "-":
-                break  # what lies behind the last one is not read
+                break  # what lies after the last one is not read
             del block
 
 

@@ -117,7 +117,7 @@ def _cached(place: Path, identity: dict[str, Any]) -> ShardIndex | None:
 
 
 def _keep(place: Path, index: ShardIndex) -> None:
-    """Write an index beside its final name, then rename; a cache that cannot be written is no error."""
+    """Write an index beside its final name, then rename; a cache that cannot be written is not an error."""
     temporary = place.with_name(f".{place.name}.tmp-{secrets.token_hex(8)}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ from tarviz.read.rules import Rules, Step
 from tarviz.read.settle import settled
 
 NOTHING = memoryview(b"")
-_LOOK = 1 << 20  # bytes behind damage in which the next header is looked for, to say in the error where it is
+_LOOK = 1 << 20  # bytes after damage in which the next header is looked for, to say in the error where it is
 _ENDS = ("E_TRUNCATED", "E_NO_EOF", "E_EMPTY", "E_TRAILING")  # there is nothing to look for behind these
 
 
@@ -60,7 +60,7 @@ class Walker:
         self._near = Neighbours(grouper)
         self._waiting: list[Members] = []  # members of the record that is open
         self._noted = scanner.at
-        self._last: Held | None = None  # the last record before an end mark, until it is known what stands behind that
+        self._last: Held | None = None  # the last record before an end mark, until it is known what stands after that
         self._doubt = False  # … and whether it may lack a member
         self._search: DataError | None = None  # damage, until the next header is found
         self._lost: Grouped | None = None  # the record that ended before the damage, or did not
@@ -202,7 +202,7 @@ class Walker:
             yield from self._emit(last.record, 0 if self._doubt else -1, last)
 
     def _at_bad_end(self, error: Exception) -> Iterator[Step]:
-        """A header stands behind the end mark, or the source failed there: the last record is not certain."""
+        """A header stands after the end-of-archive marker, or the source failed there: the last record is not certain."""
         self._doubt = True
         if not self.rules.strict and isinstance(error, DataError):
             yield from self._give_last()

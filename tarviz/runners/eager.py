@@ -83,7 +83,7 @@ class Eager(Walk, Iterable[Any]):
             ("epoch", epoch, 0),
         ):
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-                raise UsageError(f"{name}={value!r} is no whole number from {least} on.")
+                raise UsageError(f"{name}={value!r} is not a whole number from {least} on.")
         super().__init__(pipeline, shuffle=shuffle or 0, repeat=repeat, num_workers=num_workers)
         self.batch = batch
         self.drop_remainder = drop_remainder
@@ -114,7 +114,7 @@ class Eager(Walk, Iterable[Any]):
     def set_epoch(self, epoch: int | None) -> None:
         """Pin the first pass of each `iter` to this epoch; None lets every `iter` go on to a new one again."""
         if epoch is not None and (not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0):
-            raise UsageError(f"epoch={epoch!r} is no whole number from 0 on.")
+            raise UsageError(f"epoch={epoch!r} is not a whole number from 0 on.")
         if epoch is None and self._pinned:
             self.epoch += self.repeat or 1
         self._pinned = epoch is not None

@@ -74,7 +74,7 @@ class Indexed(Sequence[Any]):
     def set_epoch(self, epoch: int) -> None:
         """What random ops draw from now on."""
         if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
-            raise UsageError(f"epoch={epoch!r} is no whole number from 0 on.")
+            raise UsageError(f"epoch={epoch!r} is not a whole number from 0 on.")
         self.epoch = epoch
 
     @overload

@@ -105,7 +105,7 @@ def join(prefix: str | PathLike[str], name: str) -> URL:
     text = os.fspath(prefix)
     scheme = _scheme(text)
     if scheme == "stdio":
-        raise UsageError("'-' is no folder.")
+        raise UsageError("'-' is not a folder.")
     if scheme == "file":
         return URL(os.path.join(local_path(text), name))
     if scheme not in ("http", "https"):
@@ -225,7 +225,7 @@ def _missing(template: str, missing: list[str], total: int) -> NotFoundError:
     if "{}" in first:
         hint = "{} counts outputs; to read, write a range such as {1..9}."
     elif "{" in first:
-        hint = "The braces are no range: write {0..9}, {0000..0147} or {a,b}."
+        hint = "The braces are not range: write {0..9}, {0000..0147} or {a,b}."
     else:
         hint = nearest(first) or "Check the path."
     return NotFoundError(what, shard=redact(template if total > 1 else first), hint=hint)

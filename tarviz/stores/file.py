@@ -206,7 +206,7 @@ class _FileStream(Stream):
 
 
 def _open_through(path: str) -> int | None:
-    """A descriptor for what is no regular file (a pipe, a device, /dev/stdout): nothing to rename there."""
+    """A descriptor for what is not a regular file (a pipe, a device, /dev/stdout): nothing to rename there."""
     if path in ("/dev/stdout", "/dev/stderr"):
         return os.dup(1 if path.endswith("out") else 2)
     if match := _OPEN_FILE.fullmatch(path):

@@ -47,12 +47,12 @@ class StdioStore(Store):
         _refuse("cannot be read in parts")
 
     def list(self, url: URL) -> Iterator[Stat]:
-        _refuse("is no folder")
+        _refuse("is not a folder")
 
     def create(self, url: URL) -> Sink:
         target = _binary("stdout")
         if target.isatty():
-            raise UsageError("standard output is a terminal, and a tar is no text.", hint="Redirect it (> out.tar) or use -o.")
+            raise UsageError("standard output is a terminal, and a tar is not text.", hint="Redirect it (> out.tar) or use -o.")
         _widen(target)
         return _StdoutSink(target)
 

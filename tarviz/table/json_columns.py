@@ -1,6 +1,6 @@
 """JSON payloads of a block, read in one piece into an Arrow column that is typed from the data.
 
-pyarrow reads all payloads joined by newlines. What it refuses (a record that is no JSON, a type that changes from record
+pyarrow reads all payloads joined by newlines. What it refuses (a record that is not JSON, a type that changes from record
 to record) goes to DuckDB's reader, again as a whole block.
 """
 
@@ -35,7 +35,7 @@ class Json:
     _hint: Any = None
 
     def read(self, payloads: list[Buffer], sizes: NDArray[np.int64]) -> tuple[pa.Array, NDArray[np.bool_]]:
-        """The column of these payloads, and which of them are no JSON (null in the column)."""
+        """The column of these payloads, and which of them are not JSON (null in the column)."""
         payloads, bad = _shallow(payloads, np.flatnonzero(sizes > _LARGE))
         if not self.text:
             column = self._typed(payloads)
@@ -67,7 +67,7 @@ class Json:
         return column
 
     def _one_by_one(self, payloads: list[Buffer]) -> tuple[pa.Array, NDArray[np.bool_]]:
-        """DuckDB's reading: what is no JSON is null; a type that changes becomes text."""
+        """DuckDB's reading: what is not JSON is null; a type that changes becomes text."""
         import duckdb
         import pyarrow as pa
 
@@ -123,7 +123,7 @@ def _parsed(data: bytes, count: int, hint: Any) -> pa.Array | None:
 
 
 def _texts(payloads: list[Buffer]) -> pa.Array:
-    """The payloads as text, null where they are no UTF-8."""
+    """The payloads as text, null where they are not UTF-8."""
     import pyarrow as pa
 
     try:

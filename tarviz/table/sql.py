@@ -41,7 +41,7 @@ class Asked:
     tree: Node
     parts: set[Part] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
-    unknown: list[str] = field(default_factory=list)  # dotted names that are no column
+    unknown: list[str] = field(default_factory=list)  # dotted names that are not column
     star: bool = False
     tagged: bool = False
 
@@ -99,7 +99,7 @@ def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Pa
     tree, source = _readable(base, source, possible)
     node = _select(tree)
     if node.get("modifiers") or node["type"] != "SELECT_NODE" or node["from_table"]["type"] != "BASE_TABLE":
-        raise UsageError(f"{text!r} is no condition.", hint=HINT, code="E_QUERY")
+        raise UsageError(f"{text!r} is not a condition.", hint=HINT, code="E_QUERY")
     asked = Asked(text, tree)
     _strings(asked, source, possible)
     replaced(tree, lambda found: _call(base, found, possible, asked))

@@ -120,7 +120,7 @@ class Table:
 
     @property
     def findings(self) -> dict[str, int]:
-        """What was met while columns were made: fields that are no JSON, warnings and damage by code."""
+        """What was met while columns were made: fields that are not JSON, warnings and damage by code."""
         found: dict[str, int] = {}
         for shard in self._kept:
             for name, count in {f"{ext}.bad": count for ext, count in shard.bad.items() if count}.items():

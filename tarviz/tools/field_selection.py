@@ -107,7 +107,7 @@ def substitution(pattern: str, replacement: str) -> Callable[[bytes], bytes]:
         compiled = re.compile(to_bytes(pattern))
         compiled.sub(to_bytes(replacement), b"")
     except (re.error, IndexError) as error:
-        raise UsageError(f"{pattern!r} → {replacement!r} is no substitution: {error}.") from error
+        raise UsageError(f"{pattern!r} → {replacement!r} is not a substitution: {error}.") from error
     return lambda key: compiled.sub(to_bytes(replacement), key)
 
 

@@ -78,5 +78,5 @@ def _walk(root: str, report: ReadReport) -> list[str]:
             if os.path.isfile(path):
                 found.append(os.path.relpath(path, root))
             else:
-                report.add(Fault("W_SKIPPED_TYPE", "it is no regular file.", root, None, path))
+                report.add(Fault("W_SKIPPED_TYPE", "it is not a regular file.", root, None, path))
     return found

@@ -74,7 +74,7 @@ class Given(NamedTuple):
 
 @dataclass(slots=True)
 class Left:
-    """A record that was left: what stands behind the base name, and each field; a number is the place of one given, untouched."""
+    """A record that was left: what stands after the base name, and each field; a number is the place of one given, untouched."""
 
     suffix: bytes
     fields: list[tuple[str, bytes | int]]
@@ -105,7 +105,7 @@ class Collecting:
         return self.include is None or _pattern(self.include).search(name) is not None
 
     def place(self, name: str) -> tuple[bytes, str] | None:
-        """What stands behind the key in the name of a file's record, and the extension; None for a file that is no field.
+        """What stands after the key in the name of a file's record, and the extension; None for a file that is not a field.
 
         >>> Collecting(separator="_").place("sample7.png"), Collecting().place("note.txt"), Collecting(others=True).place("note.txt")
         ((b'_7', 'png'), None, (b'note', 'txt'))
@@ -132,7 +132,7 @@ def check_names(key: bytes, exts: list[str], *, any_key: bool) -> None:
     """`DataError` E_UNSAFE_NAME for an extension that should not be a file's name, and for a key that leads out of a folder."""
     for ext in exts:
         if not _EXT.fullmatch(ext) or len(to_bytes(ext)) > 200:
-            raise DataError(f"the extension {ext[:80]!r} is no safe file name.", code="E_UNSAFE_NAME", hint="tarviz cat -f renames it.")
+            raise DataError(f"the extension {ext[:80]!r} is not a safe file name.", code="E_UNSAFE_NAME", hint="tarviz cat -f renames it.")
     if b"\0" in key:
         raise DataError("the key holds a NUL, which no environment variable can.", code="E_UNSAFE_NAME", hint="tarviz cat --key renames.")
     parts = re.split(rb"[/\\]", key)
@@ -302,7 +302,7 @@ class Worker:
         return [Left(suffix, found[suffix]) for suffix in sorted(found)], others
 
     def _content(self, path: str) -> bytes | None:
-        """A file's bytes, None when it is no regular file."""
+        """A file's bytes, None when it is not a regular file."""
         try:
             fd = os.open(path, _OLD)
         except OSError:

@@ -19,7 +19,7 @@ TEXTS = frozenset(("txt", "text", "transcript", "caption", "label", "wnid", "xml
 _INT64 = range(-(2**63), 2**63)
 _ROWS = 4096  # of a Parquet row group
 
-# C0, C1, delete, the backslash, characters that turn the direction of text, and bytes that are no UTF-8.
+# C0, C1, delete, the backslash, characters that turn the direction of text, and bytes that are not UTF-8.
 _SPECIAL = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\udc80-\udcff]")
 _ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))", re.DOTALL)
 _LETTERS = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"}
@@ -177,7 +177,7 @@ def _number(payload: bytes) -> int | None:
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _tree(payload: bytes) -> Any:
@@ -237,12 +237,12 @@ def _typed(cell: Cell, kind: str) -> Any:
     if kind == "int":
         number = _number(cell)
         if number is None:
-            raise DataError(f"{cell[:40]!r} is no 64-bit integer, which this column holds.", code="E_SCHEMA")
+            raise DataError(f"{cell[:40]!r} is not a 64-bit integer, which this column holds.", code="E_SCHEMA")
         return number
     try:
         return cell.decode()
     except UnicodeDecodeError:
-        raise DataError(f"{cell[:40]!r} is no UTF-8, which this column holds.", code="E_SCHEMA") from None
+        raise DataError(f"{cell[:40]!r} is not UTF-8, which this column holds.", code="E_SCHEMA") from None
 
 
 class _Taken:

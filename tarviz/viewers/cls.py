@@ -21,7 +21,7 @@ def load(blob: memoryview, ext: str) -> int:
         else:
             if b"_" not in text and -INT64 <= number < INT64:
                 return number
-    raise DataError(f".{ext} is no class number: {text[:24]!r}{'…' if len(blob) > 24 else ''}, {len(blob)} bytes.", code="E_DECODE")
+    raise DataError(f".{ext} is not a class number: {text[:24]!r}{'…' if len(blob) > 24 else ''}, {len(blob)} bytes.", code="E_DECODE")
 
 
 def view(blob: memoryview, meta: Meta) -> Panel:

@@ -55,7 +55,7 @@ def claims(head: bytes) -> bool:
 def open_picture(blob: memoryview, ext: str) -> Picture:
     """The picture's header, read and checked; pixels are not decoded yet.
 
-    `LimitError` (E_IMAGE_TOO_LARGE) above 64 million pixels, `DataError` (E_DECODE) where it is no picture.
+    `LimitError` (E_IMAGE_TOO_LARGE) above 64 million pixels, `DataError` (E_DECODE) where it is not a picture.
     """
     from PIL import Image as Pil
 
@@ -71,7 +71,7 @@ def open_picture(blob: memoryview, ext: str) -> Picture:
         except (OSError, SyntaxError, ValueError, EOFError) as error:
             head = bytes(blob[:64]).lstrip().lower()
             what = "it is HTML" if head.startswith((b"<html", b"<!doctype", b"<script")) else "no picture format PIL knows, or cut short"
-            raise DataError(f".{ext} is no picture: {what}.", code="E_DECODE") from error
+            raise DataError(f".{ext} is not a picture: {what}.", code="E_DECODE") from error
     if picture.width * picture.height > MAX_PIXELS:
         raise _too_large(picture.width * picture.height, f"{picture.width}×{picture.height}, ")
     return picture

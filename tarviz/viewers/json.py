@@ -26,7 +26,7 @@ class _Number:
 
 
 def load(blob: memoryview, ext: str) -> Any:
-    """The value, objects as `Pairs`, numbers as written. `DataError` (E_DECODE) where it is no JSON or nested too deep."""
+    """The value, objects as `Pairs`, numbers as written. `DataError` (E_DECODE) where it is not JSON or nested too deep."""
     if len(blob) > MAX_JSON:
         raise LimitError(f".{ext} has {len(blob):,} bytes; the tree shows up to {MAX_JSON:,}.", hint="See the Bytes tab")
     try:
@@ -38,7 +38,7 @@ def load(blob: memoryview, ext: str) -> Any:
     except RecursionError as error:
         raise DataError(f".{ext} is nested too deeply to be read.", code="E_DECODE") from error
     except ValueError as error:
-        raise DataError(f".{ext} is no JSON: {error}.", code="E_DECODE") from error
+        raise DataError(f".{ext} is not JSON: {error}.", code="E_DECODE") from error
 
 
 def _lines(blob: memoryview, ext: str) -> tuple[Node, int, int]:
@@ -57,7 +57,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
         root, count, bad = _lines(blob, meta.ext)
         panel = Panel(f"{count} lines", [Tree(root, meta.ext)], [("lines", str(count))])
         if bad:
-            panel.blocks.append(Note(f"{bad} of {min(count, 1000)} lines are no JSON.", "warn"))
+            panel.blocks.append(Note(f"{bad} of {min(count, 1000)} lines are not JSON.", "warn"))
         return panel
     try:
         root = node(load(blob, meta.ext))

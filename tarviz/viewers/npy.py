@@ -70,7 +70,7 @@ def _npz(blob: memoryview, meta: Meta) -> dict[str, NDArray[Any]]:
                     data = stream.read(info.file_size + 1)
                 arrays[info.filename.removesuffix(".npy")] = array_of(memoryview(data), f"{meta.ext}: {info.filename}")
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError) as error:
-        raise DataError(f".{meta.ext} is no readable npz ({error}).", code="E_DECODE") from error
+        raise DataError(f".{meta.ext} is not a readable npz ({error}).", code="E_DECODE") from error
     return arrays
 
 
@@ -79,7 +79,7 @@ def _ten(blob: memoryview, ext: str) -> dict[str, NDArray[Any]]:
     at = 0
     while at < len(blob):
         if bytes(blob[at : at + 8]) != b"~TenBin~" or at + 16 > len(blob):
-            raise DataError(f".{ext} is no TenBin file at byte {at}.", code="E_DECODE")
+            raise DataError(f".{ext} is not a TenBin file at byte {at}.", code="E_DECODE")
         length = struct.unpack("<q", blob[at + 8 : at + 16])[0]
         if not 0 <= length <= len(blob) - at - 16:
             raise LimitError(f".{ext} claims a piece of {length:,} bytes at byte {at}, and {len(blob) - at - 16:,} are there.")

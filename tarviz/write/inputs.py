@@ -61,7 +61,7 @@ class Inputs:
     def refuse(self, url: str) -> None:
         """`UsageError` when this output is one of the inputs."""
         if url == "-" or stores.is_local(url):
-            there = _identity(url, "stdout")  # what does not exist yet is no input
+            there = _identity(url, "stdout")  # what does not exist yet is not an input
             if there is not None and there in self._files:
                 what = "standard output" if url in ("-", "/dev/stdout") else "the output"
                 raise UsageError(f"{what} is one of the inputs.", shard=url, hint=_HINT)

@@ -73,7 +73,7 @@ class TestNumbers:
 
     @pytest.mark.parametrize("text", ["", "a", "1,-2", "1;2", "1.5"])
     def test_what_is_no_list_of_numbers_is_refused(self, text: str):
-        with pytest.raises(click.BadParameter, match="is no list of numbers"):
+        with pytest.raises(click.BadParameter, match="is not a list of numbers"):
             NUMBERS.convert(text, None, None)
 
 

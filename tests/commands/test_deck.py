@@ -142,7 +142,7 @@ class TestRun:
             tarviz.deck(tmp_path / "none.md")
 
     def test_what_is_no_notebook_is_refused(self, tmp_path: Path):
-        with pytest.raises(DataError, match="is no notebook"):
+        with pytest.raises(DataError, match="is not a notebook"):
             tarviz.deck(write(tmp_path, "{", "talk.ipynb"))
 
     def test_execute_has_two_words(self, tmp_path: Path):

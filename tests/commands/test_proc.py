@@ -169,7 +169,7 @@ class TestFiles:
 
         assert numbered(3) == plain(out)
         assert {"log": 3, "sub": 3, "sample.txt": 3, "sample.fifo": 3} == result.others
-        assert "12 files that are no fields" in str(result)
+        assert "12 files that are not fields" in str(result)
 
     def test_links_are_never_followed(self, make: Make, out: Path, tmp_path: Path):
         (tmp_path / "secret").write_bytes(b"secret")

@@ -90,7 +90,7 @@ class TestPaths:
     def test_too_few_names_are_an_error_before_anything_is_written(self, generation: str, cut: Path, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="ended after 2 name"):
             self.load(generation, cut, path=iter([str(tmp_path / "1"), str(tmp_path / "2")]))
-        with pytest.raises(UsageError, match="yielded 3, which is no path"):
+        with pytest.raises(UsageError, match="yielded 3, which is not a path"):
             self.load(generation, cut, path=iter([3, 4, 5]))
         assert ["in"] == [path.name for path in tmp_path.iterdir()]
 
@@ -159,7 +159,7 @@ class TestPaths:
         for name, fields, message in (
             ("a", {"txt": b"x", "cls": b"1"}, "expects an image"),
             ("b", {"jpg": b"\xff\xd8x"}, "expects 'cls'"),
-            ("c", {"jpg": b"\xff\xd8x", "cls": b"cat"}, "'cat' is no whole number"),
+            ("c", {"jpg": b"\xff\xd8x", "cls": b"cat"}, "'cat' is not a whole number"),
             ("d", {"jpg": b"<html>", "cls": b"1"}, "no picture"),
         ):
             write_shard(tmp_path / f"{name}.tar", [("k", fields)])

@@ -1,4 +1,4 @@
-"""Numbers as colours: windows, palettes, class numbers, what is no number."""
+"""Numbers as colours: windows, palettes, class numbers, what is not a number."""
 
 from __future__ import annotations
 

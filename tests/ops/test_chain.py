@@ -100,7 +100,7 @@ class TestText:
             ("decode('jpg)", "a string is not closed"),
             ("resize(jpg, (3, 3)", r"expected ',' or '\)' inside resize"),
             ("resize(jpg, (3, 3", r"'\(' is not closed"),
-            ("decode(jpg, channels=1, 3)", "without a name stands behind one with a name"),
+            ("decode(jpg, channels=1, 3)", "without a name stands after one with a name"),
             ("decode(jpg, channels=1, channels=3)", "channels is given twice"),
             ("decode(jpg, 3=1)", "only a name can stand before '='"),
             ("decode(/jpg)", "'/' cannot stand here"),

@@ -38,7 +38,7 @@ def keys(found: list[tuple[str, dict[str, bytes], bool]]) -> list[str]:
 
 
 class TestBehindTheEnd:
-    """F2, F20: what stands behind the end-of-archive marker, wherever a window ends."""
+    """F2, F20: what stands after the end-of-archive marker, wherever a window ends."""
 
     SECOND = shard(numbered(200, prefix="second/"))
 

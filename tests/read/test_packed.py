@@ -1,4 +1,4 @@
-"""Packed shards: a bomb is refused before it costs memory, and a picture of zeros is no bomb."""
+"""Packed shards: a bomb is refused before it costs memory, and a picture of zeros is not a bomb."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.read.tars import raw
 
 
 class TestPackedBombs:
-    """F13, F14: a bomb is refused before it costs memory, and a picture of zeros is no bomb."""
+    """F13, F14: a bomb is refused before it costs memory, and a picture of zeros is not a bomb."""
 
     @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
     def test_members_of_zeros_are_read(self, tmp_path, suffix):

@@ -153,7 +153,7 @@ class TestExpand:
             ("subb/s.tar", r"There is no folder subb\. Nearest in \.: sub\."),
             ("x*.tar", "no file matches"),
             ("t-{}.tar", r"\{\} counts outputs; to read, write a range"),
-            ("t-{0..}.tar", r"The braces are no range: write \{0\.\.9\}"),
+            ("t-{0..}.tar", r"The braces are not range: write \{0\.\.9\}"),
             ("empty", r"the folder holds no shard"),
             ("empty/a.tar", r"The folder empty is empty"),
             ("sub/..", None),

@@ -25,7 +25,7 @@ class TestJson(ViewerTests):
         assert "(5000 digits)" in str(self.panel("json", b'{"b": ' + b"9" * 5000 + b"}"))
 
     def test_bad_lines_are_counted(self):
-        assert "1 of 3 lines are no JSON." == self.panel("jsonl", self.good["jsonl"]).blocks[1].text
+        assert "1 of 3 lines are not JSON." == self.panel("jsonl", self.good["jsonl"]).blocks[1].text
 
     def test_utf16_is_read(self):
         assert '{"ü": 1}' == self.panel("json", '{"ü": 1}'.encode("utf-16")).summary

@@ -353,7 +353,7 @@ def _pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     for part in ",".join(texts).split(","):
         name, mark, value = part.partition("=")
         if not (name.strip() and mark and value.strip()):
-            raise UsageError(f"{option} {part!r} is no NAME=VALUE.", hint=f"For example {_PAIRS[option]}.")
+            raise UsageError(f"{option} {part!r} is not a NAME=VALUE.", hint=f"For example {_PAIRS[option]}.")
         pairs[name.strip()] = value.strip()
     return pairs
 

@@ -31,7 +31,7 @@ def mathml(tex: str, *, block: bool = False) -> str:
             raise ValueError(f"nobody knows {unknown[1]}")
     except tuple(failures) as error:
         reason = str(error) or type(error).__name__
-        raise DataError(f"This is no mathematics I can read ({reason}): {tex.strip()[:80]}", code="E_NOTEBOOK") from error
+        raise DataError(f"This is not mathematics I can read ({reason}): {tex.strip()[:80]}", code="E_NOTEBOOK") from error
     return made
 
 

@@ -32,7 +32,7 @@ def read(path: Path, *, outputs: bool = False) -> Any:
     try:
         notebook = jupytext.read(path)
     except (ValueError, nbformat.reader.NotJSONError) as error:
-        raise DataError(f"{path} is no notebook: {error}", code="E_NOTEBOOK", hint="Give a .md or .ipynb file.") from error
+        raise DataError(f"{path} is not a notebook: {error}", code="E_NOTEBOOK", hint="Give a .md or .ipynb file.") from error
     stored = path.with_suffix(".ipynb")
     if outputs and stored != path and stored.is_file():
         notebook = combine_inputs_with_outputs(notebook, jupytext.read(stored))

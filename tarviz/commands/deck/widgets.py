@@ -1,6 +1,6 @@
 """The widgets of an executed notebook as a page without a kernel holds them: their modules once, their saved state, a place for each.
 
-`host.mjs` draws them. A widget that is no anywidget gives way to the picture or text beside it.
+`host.mjs` draws them. A widget that is not an anywidget gives way to the picture or text beside it.
 """
 
 from __future__ import annotations

@@ -37,10 +37,10 @@ OutputPath: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Callable[[], I
 def prefix(bucket_name: str | os.PathLike[str], proxy_url: str | None) -> str:
     """Where the objects of a bucket are: a folder or a URL prefix. Of a bucket of AIStore `proxy_url` becomes `AIS_ENDPOINT`."""
     if not isinstance(bucket_name, str | os.PathLike) or not os.fspath(bucket_name):
-        raise UsageError(f"bucket_name={bucket_name!r} is no name, folder or URL prefix.")
+        raise UsageError(f"bucket_name={bucket_name!r} is not a name, folder or URL prefix.")
     if proxy_url is not None and not isinstance(proxy_url, str):
         hint = "The order is Dataset(bucket_name, proxy_url, conversions, selections); name them: conversions=[…]."
-        raise UsageError(f"proxy_url={proxy_url!r} is no URL.", hint=hint)
+        raise UsageError(f"proxy_url={proxy_url!r} is not a URL.", hint=hint)
     name = os.fspath(bucket_name)
     if "://" in name and not name.startswith("ais://"):
         stores.of(name)
@@ -118,7 +118,7 @@ class GivenNames(Names):
             if name is None:
                 raise UsageError(f"the generator given as path ended after {len(self.seen)} name(s); one more is needed.")
             if not isinstance(name, str | os.PathLike) or not os.fspath(name):
-                raise UsageError(f"the generator given as path yielded {name!r}, which is no path.")
+                raise UsageError(f"the generator given as path yielded {name!r}, which is not a path.")
             self.seen.append(os.fspath(name))
         return URL(self.seen[number])
 
@@ -150,7 +150,7 @@ def write(
         num_workers = 1
     if record_to_example is not None:
         if not callable(record_to_example):
-            raise UsageError(f"record_to_example={record_to_example!r} is no function of the record.")
+            raise UsageError(f"record_to_example={record_to_example!r} is not a function of the record.")
         num_workers = 1  # a function of a notebook need not be able to travel
     if all(map(stores.is_local, shards)) and sum(stores.of(url).stat(url).size or 0 for url in stream.shards(shards)) < _LITTLE:
         num_workers = 1  # done before a worker has started
@@ -169,7 +169,7 @@ def size_limit(max_shard_size: Any, path: Any) -> int | float | str | None:
     if max_shard_size in (None, 0, ""):
         return None
     if isinstance(max_shard_size, bool) or not isinstance(max_shard_size, int | float | str):
-        raise UsageError(f"max_shard_size={max_shard_size!r} is no number of bytes and no size such as '100MB'.")
+        raise UsageError(f"max_shard_size={max_shard_size!r} is not a number of bytes and no size such as '100MB'.")
     if path is None:
         raise UsageError("max_shard_size limits files; there is no path.", hint='Add path="train-{}.record".')
     return max_shard_size
@@ -178,7 +178,7 @@ def size_limit(max_shard_size: Any, path: Any) -> int | float | str | None:
 def workers(num_workers: Any) -> int:
     """A number of workers."""
     if isinstance(num_workers, bool) or not isinstance(num_workers, int) or num_workers < 0:
-        raise UsageError(f"num_workers={num_workers!r} is no whole number from 0 on.")
+        raise UsageError(f"num_workers={num_workers!r} is not a whole number from 0 on.")
     return num_workers
 
 

@@ -128,7 +128,7 @@ def _type(name: Any, one: Any) -> FeatureType:
 def to_example(sample: Mapping[str, Any], types: Mapping[str, FeatureType], *, quoted_key: bool = False) -> TFExample:
     """The example of a sample: fields in `types` as they say, others as bytes, numbers or arrays as they are, trees as JSON.
 
-    Numbers are read from text (`b"7\\n"`); floats also from raw little-endian float32 where the bytes are no text.
+    Numbers are read from text (`b"7\\n"`); floats also from raw little-endian float32 where the bytes are not text.
     """
     place = {"shard": getattr(sample, "shard", None), "key": _text(sample.get(KEY_ENTRY))}
     made = TFExample(shard=place["shard"])

@@ -64,13 +64,13 @@ def read_schema(folder: str) -> tuple[RecordSchema, dict[str, dict[str, Any]]] |
         content = json.loads(stores.of(url).read(url, 0, stat.size or 1 << 24))
         return RecordSchema.from_dict(content["tfrecordable"]), dict(content["files"])
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise DataError(f"this is no schema of recordable attributes: {error!r}.", code="E_DECODE", shard=url) from error
+        raise DataError(f"this is not a schema of recordable attributes: {error!r}.", code="E_DECODE", shard=url) from error
 
 
 def schema_of(paths: Iterable[str], example_class: type[Example] | None = None) -> RecordSchema:
     """What the files hold: as their folders say, as the class says where they do not. Files that were cut are an error."""
     if example_class is not None and not (isinstance(example_class, type) and issubclass(example_class, Example)):
-        raise UsageError(f"example_class={example_class!r} is no subclass of Example.")
+        raise UsageError(f"example_class={example_class!r} is not a subclass of Example.")
     found = None
     if example_class is not None:
         example_class.get_tfrecordable_attribute_names()

@@ -412,7 +412,7 @@ def _own_arguments(kind: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 def _checked(kind: Any, own: Mapping[str, Any]) -> type[Example]:
     """The class, when it can be written and takes the keywords."""
     if not (isinstance(kind, type) and issubclass(kind, Example)):
-        raise UsageError(f"{kind!r} is no subclass of Example.")
+        raise UsageError(f"{kind!r} is not a subclass of Example.")
     kind.get_tfrecordable_attribute_names()
     for method in (kind.load, kind.split):
         try:

@@ -302,7 +302,7 @@ class Decoder:
         self.partial = partial
         for handler in self.handlers:
             if not callable(handler):
-                raise UsageError(f"{handler!r} is no decoder.", hint="A decoder is an image spec or a function of (extension, bytes).")
+                raise UsageError(f"{handler!r} is not a decoder.", hint="A decoder is an image spec or a function of (extension, bytes).")
 
     def field(self, sample: Sample, ext: str, value: Any) -> Any:
         """One field's value."""

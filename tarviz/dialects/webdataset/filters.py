@@ -106,7 +106,7 @@ def checked(f: Any, where: str) -> Any:
 
 
 def count(where: str, size: Any) -> int:
-    """`size`; `UsageError` where it is no number from 1 on."""
+    """`size`; `UsageError` where it is not a number from 1 on."""
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise UsageError(f"{where} expects a whole number from 1 on, got {size!r}.")
     return size

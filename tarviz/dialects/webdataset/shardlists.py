@@ -127,7 +127,7 @@ class ResampledShards(Base):
         super().__init__()
         self.urls = expand_source(urls, max_urls)
         if empty_check and not self.urls:
-            raise UsageError("there are no shards to draw from.", hint="Pass empty_check=False where that is no mistake.")
+            raise UsageError("there are no shards to draw from.", hint="Pass empty_check=False where that is not a mistake.")
         self.nshards = nshards
         self.worker_seed = pytorch_worker_seed if worker_seed is None else worker_seed
         self.deterministic = deterministic

@@ -93,7 +93,7 @@ def run(
     counts = (("batch", batch, 1), ("shuffle", shuffle, 0), ("repeat", repeat, 0), ("num_workers", num_workers, 0))
     for name, value, least in (*counts, ("prefetch", prefetch, 0), ("epoch", epoch, 0)):
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-            raise UsageError(f"{name}={value!r} is no whole number from {least} on.")
+            raise UsageError(f"{name}={value!r} is not a whole number from {least} on.")
     reader = _reader(rank, world_size, input_context)
     workers = 1 if num_workers == 0 else num_workers or configured().workers or len(os.sched_getaffinity(0))
     if "-" in pipeline.urls:
@@ -350,7 +350,7 @@ class Records(tf.data.Dataset):  # type: ignore[misc]
     def set_epoch(self, epoch: int | None) -> None:
         """Pin the first pass of each iteration to this epoch; None lets every one go on to a new one again."""
         if epoch is not None and (not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0):
-            raise UsageError(f"epoch={epoch!r} is no whole number from 0 on.")
+            raise UsageError(f"epoch={epoch!r} is not a whole number from 0 on.")
         self._source.set_epoch(epoch)
 
     def __iter__(self) -> Any:

@@ -84,7 +84,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
     ) -> None:
         for name, value in (("shuffle", shuffle), ("repeat", repeat), ("epoch", epoch)):
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-                raise UsageError(f"{name}={value!r} is no whole number from 0 on.")
+                raise UsageError(f"{name}={value!r} is not a whole number from 0 on.")
         self._given = None if rank is None and world_size is None else world_of(rank, world_size)
         self.pipeline = pipeline
         self.shuffle = shuffle or 0
@@ -131,7 +131,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         What was loaded by `load_state_dict` is forgotten.
         """
         if epoch is not None and (not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0):
-            raise UsageError(f"epoch={epoch!r} is no whole number from 0 on.")
+            raise UsageError(f"epoch={epoch!r} is not a whole number from 0 on.")
         self.epochs.pin(epoch)
         self._loaded = self._now = None
 

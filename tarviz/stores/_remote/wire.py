@@ -60,7 +60,7 @@ class _Excess(http.client.HTTPException):
 
 
 class _Body(http.client.HTTPResponse):
-    """A response that notices bytes behind its declared end, where http.client would leave them lying."""
+    """A response that notices bytes after its declared end, where http.client would leave them lying."""
 
     def __init__(self, sock: object, *args: object, **options: object) -> None:
         super().__init__(sock, *args, **options)  # type: ignore[arg-type]
@@ -290,9 +290,9 @@ def _redirect(url: str, target: str, place: str) -> str:
         new = urljoin(target, place)
         parts = urlsplit(new)
     except ValueError as error:
-        raise StoreError(f"the server redirects to {redact(place)}, which is no URL.", shard=url) from error
+        raise StoreError(f"the server redirects to {redact(place)}, which is not a URL.", shard=url) from error
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-        raise StoreError(f"the server redirects to {redact(new)}, which is no http(s) URL.", shard=url)
+        raise StoreError(f"the server redirects to {redact(new)}, which is not a http(s) URL.", shard=url)
     if parts.scheme.lower() == "http" and urlsplit(target).scheme.lower() == "https":
         raise StoreError(f"the server redirects from https to plain http ({redact(new)}), which is not followed.", shard=url)
     if _link_local(parts.hostname) and not _link_local(urlsplit(url).hostname or ""):

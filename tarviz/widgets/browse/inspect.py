@@ -85,7 +85,7 @@ def part(row: Row, ext: str, start: int, length: int) -> bytes:
 
 
 def mime(row: Row, ext: str) -> str:
-    """The type under which a page plays a field; `application/octet-stream` for what is no sound and no film."""
+    """The type under which a page plays a field; `application/octet-stream` for what is not sound and no film."""
     blob = part(row, ext, 0, 64)
     last = ext.rpartition(".")[2]
     known = {"wav": "audio/wav", "flac": "audio/flac", "mp3": "audio/mpeg", "ogg": "audio/ogg", "oga": "audio/ogg", "opus": "audio/ogg"}

@@ -18,7 +18,7 @@ from tarviz.widgets.browse.scanned_records import Row, Want, payloads
 _KEPT = 20_000
 _LOOKED_AT = 4  # records that a label is looked for in
 _MOST_BYTES = 1 << 20
-_NUMBERS = re.compile(r"[\s\d.,eE+\-]*")  # YOLO's boxes are no caption
+_NUMBERS = re.compile(r"[\s\d.,eE+\-]*")  # YOLO's boxes are not caption
 
 
 class Labels:

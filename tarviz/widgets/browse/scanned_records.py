@@ -197,7 +197,7 @@ class Shard:
     def keep(self, block: Block) -> None:
         """Hold a block that was streamed, so that its payloads need not be fetched again; the oldest go."""
         data = block.data
-        if block.members.sparse:  # unfolded payloads stand behind the tar's own bytes
+        if block.members.sparse:  # unfolded payloads stand after the tar's own bytes
             data = data[: int(block.members.end.max()) - block.base]
         if self.spill is not None and self.spill.put(block.base, data):
             return

@@ -257,7 +257,7 @@ class Compare(Controller):
         else:
             one, other = pixels_of(one), pixels_of(other)
         if one is None or other is None:
-            return {"text": "one of them is no picture"}
+            return {"text": "one of them is not a picture"}
         if one.ndim == other.ndim == 3 and one.shape[:2] == other.shape[:2] and 1 in (one.shape[2], other.shape[2]):
             one, other = np.broadcast_arrays(one, other)
         if one.shape != other.shape:

@@ -22,14 +22,14 @@ Pixels = NDArray[np.uint8]
 _TEXT = 240
 _CLIPPED = 0.05
 _MAX_SHOWN = 16_000_000  # pixels; beyond, every n-th is taken
-_BAD = np.array((255, 0, 200), np.uint8)  # where a value is no number
+_BAD = np.array((255, 0, 200), np.uint8)  # where a value is not a number
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
     """How a value looks: `feature` its dtype and shape, `range` its lowest and highest number in words.
 
-    `pixels` is uint8 [h, w, 1, 3 or 4] and `mapping` how they came of the value ("×255, clipped 0.3 %"); None where it is no picture,
+    `pixels` is uint8 [h, w, 1, 3 or 4] and `mapping` how they came of the value ("×255, clipped 0.3 %"); None where it is not a picture,
     and then `text` stands for it.
     """
 
@@ -73,7 +73,7 @@ def limits(array: NDArray[Any]) -> tuple[float, float, int]:
 
 
 def as_picture(array: NDArray[Any]) -> tuple[NDArray[Any], str] | None:
-    """The array as [h, w, 1, 3 or 4], and what had to be done for it; None where it is no picture."""
+    """The array as [h, w, 1, 3 or 4], and what had to be done for it; None where it is not a picture."""
     note = ""
     while array.ndim > 3 and array.shape[0] >= 1:
         note = f"first of {array.shape[0]}"
@@ -181,7 +181,7 @@ def encoded(pixels: Pixels, side: int = 0) -> bytes:
 
 
 def pixels_of(value: Any) -> Pixels | None:
-    """A value as the pixels it is shown by, in full; an encoded picture is decoded. None where it is no picture."""
+    """A value as the pixels it is shown by, in full; an encoded picture is decoded. None where it is not a picture."""
     if isinstance(value, bytes | bytearray | memoryview):
         try:
             return decode_picture(value)

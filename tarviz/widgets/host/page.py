@@ -159,7 +159,7 @@ class _Server(ThreadingHTTPServer):
         self.server_name, self.server_port = "tarviz", self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that goes away in the middle is no event; anything else is a line in the log."""
+        """A browser that goes away in the middle is not an event; anything else is a line in the log."""
         error = sys.exception()
         if not isinstance(error, (ConnectionError, TimeoutError)):
             log.error("a request to the page failed", exc_info=error)

@@ -134,7 +134,7 @@ def unpack(frame: bytes) -> tuple[Message, list[bytes]]:
             if at + 4 > len(frame):
                 raise ValueError("cut short")
     except (struct.error, ValueError, RecursionError) as error:
-        raise UsageError(f"This is no request frame ({error}).") from error
+        raise UsageError(f"This is not a request frame ({error}).") from error
     if not isinstance(message, dict):
-        raise UsageError("This is no request frame (no object).")
+        raise UsageError("This is not a request frame (no object).")
     return message, buffers

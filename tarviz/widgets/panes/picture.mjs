@@ -20,7 +20,7 @@ export function drawImage(block, buffers, { signal }) {
 
 const ARRAYS = { uint8: Uint8Array, uint16: Uint16Array, int32: Int32Array, float32: Float32Array };
 
-/** What stands behind the colours of a picture: the value at a pixel in words; undefined where the colours are all there is. @param {any} block @param {DataView[]} buffers */
+/** What stands after the colours of a picture: the value at a pixel in words; undefined where the colours are all there is. @param {any} block @param {DataView[]} buffers */
 function valuesOf(block, buffers) {
   const raw = buffers[block.values?.buffer];
   const Kind = ARRAYS[/** @type {keyof typeof ARRAYS} */ (block.dtype)];

@@ -413,7 +413,7 @@ class TestMisuse:
     def test_a_value_that_does_not_decode_names_shard_record_and_field(self, tmp_path: Path) -> None:
         write_shard(tmp_path / "a.tar", [("a", {"cls": b"seven"})])
 
-        with pytest.raises(DataError, match="'seven' is no whole number") as caught:
+        with pytest.raises(DataError, match="'seven' is not a whole number") as caught:
             list(wds.WebDataset(str(tmp_path / "a.tar")).decode())
         assert ("a", "a.cls", str(tmp_path / "a.tar")) == (caught.value.key, caught.value.member, caught.value.shard)
 

@@ -194,7 +194,7 @@ class WebDataset(DataPipeline, FluidInterface):
         """The next iteration goes on where `state` was taken: the rest of that pass, in its order."""
         wanted = {"turn", "workers", "common", "states"} if "states" in state else set(self._fresh())
         if not isinstance(state, Mapping) or set(state) != wanted:
-            raise UsageError(f"this is no state of a WebDataset: {state!r}.")
+            raise UsageError(f"this is not a state of a WebDataset: {state!r}.")
         self.resumed = dict(state)
         epoch = state.get("common", state).get("epoch")
         if epoch is not None:
@@ -262,7 +262,9 @@ def _stages_of_2019(extensions: Any, decoder: Any, transforms: Any, shuffle: int
     elif callable(decoder):
         yield per_item.Map(decoder)
     elif decoder is not _UNSET and decoder is not None and decoder is not False:
-        raise UsageError(f"decoder={decoder!r} is no image spec, dict or function.", hint='For example decoder="rgb", or None for bytes.')
+        raise UsageError(
+            f"decoder={decoder!r} is not an image spec, dict or function.", hint='For example decoder="rgb", or None for bytes.'
+        )
     groups = per_item.groups_of((extensions,) if isinstance(extensions, str) else tuple(extensions)) if extensions is not None else None
     if groups is not None:
         yield per_item.ToTuple(groups)

@@ -36,7 +36,9 @@ class SampleEncoder:
 
     def __init__(self, encoder: Encoder, keep_meta: bool, mtime: float | None, mode: int) -> None:
         if not (encoder is None or isinstance(encoder, bool | Mapping) or callable(encoder)):
-            raise UsageError(f"encoder={encoder!r} is no encoder.", hint="True, False, a dict of functions by extension, or a function.")
+            raise UsageError(
+                f"encoder={encoder!r} is not an encoder.", hint="True, False, a dict of functions by extension, or a function."
+            )
         self.encoder = encoder
         self.keep_meta = keep_meta
         self.mtime = mtime

@@ -96,7 +96,7 @@ class Shards:
         return [selected(block, row, url, place, self.select_files) for row in range(len(block))]
 
     def _put_together(self, url: str, start: int, stop: int | None) -> Iterator[tuple[int, list[Sample | None]]]:
-        """The same from single files: under other names, or from streams that are no store's."""
+        """The same from single files: under other names, or from streams that are not store's."""
         from itertools import islice
 
         from tarviz.dialects.webdataset import tariterators
@@ -181,7 +181,7 @@ class Source:
             if not seen and self.resampled and number >= len(self.urls):
                 break
         if not seen and self.empty_check and here.workers == 1:
-            raise UsageError(f"there are no samples in {', '.join(self.urls)}.", hint="Pass empty_check=False where that is no mistake.")
+            raise UsageError(f"there are no samples in {', '.join(self.urls)}.", hint="Pass empty_check=False where that is not a mistake.")
 
     def _associated(self, rows: list[Sample | None]) -> list[Sample | None]:
         if self.associate is not None:
