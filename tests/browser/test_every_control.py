@@ -82,6 +82,8 @@ def test_browse(shards: list[Path], open_widget: Callable[..., Any]):
         page.key("Escape", "Escape")
         if not page.tab.locator(".tvz-pane").is_visible():  # the button for it was pressed
             page.tab.get_by_role("button", name="pane", exact=True).click()
+        if not page.tab.locator(".tvz-tile").first.is_visible():  # so was the one for the table
+            page.tab.get_by_title("table or tiles (t)").click()
         page.tab.locator(".tvz-tile").first.click()
         page.until("document.querySelector('.tvz-chip')?.getClientRects().length")
         press_all(page, found)
