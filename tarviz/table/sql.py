@@ -221,7 +221,7 @@ def _ctes(tree: Any) -> Iterator[Node]:
 def found_name(names: list[str], possible: dict[str, Part]) -> tuple[str, list[str]] | None:
     """The column that dotted names begin with, the longest that is there, and the path that is left.
 
-    >>> found_name(["seg", "png", "width"], {"seg.png.width": NAMES, "json": NAMES})
+    >>> found_name(["seg", "png", "width"], {"seg.png.width": "names", "json": "small"})
     ('seg.png.width', [])
     """
     for count in range(len(names), 0, -1):

@@ -39,10 +39,11 @@ class Inputs:
     >>> import os, tempfile
     >>> folder = tempfile.mkdtemp()
     >>> path = os.path.join(folder, "a.tar")
-    >>> _ = open(path, "w").write("a tar")
-    >>> Inputs([path]).refuse(f"{folder}/./a.tar")
+    >>> with open(path, "wb") as file:
+    ...     _ = file.write(b"a tar")
+    >>> Inputs([path]).refuse(f"{folder}/./a.tar")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    tarviz.errors.UsageError: ...the output is one of the inputs...
+    tarviz.model.errors.UsageError: E_USAGE ...the output is one of the inputs...
     """
 
     def __init__(self, urls: Iterable[str]) -> None:

@@ -57,7 +57,8 @@ PRESS_NEXT = """(pressed) => {
   const shown = (element) => element.getClientRects().length && getComputedStyle(element).visibility !== 'hidden' && !element.disabled;
   for (const control of document.querySelectorAll('.tvz button, .tvz select, .tvz summary, .tvz [role=button], .tvz th[tabindex]')) {
     const choices = control.localName === 'select' ? [...control.options].map((choice) => choice.value) : [''];
-    const text = control.localName === 'select' ? '' : control.textContent.replace(/ [↑↓]$/, '').slice(0, 60); // a chooser's words may change
+    // The words of a chooser may change.
+    const text = control.localName === 'select' ? '' : control.textContent.replace(/ [↑↓]$/, '').slice(0, 60);
     const name = `${text}|${control.title.slice(0, 60)}|${control.getAttribute('aria-label') ?? ''}`;
     for (const choice of choices) {
       if (!shown(control) || pressed.includes(`${name}|${choice}`)) continue;

@@ -144,7 +144,7 @@ class TestWhatATileSays:
             (np.linspace(-2, 2, 48, dtype=np.float32).reshape(4, 4, 3), "stretched from −2…2"),
             (np.concatenate([np.zeros(199), [1.5]]).reshape(10, 20, 1).astype("f4"), "×255, clipped 0.5 %"),
             (np.zeros((4, 4), np.int32), "as it is"),
-            (np.full((4, 4), 70_000, np.int32), "stretched from 70000…70000"),
+            (np.full((4, 4), 70_000, np.int32), "70000…70000 as dark…bright"),
             (np.zeros((4, 4), bool), "×255"),
             (np.zeros((3, 8, 9), np.float32), "×255, channels first"),
             (np.where(np.arange(16).reshape(4, 4) == 5, np.nan, 0.5), "×255, NaN pink (6.2 %)"),
