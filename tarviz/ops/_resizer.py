@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
+import time
 from collections.abc import Callable
 from functools import cache
 
@@ -22,6 +24,18 @@ def fast_resize() -> Resizing | None:
     kinds = {1: package.PixelType.U8, 2: package.PixelType.U8x2, 3: package.PixelType.U8x3, 4: package.PixelType.U8x4}
     bilinear = package.ResizeAlg.convolution(package.FilterType.bilinear)
     own = threading.local()  # a resizer holds buffers and serves one thread at a time
+    busy: set[int] = set()
+    leaving = threading.Event()
+
+    def leave() -> None:
+        """Python ends daemon threads where they next ask for its lock, and native code cannot be left like that: wait for them."""
+        leaving.set()
+        for _ in range(200):
+            if not busy:
+                return
+            time.sleep(0.005)
+
+    atexit.register(leave)
 
     def resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
         if not hasattr(own, "resizer"):
@@ -30,7 +44,13 @@ def fast_resize() -> Resizing | None:
         bands = image.shape[2]
         source = package.ImageData(image.shape[1], image.shape[0], kinds[bands], image.tobytes())
         target = package.ImageData(width, height, kinds[bands])
-        own.resizer.resize(source, target, own.options)
+        if leaving.is_set() and threading.current_thread().daemon:
+            threading.Event().wait()  # a daemon thread, a moment before its end
+        busy.add(threading.get_ident())
+        try:
+            own.resizer.resize(source, target, own.options)
+        finally:
+            busy.discard(threading.get_ident())
         return np.frombuffer(bytearray(target.get_buffer()), np.uint8).reshape(height, width, bands)
 
     return resize
