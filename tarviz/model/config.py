@@ -140,7 +140,7 @@ def _read_file(path: Path, mtime: int, size: int) -> dict[str, Any]:
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not a TOML: {error}.") from error
+        raise UsageError(f"{path} is not TOML: {error}.") from error
     return {name: _convert(name, value, str(path)) for name, value in content.items()}
 
 

@@ -205,7 +205,7 @@ class TestMath:
         ("tex", "why"), [(r"\frac", "NoAvailable"), (r"\frac{a", "braces"), (r"\nosuch{a}", r"\\nosuch"), ("a^", "Missing")]
     )
     def test_broken_tex_is_refused_with_its_text(self, tex: str, why: str):
-        with pytest.raises(DataError, match=f"no mathematics I can read .*{why}.*: "):
+        with pytest.raises(DataError, match=f"not mathematics I can read .*{why}.*: "):
             mathml(tex)
 
 

@@ -142,7 +142,7 @@ class TestPaths:
             ({"path": "x", "max_shard_size": "many"}, "many"),
             ({"path": "x", "max_shard_size": -1}, "size|bytes"),
             ({"record_to_example": len}, "there is no path"),
-            ({"path": "x", "record_to_example": 3}, "no function of the record"),
+            ({"path": "x", "record_to_example": 3}, "not a function of the record"),
             ({"paths": "x"}, "Did you mean 'path'"),
             ({"path": "a-{n}.record"}, "braces that count nothing"),
         ],
@@ -160,7 +160,7 @@ class TestPaths:
             ("a", {"txt": b"x", "cls": b"1"}, "expects an image"),
             ("b", {"jpg": b"\xff\xd8x"}, "expects 'cls'"),
             ("c", {"jpg": b"\xff\xd8x", "cls": b"cat"}, "'cat' is not a whole number"),
-            ("d", {"jpg": b"<html>", "cls": b"1"}, "no picture"),
+            ("d", {"jpg": b"<html>", "cls": b"1"}, "not a picture"),
         ):
             write_shard(tmp_path / f"{name}.tar", [("k", fields)])
             load = AisDataset(tmp_path).load_from_tar if generation == "v1" else Dataset(tmp_path).load

@@ -252,14 +252,14 @@ class TestTypes:
     @pytest.mark.parametrize(
         ("value", "wanted", "message"),
         [
-            (b"seven", "INT64", "no integer"),
+            (b"seven", "INT64", "not an integer"),
             (b"99999999999999999999", "INT64", "does not fit int64"),
             (2**63, "INT64", "does not fit int64"),
             (1.5, "INT64", "holds float; its type is INT64"),
             ([1, 2], "INT64", "holds 2 values.*INT64LIST takes any number"),
-            (b"12 x", "INT64LIST", "no integer"),
-            (b"word", "FLOAT32", "no number"),
-            (b"\xff\xff\xff", "FLOAT32", "no number"),
+            (b"12 x", "INT64LIST", "not an integer"),
+            (b"word", "FLOAT32", "not a number"),
+            (b"\xff\xff\xff", "FLOAT32", "not a number"),
             (7, "BYTES", "holds int; its type is BYTES"),
             ({"a": 1}, "FLOAT32LIST", "holds dict"),
         ],

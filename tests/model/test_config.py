@@ -82,13 +82,13 @@ class TestOptions:
             config.options()
 
     def test_an_unknown_argument_is_refused(self):
-        with pytest.raises(UsageError, match="no option"):
+        with pytest.raises(UsageError, match="not an option"):
             config.options(blocksize=None)
 
     def test_a_broken_file_is_named(self, file: Path):
         file.write_text("workers = ")
 
-        with pytest.raises(UsageError, match="no TOML"):
+        with pytest.raises(UsageError, match="not TOML"):
             config.options()
 
 
@@ -103,7 +103,7 @@ class TestParseSize:
 
     @pytest.mark.parametrize("text", ["", "big", "-1", "1ib", "1XB", "1e99", "nan", "inf", "1e9e9", "0x10", "1 2", "MB"])
     def test_refuses_the_rest(self, text: str):
-        with pytest.raises(UsageError, match="no size"):
+        with pytest.raises(UsageError, match="not a size"):
             config.parse_size(text)
 
     @given(st.integers(0, 2**50))

@@ -368,7 +368,7 @@ class TestState:
         assert whole[27:] == numbers(resumed)
 
     def test_a_state_of_something_else_is_refused(self, shards: Shards) -> None:
-        with pytest.raises(UsageError, match="no state of a WebDataset"):
+        with pytest.raises(UsageError, match="not a state of a WebDataset"):
             wds.WebDataset(shards(2)).load_state_dict({"epoch": 1})
 
 
@@ -396,7 +396,7 @@ class TestMisuse:
             (lambda url: wds.WebDataset(url).to_tuple(), "names of fields"),
             (lambda url: wds.WebDataset(url).rsample(2), "from 0 to 1"),
             (lambda url: wds.WebDataset(url).decode("rbg"), "no image spec 'rbg'"),
-            (lambda url: wds.WebDataset(url).decode(3), "no decoder"),
+            (lambda url: wds.WebDataset(url).decode(3), "not a decoder"),
         ],
     )
     def test_a_wrong_call_is_refused_at_once(self, make: Callable[[str], Any], message: str) -> None:

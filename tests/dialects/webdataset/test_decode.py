@@ -100,7 +100,7 @@ class TestImages:
             assert ("E_IMAGE_TOO_LARGE", "k") == (caught.value.code, caught.value.key)
 
     def test_no_picture_is_named_with_its_place(self) -> None:
-        with pytest.raises(DataError, match=r'a\.tar.*record "k".*k\.jpg.*no picture'):
+        with pytest.raises(DataError, match=r'a\.tar.*record "k".*k\.jpg.*not a picture'):
             one("jpg", b"<html>", "pil")
 
 
