@@ -7,16 +7,13 @@ of gcloud, the machine); without any, public buckets are read unsigned. `STORAGE
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access, Kept
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
 from tarviz.stores._remote.google_tokens import find_token
-from tarviz.stores._remote.listing import s3_pages
-from tarviz.stores._remote.reader import BucketStore
-from tarviz.stores._remote.upload import S3Upload, UploadSink, delete
-from tarviz.stores.base import Sink, Stat
+from tarviz.stores._remote.s3_like import S3LikeStore
 
 _NAMES = ("GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG", "GCE_METADATA_HOST", "GCE_METADATA_ROOT", "STORAGE_EMULATOR_HOST", "HOME")
 
@@ -52,22 +49,11 @@ def _endpoint() -> str:
     return place if "://" in place else f"http://{place}"
 
 
-class GoogleStore(BucketStore):
+class GoogleStore(S3LikeStore):
     """Objects of Google's buckets. Writes large objects in parts; nothing is visible before the last one is accepted."""
 
     def _access(self) -> Access:
         return _GoogleAccess()
-
-    def list(self, url: URL) -> Iterator[Stat]:
-        bucket, name = bucket_and_name(url)
-        prefix = f"{name.rstrip('/')}/" if name else ""
-        return s3_pages(f"gs://{bucket}/", prefix, lambda query: self.page(URL(f"gs://{bucket}/"), query))
-
-    def create(self, url: URL) -> Sink:
-        return UploadSink(url, S3Upload(self, url))
-
-    def delete(self, url: URL) -> None:
-        delete(self, url)
 
 
 def store() -> GoogleStore:

@@ -10,18 +10,15 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access, Kept
 from tarviz.stores._remote.aws_keys import find_keys, profile
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
-from tarviz.stores._remote.listing import s3_pages
-from tarviz.stores._remote.reader import BucketStore
+from tarviz.stores._remote.s3_like import S3LikeStore
 from tarviz.stores._remote.sigv4 import signed
-from tarviz.stores._remote.upload import S3Upload, UploadSink, delete
-from tarviz.stores.base import Sink, Stat
 
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 _HOST = re.compile(r"(.+)\.s3[.-]")
@@ -94,22 +91,11 @@ def _endpoint() -> str:
     return env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL") or profile().get("endpoint_url") or ""
 
 
-class S3Store(BucketStore):
+class S3Store(S3LikeStore):
     """Objects of S3 buckets. Writes large objects in parts; nothing is visible before the last one is accepted."""
 
     def _access(self) -> Access:
         return _S3Access()
-
-    def list(self, url: URL) -> Iterator[Stat]:
-        bucket, name = bucket_and_name(url)
-        prefix = f"{name.rstrip('/')}/" if name else ""
-        return s3_pages(f"s3://{bucket}/", prefix, lambda query: self.page(URL(f"s3://{bucket}/"), query))
-
-    def create(self, url: URL) -> Sink:
-        return UploadSink(url, S3Upload(self, url))
-
-    def delete(self, url: URL) -> None:
-        delete(self, url)
 
 
 def store() -> S3Store:

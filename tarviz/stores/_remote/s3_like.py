@@ -1,0 +1,28 @@
+"""Buckets that speak S3's XML: the listing, the multipart upload and the deletion that `s3` and `gs` share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tarviz.model.types import URL
+from tarviz.stores._remote.buckets import bucket_and_name
+from tarviz.stores._remote.listing import s3_pages
+from tarviz.stores._remote.reader import BucketStore
+from tarviz.stores._remote.upload import S3Upload, UploadSink, delete
+from tarviz.stores.base import Sink, Stat
+
+
+class S3LikeStore(BucketStore):
+    """Writes large objects in parts; nothing is visible before the last one is accepted."""
+
+    def list(self, url: URL) -> Iterator[Stat]:
+        bucket, name = bucket_and_name(url)
+        prefix = f"{name.rstrip('/')}/" if name else ""
+        base = URL(f"{url.partition('://')[0]}://{bucket}/")
+        return s3_pages(base, prefix, lambda query: self.page(base, query))
+
+    def create(self, url: URL) -> Sink:
+        return UploadSink(url, S3Upload(self, url))
+
+    def delete(self, url: URL) -> None:
+        delete(self, url)
