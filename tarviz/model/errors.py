@@ -207,9 +207,10 @@ class MissingPackageError(TarvizError, ImportError):
     code = "E_MISSING_PACKAGE"
 
     @classmethod
-    def of(cls, package: str, what: str, extra: str) -> MissingPackageError:
-        """The error for `what` needing `package`, which the extra named brings."""
-        return cls(f"{what} needs the package {package}, which is not installed.", hint=f"pip install 'tarviz[{extra}]'")
+    def of(cls, package: str, what: str, extra: str | None = None) -> MissingPackageError:
+        """The error for `what` needing `package`, which the extra named brings; without one, the package is installed by its name."""
+        line = package if extra is None else f"'tarviz[{extra}]'"
+        return cls(f"{what} needs the package {package}, which is not installed.", hint=f"pip install {line}")
 
 
 class TarvizWarning(UserWarning):

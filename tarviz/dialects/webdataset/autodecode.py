@@ -164,9 +164,7 @@ def msgpack_loads(data: bytes) -> Any:
     try:
         import msgpack  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        raise MissingPackageError(
-            "a MessagePack field needs the package msgpack, which is not installed.", hint="pip install msgpack"
-        ) from error
+        raise MissingPackageError.of("msgpack", "a MessagePack field") from error
     try:
         return msgpack.unpackb(data)
     except Exception as error:  # its errors have no class in common
@@ -229,9 +227,7 @@ def torch_audio(key: str, data: bytes) -> Any:
     try:
         import torchaudio  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        raise MissingPackageError(
-            "torch_audio needs the package torchaudio, which is not installed.", hint="pip install torchaudio"
-        ) from error
+        raise MissingPackageError.of("torchaudio", "torch_audio") from error
     with _as_file(data, ext) as path:
         return torchaudio.load(path)
 

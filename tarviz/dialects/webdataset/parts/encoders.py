@@ -167,9 +167,7 @@ def mp_dumps(data: Any) -> bytes:
     try:
         import msgpack  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        raise MissingPackageError(
-            "writing MessagePack needs the package msgpack, which is not installed.", hint="pip install msgpack"
-        ) from error
+        raise MissingPackageError.of("msgpack", "writing MessagePack") from error
     try:
         packed: bytes = msgpack.packb(data)
     except (TypeError, ValueError, OverflowError) as error:
