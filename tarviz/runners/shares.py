@@ -80,13 +80,20 @@ class Reader:
         return (self.rank * self.workers + self.worker,) if self.world * self.workers > 1 else ()
 
 
+def distributed_rank(group: Any = None) -> tuple[int, int] | None:
+    """(rank, number of ranks) of `torch.distributed`; None where nobody has imported or initialised it."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed.get_rank(group), distributed.get_world_size(group)
+
+
 def world_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
     """(rank, number of ranks): those given, else those of `torch.distributed`, else RANK and WORLD_SIZE, else (0, 1)."""
     given = rank, world_size
     if given == (None, None):
-        distributed: Any = sys.modules.get("torch.distributed")
-        if distributed is not None and distributed.is_available() and distributed.is_initialized():
-            return distributed.get_rank(), distributed.get_world_size()
+        if (found := distributed_rank()) is not None:
+            return found
         words = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
         if None in words:
             return 0, 1

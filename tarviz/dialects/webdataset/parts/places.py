@@ -10,6 +10,8 @@ from multiprocessing.context import get_spawning_popen
 from multiprocessing.sharedctypes import RawArray
 from typing import TYPE_CHECKING, Any
 
+from tarviz.runners.shares import distributed_rank
+
 __all__ = ["Base", "Passes", "Place", "place"]
 
 _REMEMBERED = 64  # passes of DataLoaders that may run at once over one data set
@@ -38,9 +40,7 @@ class Place:
 def place(group: Any = None) -> Place:
     """Where this process stands. Torch is asked only when somebody imported it; its process group goes before `RANK`."""
     node, nodes = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        node, nodes = distributed.get_rank(group), distributed.get_world_size(group)
+    node, nodes = distributed_rank(group) or (node, nodes)
     data = sys.modules.get("torch.utils.data")
     info = data.get_worker_info() if data is not None else None
     if info is not None:
