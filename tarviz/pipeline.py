@@ -185,15 +185,17 @@ class Pipeline:
 
     def run(self, runner: str, **options: Any) -> Any:
         """What the runner of that name makes of the pipeline."""
-        run = plugins.load("runners", runner).run
-        known = inspect.signature(run).parameters
+        module = plugins.load("runners", runner)
+        known = inspect.signature(module.run).parameters
         if not any(part.kind is part.VAR_KEYWORD for part in known.values()):
             for name in options:
                 if name not in known:
                     close = difflib.get_close_matches(name, known, 1)
-                    hint = f"Did you mean {close[0]!r}? " if close else ""
-                    raise UsageError(f"Pipeline.{runner}() has no option {name!r}.", hint=f"{hint}There are {', '.join(list(known)[1:])}.")
-        return run(self.chosen(), **options)
+                    meant = f"Did you mean {close[0]!r}? " if close else ""
+                    elsewhere = getattr(module, "ELSEWHERE", {}).get(name)
+                    hint = elsewhere or f"{meant}There are {', '.join(list(known)[1:])}."
+                    raise UsageError(f"Pipeline.{runner}() has no option {name!r}.", hint=hint)
+        return module.run(self.chosen(), **options)
 
     def chosen(self) -> Pipeline:
         """The same pipeline, with the records that its condition and keys choose found; itself where it has none."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
-import inspect
 import multiprocessing
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -27,7 +25,11 @@ except ImportError as error:
     raise MissingPackageError.of("torch", "Pipeline.torch()", "torch") from error
 
 _CHUNK = 16  # records worked on together
-_LOADERS = ("batch", "batch_size", "num_workers", "drop_remainder", "drop_last", "prefetch", "pin_memory", "collate_fn")
+# What people ask of this runner that others do, and where it is to be had (`Pipeline.run` says so).
+ELSEWHERE = dict.fromkeys(
+    ("batch", "batch_size", "num_workers", "drop_remainder", "drop_last", "prefetch", "pin_memory", "collate_fn"),
+    "Batches and workers are the DataLoader's: DataLoader(pipeline.torch(), batch_size=8, num_workers=2).",
+)
 
 
 def run(
@@ -39,17 +41,8 @@ def run(
     world_size: int | None = None,
     even: bool = False,
     epoch: int = 0,
-    **unknown: Any,
 ) -> Records:
     """The pipeline as an `IterableDataset`. See `Records` for the arguments."""
-    for name in unknown:
-        names = [part.name for part in inspect.signature(Records).parameters.values() if part.kind is part.KEYWORD_ONLY]
-        hint = f"There are {', '.join(names)}."
-        if name in _LOADERS:
-            hint = "Batches and workers are the DataLoader's: DataLoader(pipeline.torch(), batch_size=8, num_workers=2)."
-        elif close := difflib.get_close_matches(name, names, 1):
-            hint = f"Did you mean {close[0]!r}? {hint}"
-        raise UsageError(f"Pipeline.torch() has no option {name!r}.", hint=hint)
     return Records(pipeline, shuffle=shuffle, repeat=repeat, rank=rank, world_size=world_size, even=even, epoch=epoch)
 
 
