@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +80,17 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("photos")
     samples.photos(folder, count=24, shards=2)
     return folder
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Path]:
+    """`make(records, "a.tar")` writes a shard into the test's folder."""
+
+    from tarviz.testing.strategies import shard
+
+    def write(content: Any, name: str = "a.tar", **options: Any) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else shard(content, **options))
+        return path
+
+    return write

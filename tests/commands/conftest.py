@@ -16,7 +16,7 @@ import pytest
 
 from tarviz.model.errors import TarvizWarning
 from tarviz.read import stream
-from tarviz.testing.strategies import Records, shard
+from tarviz.testing.strategies import Records
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,18 +43,6 @@ def listed(path: object) -> list[bytes]:
         assert b"" == bsd.stderr
         assert len(gnu.stdout.splitlines()) == len(bsd.stdout.splitlines())
     return gnu.stdout.splitlines()
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Callable[..., Path]:
-    """`make(records, "a.tar")` writes a shard into the test's folder."""
-
-    def write(content: Any, name: str = "a.tar", **options: Any) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else shard(content, **options))
-        return path
-
-    return write
 
 
 @pytest.fixture

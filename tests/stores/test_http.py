@@ -30,6 +30,7 @@ from tarviz.model.types import URL
 from tarviz.stores.http import HttpStore
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.stores import StoreTests, open_files
+from tests.stores.random_faults import random_fault
 
 DATA = random.Random(1).randbytes(2_040_000)
 XML = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>Reduce your request rate.</Message></Error>"
@@ -831,24 +832,12 @@ def test_random_plans_give_the_same_bytes(server, seed):
     data = DATA * 2
     expected = hashlib.sha256(data).hexdigest()
     for round in range(25):
-        plan = [random_fault(chance, len(data)) for _ in range(chance.randrange(1, 9))]
+        plan = [random_fault(chance, len(data), body=XML % b"SlowDown", stalls=0.3) for _ in range(chance.randrange(1, 9))]
         version = chance.choice([{}, {}, {"etag": 'W/"x"'}, {"etag": None}, {"etag": None, "modified": None}])
         url = server.put("/a.tar", data, plan=plan, **version)
         store = HttpStore(clock=FakeClock(), stall_timeout=0.1)
 
         assert expected == hashlib.sha256(drain(store, url, size=chance.choice([4096, 1 << 18, 1 << 21]))).hexdigest(), (seed, round, plan)
-
-
-def random_fault(chance, size):
-    kind = chance.randrange(8)
-    if kind == 0:
-        return Fault(status=chance.choice([500, 502, 503, 504, 429]), headers={"Retry-After": chance.choice(["0", "3", "x"])})
-    if kind == 1:
-        return Fault(before_headers=True, end=chance.choice(["close", "reset"]))
-    if kind == 2:
-        return Fault(status=200, body=XML % b"SlowDown")
-    end = chance.choice(["close", "close", "reset", "reset", "stall"]) if chance.random() < 0.3 else chance.choice(["close", "reset"])
-    return Fault(cut=chance.randrange(size + 1), end=end, ignore_range=chance.random() < 0.2, chunked=chance.random() < 0.2)
 
 
 @pytest.mark.parametrize("seed", range(2))
