@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tarviz.cli import main
 from tarviz.query import expressions
+from tarviz.write import piped
 
 
 class Flag(NamedTuple):
@@ -184,7 +185,7 @@ def _name_shards(words: list[str]) -> None:
     given = _value_of(words, "-o", "--output")
     if given is None:
         words[1:1] = ["--output", f"temp{suffix}"]
-    elif "{" not in given[2] and not given[2].endswith((".tgz", ".gz")):
+    elif "{" not in given[2] and not given[2].startswith("|") and not given[2].endswith((".tgz", ".gz")):
         words[given[0]] = "".join([*given[1:], suffix])
 
 
@@ -229,7 +230,11 @@ def _no_input(words: list[str]) -> bool:
 
 
 def _script(name: str) -> Callable[[], int]:
-    return lambda: main(translated(name, sys.argv[1:]))
+    def script() -> int:
+        with piped.allowed():
+            return main(translated(name, sys.argv[1:]))
+
+    return script
 
 
 tar2tsv, tarcat, tarscat, tarcats, tarcreate, tarfirst, tarpcat, tarproc, tarshow, tarsort, tarsplit = (_script(name) for name in VERBS)

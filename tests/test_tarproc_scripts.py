@@ -34,6 +34,7 @@ from tarviz import tarproc_scripts
         ("tarproc -E tmp -I jpg$ -s _ -c true a.tar", "proc --others --exclude tmp --include jpg$ --separator _ -c true a.tar"),
         ("tarproc -s run.sh --keepdir -O /dev/null a.tar", "proc --others -s run.sh a.tar"),
         ("tarproc --count 1e2 --add-log log -c ls a.tar", "proc --others --count 100 --add-log log -c ls a.tar"),
+        ("tarproc --mode lines -c true a.txt", "proc --others --mode lines -c true a.txt"),
         ("tarshow -c 2 small.tar", "show -c 2 small.tar"),
         ("tarshow -d 0 -N -C gray --silent -f jpg", "show -f jpg -"),
         ("tarshow", "show -"),
@@ -45,6 +46,7 @@ from tarviz import tarproc_scripts
         ("tarsplit --max-size=1e9 -v --num-samples 3 -- -x.tar", "split --output temp --size 1e9 --count 3 -- -x.tar"),
         ("tarsplit -n 1e4 -z --nodelete a.tar", "split --output temp.tgz --count 10000 a.tar"),
         ("tarsplit -z -n4 -otrain a.tar", "split --count 4 -otrain.tgz a.tar"),
+        ("tarsplit -z -o |cat a.tar", "split -o |cat a.tar"),
         ("tarsplit -z --output=s-{shard}.tgz a.tar", "split --output=s-{shard}.tgz a.tar"),
     ],
 )

@@ -17,6 +17,7 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.spans import Batch
 from tarviz.read.stream import ReadReport
+from tarviz.write.piped import is_command
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -149,7 +150,7 @@ class Made(verb_base.Result):
     @property
     def to_stdout(self) -> bool:
         """Whether standard output carries the tar."""
-        return any(tar.url in ("-", "/dev/stdout") for tar in self.outputs)
+        return any(tar.url in ("-", "/dev/stdout") or is_command(tar.url) for tar in self.outputs)
 
     def lines(self, json: bool = False) -> Iterator[str]:
         if json:

@@ -319,6 +319,16 @@ def progress(total: float | None = None, unit: str = "records", *, label: str = 
 
 
 @contextlib.contextmanager
+def hushed() -> Iterator[None]:
+    """No progress is drawn inside: a verb within a verb, which shows its own."""
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
+
+
+@contextlib.contextmanager
 def silent_warnings() -> Iterator[None]:
     """No `TarvizWarning` through `warnings` inside: the result lists them all."""
     with warnings.catch_warnings():

@@ -12,6 +12,7 @@ import click
 import numpy as np
 
 from tarviz.cli import verb_base
+from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuffled, tool_options
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
@@ -37,6 +38,10 @@ def cat(
     key: str | None = None,
     sub: tuple[str, str] | None = None,
     files: str | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    jobs: int | None = None,
+    resume: bool = False,
     **reading: Any,
 ) -> Made:
     """Writes the records of shards into one tar. Raw bytes are copied: a member that keeps its name stays as it is, bit for bit.
@@ -45,7 +50,14 @@ def cat(
     records from a buffer of so many. `fields` (`"jpg;png cls"`, `"image:jpg;png json?"`) and `drop` choose members, `key` is a template
     (`"val/{base}_{n:06d}"`), `sub` a pattern and what replaces it in keys. `files` is a list of shards. `reading` holds options of
     `ReadOptions`; strict, so that damage is a `DataError` and the output is not there.
+
+    An output with a counter (`x-{}.tar`) makes a tar of each shard by itself, `jobs` at a time, on the engine (`"local"`, `"ray"`) at
+    `address`; `resume` keeps outputs that their manifest proves.
     """
+    if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
+        choice = {"count": count, "skip": skip, "slice": slice, "shuffle": shuffle, "seed": seed}
+        mapped = shards.run(cat, **choice, fields=fields, drop=drop, key=key, sub=sub, **reading)
+        return Made(mapped.tars, mapped.report)
     options = with_changes(ReadOptions(), reading)
     report = ReadReport()
     start, stop, step = _span(count, skip, slice)
@@ -144,6 +156,7 @@ slice_of = slice
 @click.option("--key", metavar="TEMPLATE", help="New keys of {key} {folder} {base} {shard} {n:06d}.")
 @click.option("--sub", nargs=2, metavar="PATTERN TEXT", help="Replace a regular expression in keys.")
 @click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@engine_options
 @tool_options
 def command(output: str | None, as_json: bool, **options: Any) -> Any:
     """Concatenate the records of shards into one tar, on standard output unless -o names it.

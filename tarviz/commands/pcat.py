@@ -15,6 +15,7 @@ from typing import Any, Self
 import click
 
 from tarviz.cli import verb_base
+from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuffled, tool_options
 from tarviz.model import config
 from tarviz.model.errors import DataError, UsageError
@@ -41,6 +42,10 @@ def pcat(
     count: int | None = None,
     workers: int | None = None,
     files: str | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    jobs: int | None = None,
+    resume: bool = False,
     **reading: Any,
 ) -> Made:
     """Writes the records of shards into one tar, `workers` shards being read at a time (None: as configured; 0: one a processor).
@@ -49,7 +54,15 @@ def pcat(
     instead: every next record comes from one of the URLs, chosen with these odds among those that have records left, so that all
     are read to their end. `shuffle` takes shards in random order and draws records from a buffer of so many. The same `seed` gives
     the same bytes.
+
+    An output with a counter (`x-{}.tar`) makes a tar of each shard by itself, `jobs` at a time, on the engine (`"local"`, `"ray"`) at
+    `address`; `resume` keeps outputs that their manifest proves.
     """
+    if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
+        if weights is not None:
+            raise UsageError("shard to shard mixes nothing.", hint="Leave out weights, or the counter of the output.")
+        mapped = shards.run(pcat, shuffle=shuffle, seed=seed, count=count, workers=workers, **reading)
+        return Made(mapped.tars, mapped.report)
     options = with_changes(ReadOptions(), reading)
     report = ReadReport()
     given = [fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)]
@@ -225,6 +238,7 @@ def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the shuffle and the mix.")
 @click.option("-c", "--count", type=click.IntRange(min=0), metavar="N", help="Records to write at most.")
 @click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@engine_options
 @tool_options
 def command(urls: tuple[str, ...], output: str | None, as_json: bool, **options: Any) -> Any:
     """Concatenate many shards with parallel readers; pays where shards are packed or far away.

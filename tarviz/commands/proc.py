@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +17,7 @@ import click
 import numpy as np
 
 from tarviz.cli import verb_base
+from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.model import config
 from tarviz.model.errors import DataError, SchemaError, TarvizError, UsageError, safe
@@ -27,6 +29,7 @@ from tarviz.tools import field_selection
 from tarviz.tools.process import ended_by_signals
 from tarviz.tools.record_shell import Came, Collecting, Left
 from tarviz.tools.record_work import ChainWork, Commands, Shown, Work, script_line
+from tarviz.tools.text_records import KEY, Mode, tar_of
 from tarviz.write.inputs import Inputs
 from tarviz.write.tar_output import Outlet, Piece, Range
 
@@ -79,11 +82,16 @@ def proc(
     keep_failed: bool = False,
     count: int | None = None,
     any_key: bool = False,
+    mode: Mode = "tar",
     timeout: float | None = None,
     seed: int = 0,
     epoch: int = 0,
     tmp: str | PathLike[str] | None = None,
     files: str | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    jobs: int | None = None,
+    resume: bool = False,
     **reading: Any,
 ) -> Processed:
     """Runs something on each record and writes the records it leaves; one of `command`, `script`, `op`.
@@ -100,7 +108,20 @@ def proc(
     ops draw from `seed` and `epoch`. `workers` records are worked on at a time (0: one a processor; None: one, for ops as configured).
     The order of records stays unless `ordered` is false. A record that fails is an error, or with `on_error="skip"` is left out and
     counted; with `keep_failed` it is written with whatever the command left, with a warning. After `count` records no more is read.
+
+    `mode` says what the inputs are: tars, or texts of which each of the `lines` or `pages` is a record with the field `txt` (the key counts
+    them from 0), or each of the `keys` one without fields, its key in the file `sample.__key__`.
+
+    An output with a counter (`x-{}.tar`) makes a tar of each shard by itself, `jobs` at a time, on the engine (`"local"`, `"ray"`) at
+    `address`; `resume` keeps outputs that their manifest proves.
     """
+    if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
+        work = {"command": command, "script": script, "interpreter": interpreter, "op": op, "workers": workers, "ordered": ordered}
+        shown = {"fields": fields, "require": require, "only_fields": only_fields, "base": base, "others": others, "separator": separator}
+        kept = {"include": include, "exclude": exclude, "add_log": add_log, "keep_failed": keep_failed, "count": count, "any_key": any_key}
+        more = {"mode": mode, "timeout": timeout, "seed": seed, "epoch": epoch, "tmp": tmp, **reading}
+        mapped = shards.run(proc, **work, **shown, **kept, **more)
+        return Processed(mapped.tars, mapped.report, sum((made.others for made in mapped.made), Counter()))
     options = with_changes(ReadOptions(), reading)
     if sum(each is not None for each in (command, script, op)) != 1:
         raise UsageError("one of command, script and op says what to do.")
@@ -112,15 +133,17 @@ def proc(
         tool = ChainWork(op, seed, epoch)
     else:
         line = command if command is not None else script_line(fspath(script or ""), interpreter)
-        collecting = Collecting(base, others, separator, include, exclude, add_log, keep_failed)
-        shown = None if fields is None else Shown(field_selection.picks(fields.replace(",", " ")), require, only_fields)
-        tool = Commands(line, collecting, shown, any_key=any_key, timeout=timeout, tmp=tmp)
-    targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+        left_out = exclude if mode != "keys" else rf"^{re.escape(base)}\.{KEY}$" + (f"|{exclude}" if exclude else "")
+        collecting = Collecting(base, others, separator, include, left_out, add_log, keep_failed)
+        files_of = None if fields is None else Shown(field_selection.picks(fields.replace(",", " ")), require, only_fields)
+        tool = Commands(line, collecting, files_of, any_key=any_key, timeout=timeout, tmp=tmp)
+    given = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     writer = _Writer(report, skip=options.on_error == "skip")
     with (
         verb_base.silent_warnings(),
+        tar_of(given, mode, tmp) as targets,
         tool,
-        Outlet(fspath(output), inputs=Inputs(targets)) as outlet,
+        Outlet(fspath(output), inputs=Inputs(given)) as outlet,
         verb_base.progress(None, "records") as bar,
         closing(intake(targets, options, report, stop=count)) as batches,
         closing(_results(batches, tool.work, number, ordered, tool.kill)) as results,
@@ -261,10 +284,18 @@ def _raw(batch: Batch, first: int, stop: int) -> list[Piece]:
 @click.option("--keep-failed", is_flag=True, help="Write what a command that fails leaves, with a warning (exit code 1).")
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Records to read at most.")
 @click.option("--any-key", is_flag=True, help="Run on keys that would lead out of a folder, too.")
+@click.option(
+    "--mode",
+    type=click.Choice(["tar", "lines", "pages", "keys"]),
+    default="tar",
+    show_default=True,
+    help="What the inputs are: tars, or texts, a record for each line, page (^L) or key.",
+)
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Kill a command that takes longer.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of random ops.")
 @click.option("--tmp", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="Where the private folders are made.")
 @click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@engine_options
 @tool_options
 def command(urls: tuple[str, ...], output: str | None, line: str | None, as_json: bool, **options: Any) -> Any:
     """Run a command, a script or a chain of ops on each record; write what comes of it.

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.cli import verb_base
+from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.formats import sniff
 from tarviz.model.config import options as configured
@@ -47,6 +48,10 @@ def sort(
     reverse: bool = False,
     tmp: str | PathLike[str] | None = None,
     files: str | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    jobs: int | None = None,
+    resume: bool = False,
     **reading: Any,
 ) -> Made:
     """Writes all records of shards in order: by key, by a field (`cls`) or a path into one (`json.w`), compared as bytes, `int` or `float`.
@@ -56,7 +61,13 @@ def sort(
     copied once; memory holds about 60 bytes a record. What is not a plain file here (a pipe, a packed or a remote shard) goes through a
     file in the folder `tmp`. A record whose field is missing or is not a number is an error of code E_SCHEMA, or is left out with
     `on_error="skip"`.
+
+    An output with a counter (`x-{}.tar`) sorts each shard by itself, `jobs` at a time, on the engine (`"local"`, `"ray"`) at `address`;
+    `resume` keeps outputs that their manifest proves.
     """
+    if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
+        mapped = shards.run(sort, by=by, to=to, shuffle=shuffle, seed=seed, reverse=reverse, tmp=tmp, **reading)
+        return Made(mapped.tars, mapped.report)
     options = with_changes(ReadOptions(), reading)
     report = ReadReport()
     if shuffle and (by not in _KEY or to != "text" or reverse):
@@ -242,6 +253,7 @@ class _Ranks:
     "--tmp", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="Where a pipe or a packed shard is kept meanwhile."
 )
 @click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@engine_options
 @tool_options
 def command(output: str | None, as_json: bool, **options: Any) -> Any:
     """Sort the records of shards by key or by a field, or shuffle them.

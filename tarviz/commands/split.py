@@ -23,6 +23,7 @@ from tarviz.tools import field_selection
 from tarviz.tools.shard_command import line, run_for
 from tarviz.write.inputs import Inputs
 from tarviz.write.output import Names
+from tarviz.write.piped import is_command
 from tarviz.write.tar_output import Outlet
 
 DEFAULT_COUNT, DEFAULT_SIZE = 100_000, 10**9
@@ -84,7 +85,7 @@ def pattern(text: str) -> str:
     ('imagenet_train-{shard:06d}.tar', 's-{shard:04d}.tar', 'a-{shard:06d}.tar.gz')
     """
     text = _PERCENT.sub(lambda match: f"{{shard:{match[1]}d}}", text)
-    if "{" in text or text == "-":
+    if "{" in text or text == "-" or is_command(text):
         return text
     suffix = next((suffix for suffix in sorted(SHARD_SUFFIXES, key=len, reverse=True) if text.endswith(suffix)), "")
     return f"{text.removesuffix(suffix)}-{{shard:06d}}{suffix or '.tar'}"
@@ -104,7 +105,7 @@ class _Shards:
         skip: bool,
         inputs: Inputs,
     ) -> None:
-        if not names.counts and names.text != "-":
+        if not names.counts and names.text != "-" and not is_command(names.text):
             raise UsageError(f"{redact(names.text)!r} has no counter.", hint="Write {shard:06d} or %06d.")
         self.names, self.count, self.limit, self.start, self.most = names, count, limit, start, most
         self.command, self.skip, self.inputs = command, skip, inputs

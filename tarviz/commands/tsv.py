@@ -13,6 +13,7 @@ import click
 
 from tarviz import stores
 from tarviz.cli import verb_base
+from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, inputs_argument, opened, tool_options
 from tarviz.model.errors import DataError, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
@@ -64,6 +65,10 @@ def tsv(
     header: bool = True,
     format: Format = "tsv",
     files: str | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    jobs: int | None = None,
+    resume: bool = False,
     **reading: Any,
 ) -> Tabulated:
     r"""Writes a table with a row for each record: its key, then the fields of the list (`"cls txt;caption"`, `"size:meta.txt"`).
@@ -71,7 +76,14 @@ def tsv(
     `__shard__` and `__index__` are fields too. A field that is missing is not an error: TSV has `\N`, CSV nothing, JSON null. TSV is a line
     a record; tabs, line ends, backslashes, control characters and bytes that are not UTF-8 are escaped, and `tsv.parse(text)` gives the
     bytes back. Payloads that no column asks for are not read where the shard is a plain file.
+
+    An output with a counter (`x-{}.tsv`) makes a table of each shard by itself, `jobs` at a time, on the engine (`"local"`, `"ray"`) at
+    `address`; `resume` keeps outputs that their manifest proves.
     """
+    if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
+        mapped = shards.run(tsv, fields=fields, count=count, key=key, header=header, format=format, **reading)
+        columns = mapped.made[0].columns if mapped.made else ()
+        return Tabulated([], mapped.report, sum(tar.records for tar in mapped.tars), fspath(output), columns)
     options = with_changes(ReadOptions(), reading)
     chosen = field_selection.picks(fields) if fields.strip() else ()
     if key:
@@ -167,6 +179,7 @@ class _Terminal(Sink):
 @click.option("--key/--no-key", " /--nokey", default=True, help="Whether the key is the first column.")
 @click.option("--header/--no-header", " /--noheader", default=True, help="Whether the first line names the columns.")
 @click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@engine_options
 @tool_options
 def command(output: str | None, format: Format | None, as_json: bool, **options: Any) -> Any:
     """Tabulate fields of records, one line each, with the key in front.

@@ -1,1 +1,100 @@
-"""Where tasks run: worker processes of this machine."""
+"""Engines: where tasks run. One file per engine: `local` (this machine), `ray` (a cluster).
+
+A file here provides `engine(job, plan) -> Engine`. `job(task, file, tick)` is what is done with each task; it and the tasks are pickled.
+A file that a task's result comes with, and all that an engine started, is gone when the `with` block ends; so is what was half done.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO, Any, Protocol, Self, cast
+
+from tarviz.model import plugins
+from tarviz.model.errors import MissingPackageError, SchemaError, TarvizError, UsageError, redact
+
+SUPPORT = ("process_pool",)  # what engines are built with, not engines
+
+Tick = Callable[[int], None]
+Job = Callable[[Any, "IO[bytes] | None", Tick], Any]
+"""What is done with a task: `job(task, file, tick)`. It may write to `file`, and calls `tick(bytes)` as it goes."""
+Failed = Callable[[int, Exception], Any]
+
+
+def _still(size: int) -> None:
+    return
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How tasks are to be run: `count` at a time (None: as many as the engine has room for), on the cluster at `address`.
+
+    With `spool`, a folder of this machine, every task gets an unnamed file, and its result comes with that file. `tick` is told of bytes.
+    """
+
+    count: int | None = None
+    spool: str | None = None
+    tick: Tick = _still
+    address: str | None = None
+
+
+class Engine(Protocol):
+    """A context manager that runs tasks."""
+
+    def run(self, tasks: Sequence[Any], failed: Failed | None = None) -> Generator[tuple[Any, IO[bytes] | None], None, None]:
+        """Result and file of each task, in the order of the tasks. The file may be used until the next result is asked for.
+
+        A task that raised is answered by `failed(number, error)`, which may raise itself; without it the first error, in the order
+        of the tasks, is raised in its place, and no task behind it is begun any more. A task whose worker is lost is done again.
+        """
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+def start(name: str, job: Job, plan: Plan) -> Engine:
+    """The engine of that name for one job; `UsageError` lists what there is."""
+    return cast("Engine", plugins.load("engines", name).engine(job, plan))
+
+
+def count(name: str, asked: int | None, tasks: int) -> int | None:
+    """How many tasks run at a time: `asked`, 0 being one a processor, one if nothing is asked; on a cluster all it has room for (None)."""
+    if travels(name):
+        return asked or None
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(tasks, processors if asked == 0 else asked or 1))
+
+
+class Errors:
+    """Errors of tasks that do not stop the others: raised when these are done, the first of them, naming the rest."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, TarvizError] = {}
+
+    def keep(self, number: int, error: Exception) -> None:
+        """For `run(failed=)`: keep what a task's own data or place is to blame for; raise all else, which would come again."""
+        wrong_call = isinstance(error, UsageError) and not isinstance(error, SchemaError)
+        if not isinstance(error, TarvizError) or wrong_call or isinstance(error, MissingPackageError):
+            raise error
+        self._found[number] = error
+
+    def settle(self, names: Sequence[str]) -> None:
+        """Raise the first error that was kept; `names` are those of the tasks."""
+        if not self._found:
+            return
+        (first, error), *others = sorted(self._found.items())
+        error.at(shard=names[first])
+        if others:
+            some = ", ".join(f"{redact(names[number])} ({other.code})" for number, other in others[:10])
+            more = f"{len(others)} more failed: {some}{', …' if len(others) > 10 else ''}."
+            error.hint = f"{error.hint} {more}" if error.hint else more
+        raise error
+
+
+def travels(name: str) -> bool:
+    """Whether tasks of that engine leave this machine: no standard stream, memory or unnamed pipe can be part of them."""
+    return bool(plugins.load("engines", name).TRAVELS)

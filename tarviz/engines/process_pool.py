@@ -20,12 +20,13 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO, Any, NoReturn, Self
 
+from tarviz.engines import Failed, Job, Tick
 from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
 
 SPOOLS = 2  # files of a worker: one is read while it writes the other
@@ -34,10 +35,6 @@ TRIES = 2  # a task that kills its worker gets a second one
 _NO_PICKLE = (pickle.PicklingError, AttributeError, TypeError, NotImplementedError, RuntimeError)  # what pools and locks raise too
 _SIZE = struct.Struct("<Q")
 _START = "import sys; sys.path[:] = {path!r}; from tarviz.engines.process_pool import _serve; _serve({reads}, {writes}, {spools!r})"
-
-Tick = Callable[[int], None]
-Job = Callable[[Any, "IO[bytes] | None", Tick], Any]
-"""What a worker does with a task: `job(task, file, tick)`. It may write to `file`, and calls `tick(bytes)` as it goes."""
 
 
 def can_run() -> bool:
@@ -92,18 +89,15 @@ class Workers:
         while self._orphans:
             self._orphans.pop().close()
 
-    def run(self, tasks: Sequence[Any]) -> Iterator[tuple[Any, IO[bytes] | None]]:
-        """Result and file of each task, in order. The file may be used until the next result is asked for.
-
-        The first error, in the order of the tasks, is raised in its place; no task behind it is begun any more.
-        """
+    def run(self, tasks: Sequence[Any], failed: Failed | None = None) -> Generator[tuple[Any, IO[bytes] | None], None, None]:
+        """Result and file of each task, in order: see `engines.Engine`."""
         waiting = deque(enumerate(tasks))
         tries = [0] * len(tasks)
         done: dict[int, tuple[bool, Any, _Worker | None, int | None]] = {}
         for due in range(len(tasks)):
             while due not in done:
-                failed = min((number for number, (good, *_) in done.items() if not good), default=len(tasks))
-                while waiting and waiting[0][0] < failed and (idle := self._idle()):
+                bad = [number for number, (good, *_) in done.items() if not good] if failed is None else []
+                while waiting and waiting[0][0] < min(bad, default=len(tasks)) and (idle := self._idle()):
                     begun, task = waiting.popleft()
                     tries[begun] += 1
                     self._begin(idle, begun, task)
@@ -123,7 +117,11 @@ class Workers:
                         worker.task = None
             good, value, owner, place = done.pop(due)
             if not good:
-                raise value
+                if failed is None:
+                    raise value
+                if owner is not None and place is not None:
+                    owner.free.append(place)
+                value, place = failed(due, value), None
             if owner is None or place is None:
                 yield value, None
             else:

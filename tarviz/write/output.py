@@ -30,6 +30,7 @@ from tarviz.model.types import URL, Buffer
 from tarviz.stores import Stat
 from tarviz.write.behind import Behind
 from tarviz.write.inputs import Inputs
+from tarviz.write.piped import is_command
 
 _deflate: ModuleType
 try:
@@ -50,6 +51,7 @@ __all__ = [
     "Run",
     "Spans",
     "Written",
+    "counted",
     "manifest_url",
     "proven",
     "read_manifest",
@@ -73,6 +75,11 @@ class Run(Protocol):
     size: NDArray[np.int64]
 
     def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]: ...
+
+
+def counted(text: str) -> bool:
+    """Whether the name of an output has a counter: `x-{}.tar`, `x-{shard:06d}.tar`."""
+    return _COUNTER.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,7 @@ class Names:
     @property
     def counts(self) -> bool:
         """Whether the text has a counter."""
-        return _COUNTER.search(self.text) is not None
+        return counted(self.text)
 
     @property
     def pattern(self) -> str | None:
@@ -131,7 +138,7 @@ class Names:
         """The name of output `number`, counted from 0."""
         if self.counts:
             return URL(_COUNTER.sub(lambda match: format(number + (match[1] is None), match[2] or "d"), self.text))
-        if number == 0:
+        if number == 0 or is_command(self.text):
             return URL(self.text)
         if self.text == "-":
             raise UsageError("standard output is one output.", hint="Name a file to split the records over several.")

@@ -22,6 +22,7 @@ from tarviz.model.errors import ChangedError, MissingPackageError, redact
 from tarviz.model.types import URL, Buffer
 from tarviz.read.spans import Batch, Source, ranges
 from tarviz.stores import Sink, Stat
+from tarviz.write import piped
 from tarviz.write.behind import Behind
 from tarviz.write.inputs import Inputs
 
@@ -120,8 +121,8 @@ class Outlet:
     def __init__(self, url: str, *, inputs: Inputs) -> None:
         inputs.refuse(url)
         self.url = URL(url)
-        how = packing(url)
-        sink = stores.of(url).create(self.url)
+        how = None if piped.is_command(url) else packing(url)
+        sink: Sink = piped.CommandSink(self.url) if piped.is_command(url) else stores.of(url).create(self.url)
         self._sink = _Packed(sink, how) if how else sink
         self.bytes = 0
         self.records = 0

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz import selection
-from tarviz.engines.process_pool import Tick
+from tarviz.engines import Tick
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import DataError, StoreError, TarvizError, UsageError
 from tarviz.model.redaction import redacted_repr

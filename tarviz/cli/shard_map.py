@@ -1,0 +1,171 @@
+"""Shard to shard: `-o 'x-{}.tar'` runs a tool on each shard by itself, on an engine, and puts what comes of shard 1 into `x-1.tar`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import IO, Any, TypeVar
+
+import click
+
+from tarviz import engines, stores
+from tarviz.cli import verb_base
+from tarviz.cli.tar_tool_options import Made, Tar, opened
+from tarviz.model.errors import NotFoundError, UsageError
+from tarviz.model.redaction import redacted_repr
+from tarviz.model.types import URL
+from tarviz.read.stream import ReadReport
+from tarviz.stores import URLs
+from tarviz.write import output as outputs
+from tarviz.write import piped, proof
+from tarviz.write.inputs import Inputs
+from tarviz.write.output import Names
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def engine_options(command: F) -> F:
+    """`--engine`, `--address`, `--jobs`, `--resume`: how a verb that maps shard to shard goes about it."""
+    for option in (
+        click.option("--resume", is_flag=True, help="Shard to shard: keep outputs that their manifest proves."),
+        click.option("--jobs", type=click.IntRange(min=0), metavar="N", help="Shards at a time, with {} in -o; 0: one a processor."),
+        click.option("--address", metavar="ADDRESS", help="Of the cluster: auto, HOST:6379, ray://HOST:10001. [default: RAY_ADDRESS]"),
+        click.option(
+            "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True, help="Where shards are worked on."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """A tool's work, shard to shard: its inputs, the names of its outputs, the engine."""
+
+    urls: list[URL]
+    names: Names
+    engine: str
+    address: str | None
+    jobs: int | None
+    resume: bool
+
+    @classmethod
+    def of(
+        cls, urls: URLs, output: str | PathLike[str], files: str | None, engine: str, address: str | None, jobs: int | None, resume: bool
+    ) -> Shards | None:
+        """The mapping that an output with a counter asks for, None for one output of all shards."""
+        text = fspath(output)
+        if not outputs.counted(text):
+            if engine != "local" or address is not None or jobs is not None or resume:
+                raise UsageError(
+                    "one output of all shards is made by one process.",
+                    hint="Write -o 'x-{}.tar' to make an output of each shard, many at a time.",
+                )
+            return None
+        targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+        return cls(targets, Names(text), engine, address, jobs, resume)
+
+    def run(self, verb: Callable[..., Made], **keywords: Any) -> Mapped:
+        """What `verb(url, output, **keywords)` makes of each shard.
+
+        A shard that is damaged or cannot be had does not stop the others: its error is raised when they are done. On a cluster, and with
+        `resume`, outputs have a manifest beside them; `resume` keeps those that it proves.
+        """
+        Inputs(self.urls).refuse_any(self.names, count=len(self.urls))
+        away = engines.travels(self.engine)
+        own = [url for url in [*self.urls, self.names.text] if url == "-" or url.startswith("memory:") or piped.is_command(url)]
+        if away and own:
+            raise UsageError(f"{own[0]!r} is of this process alone; the workers of a cluster do not reach it.", hint="Use files or URLs.")
+        plan = engines.Plan(1 if own else engines.count(self.engine, self.jobs, len(self.urls)), address=self.address)
+        job = ShardJob(verb, keywords, _recipe(verb, keywords) if away or self.resume else None, self.resume)
+        tasks = [Shard(number, url, self.names.at(number)) for number, url in enumerate(self.urls)]
+        mapped, errors = Mapped(), engines.Errors()
+        with (
+            verb_base.silent_warnings(),
+            verb_base.progress(len(tasks), "shards") as bar,
+            engines.start(self.engine, job, plan) as engine,
+            closing(engine.run(tasks, errors.keep)) as results,
+        ):
+            for task, (result, _) in zip(tasks, results, strict=True):
+                bar.add()
+                if result is None:
+                    continue
+                if away:
+                    proof.seen(task.output)
+                mapped.add(task, result)
+        errors.settle([task.url for task in tasks])
+        return mapped
+
+
+@dataclass
+class Mapped:
+    """What came of the shards: a tar each, what the tool said of each that was not kept, and the reports in one."""
+
+    tars: list[Tar] = field(default_factory=list)
+    made: list[Any] = field(default_factory=list)
+    report: ReadReport = field(default_factory=ReadReport)
+
+    def add(self, shard: Shard, result: Made | Tar) -> None:
+        if isinstance(result, Tar):
+            self.tars.append(result)
+            return
+        self.tars.append(Tar(shard.output, result.records, result.bytes))
+        self.made.append(result)
+        self.report.merge(result.report)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One shard of the mapping, and its output."""
+
+    number: int
+    url: URL
+    output: URL
+
+    __repr__ = redacted_repr
+
+
+@dataclass(frozen=True)
+class ShardJob:
+    """A tool run on one shard by itself; `recipe`, if not None, is what the manifest beside the output says of the tool."""
+
+    verb: Callable[..., Made]
+    keywords: Mapping[str, Any]
+    recipe: Mapping[str, Any] | None
+    resume: bool
+
+    def __call__(self, shard: Shard, file: IO[bytes] | None, tick: engines.Tick) -> Made | Tar:
+        """What the tool made; a `Tar` where the output was there already."""
+        if self.recipe is None:
+            with verb_base.hushed():
+                return self.verb(shard.url, shard.output, **self.keywords)
+        source = {"number": shard.number, **outputs.source_entry(stores.of(shard.url).stat(shard.url))}
+        facts = {**self.recipe, "sources": [source]}
+        if self.resume and self.recipe["options"] is not None and (kept := proof.kept(shard.output, facts)) is not None:
+            return Tar(shard.output, kept.records, kept.bytes)
+        beside = outputs.manifest_url(shard.output)
+        with suppress(NotFoundError):  # it would be untrue between the new output and its own
+            stores.of(beside).delete(beside)
+        with verb_base.hushed():
+            made = self.verb(shard.url, shard.output, **self.keywords)
+        proof.write(shard.output, made.records, facts)
+        return made
+
+
+def _recipe(verb: Callable[..., Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """What a manifest says of a tool; its options are None where a Python function is one, which may change without its name changing."""
+    from tarviz import __version__
+
+    options: dict[str, Any] | None = {}
+    for name, value in keywords.items():
+        if options is None or not isinstance(value, str | int | float | bool | None | tuple | list | PathLike):
+            options = None
+            break
+        options[name] = list(value) if isinstance(value, tuple) else fspath(value) if isinstance(value, PathLike) else value
+    if options and isinstance(script := options.get("script"), str):
+        with open(script, "rb") as file:
+            options["script"] = hashlib.sha256(file.read()).hexdigest()
+    return {"format": "tar", "verb": verb.__name__, "tarviz": __version__, "options": options}

@@ -1,0 +1,50 @@
+"""Tasks on this machine: in worker processes, or one after the other in this process."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator, Sequence
+from types import TracebackType
+from typing import IO, Any, Self
+
+from tarviz.engines import Engine, Failed, Job, Plan
+from tarviz.engines.process_pool import Workers, can_run
+from tarviz.model.errors import UsageError
+
+TRAVELS = False
+
+
+def engine(job: Job, plan: Plan) -> Engine:
+    """Worker processes, `plan.count` of them; this process itself for one, or where no others can be had."""
+    if plan.address is not None:
+        raise UsageError("the local engine has no address.", hint="address= belongs to engine='ray'.")
+    count = 1 if plan.count is None else plan.count
+    return Workers(job, count, spool=plan.spool, tick=plan.tick) if count > 1 and can_run() else Here(job, plan)
+
+
+class Here:
+    """Tasks one after the other in this process."""
+
+    def __init__(self, job: Job, plan: Plan) -> None:
+        self._job, self._plan = job, plan
+
+    def run(self, tasks: Sequence[Any], failed: Failed | None = None) -> Generator[tuple[Any, IO[bytes] | None], None, None]:
+        for number, task in enumerate(tasks):
+            file = None if self._plan.spool is None else tempfile.TemporaryFile(dir=self._plan.spool, buffering=0)  # noqa: SIM115
+            try:
+                value = self._job(task, file, self._plan.tick)
+            except Exception as error:  # a runner: who asked decides
+                if failed is None:
+                    raise
+                value = failed(number, error)
+            try:
+                yield value, file
+            finally:
+                if file is not None:
+                    file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        return

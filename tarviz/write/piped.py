@@ -1,0 +1,94 @@
+"""An output that is a command: `|gzip > x.tgz` is a line for bash that gets the tar, whole, on its standard input.
+
+The tarproc tools had such outputs; they are commands only inside of `allowed`, elsewhere names of files as others are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from typing import IO
+
+from tarviz.model.errors import StoreError
+from tarviz.model.types import URL, Buffer
+from tarviz.stores import Sink, Stat
+
+_allowed: contextvars.ContextVar[bool] = contextvars.ContextVar("tarviz_piped_outputs", default=False)
+
+
+@contextlib.contextmanager
+def allowed() -> Iterator[None]:
+    """Outputs that begin with a bar are commands inside."""
+    token = _allowed.set(True)
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
+
+
+def is_command(url: str) -> bool:
+    """Whether an output is a command."""
+    return url.startswith("|") and _allowed.get()
+
+
+class CommandSink(Sink):
+    """Keeps the bytes in an unnamed file until they are whole, then runs the command; it never sees half of them.
+
+    `StoreError` E_COMMAND when the command does not end with 0.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self._url = url
+        self._file: IO[bytes] | None = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  (until commit or abort)
+        self._size = 0
+
+    def write(self, data: Buffer, /) -> None:
+        if self._file is None:
+            raise StoreError("the output is already committed or aborted.", shard=self._url, code="E_WRITE")
+        view = memoryview(data).cast("B")
+        self._size += len(view)
+        try:
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            hint = "Set TMPDIR to a folder with room for the tar."
+            what = f"the tar cannot be kept until it is whole: {error.strerror}."
+            raise StoreError(what, shard=self._url, code="E_WRITE", hint=hint) from error
+
+    def commit(self) -> Stat:
+        file, self._file = self._file, None
+        if file is not None:
+            with file:
+                file.seek(0)
+                code = _run(self._url[1:], file)
+            if code:
+                how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+                raise StoreError(f"the command ended {how}.", shard=self._url, code="E_COMMAND")
+        return Stat(self._url, self._size, ranges=False)
+
+    def abort(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+
+def _run(line: str, file: IO[bytes]) -> int:
+    """Run a line of the shell on a file: its exit code. An interrupt ends it and what it started."""
+    process = subprocess.Popen([shutil.which("bash") or "sh", "-c", line], stdin=file, start_new_session=True)
+    try:
+        return process.wait()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise

@@ -1,0 +1,53 @@
+"""Manifests that prove an output of a tool: that it is whole, and made of these inputs in this way."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from tarviz import stores
+from tarviz.formats.tfrecord import crc32c
+from tarviz.model.errors import StoreError
+from tarviz.model.types import URL
+from tarviz.write.output import Written, manifest_url, proven, read_manifest
+
+_CHUNK = 4 << 20
+
+
+def write(url: URL, records: int, facts: Mapping[str, Any]) -> None:
+    """Put the manifest beside an output that is complete: records, bytes and CRC32C of the file, and the facts."""
+    crc = size = 0
+    buffer = memoryview(bytearray(_CHUNK))
+    with stores.of(url).open(url) as stream:
+        while count := stream.readinto(buffer):
+            crc, size = crc32c(buffer[:count], crc), size + count
+    text = json.dumps({"records": records, "bytes": size, "crc32c": f"{crc:08x}", **facts}, indent=1, ensure_ascii=False)
+    beside = manifest_url(url)
+    with stores.of(beside).create(beside) as sink:
+        sink.write(text.encode("utf-8", "surrogateescape") + b"\n")
+
+
+def kept(url: URL, facts: Mapping[str, Any]) -> Written | None:
+    """The output when its manifest holds just these facts and its bytes are those of the manifest. None otherwise.
+
+    A source whose version no store tells proves nothing: it may have changed.
+    """
+    wanted = json.loads(json.dumps(dict(facts)))
+    known = all(source.get("etag") is not None or source.get("mtime") is not None for source in wanted.get("sources", []))
+    found = read_manifest(url) if known else None
+    if found is None or any(found.get(name) != value for name, value in wanted.items()):
+        return None
+    return proven(url, found)
+
+
+def seen(url: URL) -> None:
+    """`StoreError` when an output that a worker on some machine wrote is not to be seen on this one."""
+    if stores.is_local(url) and not os.path.exists(stores.local_path(url)):
+        raise StoreError(
+            "a worker of the cluster wrote this output, and it is not here.",
+            shard=url,
+            code="E_WRITE",
+            hint="The worker's disk is not this machine's: name a folder they share, or an object store.",
+        )
