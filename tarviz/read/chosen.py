@@ -132,6 +132,7 @@ def subset(index: ShardIndex, rows: NDArray[np.int64]) -> ShardIndex:
         index.identity,
         index.warnings,
         index.error,
+        pending=int(np.flatnonzero(rows == index.pending)[0]) if index.pending in rows else -1,
         packed=index.packed,
         numbers=rows,
     )

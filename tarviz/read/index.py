@@ -11,9 +11,9 @@ import numpy as np
 
 from tarviz import stores
 from tarviz.formats.index import ShardIndex
-from tarviz.model.errors import ChangedError, DataError, TarvizError
+from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block, Key, Member, Record, rich_form, to_bytes, to_text
-from tarviz.read.shard_index import shard_index
+from tarviz.read.shard_index import refusal, shard_index
 from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
 
 
@@ -49,8 +49,8 @@ class Index(Sequence[Record]):
         for number, url in enumerate(self.urls):
             built = shard_index(url, self.options, cache=cache)
             assert built is not None  # may_stream is true
-            if built.error is not None and self.options.strict:
-                raise _as_error(built.error, url)
+            if self.options.strict and (error := refusal(url, self.options, built)) is not None:
+                raise error
             self.shards.append(_chosen(url, self.options, built) if self.options.where else built)
             if progress is not None:
                 progress(number + 1, len(self.urls))
@@ -215,8 +215,3 @@ def read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions, 
     if begin + len(data) < int(index.members.data[high - 1] + index.members.size[high - 1]):
         raise ChangedError("the shard is shorter than when it was indexed.", shard=url, offset=begin, hint="Index it again.")
     return IndexedRecord(url, index, record, data, begin)
-
-
-def _as_error(found: dict[str, Any], url: URL) -> TarvizError:
-    places = {name: found[name] for name in ("key", "member", "offset", "records_before", "hint") if name in found}
-    return DataError(str(found.get("message", "damaged")), code=str(found.get("code")), shard=url, **places)

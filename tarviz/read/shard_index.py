@@ -24,7 +24,7 @@ from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.member_table import joined
 from tarviz.model.config import options as configured
-from tarviz.model.errors import DataError, redact
+from tarviz.model.errors import DataError, TarvizError, redact
 from tarviz.model.types import URL
 from tarviz.read.headers import header_steps
 from tarviz.read.rules import Step
@@ -34,6 +34,7 @@ from tarviz.stores import Stat
 
 _LOG = logging.getLogger(__name__)
 _FAULTS = 1000  # warnings kept in an index
+_LENIENT = ("W_SPLIT_RECORD", "W_SIZE_MISMATCH", "W_NAME_NUL", "W_TRAILING", "W_LONE_ZERO", "W_NO_EOF", "W_TRUNCATED_PADDING")
 
 
 def shard_index(url: URL, options: ReadOptions, *, cache: bool = True, may_stream: bool = True) -> ShardIndex | None:
@@ -54,6 +55,22 @@ def cached_index(stat: Stat, options: ReadOptions) -> ShardIndex | None:
     """The index kept of just this version of a shard, or None."""
     place = _cache_file(stat, options)
     return None if place is None else _cached(place, _identity(stat))
+
+
+def refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | None:
+    """Why not all records of an index may be handed out: damage, or, in strict reading, what an index only warns of; None: all may."""
+    if options.strict and (index.pending >= 0 or any(fault["code"] in _LENIENT for fault in index.warnings)):
+        walker = replace(options, on_error="raise", where="", keys=()).walker(url, payloads="none")
+        for _ in header_steps(url, walker, ReadReport()):
+            pass
+        if isinstance(walker.error, TarvizError):
+            return walker.error
+        if walker.error is not None:
+            raise walker.error
+    if index.error is None:
+        return None
+    places = {name: index.error[name] for name in ("key", "member", "offset", "records_before", "hint") if name in index.error}
+    return DataError(str(index.error.get("message", "damaged")), code=str(index.error.get("code")), shard=url, **places)
 
 
 def keep_index(stat: Stat, options: ReadOptions, index: ShardIndex) -> ShardIndex:

@@ -248,9 +248,10 @@ class _Spans:
             report.shards += 1
 
     def _batches(self, step: Step) -> Iterator[Batch]:
-        """The records of a step; those with sparse members, which are unfolded, in memory and by themselves."""
+        """The records of a step; in memory, by themselves: those with sparse members, which are unfolded, and one whose padding is cut."""
         records, low = step.records, 0
-        owners = np.searchsorted(records.rows, sorted(records.members.sparse), side="right") - 1
+        alone = [*sorted(records.members.sparse), *np.flatnonzero(records.members.end > self.source.size).tolist()]
+        owners = np.searchsorted(records.rows, alone, side="right") - 1
         for high in [*dict.fromkeys(owners.tolist()), len(records)]:
             if high > low:
                 yield Batch(block_of(step.part(low, high)._replace(data=_NOTHING, base=0), self.walker), self.source)

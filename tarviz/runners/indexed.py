@@ -15,7 +15,7 @@ from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.picked import picked
-from tarviz.read.shard_index import shard_index
+from tarviz.read.shard_index import refusal, shard_index
 from tarviz.read.stream import ReadReport
 from tarviz.runners.walk import Walk
 
@@ -51,10 +51,9 @@ class Indexed(Sequence[Any]):
         indexes = []
         for url in self._urls:
             index = shard_index(url, pipeline.options)
-            if index is None or index.error is not None:
-                found = {} if index is None or index.error is None else index.error
-                message = f"the shard is damaged: {found.get('message', 'it has no index.')}"
-                raise TarvizError(message, code=str(found.get("code", "E_INDEX")), shard=url, hint="tarviz verify says more.")
+            assert index is not None  # may_stream is true
+            if (error := refusal(url, pipeline.options, index)) is not None:
+                raise error.at(hint="tarviz verify says more.")
             indexes.append(index)
         self._indexes = indexes
         self._starts = list(accumulate(map(len, indexes), initial=0))

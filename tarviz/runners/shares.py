@@ -172,7 +172,7 @@ def trusted(url: URL, options: ReadOptions, *, build: bool = True) -> ShardIndex
     if url == "-" or options.where or options.keys:
         return None
     index = shard_index(url, options, may_stream=False) if build else cached_index(stores.of(url).stat(url), options)
-    if index is None or index.packed or index.error is not None:
+    if index is None or index.packed or index.error is not None or (options.strict and index.pending >= 0):
         return None
     if options.on_error == "skip" and len(index.members) and int(index.members.size.max()) > options.rules().max_member_bytes:
         return None

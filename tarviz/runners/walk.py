@@ -149,14 +149,17 @@ class Walk:
         waiting: deque[tuple[list[Placed], Future[list[Any]]]] = deque()
         with ThreadPoolExecutor(self.num_workers, "tarviz-eager") as pool:
             try:
-                for chunk in chunks:
-                    waiting.append((chunk, pool.submit(self._process, [item for _, _, item in chunk], epoch)))
-                    if len(waiting) > 2 * self.num_workers:
-                        done, future = waiting.popleft()
-                        yield done, future.result()
+                try:
+                    for chunk in chunks:
+                        waiting.append((chunk, pool.submit(self._process, [item for _, _, item in chunk], epoch)))
+                        if len(waiting) > 2 * self.num_workers:
+                            yield _first(waiting)
+                except TarvizError:  # what stands before it comes first
+                    while waiting:
+                        yield _first(waiting)
+                    raise
                 while waiting:
-                    done, future = waiting.popleft()
-                    yield done, future.result()
+                    yield _first(waiting)
             finally:
                 for _, future in waiting:
                     future.cancel()
@@ -189,6 +192,23 @@ def placed(error: TarvizError, origin: Record | None) -> TarvizError:
     return error
 
 
+def _first(waiting: deque[tuple[list[Placed], Future[list[Any]]]]) -> tuple[list[Placed], list[Any]]:
+    chunk, future = waiting.popleft()
+    return chunk, future.result()
+
+
 def _chunks(items: Iterator[Placed], size: int) -> Iterator[list[Placed]]:
-    while chunk := list(itertools.islice(items, size)):
+    """Items `size` at a time; those that stand before an error come before it."""
+    chunk: list[Placed] = []
+    try:
+        for item in items:
+            chunk.append(item)
+            if len(chunk) == size:
+                yield chunk
+                chunk = []
+    except TarvizError:
+        if chunk:
+            yield chunk
+        raise
+    if chunk:
         yield chunk

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import tarviz
+from tarviz.model.errors import TarvizError
 from tarviz.samples import write_shard
 from tarviz.testing.faults import FaultServer
+from tests.read.tars import END, member, pax
 
 
 class TestFromAfar:
@@ -20,3 +22,49 @@ class TestFromAfar:
             assert 6 == len(index)
             assert whole == (server.sent > 0.5 * 6 * size)
             assert list(index.keys()) == list(tarviz.index(tmp_path / "a.tar", cache=False).keys())
+
+
+@pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
+class TestRefusal:
+    """An index is made by a lenient walk; who reads strictly is refused the shards that a strict walk refuses, for the same reason."""
+
+    TARS = {
+        "E_NO_EOF": member("a.txt", b"1") + member("b.txt", b"2"),
+        "E_TRAILING": member("a.txt", b"1") + END + member("b.txt", b"2") + END,
+        "E_SPLIT_RECORD": member("a.txt", b"1") + member("b.txt", b"2") + member("a.cls", b"3") + END,
+        "E_HEADER": pax((b"path", b"a.t\0xt")) + member("a.txt", b"1") + END,
+        "E_CHECKSUM": member("a.txt", b"1") + b"x" * 512 + END,
+        "E_TRUNCATED": (member("a.txt", b"1") + member("b.txt", b"2"))[:-1],
+    }
+
+    @pytest.mark.parametrize("code", TARS)
+    @pytest.mark.parametrize("cache", [False, True])
+    def test_has_the_code_of_strict_reading(self, make, code, cache):
+        path = make(self.TARS[code])
+        with pytest.raises(TarvizError) as caught:
+            list(tarviz.records(path))
+        assert code == caught.value.code
+        with pytest.raises(TarvizError) as caught:
+            tarviz.index(path, strict=True, cache=cache)
+        assert code == caught.value.code
+        with pytest.raises(TarvizError) as caught:
+            tarviz.Pipeline(path).indexed()
+        assert code == caught.value.code
+
+    def test_a_lenient_reader_has_all_there_is(self, make):
+        index = tarviz.index(make(self.TARS["E_NO_EOF"]))
+
+        assert ["a", "b"] == list(index.keys())
+        assert [False, True] == [record.pending for record in index]
+
+    def test_padding_of_any_kind_is_not_refused(self, make):
+        path = make(member("a.txt", b"1") + END + b"not zeros" * 100)
+
+        assert 1 == len(tarviz.index(path, strict=True)) == len(tarviz.Pipeline(path).indexed())
+
+    def test_chosen_records_keep_their_mark(self, make):
+        """The last record of a shard without an end may lack a member, also where it is the only one chosen."""
+        pytest.importorskip("pyarrow", reason="pyarrow: pip install 'tarviz[table]'")
+        index = tarviz.index(make(self.TARS["E_NO_EOF"]), where="key = 'b'")
+
+        assert [("b", True)] == [(record.key, record.pending) for record in index]

@@ -18,7 +18,7 @@ from tarviz.model.types import MEMBER_TYPES
 from tarviz.read import stream
 from tarviz.read.blocks import Blocks
 from tarviz.read.stream import ReadOptions
-from tests.soak.test_doors import by_gnu_tar, corpora, written
+from tests.soak.damaged_tars import TOOLS, by_tool, corpora, written
 
 pytestmark = pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
 
@@ -51,7 +51,11 @@ def tars(folder: Path, count: int) -> Iterator[bytes]:
     while made < count:
         kind = made % 3
         data = (
-            written(chance) if kind == 0 else chance.choice(known) if kind == 1 or not shutil.which("tar") else by_gnu_tar(chance, folder)
+            written(chance)
+            if kind == 0
+            else chance.choice(known)
+            if kind == 1 or not TOOLS
+            else by_tool(chance.choice(TOOLS), chance, folder)
         )
         if read(data)[1] is None and len(data) < 100_000:
             made += 1
@@ -110,7 +114,7 @@ def test_every_64th_cut_and_a_thousand_flips_give_no_record_that_is_not_whole(tm
 @pytest.mark.skipif(not shutil.which("tar"), reason="no tar here")
 def test_records_are_what_gnu_tar_extracts(tmp_path: Path):
     compared = 0
-    for number, data in enumerate(tars(tmp_path / "files", 12)):
+    for number, data in enumerate(tars(tmp_path / "files", 15)):
         path, folder = tmp_path / f"{number}.tar", tmp_path / str(number)
         path.write_bytes(data)
         folder.mkdir()
