@@ -42,8 +42,8 @@ class FewSkips:
         self._note(report)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if session.config.cache is not None:
-            session.config.cache.set(CACHE, sorted(set(self.unknown)))
+        if (cache := getattr(session.config, "cache", None)) is not None:  # none with -p no:cacheprovider
+            cache.set(CACHE, sorted(set(self.unknown)))
         if self.unknown and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -79,6 +79,11 @@ class Op(ABC):
         return False
 
     @property
+    def native(self) -> bool:
+        """Whether `run` works in native code that lets go of the interpreter, faster than TensorFlow does the same."""
+        return False
+
+    @property
     def made(self) -> str | None:
         """The one field that the op makes, where ops may stand around it (`Resize(Decode("jpg"), …)`)."""
         return None

@@ -11,7 +11,7 @@ from tarviz.ops.base import Draw, FieldOp
 from tarviz.ops.convert import dtype_name
 from tarviz.ops.images import pair
 from tarviz.ops.payloads import Kind, decode_payload, kind_of
-from tarviz.ops.pictures import MAX_PIXELS, decode_picture
+from tarviz.ops.pictures import MAX_PIXELS, decode_picture, decodes_fast
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,10 @@ class Decode(FieldOp):
         if kind_of(self.exts[0]) == "gz" or self.orient or self.least is not None:
             return False
         return self.kind == "class" or (self.kind == "picture" and self.channels in (1, 3))
+
+    @property
+    def native(self) -> bool:
+        return self.kind == "picture" and decodes_fast()
 
     def apply(self, value: Any, draw: Draw | None = None) -> Any:
         if not isinstance(value, bytes | bytearray | memoryview):

@@ -42,7 +42,8 @@ class Normalize(FieldOp):
         image = image_of(self, value)
         self._check(Feature(str(image.dtype), image.shape))
         mean, std = np.asarray(self.mean, image.dtype), np.asarray(self.std, image.dtype)
-        return np.asarray((image - mean) / std)
+        made = np.asarray(image - mean)
+        return np.asarray(np.divide(made, std, out=made))
 
     def infer(self, feature: Feature) -> Feature:
         return self._check(check_image(self, feature))

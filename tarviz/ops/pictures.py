@@ -56,6 +56,11 @@ def decode_picture(data: Buffer, *, channels: int = 3, orient: bool = False, lea
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
 
 
+def decodes_fast() -> bool:
+    """Whether JPEGs are decoded by simplejpeg (extra `fast`)."""
+    return _fast_jpeg() is not None
+
+
 def decode_image(data: Buffer, *, channels: int = 3, orient: bool = False) -> Image.Image:
     """The picture of `decode_picture` as a PIL image, in mode L, LA, RGB or RGBA."""
     if (pixels := _fast(data, channels, orient)) is not None:

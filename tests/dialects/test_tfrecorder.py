@@ -443,8 +443,8 @@ class TestFactory:
             (lambda f, to: f.generate_and_save_tfrecords_files_for_examples_dict(to, {"../a": toys(1)}), "named by a folder name"),
             (lambda f, to: f.generate_and_save_tfrecords_files_for_examples_dict(to, {"a": []}), "there are no examples"),
             (lambda f, to: f.generate_and_save_train_eval_test_tfrecords_files_for_examples(to, []), "there are no examples"),
-            (lambda f, to: f.generate_and_save_train_eval_test_tfrecords_files_for_examples(to, [3]), "no subclass of Example"),
-            (lambda f, to: f.generate_and_save_train_eval_test_tfrecords_files(to, int, "x.csv"), "no subclass of Example"),
+            (lambda f, to: f.generate_and_save_train_eval_test_tfrecords_files_for_examples(to, [3]), "not a subclass of Example"),
+            (lambda f, to: f.generate_and_save_train_eval_test_tfrecords_files(to, int, "x.csv"), "not a subclass of Example"),
             (
                 lambda f, to: f.generate_and_save_tfrecords_files_for_examples_dict(to, {"a": [Strict()]}, colour=1),
                 "unexpected keyword argument 'colour'",

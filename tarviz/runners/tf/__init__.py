@@ -25,23 +25,25 @@ from typing import Any
 import numpy as np
 
 from tarviz.model.config import options as configured
-from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
+from tarviz.model.errors import MissingPackageError, UsageError
 from tarviz.model.types import Feature, Schema
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.query.value_types import Listed
-from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import Plan
 from tarviz.runners.shares import Reader, known, world_of
-from tarviz.runners.tf import typed
-from tarviz.runners.tf.source import Source
-from tarviz.runners.tf.steps import Step, fields_read, leaves, parted, refill, steps
+from tarviz.runners.tf.steps import Step, fields_read, leaves, parted, refill, steps, travelling, whole
 from tarviz.selection import SelectAll, as_tuples
 
 try:
     import tensorflow as tf
 except ImportError as error:
     raise MissingPackageError.of("tensorflow", "Pipeline.tf()", "tensorflow") from error
+
+from tarviz.runners.tf import typed
+from tarviz.runners.tf.dataset import Records
+from tarviz.runners.tf.native import pays
+from tarviz.runners.tf.source import Source
 
 _AHEAD = 1  # blocks
 _LARGE = 1 << 20  # bytes of a batch
@@ -66,6 +68,7 @@ def run(
     output_types: Any = None,
     output_shapes: Any = None,
     pad: Any = None,
+    graph: bool | None = None,
 ) -> Any:
     """The pipeline as a `tf.data.Dataset` in the structure of the selection (lists as tuples); text and bytes are `tf.string`.
 
@@ -85,6 +88,10 @@ def run(
     those that fit the first records of the first block: of `1` and `2.5` float64; a length that is not the same in these records is not
     known. Such lists come as a `tf.RaggedTensor` from a batch, and from a record where lists in them vary; `pad` fills them up instead.
 
+    `graph`: True runs the ops that TensorFlow has too in its graph, for what becomes part of a graph elsewhere; False runs the chain in
+    threads of its own, and writes what it makes into the tensors of batches. None takes threads where pictures are decoded and resized
+    natively, which takes half the time of the graph, and the graph for tiny pictures and all else. The tensors are the same.
+
     Values equal the eager runner's (uint8 within 1); what nobody selects is not computed. An error comes as the `TarvizError` it is
     when the dataset itself is iterated, as a `tf.errors.OpError` with the same line of text when something was built on it.
     `report` tells what the latest iteration read, warned of and skipped. Where an index of every shard is in the cache
@@ -103,7 +110,8 @@ def run(
     there = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
     first = pipeline._peek()[1]
     schema = typed.found(pipeline, plan.schema, output_types, output_shapes)
-    made = steps(pipeline, there, schema, lambda: unpack(first, plan.needs))
+    native = bool(pipeline.chain) and (pays(pipeline.chain, first) if graph is None else not graph)
+    made = [whole(pipeline, there, schema)] if native else steps(pipeline, there, schema, lambda: unpack(first, plan.needs))
     pipeline = pipeline._with(options=replace(pipeline.options, block_size=pipeline.options.block_size or 2 * configured().block_size))
     _learn()
     places = _places(pipeline)
@@ -120,6 +128,7 @@ def run(
         ordered=deterministic,
         extra=plan.needs is None,
         reach=2 * workers + 2 * (batch or 1) + 64,
+        native=native,
     )
     ahead = (2 if batch else 0) if prefetch is None else prefetch
     count = None if repeat is None else known(pipeline, reader.rank, reader.world, even=even)
@@ -131,7 +140,7 @@ def run(
         return dataset.map(_quiet(lambda *values: typed.cast(schema, _one(values), output_types, _batched(schema, output_shapes, batch))))
 
     if made:
-        worked = _worked(source, schema, workers, batch, drop_remainder)
+        worked = _native(source, schema, batch, drop_remainder) if native else _worked(source, schema, workers, batch, drop_remainder)
         if any(isinstance(part, Listed) for part in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema))):
             worked = worked.map(_quiet(lambda *values: typed.opened(schema, _one(values), batched=batch is not None, pad=pad)))
         return finish(settle(worked) if asked else worked, batch, drop_remainder)
@@ -220,6 +229,20 @@ def _raw(source: Source, record_bytes: int, batch: int | None = None, drop_remai
     return picked if batch is None or whole else picked.rebatch(batch, drop_remainder=drop_remainder)
 
 
+def _native(source: Source, schema: Any, batch: int | None, drop_remainder: bool) -> Any:
+    """Dataset of selected values that threads have made."""
+    features = [part for _, feature in source.steps[0].gives for part in travelling(feature)]
+
+    def pick(_: Any, *columns: Any) -> Any:
+        for column, feature in zip(columns, features, strict=True):
+            column.set_shape((1 if batch is None else batch if drop_remainder else None, *feature.shape))
+        return refill(as_tuples(parted(schema)), [column[0] for column in columns] if batch is None else list(columns))
+
+    start = functools.partial(source.start, batch or 1, drop_remainder)
+    kinds = [_dtype(feature) for feature in features]
+    return _run(start, source.take, kinds, lambda handle, pulled: pulled.map(_quiet(pick)).prefetch(_AHEAD))
+
+
 def _worked(source: Source, schema: Any, workers: int, batch: int | None, drop_remainder: bool) -> Any:
     """Dataset of selected values behind the steps of the chain.
 
@@ -290,16 +313,11 @@ def _record(source: Source, handle: Any, number: Any, drawn: Any, record: dict[s
 def _call(source: Source, at: int, step: Step, inputs: list[Any]) -> list[Any]:
     if not step.gives:
         return []
-    found = [part for _, feature in step.gives for part in _travelling(feature)]
+    found = [part for _, feature in step.gives for part in travelling(feature)]
     made = tf.numpy_function(functools.partial(source.call, at), inputs, [_dtype(feature) for feature in found])
     for tensor, feature in zip(made, found, strict=True):
         tensor.set_shape(feature.shape)
     return list(made)
-
-
-def _travelling(feature: Feature) -> list[Feature]:
-    """What goes over the border for a value: lists as strings of bytes."""
-    return [Feature("bytes")] * (1 + feature.ragged) if isinstance(feature, Listed) else [feature]
 
 
 def _dtype(feature: Feature) -> Any:
@@ -324,64 +342,3 @@ def _finish(
         return _finish(raw(batch, drop_remainder), batch, drop_remainder, source=source, length=length, ahead=2)
 
     return Records(dataset.with_options(options), source, again if raw is not None else None)
-
-
-class Records(tf.data.Dataset):  # type: ignore[misc]
-    """A `tf.data.Dataset` that raises the errors of its pipeline as they are, and has a `report` of the latest iteration."""
-
-    def __init__(self, inner: Any, source: Source, again: Callable[[int, bool], Any] | None = None) -> None:
-        self._inner = inner
-        self._source = source
-        self._again = again
-        super().__init__(inner._variant_tensor)
-
-    def _inputs(self) -> list[Any]:
-        return [self._inner]
-
-    @property
-    def element_spec(self) -> Any:
-        return self._inner.element_spec
-
-    @property
-    def report(self) -> ReadReport:
-        """What the latest iteration read, warned of and skipped."""
-        return self._source.report
-
-    def set_epoch(self, epoch: int | None) -> None:
-        """Pin the first pass of each iteration to this epoch; None lets every one go on to a new one again."""
-        if epoch is not None and (not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0):
-            raise UsageError(f"epoch={epoch!r} is not a whole number from 0 on.")
-        self._source.set_epoch(epoch)
-
-    def __iter__(self) -> Any:
-        return _iterator()(self) if tf.executing_eagerly() else super().__iter__()
-
-    def batch(self, batch_size: Any, drop_remainder: Any = False, *args: Any, **kwargs: Any) -> Any:
-        """`tf.data.Dataset.batch`; raw records are batched out of their blocks, without a step through single ones."""
-        plain = type(batch_size) is int and batch_size > 0 and isinstance(drop_remainder, bool) and not args and not kwargs
-        if self._again is None or not plain:
-            return super().batch(batch_size, drop_remainder, *args, **kwargs)
-        return self._again(batch_size, drop_remainder)
-
-
-@functools.cache
-def _iterator() -> Any:
-    class RecordsIterator(type(iter(tf.data.Dataset.range(0)))):  # type: ignore[misc]
-        """TensorFlow's iterator, with errors of the pipeline raised as they are."""
-
-        def __init__(self, dataset: Records) -> None:
-            super().__init__(dataset)
-            self._source = dataset._source
-
-        def __next__(self) -> Any:
-            try:
-                return super().__next__()
-            except tf.errors.OpError as error:
-                found = self._source.error
-                if isinstance(found, TarvizError) and str(found) in error.message:
-                    raise found from error
-                if found is not None and not isinstance(found, Exception):
-                    raise found from error
-                raise
-
-    return RecordsIterator

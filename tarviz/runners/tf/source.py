@@ -6,7 +6,7 @@ import itertools
 import threading
 import weakref
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import DataError, TarvizError
+from tarviz.model.types import Feature
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import Plan
 from tarviz.runners.tf.feed import Chunk, chunks
-from tarviz.runners.tf.steps import Step
+from tarviz.runners.tf.native import ALIGNED, batches, room
+from tarviz.runners.tf.steps import Step, travelling
 from tarviz.runners.walk import placed
 
 _KEPT = 4  # chunks remembered at least, so that a lost record can be named
-_ALIGNED = 64  # bytes; TensorFlow takes over a NumPy buffer, without a copy, only when it is aligned like this
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -31,6 +32,7 @@ class Run:
 
     chunks: Generator[Chunk, None, None]
     columns: Iterator[list[NDArray[Any]]]
+    close: Callable[[], None]
     report: ReadReport
     kept: deque[Chunk]
     issued: int = 0
@@ -58,6 +60,7 @@ class Source:
         ordered: bool,
         extra: bool,
         reach: int,
+        native: bool = False,
     ) -> None:
         self.pipeline = pipeline
         self.fields = fields
@@ -72,6 +75,7 @@ class Source:
         self.ordered = ordered
         self.extra = extra
         self.reach = reach
+        self.native = native
         self.report = ReadReport()
         self.error: BaseException | None = None
         self.draws = max(pipeline.chain.draws, 1)  # TensorFlow 2.21 dies when it unbatches a tensor that has no elements
@@ -114,12 +118,17 @@ class Source:
             plan=self.plan,
         )
         columns: Iterator[list[NDArray[Any]]] = ([chunk.column(name) for name in self.columns] for chunk in pulled)
+        close = pulled.close
+        if self.native:
+            skip = self.pipeline.options.on_error == "skip"
+            columns = made = batches(pulled, self.steps[0], size, self.workers, report, skip=skip)
+            close = made.close
         if size:
             columns = even(columns, size, drop_remainder)
-        run = self._runs[number] = Run(pulled, columns, report, deque(), failed={})
+        run = self._runs[number] = Run(pulled, columns, close, report, deque(), failed={})
         self.report, self.error = report, None
-        memory = np.zeros(2 * _ALIGNED, np.uint8)
-        handle = memory[-memory.ctypes.data % _ALIGNED :][:_ALIGNED].view(np.int64)
+        memory = np.zeros(2 * ALIGNED, np.uint8)
+        handle = memory[-memory.ctypes.data % ALIGNED :][:ALIGNED].view(np.int64)
         handle[:] = number
         weakref.finalize(memory, _dropped, weakref.ref(self), number, weakref.ref(run)).atexit = False
         return handle
@@ -162,6 +171,8 @@ class Source:
         return True, chunk.numbers, drawn, *(chunk.column(name) for name in self.columns)
 
     def _nothing(self) -> list[NDArray[Any]]:
+        if self.native:
+            return [room(0, Feature(feature.dtype)) for _, made in self.steps[0].gives for feature in travelling(made)]
         return [np.empty(0, np.int64 if name == "__index__" else object) for name in self.columns]
 
     def _keep(self, run: Run, chunk: Chunk) -> None:
@@ -245,7 +256,7 @@ class Source:
         """End an iteration that nobody goes on with: its shard is closed."""
         run = self._runs.pop(handle, None)
         if run is not None:
-            run.chunks.close()
+            run.close()
 
 
 def even(parts: Iterator[list[NDArray[Any]]], size: int, drop_remainder: bool) -> Iterator[list[NDArray[Any]]]:

@@ -62,6 +62,11 @@ class Step:
         return made
 
 
+def travelling(feature: Feature) -> list[Feature]:
+    """What goes over the border for a value: lists as strings of bytes."""
+    return [Feature("bytes")] * (1 + feature.ragged) if isinstance(feature, Listed) else [feature]
+
+
 def leaves(structure: Structure) -> list[Any]:
     """What stands in a structure of tuples, lists and dicts, in order."""
     if isinstance(structure, Mapping):
@@ -159,6 +164,15 @@ def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable
     if picking and (not made or made[-1].select is None):
         made.append(Step(Chain(), slice(0, 0), True, live[-1], _picked(select, schema), True, select))
     return made
+
+
+def whole(pipeline: Pipeline, fields: Schema, schema: Structure) -> Step:
+    """All of the pipeline as one step in Python: what the graph is not to do."""
+    chain, select = pipeline.chain, pipeline.select
+    for feature in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)):
+        _check(feature, select)
+    takes = _live(fields, chain.needs(select.needs()))
+    return Step(chain, slice(0, chain.draws), True, takes, _picked(select, schema), True, select)
 
 
 def _schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]]) -> list[Schema]:

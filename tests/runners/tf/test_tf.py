@@ -75,6 +75,12 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "n-{0..2}.tar")
 
 
+@pytest.fixture(params=["graph", "threads"])
+def where_ops_run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways a chain is run, whatever would pay."""
+    monkeypatch.setattr("tarviz.runners.tf.pays", lambda *_: request.param == "threads")
+
+
 def assert_same(expected: Any, actual: Any) -> None:
     """A value of the eager runner against one of the dataset."""
     if isinstance(expected, dict):
@@ -132,6 +138,7 @@ CHAINS: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.usefixtures("where_ops_run")
 class TestValues:
     @pytest.mark.parametrize("name", CHAINS)
     @pytest.mark.parametrize("num_workers", [1, 2, 3])
@@ -213,6 +220,7 @@ class TestIndexed:
         assert [b"2"] * 40 == list(Pipeline(path, select="cls").tf().as_numpy_iterator())
 
 
+@pytest.mark.usefixtures("where_ops_run")
 class TestBatches:
     @pytest.mark.parametrize("name", ["raw", "picture"])
     @pytest.mark.parametrize("drop_remainder", [False, True])
@@ -386,6 +394,7 @@ class TestRanks:
             list(Pipeline(tmp_path / "a.tar", select="cls").tf(rank=1, world_size=2))
 
 
+@pytest.mark.usefixtures("where_ops_run")
 class TestErrors:
     @pytest.mark.parametrize("chain", [None, CHAIN])
     @pytest.mark.parametrize("num_workers", [1, 3])
@@ -518,6 +527,7 @@ class TestErrors:
                 Pipeline(pictures, "decode(json)", select=select).tf()
 
 
+@pytest.mark.usefixtures("where_ops_run")
 class TestSkipping:
     @pytest.mark.parametrize("batch", [None, 4])
     @pytest.mark.parametrize("chain", [CHAIN, CHAIN + "|rotate(jpg)", [CHAIN, Func(dict, output_types={})]])
@@ -568,6 +578,7 @@ def settles(check: Callable[[], bool], seconds: float = 5) -> bool:
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="/proc shows what is open")
+@pytest.mark.usefixtures("where_ops_run")
 class TestLeaks:
     @pytest.mark.parametrize("built", [False, True])
     @pytest.mark.parametrize(("chain", "workers"), [(None, 1), (None, 3), ("decode(cls)", 2)])

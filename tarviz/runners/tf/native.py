@@ -1,0 +1,163 @@
+"""Batches made outside the graph: the chain run by threads, its values written where the batch's tensors lie; no framework yet.
+
+Decoders and resizers of C let go of the interpreter, and are faster than the ops of TensorFlow that do the same: of photos of 500×375,
+a decode and a resize take half the processor time. What Python adds to a record (some 40 µs) is more than a tiny picture takes as a whole,
+so `pays` looks at the first record.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.errors import SchemaError, TarvizError
+from tarviz.model.types import Feature
+from tarviz.ops.chains import Chain
+from tarviz.read.stream import ReadReport
+from tarviz.runners.tf.feed import Chunk
+from tarviz.runners.tf.steps import Step, travelling
+from tarviz.runners.walk import placed
+
+_TASK = 16  # records worked on in a row by one thread
+ALIGNED = 64  # bytes; TensorFlow takes over a NumPy buffer, without a copy, only when it is aligned like this
+_LEAST = 16_000  # bytes of a compressed picture
+
+Columns = list[NDArray[Any]]
+
+
+def pays(chain: Chain, first: Mapping[str, Any]) -> bool:
+    """Whether the chain is faster outside the graph: it decodes pictures natively, and those of the first record are not tiny."""
+    decoded = [name for op in chain if op.native for name in getattr(op, "exts", ()) if name in first]
+    return any(len(first[name]) >= _LEAST for name in decoded)
+
+
+@dataclass(slots=True, eq=False)
+class _Batch:
+    """Room for the values of some records, who works on it, and which rows of which chunk stand where."""
+
+    columns: Columns
+    rows: int = 0
+    tasks: list[Future[list[tuple[int, TarvizError]]]] = field(default_factory=list)
+    spans: list[tuple[int, Chunk, int]] = field(default_factory=list)
+
+    def origin(self, row: int) -> tuple[Chunk, int]:
+        """The chunk of a row, and where it stands there."""
+        begin, chunk, at = next(span for span in reversed(self.spans) if span[0] <= row)
+        return chunk, at + row - begin
+
+
+def batches(
+    chunks: Generator[Chunk, None, None], step: Step, size: int, workers: int, report: ReadReport, *, skip: bool
+) -> Generator[Columns, None, None]:
+    """The values of `step`, a whole chain with its selection, as columns of `size` records in order; fewer at the end, and where some
+    were skipped.
+
+    An op's error is raised in the turn of its batch, with the place of its record; with `skip` the record is left out and counted.
+    """
+    features = [part for _, feature in step.gives for part in travelling(feature)]
+    done = functools.partial(_done, step=step, features=features, report=report if skip else None)
+    broken: Exception | None = None
+    with closing(chunks), ThreadPoolExecutor(workers, "tarviz-tf") as pool:
+        begun: deque[_Batch] = deque()
+        try:
+            while True:
+                try:
+                    chunk = next(chunks, None)
+                except Exception as error:  # noqa: BLE001  it is raised behind the batches that are whole
+                    chunk, broken = None, error
+                if chunk is None:
+                    break
+                at = 0
+                while at < len(chunk):
+                    if not begun or begun[-1].rows == size:
+                        begun.append(_Batch([room(size, feature) for feature in features]))
+                    batch = begun[-1]
+                    end = min(at + _TASK, len(chunk), at + size - batch.rows)
+                    batch.spans.append((batch.rows, chunk, at))
+                    batch.tasks.append(pool.submit(_work, step, chunk, at, end, batch.columns, batch.rows, skip))
+                    batch.rows += end - at
+                    at = end
+                    while begun[0].rows == size and sum(len(batch.tasks) for batch in begun) - len(begun[0].tasks) >= 2 * workers:
+                        yield done(begun.popleft())
+            while begun and (broken is None or begun[0].rows == size):
+                yield done(begun.popleft())
+            if broken is not None:
+                raise broken
+        finally:
+            for batch in begun:
+                for task in batch.tasks:
+                    task.cancel()
+
+
+def room(size: int, feature: Feature) -> NDArray[Any]:
+    """An array for `size` values of a feature: of its dtype where its shape is known, else of objects."""
+    if feature.dtype in ("bytes", "str") or None in feature.shape:
+        return np.empty(size, object)
+    shape = (size, *(side for side in feature.shape if side is not None))
+    length = math.prod(shape) * np.dtype(feature.dtype).itemsize
+    memory = np.empty(length + ALIGNED, np.uint8)
+    return memory[-memory.ctypes.data % ALIGNED :][:length].view(feature.dtype).reshape(shape)
+
+
+def _work(step: Step, chunk: Chunk, begin: int, end: int, columns: Columns, row: int, skip: bool) -> list[tuple[int, TarvizError]]:
+    """Write the values of records `begin` to `end` into the rows from `row` on; returns rows that have none, with the error."""
+    failed: list[tuple[int, TarvizError]] = []
+    given = [chunk.columns[name] for name in step.takes]
+    for at in range(begin, end):
+        try:
+            made = step.call(chunk.places(at), [column[at] for column in given], chunk.draws[at])
+        except TarvizError as error:
+            origin = chunk.origin(at)
+            found = placed(error, origin)
+            if origin is not None:
+                found.at(offset=origin.members[0].header_offset)
+            failed.append((row + at - begin, found))
+            if not skip:
+                break
+            continue
+        for column, value in zip(columns, made, strict=True):
+            column[row + at - begin] = value
+    return failed
+
+
+def _done(batch: _Batch, *, step: Step, features: Sequence[Feature], report: ReadReport | None) -> Columns:
+    """The columns of a batch, when those who work on it are done."""
+    failed = [found for task in batch.tasks for found in task.result()]
+    columns = [column[: batch.rows] for column in batch.columns]
+    rows = np.arange(batch.rows)
+    if failed:
+        if report is None:
+            raise failed[0][1]
+        for _, error in failed:
+            report.add(error.fault, skipped=True)
+        rows = np.delete(rows, [row for row, _ in failed])
+        columns = [column[rows] for column in columns]
+    return [_stacked(batch, column, feature, rows, step) for column, feature in zip(columns, features, strict=True)]
+
+
+def _stacked(batch: _Batch, column: NDArray[Any], feature: Feature, rows: NDArray[np.int64], step: Step) -> NDArray[Any]:
+    """A column of one array; where shapes are not known before, they have to be equal in a batch."""
+    if column.dtype != object or feature.dtype in ("bytes", "str") or not len(column):
+        return column
+    first = column[0].shape
+    for row, value in zip(rows.tolist(), column, strict=True):
+        if value.shape != first:
+            chunk, at = batch.origin(row)
+            places = chunk.places(at)
+            raise SchemaError(
+                f"{Feature(feature.dtype, value.shape)} behind {step.chain} does not fit into a batch that begins with "
+                f"{Feature(feature.dtype, first)}.",
+                shard=places["__shard__"],
+                key=places["__key__"],
+                hint="resize or crop to one size, or batch with padded_batch behind .tf().",
+            )
+    return np.stack(column.tolist())

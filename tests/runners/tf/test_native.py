@@ -1,0 +1,161 @@
+"""Chains run in threads beside the graph: the same tensors, in order, from one buffer a batch."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tarviz.model.errors import DataError, SchemaError
+from tarviz.model.types import Feature, Schema
+from tarviz.ops import Decode, Func, parse_chain
+from tarviz.pipeline import Pipeline
+from tarviz.read.stream import ReadReport
+from tarviz.samples import write_shard
+
+pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+
+native = pytest.importorskip("tarviz.runners.tf.native")
+
+PHOTOS = "decode(jpg)|resize(jpg, (64, 48))"
+
+
+def photo(seed: int, size: tuple[int, int], **options: Any) -> bytes:
+    stream = io.BytesIO()
+    noise = np.random.default_rng(seed).integers(0, 256, (30, 40, 3), np.uint8)
+    Image.fromarray(noise).resize(size).save(stream, "JPEG", **options)
+    return stream.getvalue()
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Forty photos of three sizes, colour and grey, each above 16 kB."""
+    path = tmp_path_factory.mktemp("photos") / "p.tar"
+    sizes = ((500, 375), (375, 500), (401, 333))
+    write_shard(path, ((f"{n:03d}", {"jpg": photo(n, sizes[n % 3], quality=96), "cls": b"%d" % n}) for n in range(40)))
+    return str(path)
+
+
+def values(dataset: Any) -> list[Any]:
+    return [[part.numpy() for part in element] for element in dataset]
+
+
+@pytest.mark.parametrize("batch", [None, 1, 7, 16, 100])
+@pytest.mark.parametrize("drop_remainder", [False, True])
+@pytest.mark.parametrize("num_workers", [0, 2, 5])
+def test_the_tensors_are_those_of_the_graph(photos: str, batch: int | None, drop_remainder: bool, num_workers: int) -> None:
+    pipeline = Pipeline(photos, PHOTOS + "|flip(jpg)|decode(cls)", select=("jpg", "cls"))
+    options = {"batch": batch, "drop_remainder": drop_remainder and batch is not None, "num_workers": num_workers}
+    threads, graph = pipeline.tf(graph=False, **options), pipeline.tf(graph=True, **options)
+
+    assert threads.element_spec == graph.element_spec
+    for (image, label), (other, same) in zip(values(threads), values(graph), strict=True):
+        assert np.abs(image.astype(int) - other.astype(int)).max() <= 1
+        np.testing.assert_array_equal(label, same)
+
+
+def test_photos_are_worked_on_in_threads_and_tiny_pictures_in_the_graph(photos: str) -> None:
+    pytest.importorskip("simplejpeg", reason="simplejpeg: pip install 'tarviz[fast]'")
+    chain = parse_chain(PHOTOS)
+
+    assert native.pays(chain, {"jpg": photo(0, (500, 375))})
+    assert not native.pays(chain, {"jpg": photo(0, (28, 28))})
+    assert not native.pays(parse_chain("decode(cls)"), {"cls": b"1" * 100_000})
+    assert Pipeline(photos, PHOTOS, select="jpg").tf()._source.native
+    assert not Pipeline(photos, PHOTOS, select="jpg").tf(graph=True)._source.native
+
+
+def test_order_holds_when_threads_end_in_another(photos: str) -> None:
+    def late(record: dict[str, Any]) -> dict[str, Any]:
+        if int(record["__key__"]) % 16 == 0:
+            turn.wait(5)
+        else:
+            turn.set()
+        return record
+
+    turn = threading.Event()
+    pipeline = Pipeline(photos, [Decode("cls"), Func(late, output_types={"cls": "int64"})], select="cls")
+
+    assert list(range(40)) == [int(n) for part in pipeline.tf(graph=False, num_workers=3, batch=9) for n in part.numpy()]
+
+
+def test_pictures_of_different_sizes_do_not_make_a_batch(photos: str) -> None:
+    pipeline = Pipeline(photos, "decode(jpg)", select="jpg")
+
+    assert [(375, 500, 3), (500, 375, 3)] == [tuple(image.shape) for image in list(pipeline.tf(graph=False))[:2]]
+    with pytest.raises(SchemaError, match=r"uint8\[500, 375, 3\].*does not fit into a batch.*Hint: resize") as caught:
+        list(pipeline.tf(graph=False, batch=4))
+    assert "001" == caught.value.key
+
+
+@pytest.mark.parametrize("batch", [3, 4, 64])
+def test_skipped_records_leave_no_gap_in_batches(tmp_path: Path, batch: int) -> None:
+    bad = {0, 5, 6, 7, 30}
+    fields = ((f"{n:02d}", {"jpg": b"?" if n in bad else photo(n, (60, 40)), "cls": b"%d" % n}) for n in range(31))
+    write_shard(tmp_path / "a.tar", fields)
+    dataset = Pipeline(tmp_path / "a.tar", PHOTOS + "|decode(cls)", select=("jpg", "cls"), on_error="skip").tf(graph=False, batch=batch)
+    labels = [label.numpy().tolist() for _, label in dataset]
+
+    assert [n for n in range(31) if n not in bad] == [n for part in labels for n in part]
+    assert {batch} >= {len(part) for part in labels[:-1]}
+    assert [f"{n:02d}" for n in sorted(bad)] == [fault.key for fault in dataset.report.skipped]
+
+
+def test_batches_are_aligned_so_that_tensorflow_takes_them_over(photos: str) -> None:
+    dataset = Pipeline(photos, PHOTOS, select="jpg").tf(graph=False, batch=8)
+    run = dataset._source
+    handle = run.start(8, False)
+    more, images = run.take(handle)
+
+    assert more
+    assert (8, 64, 48, 3) == images.shape
+    assert 0 == images.ctypes.data % native.ALIGNED
+
+
+def test_room_knows_dense_values_from_others() -> None:
+    assert np.float32 == native.room(3, Feature("float32", (2, 2))).dtype
+    assert (3, 2, 2) == native.room(3, Feature("float32", (2, 2))).shape
+    assert object == native.room(3, Feature("uint8", (None, 2))).dtype
+    assert object == native.room(3, Feature("str")).dtype
+    assert (0, 2) == native.room(0, Feature("int64", (2,))).shape
+
+
+def test_an_error_of_the_shard_comes_behind_the_batches_that_are_whole(photos: str, tmp_path: Path) -> None:
+    data = Path(photos).read_bytes()
+    (tmp_path / "cut.tar").write_bytes(data[: len(data) // 2])
+    seen: list[int] = []
+    dataset = Pipeline(tmp_path / "cut.tar", PHOTOS, select="jpg").tf(graph=False, batch=4)
+    with pytest.raises(DataError):
+        seen.extend(len(images) for images in dataset)
+
+    assert seen
+    assert {4} == set(seen)
+
+
+def test_leaving_early_ends_the_threads(photos: str) -> None:
+    def working() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name.startswith("tarviz-tf")]
+
+    dataset = Pipeline(photos, PHOTOS, select="jpg").tf(graph=False, batch=4, repeat=None)
+    iterator = iter(dataset)
+    next(iterator)
+    assert working()
+    del iterator
+    deadline = time.monotonic() + 30
+    while working() and time.monotonic() < deadline:
+        threading.Event().wait(0.01)
+
+    assert [] == working()
+
+
+def test_no_records_are_no_batches() -> None:
+    chunks: Any = (chunk for chunk in ())
+    step = native.Step(parse_chain(""), slice(0, 0), True, Schema(), ())
+
+    assert [] == list(native.batches(chunks, step, 4, 1, ReadReport(), skip=False))
