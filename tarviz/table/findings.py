@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tarviz.model.errors import UsageError
+from tarviz.model.redaction import redact
 from tarviz.table.columns import kind
 
 if TYPE_CHECKING:
@@ -65,10 +66,16 @@ def exact(table: Table, ext: str, where: str = "") -> Groups:
         f"QUALIFY count(*) OVER (PARTITION BY {column}) > 1"
     )
     found: dict[str, list[Member]] = {}
-    for shard, key, n, checksum in rows:
+    for shard, key, n, checksum in _in_order(table, rows):
         found.setdefault(checksum, []).append(Member(shard, key, n))
     groups = list(found.values())
     return Groups(table, groups, sum(len(group) * (len(group) - 1) // 2 for group in groups))
+
+
+def _in_order(table: Table, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows that begin with (shard, key, n) as the records lie: a database promises no order, and the first of a group is the one kept."""
+    place = {redact(url): at for at, url in enumerate(table.urls)}
+    return sorted(rows, key=lambda row: (place[row[0]], row[2]))
 
 
 def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -> Groups:
@@ -80,7 +87,7 @@ def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -
         raise UsageError(f"distance={distance} is not from 0 to 15.")
     condition = table.condition(where)
     mean, code = (table.expression(_column(table, ext, name)) for name in ("mean", "phash"))
-    rows = table.fetched(f"SELECT shard, key, n, {mean}, {code} FROM records WHERE {condition} AND {code} IS NOT NULL")
+    rows = _in_order(table, table.fetched(f"SELECT shard, key, n, {mean}, {code} FROM records WHERE {condition} AND {code} IS NOT NULL"))
     if not rows:
         return Groups(table, [], 0)
     light = np.array([row[3] for row in rows])
