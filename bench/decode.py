@@ -1,57 +1,183 @@
-"""Decode, resize to 224 and batch photos from tars, against the same graph over bytes that are in memory already."""
+"""Decode, resize to 224 and batch photos from tars: against bare decoding, the loaders people use, and the graph of TensorFlow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import io
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from bench import Figure, Side
 
 CHAIN = "decode(jpg)|resize(jpg, (224, 224))"
+AUGMENT = "decode(jpg)|random_crop(jpg, (320, 320))|resize(jpg, (224, 224))|flip(jpg)|convert(jpg, float32)|normalize(jpg, 0.5, 0.25)"
+LEAST = "decode(jpg, least=(224, 224))|resize(jpg, (224, 224))"
 BATCH = 64
+THREADS = 2
 PHOTOS = "photo-0.tar"
+LARGE = 24  # photos of 4000 × 3000
 
 
-def drain(dataset: Any) -> int:
-    """Every batch once; returns the number of records."""
-    return sum(int(images.shape[0]) for images, _ in dataset)
-
-
-def tarviz(data: Path) -> Callable[[], int]:
+def pipeline(data: Path, chain: str = CHAIN, name: str = PHOTOS) -> Any:
     from tarviz import Pipeline
 
-    dataset = Pipeline(str(data / PHOTOS), CHAIN, select=("jpg", "cls")).tf(batch=BATCH)
-    return lambda: drain(dataset)
+    return Pipeline(str(data / name), chain, select=("jpg", "cls"))
 
 
-def memory(data: Path) -> Callable[[], int]:
+def batches(made: Any) -> Callable[[], int]:
+    """Every batch of images and labels once; returns the number of records."""
+    return lambda: sum(len(images) for images, _ in made)
+
+
+def eager(chain: str = CHAIN) -> Callable[[Path], Callable[[], int]]:
+    return lambda data: batches(pipeline(data, chain).eager(batch=BATCH, num_workers=THREADS))
+
+
+def tf_runner(chain: str = CHAIN, **options: Any) -> Callable[[Path], Callable[[], int]]:
+    return lambda data: batches(pipeline(data, chain).tf(batch=BATCH, num_workers=THREADS, **options))
+
+
+def torch_runner(data: Path) -> Callable[[], int]:
+    from torch.utils.data import DataLoader
+
+    return batches(DataLoader(pipeline(data).torch(), batch_size=BATCH, num_workers=THREADS, persistent_workers=True))
+
+
+def held(data: Path) -> list[bytes]:
+    """The photos in memory."""
+    from tarviz import records
+
+    return [bytes(record["jpg"]) for record in records(str(data / PHOTOS))]
+
+
+def bare(data: Path) -> Callable[[], int]:
+    """libjpeg-turbo alone: nothing is read, resized or put into batches."""
+    import simplejpeg
+
+    photos = held(data)
+    pool = ThreadPoolExecutor(THREADS)
+    parts = [photos[at : at + 16] for at in range(0, len(photos), 16)]
+
+    def decode(part: list[bytes]) -> int:
+        for photo in part:
+            simplejpeg.decode_jpeg(photo)
+        return len(part)
+
+    return lambda: sum(pool.map(decode, parts))
+
+
+def in_memory(data: Path) -> Callable[[], int]:
+    """TensorFlow's own ops on bytes in memory: what its graph costs."""
     import tensorflow as tf
 
-    from tarviz import records
     from tarviz.ops import parse_chain
 
-    held = [(bytes(record["jpg"]), bytes(record["cls"])) for record in records(str(data / PHOTOS))]
     chain = parse_chain(CHAIN)
 
-    def graph(image: Any, cls: Any) -> Any:
-        record = {"jpg": image, "cls": cls}
+    def graph(image: Any) -> Any:
+        record = {"jpg": image}
         for op in chain:
             record = op.run_tf(record, None)
-        return record["jpg"], record["cls"]
+        return record["jpg"], 0
 
-    source = tf.data.Dataset.from_tensor_slices(([image for image, _ in held], [cls for _, cls in held]))
-    dataset = source.map(graph, num_parallel_calls=tf.data.AUTOTUNE).batch(BATCH).prefetch(2)
-    return lambda: drain(dataset)
+    source = tf.data.Dataset.from_tensor_slices(held(data))
+    return batches(source.map(graph, num_parallel_calls=THREADS).batch(BATCH).prefetch(2))
 
+
+def scaled(sample: dict[str, Any]) -> tuple[Any, bytes]:
+    from PIL import Image
+
+    picture = Image.open(io.BytesIO(sample["jpg"])).convert("RGB").resize((224, 224), Image.Resampling.BILINEAR)
+    return np.asarray(picture), sample["cls"]
+
+
+def stacked(samples: list[tuple[Any, bytes]]) -> tuple[Any, list[bytes]]:
+    images, labels = zip(*samples, strict=True)
+    return np.stack(images), list(labels)
+
+
+def webdataset(data: Path) -> Callable[[], int]:
+    import webdataset
+    from torch.utils.data import DataLoader
+
+    warnings.simplefilter("ignore")
+    dataset = webdataset.WebDataset(str(data / PHOTOS), shardshuffle=False, empty_check=False).map(scaled)
+    return batches(DataLoader(dataset, batch_size=BATCH, num_workers=THREADS, collate_fn=stacked, persistent_workers=True))
+
+
+def dali(data: Path) -> Callable[[], int]:
+    from nvidia.dali import fn, pipeline_def, types
+    from nvidia.dali.plugin.base_iterator import LastBatchPolicy
+    from nvidia.dali.plugin.numpy import DALIGenericIterator
+
+    @pipeline_def(batch_size=BATCH, num_threads=THREADS, device_id=None)  # type: ignore[untyped-decorator,unused-ignore]
+    def graph() -> Any:
+        photos, labels = fn.readers.webdataset(paths=[str(data / PHOTOS)], ext=["jpg", "cls"], missing_component_behavior="error", name="r")
+        images = fn.decoders.image(photos, device="cpu", output_type=types.RGB)
+        return fn.resize(images, resize_x=224, resize_y=224, antialias=True), labels
+
+    made = DALIGenericIterator([graph()], ["images"], reader_name="r", last_batch_policy=LastBatchPolicy.PARTIAL, auto_reset=True)
+    return lambda: sum(len(part[0]["images"]) for part in made)
+
+
+def large(data: Path, chain: str) -> Callable[[], int]:
+    """Photos of 12 Mpx, made of those that are there."""
+    from PIL import Image
+
+    from tarviz import records, samples
+
+    path = data / "large-0.tar"
+    if not path.is_file():
+
+        def each() -> Iterator[tuple[str, dict[str, bytes]]]:
+            for number, record in zip(range(LARGE), records(str(data / PHOTOS)), strict=False):
+                out = io.BytesIO()
+                Image.open(io.BytesIO(bytes(record["jpg"]))).resize((4000, 3000)).save(out, "JPEG", quality=90)
+                yield f"large/{number:04d}", {"jpg": out.getvalue(), "cls": b"0"}
+
+        samples.write_shard(path, each())
+    return batches(pipeline(data, chain, path.name).eager(batch=8, num_workers=THREADS))
+
+
+def figure(name: str, what: str, ours: Side, peer: Side, least: float, *packages: str) -> Figure:
+    return Figure(f"decode-{name}", what, ours, peer, at_least=least, sets=("photo",), packages=packages)
+
+
+WHAT = "decode + resize 224 + batch, photo"
+BARE = Side("simplejpeg decoding alone, 2 threads", bare)
+TF = Side("tarviz", tf_runner())
 
 FIGURES = [
-    Figure(
-        "decode-photo",
-        "decode + resize 224 + batch, photo",
-        Side("tarviz", tarviz),
-        Side("the same graph over bytes in memory", memory),
-        at_least=0.95,
-        sets=("photo",),
+    figure("eager-bare", f"{WHAT}, eager, 2 threads", Side("tarviz", eager()), BARE, 0.7, "simplejpeg"),
+    figure("tf-bare", f"{WHAT}, tf, 2 threads", TF, BARE, 0.65, "simplejpeg"),
+    figure("torch-bare", f"{WHAT}, torch, 2 workers", Side("tarviz", torch_runner), BARE, 0.65, "simplejpeg", "torch"),
+    figure("photo", f"{WHAT}, tf, 2 threads", TF, Side("TensorFlow's graph over bytes in memory", in_memory), 1.5),
+    figure(
+        "webdataset",
+        f"{WHAT}, tf, 2 threads",
+        TF,
+        Side("webdataset + PIL, DataLoader with 2 workers", webdataset),
+        3,
+        "webdataset",
+        "torch",
+    ),
+    figure("dali", f"{WHAT}, tf, 2 threads", TF, Side("NVIDIA DALI on the CPU, 2 threads", dali), 2.5, "nvidia.dali"),
+    figure(
+        "least",
+        "photos of 4000×3000 with least, eager",
+        Side("tarviz", lambda d: large(d, LEAST)),
+        Side("without", lambda d: large(d, CHAIN)),
+        4,
+    ),
+    figure(
+        "augment",
+        "random_crop, resize 224, flip, float32, normalize, tf",
+        Side("tarviz", tf_runner(AUGMENT)),
+        Side("decode + resize 224", tf_runner()),
+        0.8,
     ),
 ]
