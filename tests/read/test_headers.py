@@ -1,0 +1,98 @@
+"""Headers without payloads: windows around them, single ones where payloads are large, or all of a stream."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tarviz.formats.tar import Scanner
+from tarviz.model.errors import DataError
+from tarviz.model.types import URL
+from tarviz.read import stream
+from tarviz.read.headers import Listing, header_steps
+from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.testing.faults import FaultServer
+from tests.read.tars import END, member, pax, raw
+
+
+def names(data: bytes, size: int) -> list[str]:
+    """What a listing shows by windows that begin where it says."""
+    listing, found = Listing(Scanner("a.tar", strict=False)), []
+    begin = 0
+    while not listing.over:
+        end = min(max(begin + size, listing.wants), len(data))
+        found += [one.name for run in listing.walk(memoryview(data)[begin:end], begin, final=end == len(data)) for one in run]
+        begin = min(listing.place, end // 512 * 512)
+    return found
+
+
+class TestListing:
+    DATA = pax((b"path", b"p" * 700 + b".txt")) + member("x", b"1") + raw("folder/", 0, b"5") + member("b.bin", bytes(9000)) + END
+
+    def test_every_entry_is_listed_by_windows_of_any_size(self):
+        expected = ["p" * 700 + ".txt", "folder/", "b.bin"]
+
+        assert [expected] * 6 == [names(self.DATA, size) for size in (512, 1024, 1536, 4096, 16_384, 1 << 20)]
+
+    def test_it_passes_over_payloads(self):
+        listing = Listing(Scanner("a.tar"))
+        list(listing.walk(memoryview(raw("b.bin", 1 << 30))))
+
+        assert 512 + (1 << 30) == listing.place
+
+    def test_the_error_of_the_tar_ends_it(self):
+        listing = Listing(Scanner("a.tar"))
+        found = [one.name for run in listing.walk(memoryview(member("a.txt", b"1") + b"x" * 512), final=True) for one in run]
+
+        assert ["a.txt"] == found
+        assert listing.over
+        assert isinstance(listing.error, DataError)
+
+
+class TestAround:
+    @pytest.mark.parametrize(("size", "share"), [(600, 1.01), (40_000, 0.3), (4_000_000, 0.01)])
+    def test_few_bytes_are_read_where_payloads_are_large(self, make: Callable[..., Path], size: int, share: float):
+        path = make(b"".join(member(f"{number:03d}.bin", bytes(size)) for number in range(24_000_000 // (size + 512) % 600 + 6)) + END)
+        report = ReadReport()
+        walker = ReadOptions().walker(str(path), payloads="none")
+        found = sum(len(step.records) for step in header_steps(URL(str(path)), walker, report))
+
+        assert found == sum(1 for _ in stream.records(path))
+        assert report.bytes <= share * path.stat().st_size + 70_000
+
+    def test_a_header_of_another_kind_among_large_payloads_is_not_missed(self, make: Callable[..., Path]):
+        large = bytes(100_000)
+        parts = [member(f"{number:03d}.bin", large) for number in range(20)]
+        parts[7:7] = [pax((b"path", b"long/name.bin")), member("x.bin", large), raw("k.lnk", 0, b"1", link=b"000.bin")]
+        path = make(b"".join(parts) + END)
+        listed = [one.name for run in stream.members(path) for one in run]
+
+        assert [*(f"{number:03d}.bin" for number in range(7)), "long/name.bin", "k.lnk"] == listed[:9]
+        assert 22 == len(listed)
+
+
+class TestStream:
+    def test_a_compressed_shard_has_the_headers_of_the_plain_one(self, make: Callable[..., Path]):
+        data = b"".join(member(f"{number:03d}.bin", bytes(70_000)) for number in range(100)) + END
+
+        plain, packed = (
+            [list(run) for run in stream.members(make(each, name))] for each, name in ((data, "a.tar"), (gzip.compress(data), "a.gz"))
+        )
+        assert [one for run in plain for one in run] == [one for run in packed for one in run]
+
+    def test_a_header_larger_than_the_buffer_is_read(self, make: Callable[..., Path]):
+        long = pax((b"comment", b"n" * 1_000_000)) * 6
+        path = make(gzip.compress(long + pax((b"path", b"a.txt")) + member("x", b"1") + END), "a.tar.gz")
+
+        assert ["a.txt"] == [one.name for run in stream.members(path) for one in run]
+
+    def test_afar_only_large_members_are_worth_a_request_each(self, tmp_path: Path):
+        with FaultServer() as server:
+            for size, whole in ((2 << 20, False), (5000, True)):
+                data = b"".join(member(f"{number}.bin", bytes(size)) for number in range(6)) + END
+                url, before = URL(server.put("/a.tar", data)), server.sent
+                assert 6 == sum(len(run) for run in stream.members(url))
+                assert whole == (server.sent - before > len(data) / 2)
