@@ -1,0 +1,139 @@
+"""Pictures from bytes: safe formats only, the size checked before a pixel is decoded, and the pixels that PIL has."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tarviz.model.errors import DataError, LimitError
+from tarviz.ops.pictures import MAX_BYTES, MAX_PIXELS, check_size, decode_image, decode_picture, open_picture, reduction
+from tests import memory
+
+COLOURS = np.random.default_rng(1).integers(0, 256, (30, 40, 3), np.uint8)
+
+
+def saved(image: Image.Image, format: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, format, **options)
+    return file.getvalue()
+
+
+def png_header(width: int, height: int) -> bytes:
+    """The first bytes of a PNG of that size, and not a pixel."""
+    head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head)) + struct.pack(">I", 100) + b"IDAT"
+
+
+class TestFormats:
+    @pytest.mark.parametrize("format", ["PNG", "BMP", "TIFF", "PPM", "GIF", "WEBP"])
+    def test_pixels_are_those_that_pil_has(self, format: str) -> None:
+        data = saved(Image.fromarray(COLOURS), format, **({"lossless": True} if format == "WEBP" else {}))
+        expected = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+
+        np.testing.assert_array_equal(expected, decode_picture(data))
+
+    @pytest.mark.parametrize("format", ["ICO", "TGA", "PDF", "EPS", "PCX", "SGI"])
+    def test_others_are_not_opened(self, format: str) -> None:
+        with pytest.raises(DataError, match="this is not a picture"):
+            decode_picture(saved(Image.fromarray(COLOURS), format))
+
+    @pytest.mark.parametrize(
+        ("data", "words"),
+        [(b"", "it is empty"), (b"\x1f\x8b" + bytes(20), "it looks like"), (b"what", "4 bytes that begin with 77 68 61 74")],
+    )
+    def test_what_the_bytes_are_is_said(self, data: bytes, words: str) -> None:
+        with pytest.raises(DataError, match=words):
+            decode_picture(data)
+
+
+class TestChannels:
+    @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])
+    @pytest.mark.parametrize("channels", [1, 3, 4])
+    def test_as_many_as_asked_for(self, mode: str, channels: int) -> None:
+        image = (
+            Image.fromarray(COLOURS).convert("L").convert(mode)
+            if mode != "I;16"
+            else Image.fromarray(COLOURS[:, :, 0].astype(np.uint16) << 8)
+        )
+        data = saved(image, "TIFF")
+
+        assert (30, 40, channels) == decode_picture(data, channels=channels).shape
+
+    @pytest.mark.parametrize(("mode", "channels"), [("1", 1), ("L", 1), ("LA", 2), ("P", 3), ("RGB", 3), ("RGBA", 4), ("CMYK", 3)])
+    def test_0_keeps_what_there_is(self, mode: str, channels: int) -> None:
+        assert channels == decode_picture(saved(Image.fromarray(COLOURS).convert(mode), "TIFF"), channels=0).shape[2]
+
+    def test_alpha_is_dropped_and_not_blended(self) -> None:
+        image = np.zeros((2, 2, 4), np.uint8)
+        image[:, :, 0] = 200
+
+        assert [200, 0, 0] == decode_picture(saved(Image.fromarray(image), "PNG"))[0, 0].tolist()
+
+    def test_a_palette_with_a_hole_has_alpha(self) -> None:
+        image = Image.fromarray(COLOURS).convert("P")
+
+        assert 4 == decode_picture(saved(image, "PNG", transparency=0), channels=0).shape[2]
+
+    def test_16_bits_keep_the_high_byte(self) -> None:
+        data = saved(Image.fromarray(np.array([[0x1234, 0xFEDC]], np.uint16)), "PNG")
+
+        assert [[0x12], [0xFE]] == decode_picture(data, channels=1)[0].tolist()
+
+    def test_the_grey_of_a_jpeg_is_its_luminance(self) -> None:
+        data = saved(Image.fromarray(COLOURS), "JPEG", quality=95)
+        image = Image.open(io.BytesIO(data))
+        image.draft("L", image.size)
+
+        np.testing.assert_array_equal(np.asarray(image), decode_picture(data, channels=1)[:, :, 0])
+
+    def test_an_image_of_pil_holds_the_same_pixels(self) -> None:
+        for format in ("PNG", "JPEG"):
+            data = saved(Image.fromarray(COLOURS), format)
+            np.testing.assert_array_equal(decode_picture(data), np.asarray(decode_image(data)))
+
+
+class TestExif:
+    def test_a_picture_is_turned_only_where_it_is_asked_for(self) -> None:
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        data = saved(Image.fromarray(COLOURS), "JPEG", exif=exif)
+
+        assert [(30, 40, 3), (40, 30, 3)] == [decode_picture(data, orient=orient).shape for orient in (False, True)]
+
+
+class TestLeast:
+    @pytest.mark.parametrize(
+        ("least", "shape"), [(None, (300, 400, 3)), ((224, 224), (300, 400, 3)), ((150, 200), (150, 200, 3)), ((30, 30), (37, 50, 3))]
+    )
+    def test_a_jpeg_is_as_small_as_it_may_be(self, least: tuple[int, int] | None, shape: tuple[int, ...]) -> None:
+        data = saved(Image.fromarray(COLOURS).resize((400, 300)), "JPEG")
+        found = decode_picture(data, least=least).shape
+
+        assert all(abs(a - b) <= 1 for a, b in zip(shape, found, strict=True))
+        assert least is None or (found[0] >= least[0] and found[1] >= least[1])
+
+    def test_others_are_not_scaled(self) -> None:
+        assert (30, 40, 3) == decode_picture(saved(Image.fromarray(COLOURS), "PNG"), least=(2, 2)).shape
+        assert 1 == reduction(30, 40, (20, 21))
+
+
+class TestSizes:
+    @pytest.mark.parametrize(("width", "height", "depth"), [(8000, 8001, 3), (8000, 8000, 5), (65536, 65536, 1)])
+    def test_too_many_pixels_or_bytes_are_refused(self, width: int, height: int, depth: int) -> None:
+        check_size(8000, 8000, 4)
+        assert (64_000_000, 256_000_000) == (MAX_PIXELS, MAX_BYTES)
+        with pytest.raises(LimitError, match="E_IMAGE_TOO_LARGE"):
+            check_size(width, height, depth)
+
+    def test_before_any_memory_is_taken_for_them(self) -> None:
+        before = memory.begin()
+        with pytest.raises(LimitError, match="E_IMAGE_TOO_LARGE"):
+            open_picture(png_header(30_000, 30_000))
+
+        assert memory.peak() - before < 32 << 20
