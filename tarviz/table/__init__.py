@@ -28,7 +28,7 @@ SUPPORT: tuple[str, ...] = (
     "json_columns",
     "kept_columns",
 )
-SUPPORT += ("making", "sql", "table", "tags", "findings", "export", "labels")
+SUPPORT += ("making", "sql", "table", "tags", "findings", "export", "labels", "paths", "why")
 
 
 def opened(urls: URLs, *, memory: int | str | None = None, workers: int | None = None, **reading: Any) -> Table:

@@ -94,6 +94,9 @@ def facet(table: Table, column: str, where: str, bins: int) -> Facet:
     """The facet of `column`, an expression too."""
     name, condition = table.expression(column), table.condition(where)
     kind = table.type_of(name)
+    asked = column
+    if kind in _NESTED:  # compared as text
+        name, asked = f"CAST({name} AS VARCHAR)", f"cast({column} as varchar)"
     if kind in NUMBERS:
         low, high, mean, distinct = table.remembered(("range", name), lambda: _range(table, name))
         if distinct > VALUES and math.isfinite(low) and math.isfinite(high):
@@ -105,7 +108,7 @@ def facet(table: Table, column: str, where: str, bins: int) -> Facet:
     shown = [value for value, _ in values]
     kept, found = (everything, values) if condition == "true" else _values(table, name, kind, condition, shown)
     counts = dict(found)
-    bars = [_bar(column, kind, value, count, counts.get(value, 0)) for value, count in values]
+    bars = [_bar(asked, kind, value, count, counts.get(value, 0)) for value, count in values]
     other = tuple(
         side.records - side.missing - sum(count) for side, count in ((everything, (bar.all for bar in bars)), (kept, counts.values()))
     )
@@ -155,7 +158,7 @@ def _spans(column: str, edges: _Edges, all: dict[int, int], kept: dict[int, int]
 
 def _values(table: Table, name: str, kind: str, condition: str, wanted: Sequence[Any] | None) -> tuple[Summary, list[tuple[Any, int]]]:
     """The figures of a column, and how often the most frequent values, or those `wanted`, are there."""
-    ends = "NULL, NULL" if kind in _NESTED else "min(x)::VARCHAR, max(x)::VARCHAR"
+    ends = "NULL::VARCHAR, NULL::VARCHAR" if kind in _NESTED else "min(x)::VARCHAR, max(x)::VARCHAR"
     mean = "sum(x::DOUBLE * c) / sum(c) FILTER (x IS NOT NULL)" if kind in NUMBERS else "NULL"
     counted = f"WITH counted AS MATERIALIZED (SELECT {name} AS x, count(*) AS c FROM records WHERE {condition} GROUP BY x)"
     sums = "coalesce(sum(c), 0)::BIGINT, coalesce(sum(c) FILTER (x IS NULL), 0)::BIGINT"

@@ -84,7 +84,7 @@ class Json:
             if self.text:
                 return texts, mask
             base.register("raw", pa.table({"x": texts}))
-            structure = base.execute("SELECT json_group_structure(x) FROM raw WHERE x IS NOT NULL").fetchall()
+            structure = base.execute("SELECT json_group_structure(x::JSON) FROM raw WHERE x IS NOT NULL").fetchall()
             shape = str(structure[0][0] or '"VARCHAR"')
             if shape.count(":") > MAX_LEAVES:
                 self.text = True

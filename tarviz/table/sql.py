@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,6 +28,14 @@ _WORDS = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(has|is|tag):([\w.\-]+)""")
 _PLAIN = re.compile(r"[^=<>()\[\]{}\"'!&|%*+]+")
 _OPERATORS = re.compile(r"(?i)(?:^|\s)(?:and|or|not|in|is|like|ilike|between|similar|glob)(?:\s|$)|\b(?:has|is|tag):")
 _CASTS = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(int|float)\s*\(""")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_RESERVED = re.compile(  # duckdb_keywords()
+    r"(?i)all|analyse|analyze|and|any|array|as|asc|asymmetric|both|case|cast|check|collate|column|constraint|create|default|deferrable|"
+    r"desc|describe|distinct|do|else|end|except|false|fetch|for|foreign|from|group|having|in|initially|intersect|into|lambda|"
+    r"lateral|leading|limit|not|null|offset|on|only|or|order|pivot|pivot_longer|pivot_wider|placing|primary|qualify|references|"
+    r"returning|select|show|some|summarize|symmetric|table|then|to|trailing|true|union|unique|unpivot|using|variadic|when|where|"
+    r"window|with"
+)
 NOWHERE = {"query_location": 18446744073709551615, "query_location_length": 0}
 MAX_LENGTH = 10_000
 HINT = "Write cls = 3 and json.w > 300, has:json, size(jpg) > 50000, txt like '%dog%', or plain text to find in keys."
@@ -115,6 +123,32 @@ _BEFORE = "SELECT 1 FROM records WHERE ("
 def _key_holds(text: str) -> str:
     needle = "'" + text.replace("'", "''") + "'"
     return f"contains({'lower(key)' if text == text.lower() else 'key'}, {needle})"
+
+
+def joined(conditions: Sequence[str]) -> str:
+    """Conditions as one that is true where all are.
+
+    >>> joined(["dog", "cls = 3 or cls = 4"])
+    "(contains(lower(key), 'dog')) and (cls = 3 or cls = 4)"
+    >>> joined(["dog"]), joined([])
+    ('dog', '')
+    """
+    if len(conditions) < 2:
+        return "".join(conditions)
+    made = (_key_holds(text.strip()) if is_plain(text) else text.strip() for text in conditions)
+    return " and ".join(f"({text}{chr(10) if '--' in text else ''})" for text in made)
+
+
+def written_name(name: str, *, path: bool = False) -> str:
+    """A column, or with `path` a name inside one, as a condition has it: in quotes where SQL would not read it otherwise.
+
+    >>> written_name("jpg.width"), written_name("seg-map.png.width"), written_name("order", path=True)
+    ('jpg.width', '"seg-map.png.width"', '"order"')
+    """
+    parts = [name] if path else name.split(".")
+    if all(_NAME.fullmatch(part) and not _RESERVED.fullmatch(part) for part in parts):
+        return name
+    return _quote(name)
 
 
 def _readable(base: duckdb.DuckDBPyConnection, source: str, possible: dict[str, Part]) -> tuple[Node, str]:

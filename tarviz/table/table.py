@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import cpu_count
@@ -21,7 +21,7 @@ from tarviz.model.types import URL, rich_form
 from tarviz.read.chosen import version
 from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
-from tarviz.table import columns, comparisons, database, kept_columns, sql
+from tarviz.table import columns, comparisons, database, kept_columns, paths, sql
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.sql import Asked
 
@@ -119,6 +119,24 @@ class Table:
         return {name: known.get(name) for name in self.possible}
 
     @property
+    def leaves(self) -> dict[str, str | None]:
+        """Every column, and every path inside those that were made and hold structs, as it is written in a condition; its type
+        (`bigint`, `varchar`, `list`, …), None where it was not made yet."""
+        found: dict[str, str | None] = self.remembered("leaves", self._leaves)
+        return found
+
+    def _leaves(self) -> dict[str, str | None]:
+        self.make([NAMES])
+        made = dict(zip(*self._types(), strict=True))
+        found: dict[str, str | None] = {}
+        for name in self.possible:
+            if name in made:
+                found |= {text: kind.id for text, kind in paths.leaves(sql.written_name(name), made[name])}
+            else:
+                found[sql.written_name(name)] = None
+        return found
+
+    @property
     def findings(self) -> dict[str, int]:
         """What was met while columns were made: fields that are not JSON, warnings and damage by code."""
         found: dict[str, int] = {}
@@ -170,11 +188,12 @@ class Table:
         return comparisons.where_of(text)
 
     def rows(self, where: str = "", order: str = "", *, descending: bool = False, count: int | None = None, skip: int = 0) -> Rows:
-        """The records that fit, in the order they lie, or by a column or expression. What is missing comes last, either way."""
+        """The records that fit, in the order they lie, or by a column or expression. What is missing comes last, either way; equal
+        values by shard and number."""
         condition = self.condition(where)
         by = ""
         if order.strip():
-            by = f" ORDER BY {self.expression(order)} {'DESC' if descending else 'ASC'} NULLS LAST"
+            by = f" ORDER BY {self.expression(order)} {'DESC' if descending else 'ASC'} NULLS LAST, shard, n"
         span = ("" if count is None else f" LIMIT {int(count)}") + (f" OFFSET {int(skip)}" if skip else "")
         table = self._arrow(f"SELECT shard, n FROM records WHERE {condition}{by}{span}")
         return self._rows(table)
@@ -186,6 +205,15 @@ class Table:
         made = self._finished(asked, lenient=False)
         self._translated(lambda: self._ready().cursor().sql(made))
         return made.removeprefix("SELECT ").removesuffix(" FROM records")
+
+    def first_column(self, where: str) -> str:
+        """The column, or the path inside one, that a condition names first; "" where it names none."""
+        found = sql.condition(self._ready().cursor(), where, self.possible)
+        named = sorted((node for node in sql.nodes(found.tree, "COLUMN_REF") if "_of" in node), key=lambda node: node["query_location"])
+        if not named:
+            return ""
+        name, *inner = named[0]["_of"]
+        return ".".join([sql.written_name(name), *(sql.written_name(each, path=True) for each in inner)])
 
     def sizes(self, where: str = "") -> tuple[int, int]:
         """How many records fit, and the bytes of their payloads."""
@@ -299,7 +327,7 @@ class Table:
         self.make(asked.parts)
         base = self._ready().cursor()
         types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
-        return comparisons.finished(base, asked, lambda name, path: _typed(types, name, path), lenient=lenient)
+        return comparisons.finished(base, asked, lambda name, path: paths.typed(types, name, path), lenient=lenient)
 
     def _types(self) -> tuple[list[str], list[Any]]:
         relation = self._ready().cursor().sql("SELECT * FROM _records LIMIT 0")
@@ -332,7 +360,7 @@ class Table:
 
     def nearest(self, name: str) -> list[str]:
         """Up to three columns or paths that are spelled like `name`."""
-        words = [*self.possible, *_paths(dict(zip(*self._types(), strict=True)))]
+        words = [*self.possible, *paths.inside_structs(dict(zip(*self._types(), strict=True)))]
         last = {word.rpartition(".")[2]: word for word in words}
         close = difflib.get_close_matches(name, words, 3, 0.5)
         close += [last[each] for each in difflib.get_close_matches(name.rpartition(".")[2], list(last), 3, 0.6)]
@@ -353,30 +381,3 @@ class Table:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return rich_form(self)
-
-
-def _typed(types: Mapping[str, Any], name: str, path: list[str]) -> str:
-    """What a column, or what lies inside it, is to a comparison."""
-    kind = types.get(name)
-    for step in path:
-        if kind is None or kind.id != "struct":
-            return "text" if kind is not None and kind.id in ("varchar", "json") else "other"
-        kind = next((inner for field, inner in kind.children if field.lower() == step.lower()), None)
-    if kind is None:
-        return "other"
-    if kind.id in ("varchar", "json"):
-        return "text"
-    return "number" if kind.id in sql.NUMBERS else "nested" if kind.id in ("struct", "list") else "other"
-
-
-def _paths(types: Mapping[str, Any], most: int = 5000) -> list[str]:
-    """The paths inside structs."""
-    found: list[str] = []
-    stack = [(name, kind) for name, kind in types.items() if kind.id == "struct"]
-    while stack and len(found) < most:
-        name, kind = stack.pop()
-        for inner, each in kind.children:
-            found.append(f"{name}.{inner}")
-            if each.id == "struct":
-                stack.append((f"{name}.{inner}", each))
-    return found

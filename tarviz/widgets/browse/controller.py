@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -16,22 +16,24 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer, Record, to_bytes
 from tarviz.query import expressions
 from tarviz.read.stream import ReadOptions, URLs
+from tarviz.table.choice import listed
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse import export, status
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.overlays import Overlays, painted
 from tarviz.widgets.browse.query import Query, Wish, find_part
+from tarviz.widgets.browse.questions import Questions
 from tarviz.widgets.browse.record_answers import RecordAnswers
 from tarviz.widgets.browse.scan import Scan
 from tarviz.widgets.browse.scanned_records import Row, Rows, row_id
+from tarviz.widgets.browse.table_answers import TableAnswers
 from tarviz.widgets.browse.thumbnails import SIZES, Tile, Tiles
 from tarviz.widgets.host import contact_sheet
 from tarviz.widgets.host.rpc import Answer, Message, rpc
 
 FIRST = 24
 MOST_COMPARED = 12
-_MOST_CLASSES = 500  # listed in the rail
 _STILL = 12  # records that can be opened where there is no kernel
 
 
@@ -46,10 +48,11 @@ class RecordRef:
     __repr__ = redacted_repr
 
 
-class Browser(RecordAnswers):
+class Browser(RecordAnswers, TableAnswers):
     """Shards being looked at. Scanning begins at once, on a thread; every method may be called from any thread.
 
-    `where` filters (see `tarviz.query.expressions`), `sort` is one of order, key, size, label, random (with `seed`), `image`
+    `where` is a condition of `tarviz.table`, `keys` a list of keys or the name of a file of them, `also` further conditions, which the
+    page shows one by one; `sort` is one of order, key, size, label, random (with `seed`), `image`
     names the field shown in the grid, `label` the expression below each tile (`cls`, `json.label` or `json:label`), `px` the tiles' side
     (96, 160, 256), `start` a key or `#number` to begin at, `classes` names class numbers. `overlay` says where boxes or a mask over the
     picture come from (`json.annotations`, `json.boxes:xyxy`, `seg.png`, `none`; "" finds them). `UsageError` for what cannot work.
@@ -62,6 +65,8 @@ class Browser(RecordAnswers):
         urls: URLs,
         *,
         where: str = "",
+        keys: str | Sequence[str] = (),
+        also: Sequence[str] = (),
         sort: str = "order",
         seed: int = 0,
         label: str | None = None,
@@ -86,17 +91,21 @@ class Browser(RecordAnswers):
         self.labels = Labels(label, self.classes)
         self.overlay = overlay
         self.overlays = Overlays(overlay)
-        wish = Wish(where, sort, seed, label=label or "")
-        expressions.parse(where)
+        self.keys = frozenset(listed(keys)) if keys else frozenset()
+        wish = Wish(where, sort, seed, label=label or "", also=tuple(also), keys=self.keys)
         self.rows = Rows(stores.expand(self.urls))
         self.tiles = Tiles(overlays=self.overlays)
-        self.scan = Scan(self.rows, replace(options or ReadOptions(), strict=False), cache=cache)
-        self.query = Query(self.rows, wish).start()
+        options = replace(options or ReadOptions(), strict=False, where="", keys=())
+        self.questions = Questions(self.rows, options)
+        self.query = Query(self.rows, wish, self.questions).start()
+        self.scan = Scan(self.rows, options, cache=cache)
+        if self.query.needs_content:
+            self.scan.go_on()
         self.selected: RecordRef | None = None
         self.marked: list[RecordRef] = []
         self.state: Message = {}
         self.changed: Callable[[], None] = lambda: None
-        self._histogram: browse_counts.Histogram | None = None
+        self.label_counts: dict[str, int] = {}
         self._summary: tuple[int, Message] = (-1, {})
         self._lock = threading.Lock()
         self._queries = 0
@@ -119,12 +128,14 @@ class Browser(RecordAnswers):
                 "ordered": query.ordered,
                 "done": query.done or (query.wish.plain and self.rows.finished),
                 "error": redact(str(query.error)) if query.error else "",
+                "note": self.making() if not query.done and query.needs_content else "",
                 "seconds": round(query.seconds, 2),
             },
             "total": sum(shard.count for shard in self.rows.shards),
             "exact": self.rows.finished,
             "shards": [status.shard_message(shard) for shard in self.rows.shards if shard.changed > since or since < 0],
             "status": status.sentence(self.rows),
+            "table": self.about_table(),
         }
         if version > since:
             answer["summary"] = self._figures(version)
@@ -192,18 +203,21 @@ class Browser(RecordAnswers):
         label: str = "",
         only: list[int] | None = None,
         descending: bool = False,
+        also: list[str] | None = None,
     ) -> Message:
-        """Show other rows (of the rows `only`, if given), or another order. `UsageError` where `where` cannot be read."""
+        """Show other rows (of the rows `only`, if given), or another order. `UsageError` where a condition cannot be read."""
         if sort == "label" and not label:
             label = self.label_of([self.rows.row(row) for row in self.rows.ids(0, 1)])
-        wish = Wish(where, sort, seed, shard, label or self.labels.chosen or "", None if only is None else tuple(only), bool(descending))
+        among = None if only is None else tuple(only)
+        label = label or self.labels.chosen or ""
+        wish = Wish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), self.keys)
         with self._lock:
             self._queries += 1
-            query = Query(self.rows, wish, self._queries).start()
+            query = Query(self.rows, wish, self.questions, self._queries).start()
             self.query.stop()
             self.query = query
         self.scan.look_at(shard)
-        if wish.where and query.needs_content:
+        if query.needs_content:
             self.scan.go_on()
         return {
             "query": query.number,
@@ -211,6 +225,7 @@ class Browser(RecordAnswers):
             "sort": sort,
             "seed": seed,
             "shard": shard,
+            "also": list(wish.also),
             "descending": descending,
             "python": self.spec,
         }
@@ -227,15 +242,18 @@ class Browser(RecordAnswers):
         self.scan.go_on()
         return {}
 
+    def scan_all(self) -> None:
+        self.scan.go_on()
+
     @rpc
     def again(self, shard: int) -> Message:
         """Scan a shard anew."""
         self.scan.again(self.rows.shards[int(shard)])
         self.tiles.forget()
         self.labels.forget()
-        self._histogram = None
+        self.questions.forget()
         wish = self.query.wish
-        return self.search(wish.where, wish.sort, wish.seed, wish.shard)
+        return self.search(wish.where, wish.sort, wish.seed, wish.shard, wish.label, None, wish.descending, list(wish.also))
 
     @rpc
     def call(self, marked: list[int] | None = None) -> Message:
@@ -272,22 +290,12 @@ class Browser(RecordAnswers):
             raise UsageError(f"No record {text!r} among {known:,}{'' if self.rows.finished else ' scanned so far'}.")
         return {"row": row, "position": self.query.position(row)}
 
-    @rpc
-    def histogram(self, label: str = "") -> Message:
-        """How often each label comes, over a sample of the records known."""
-        label = label or self.label_of([self.rows.row(row) for row in self.query.ids(0, 1)])
-        if not label:
-            return {"label": "", "counts": [], "distinct": 0, "sampled": 0, "total": 0}
-        self._histogram = browse_counts.histogram(self.rows, label)
-        names = {str(at): name for at, name in self.classes.items()}
-        counts = [[readable(value), count, names.get(value, "")] for value, count in self._histogram.counts[:_MOST_CLASSES]]
-        return {**asdict(self._histogram), "counts": counts}
-
     def first(self) -> Answer:
         self.wait(FIRST, 0.4)
         message, buffers = self._message(self.query.ids(0, FIRST), self.query.number, 0, self.px, self.image, None)
         wish = self.query.wish
         config: Message = {"title": self.title, "px": self.px, "sizes": list(SIZES), "image": self.image, "start": self.start}
+        config["also"] = list(wish.also)
         config |= {"where": wish.where, "sort": wish.sort, "seed": wish.seed, "label": self.labels.chosen or "", "python": self.spec}
         return {"config": config, "poll": self.poll(), "rows": message}, buffers
 
@@ -335,9 +343,9 @@ class Browser(RecordAnswers):
             with suppress(UsageError):
                 rows = list(dict.fromkeys([self.find(self.start)["row"], *rows]))
             yield "find", {"text": self.start}
-        yield "histogram", {"label": self.labels.chosen or ""}
         for row in rows:
             yield "record", {"row": row, "ext": "", "options": {}}
+        yield from self.likely_of_table()
         for row in rows:
             yield "example", {"row": row}
             for ext in self.rows.row(row).fields:
@@ -370,10 +378,11 @@ class Browser(RecordAnswers):
         """The Python call that shows what is shown now."""
         urls = self.urls[0] if len(self.urls) == 1 else [str(url) for url in self.urls]
         wish = self.query.wish
-        chosen: dict[str, Any] = {"where": wish.where, "sort": wish.sort, "seed": wish.seed if wish.sort == "random" else 0}
+        chosen: dict[str, Any] = {"where": wish.condition, "keys": sorted(wish.keys)}
+        chosen |= {"sort": wish.sort, "seed": wish.seed if wish.sort == "random" else 0}
         chosen |= {"image": self.image, "label": self.labels.given or "", "px": self.px}
         chosen |= {"overlay": self.overlay, "start": self.selected.key if self.selected else ""}
-        usual = {"where": "", "sort": "order", "seed": 0, "image": "", "label": "", "px": 160, "overlay": "", "start": ""}
+        usual = {"where": "", "keys": [], "sort": "order", "seed": 0, "image": "", "label": "", "px": 160, "overlay": "", "start": ""}
         words = [f"{name}={value!r}" for name, value in chosen.items() if value != usual[name]]
         shown = redact(str(urls)) if isinstance(urls, (str, PathLike)) else [redact(url) for url in urls]
         return f"tarviz.browse({', '.join([repr(shown), *words])})"

@@ -1,60 +1,10 @@
-"""Figures about many rows: how often each label comes, and which fields the records have."""
+"""Which fields the records have that were scanned."""
 
 from __future__ import annotations
 
-import random
-import time
-from dataclasses import dataclass
-
 import numpy as np
 
-from tarviz.query import expressions
-from tarviz.widgets.browse.query import values
-from tarviz.widgets.browse.scanned_records import Row, Rows, Segment
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """How often each value of a label comes: `counts` of the `sampled` records out of `total`, most frequent first."""
-
-    label: str
-    counts: list[tuple[str, int]]
-    distinct: int
-    sampled: int
-    total: int
-
-
-def histogram(rows: Rows, label: str, *, limit: int = 2000, seconds: float = 1.0, seed: int = 0) -> Histogram:
-    """Values of `label` in up to `limit` of the known records, evenly spread (chosen at random within equal stretches).
-
-    Of shards that are streamed only what is kept in memory is looked at, so that a histogram fetches nothing.
-    """
-    expression = expressions.parse_value(label)
-    total = len(rows)
-    share = random.Random(seed)
-    places = range(total) if total <= limit else [int((at + share.random()) * total / limit) for at in range(limit)]
-    counts: dict[str, int] = {}
-    sampled = 0
-    until = time.monotonic() + seconds
-    chosen = [rows.row(row) for place in places for row in rows.ids(place, place + 1)]
-    chosen = [row for row in chosen if (row.shard.local and not row.shard.compression) or _kept(row)]
-    for low in range(0, len(chosen), 64):
-        part = chosen[low : low + 64]
-        for fields in values(part, expression):
-            value = expression.value(fields)
-            sampled += 1
-            if value is not None and not isinstance(value, (dict, list)):
-                text = str(value)[:200]
-                counts[text] = counts.get(text, 0) + 1
-        if time.monotonic() > until:
-            break
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return Histogram(label, ranked, len(counts), sampled, total)
-
-
-def _kept(row: Row) -> bool:
-    begin, end = int(row.segment.members.data[row.low]), int(row.segment.members.end[row.high - 1])
-    return row.shard.holds(begin, end - begin)
+from tarviz.widgets.browse.scanned_records import Rows, Segment
 
 
 def patterns(rows: Rows, *, limit: int = 24) -> tuple[dict[str, int], list[tuple[tuple[str, ...], int]]]:

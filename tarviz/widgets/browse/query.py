@@ -1,7 +1,8 @@
-"""Which rows a view shows, and in what order: a filter over headers or content, a sort, found while rows still arrive."""
+"""Which rows a view shows, and in what order: by keys, sizes and fields while rows still arrive, by anything through the table."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -11,20 +12,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import TarvizError, UsageError
+from tarviz.model.errors import DataError, TarvizError, UsageError
+from tarviz.model.types import to_bytes, to_text
 from tarviz.query import expressions
 from tarviz.query.expressions import Expression
-from tarviz.widgets.browse.scanned_records import Row, Rows, Want, payloads, row_id, split_id
+from tarviz.table import sql
+from tarviz.widgets.browse.questions import Questions
+from tarviz.widgets.browse.scanned_records import RECORD_BITS, Row, Rows, Want, payloads, row_id, split_id
 
+log = logging.getLogger(__name__)
 SORTS = ("order", "key", "size", "label", "random")
-_CHUNK = 256
+_CHUNK = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a view is to show: rows where `where` is true, of one `shard` (None: of all), `sort`ed, `seed` for random.
+    """What a view is to show: rows where `where` and all of `also` are true, of one `shard` (None: of all), `sort`ed, `seed` for random.
 
-    `descending` turns the order round; what has no label stays behind.
+    `label` is the column that "label" sorts by. `descending` turns the order round; what has no value stays behind. `keys` are the only
+    ones there are, `only` the only rows.
     """
 
     where: str = ""
@@ -34,15 +40,43 @@ class Wish:
     label: str = ""
     only: tuple[int, ...] | None = None
     descending: bool = False
+    also: tuple[str, ...] = ()
+    keys: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.sort not in SORTS:
             raise UsageError(f"There is no order {self.sort!r}.", hint=f"There are: {', '.join(SORTS)}.")
 
     @property
+    def conditions(self) -> tuple[str, ...]:
+        """What was typed and what was clicked, each a condition."""
+        return tuple(text.strip() for text in (self.where, *self.also) if text.strip())
+
+    @property
+    def condition(self) -> str:
+        """All conditions as one."""
+        return sql.joined(self.conditions)
+
+    @property
     def plain(self) -> bool:
         """Whether all rows show in the order they lie."""
-        return not self.where.strip() and self.sort == "order" and not self.descending and self.shard is None and self.only is None
+        alone = not self.conditions and not self.keys
+        return alone and self.sort == "order" and not self.descending and self.shard is None and self.only is None
+
+
+def live(text: str) -> Expression | None:
+    """A condition that keys, sizes and the presence of fields answer, which a scan knows; None where the table has to be asked.
+
+    >>> live("has:json and size(jpg) > 100") is None, live("dog") is None, live("cls = 3") is None, live("is:bad") is None
+    (False, False, True, True)
+    """
+    if expressions.is_plain(text) and not sql.is_plain(text):
+        return None
+    try:
+        found = expressions.parse(text)
+    except UsageError:
+        return None
+    return None if found.needs else found
 
 
 class Fields(Mapping[str, Any]):
@@ -102,6 +136,7 @@ class Query:
 
     rows: Rows
     wish: Wish
+    questions: Questions
     number: int = 0
     found: int = 0
     checked: int = 0
@@ -113,20 +148,24 @@ class Query:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> Query:
-        """Parse the wish (raises `UsageError`) and begin."""
-        self._where = expressions.parse(self.wish.where)
-        self._label = expressions.parse_value(self.wish.label) if self.wish.sort == "label" and self.wish.label else None
-        if not self.wish.plain:
+        """Read the wish (`UsageError` says what cannot be read, `MissingPackageError` what cannot be asked here) and begin."""
+        wish = self.wish
+        self._live = [live(text) for text in wish.conditions]
+        if self.needs_content:
+            self.questions.check(wish.conditions, wish.label if wish.sort == "label" else "")
+        if not wish.plain:
             threading.Thread(target=self._work, daemon=True, name="tarviz-query").start()
         return self
 
     def stop(self) -> None:
         """End the search; what was found stays."""
         self._stop.set()
+        self.questions.interrupt(self._stop)
 
     @property
     def needs_content(self) -> bool:
-        return bool(self._where.needs)
+        """Whether more is asked than a scan knows."""
+        return None in self._live or (self.wish.sort == "label" and bool(self.wish.label))
 
     @property
     def ordered(self) -> bool:
@@ -155,20 +194,56 @@ class Query:
     def _work(self) -> None:
         begin = time.monotonic()
         try:
-            for chunk in self._arriving() if self.wish.only is None else self._chosen():
-                self._take(chunk)
-                self.seconds = time.monotonic() - begin
-                if self._stop.is_set():
-                    break
-            if self.wish.sort != "order" or self.wish.descending:
-                self._order = self._sorted()
+            if self.needs_content or (self.questions.ready and self.rows.finished):
+                self._ask()
+            else:
+                self._scan(begin)
         except TarvizError as error:
-            self.error = error
-        except (OSError, ValueError, MemoryError) as error:
-            self.error = UsageError(f"The search ended: {error}.")
+            self.error = None if self._stop.is_set() else error
+        except Exception as error:
+            log.exception("a search")
+            self.error = DataError(f"The search ended: {type(error).__name__}: {error}.", code="E_INTERNAL")
         self.done = True
         self.seconds = time.monotonic() - begin
         self._tell()
+
+    def _scan(self, begin: float) -> None:
+        """What the scan knows, as rows arrive."""
+        for chunk in self._arriving() if self.wish.only is None else self._chosen():
+            self._take(chunk)
+            self.seconds = time.monotonic() - begin
+            if self._stop.is_set():
+                break
+        if self.wish.sort != "order" or self.wish.descending:
+            self._order = self._sorted()
+
+    def _ask(self) -> None:
+        """What the table knows; rows show as soon as the scan has come to them."""
+        wish = self.wish
+        order = {"key": "key", "size": "size", "label": wish.label}.get(wish.sort, "")
+        descending = wish.descending != (wish.sort == "size")
+        ids = self.questions.rows(wish.condition, order, descending=descending, keys=wish.keys, stop=self._stop)
+        if wish.shard is not None:
+            ids = ids[ids >> RECORD_BITS == wish.shard]
+        if wish.only is not None:
+            ids = ids[np.isin(ids, np.array(wish.only, np.int64))]
+        if wish.sort == "random":
+            ids = ids[np.random.default_rng(wish.seed).permutation(len(ids))]
+        if descending and wish.sort in ("order", "random"):
+            ids = ids[::-1]
+        while not self._stop.is_set():
+            finished = self.rows.finished
+            counts = np.array([shard.count for shard in self.rows.shards], np.int64)
+            known = (ids & (1 << RECORD_BITS) - 1) < counts[ids >> RECORD_BITS]
+            if finished or known.all():
+                self._ids, self.found = ids[known], int(known.sum())
+                break
+            if self.ordered:
+                self._ids, self.found = ids, int(np.argmin(known))
+                self._tell()
+            with self.rows.changed:
+                self.rows.changed.wait(0.5)
+        self.checked = sum(shard.count for shard in self.rows.shards)
 
     def _tell(self) -> None:
         with self.rows.changed:
@@ -178,14 +253,13 @@ class Query:
     def _arriving(self) -> Iterator[range]:
         """Row numbers of one shard at a time, as scanning finds them, until all are scanned or the search is stopped."""
         chosen = self.rows.shards if self.wish.shard is None else self.rows.shards[self.wish.shard : self.wish.shard + 1]
-        large = _CHUNK if self._where.needs else 65_536
         for number in [shard.number for shard in chosen]:
             at = 0
             while not self._stop.is_set():
                 shard = self.rows.shards[number]
                 seen, finished = shard.count, shard.finished
                 if at < seen:
-                    stop = min(seen, at + large)
+                    stop = min(seen, at + _CHUNK)
                     yield range(row_id(number, at), row_id(number, stop))
                     at = stop
                 elif finished:
@@ -203,39 +277,29 @@ class Query:
                 yield range(row, row + 1)
 
     def _take(self, ids: range) -> None:
-        if not self.wish.where.strip():
-            self._add(np.arange(ids.start, ids.stop, dtype=np.int64))
-        elif (quick := self._by_columns(ids)) is not None:
-            self._add(quick)
-        else:
-            for low in range(ids.start, ids.stop, 1024):
-                rows = [self.rows.row(row) for row in range(low, min(low + 1024, ids.stop))]
-                good = [row.id for row, fields in zip(rows, values(rows, self._where), strict=True) if self._where.test(fields)]
-                self._add(np.array(good, np.int64))
-                if self._stop.is_set():
-                    return
+        good = np.arange(ids.start, ids.stop, dtype=np.int64)
+        if self.wish.keys:
+            good = good[[key in self.wish.keys for key in self._keys(ids)]]
+        for text, test in zip(self.wish.conditions, self._live, strict=True):
+            if expressions.is_plain(text) and len(good) == len(ids):
+                needle, fold = to_text(to_bytes(text)), text == text.lower()
+                good = good[[needle in (key.lower() if fold else key) for key in self._keys(ids)]]
+            elif test is not None:
+                good = good[[test.test(Fields(self.rows.row(row), {})) for row in good.tolist()]]
+            if self._stop.is_set():
+                return
+        self._add(good)
         self.checked += len(ids)
         self._tell()
 
-    def _by_columns(self, ids: range) -> NDArray[np.int64] | None:
-        """Plain text in keys, without a step per row; None for any other filter."""
-        text = self.wish.where.strip()
-        if not expressions.is_plain(text):
-            return None
-        fold = text == text.lower()
-        needle = text.encode("utf-8", "surrogateescape")
-        found: list[int] = []
-        at = ids.start
-        while at < ids.stop:
-            row = self.rows.row(at)
-            segment = row.segment
-            low = row.record - segment.first
-            high = min(len(segment), low + ids.stop - at)
-            keys = segment.keys(low, high)
-            keys = [key.decode("utf-8", "replace").lower().encode() for key in keys] if fold else keys
-            found += [at + place for place, key in enumerate(keys) if needle in key]
-            at += high - low
-        return np.array(found, np.int64)
+    def _keys(self, ids: range) -> list[str]:
+        """The keys of neighbours, without a step per row."""
+        found: list[str] = []
+        while len(found) < len(ids):
+            row = self.rows.row(ids.start + len(found))
+            low = row.record - row.segment.first
+            found += map(to_text, row.segment.keys(low, min(len(row.segment), low + len(ids) - len(found))))
+        return found
 
     def _add(self, ids: NDArray[np.int64]) -> None:
         need = self.found + len(ids)
@@ -254,30 +318,12 @@ class Query:
             case "size":
                 sizes = np.array([sum(self.rows.row(row).sizes.values()) for row in ids.tolist()], np.int64)
                 order = np.argsort(-sizes, kind="stable")
-            case "label" if self._label is not None:
-                return ids[np.array(self._label_order(ids.tolist()), np.int64)]
             case "key":
                 keys = [self.rows.row(row).key for row in ids.tolist()]
                 order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
             case _:
                 order = np.arange(len(ids))
         return ids[order[::-1]] if self.wish.descending else ids[order]
-
-    def _label_order(self, ids: list[int]) -> list[int]:
-        assert self._label is not None
-        labels: list[tuple[int, Any]] = []
-        for low in range(0, len(ids), 1024):
-            rows = [self.rows.row(row) for row in ids[low : low + 1024]]
-            labels += [_sortable(self._label.value(fields)) for fields in values(rows, self._label)]
-        order = sorted(range(len(ids)), key=labels.__getitem__, reverse=self.wish.descending)
-        return sorted(order, key=lambda at: labels[at][0]) if self.wish.descending else order
-
-
-def _sortable(value: Any) -> tuple[int, Any]:
-    """Numbers first, then text, then what is missing."""
-    if isinstance(value, (int, float)):
-        return (0, value)
-    return (2, "") if value is None else (1, str(value))
 
 
 def find_part(rows: Rows, needle: bytes) -> int | None:

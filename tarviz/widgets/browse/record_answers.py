@@ -7,7 +7,7 @@ from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.types import Buffer
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse import card, cells, export, header_rows, inspect
-from tarviz.widgets.browse import counts as browse_counts
+from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.overlays import Over, Overlays
 from tarviz.widgets.browse.query import Query
 from tarviz.widgets.browse.scan import Scan
@@ -28,7 +28,8 @@ class RecordAnswers(Controller):
     overlays: Overlays
     image: str
     classes: dict[int, str]
-    _histogram: browse_counts.Histogram | None
+    labels: Labels
+    label_counts: dict[str, int]
 
     @rpc
     def record(self, row: int, ext: str = "", options: Message | None = None) -> Answer:
@@ -72,7 +73,7 @@ class RecordAnswers(Controller):
 
     def _view(self, row: Row, ext: str, viewer: str | None, options: Message | None) -> viewers.Panel:
         classes = [self.classes.get(at, "") for at in range(max(self.classes) + 1)] if self.classes else None
-        counts = dict(self._histogram.counts) if self._histogram and self._histogram.label == ext else None
+        counts = self.label_counts if self.labels.chosen == ext else None
         wishes = inspect.with_classes(options or {}, classes, counts)
         return inspect.refresh(inspect.panel(row, ext, as_=viewer, options=wishes), row)
 

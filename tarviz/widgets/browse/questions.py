@@ -1,0 +1,233 @@
+"""What a browser asks of the table over its shards: which rows fit, in what order, and what each column holds.
+
+The table needs the extra `table`; without it a browser knows what its scan found: keys, sizes, which fields there are.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError, redact
+from tarviz.model.redaction import redacted_repr
+from tarviz.model.types import URL
+from tarviz.read.stream import ReadOptions
+from tarviz.table import columns, sql
+from tarviz.widgets.browse.scanned_records import RECORD_BITS, Rows
+
+if TYPE_CHECKING:
+    from tarviz.table.columns import Part
+    from tarviz.table.table import Table
+
+log = logging.getLogger(__name__)
+_READ = ("key_split", "concatenated", "block_size", "max_member_bytes", "max_ratio")
+MOST_READ = 2 << 30
+"""Bytes of shards whose columns are made unasked."""
+
+
+def missing() -> MissingPackageError | None:
+    """What is not installed here that a table needs."""
+    for package in ("duckdb", "pyarrow"):
+        if find_spec(package) is None:
+            return MissingPackageError.of(package, "Filtering, sorting and counting by what records hold", "table")
+    return None
+
+
+class Questions:
+    """The table over a browser's shards, opened when something is first asked of it. Threads may share it."""
+
+    def __init__(self, rows: Rows, options: ReadOptions) -> None:
+        self.scanned = rows
+        self.options = options
+        self.done = self.total = 0  # shards whose columns are made, of how many
+        self.version = 0  # grows when columns were made or tags changed
+        self.failed: TarvizError | None = None
+        self._table: Table | None = None
+        self._numbers = np.zeros(0, np.int64)
+        self._lock = threading.Lock()
+        self._asking = threading.local()
+        self._running: set[threading.Event] = set()
+        self._base: Any = None
+        self._preparing: threading.Thread | None = None
+
+    __repr__ = redacted_repr
+
+    @property
+    def refused(self) -> TarvizError | None:
+        """Why nothing can be asked; None where it can."""
+        urls = [shard.url for shard in self.scanned.shards]
+        if "-" in urls:
+            return UsageError("Standard input cannot be asked.", hint="Write it to a file first.")
+        if len(set(map(redact, urls))) < len(urls):
+            return UsageError("A shard that is named twice cannot be asked.", hint="Name each once.")
+        return missing()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the table is open."""
+        return self._table is not None
+
+    @property
+    def table(self) -> Table:
+        """The table over the shards there are. `MissingPackageError` where it cannot be had."""
+        if (refused := self.refused) is not None:
+            raise refused
+        with self._lock:
+            if self._table is None:
+                self._table = self._opened()
+            return self._table
+
+    def _opened(self) -> Table:
+        from tarviz.read.chosen import version
+        from tarviz.table.table import Table
+
+        reading = {name: getattr(self.options, name) for name in _READ}
+        reading["duplicates"] = "first" if self.options.duplicates == "error" else self.options.duplicates
+        shards = [shard for shard in self.scanned.shards if shard.state != "missing"]
+        try:
+            table = Table([shard.url for shard in shards], progress=self._progress, **reading)
+        except TarvizError as error:
+            if error.code != "E_NOT_FOUND":
+                raise
+            shards = [shard for shard in shards if _there(shard.url, version)]
+            table = Table([shard.url for shard in shards], progress=self._progress, **reading)
+        self._numbers = np.array([shard.number for shard in shards], np.int64)
+        return table
+
+    def forget(self) -> None:
+        """The shards are others now."""
+        with self._lock:
+            self._table, self._preparing, self.failed = None, None, None
+            self.version += 1
+
+    def changed(self) -> None:
+        """Say that columns or tags are others than before."""
+        self.version += 1
+        with self.scanned.changed:
+            self.scanned.version += 1
+            self.scanned.changed.notify_all()
+
+    # what is asked
+
+    def check(self, conditions: Sequence[str], label: str = "") -> None:
+        """`UsageError` where a condition, or the column to sort by, cannot be read; nothing of the shards is."""
+        if (refused := self.refused) is not None:
+            raise refused
+        import duckdb
+
+        with self._lock:
+            if self._base is None:
+                self._base = duckdb.connect(config={"threads": 1, "enable_external_access": False})
+            exts = {ext for shard in self.scanned.shards for segment in list(shard.segments) for ext in segment.exts}
+            possible = columns.of_fields(sorted(exts))
+            for text in conditions:
+                sql.condition(self._base, text, possible)
+            if label:
+                sql.query(self._base, f"SELECT ({label}\n) FROM records", possible)
+
+    def rows(
+        self, where: str, order: str, *, descending: bool, keys: frozenset[str] = frozenset(), stop: threading.Event
+    ) -> NDArray[np.int64]:
+        """Numbers of the rows that fit, in an order."""
+        with self._until(stop):
+            found = self.table.rows(where, order, descending=descending and bool(order))
+            ids = self.numbered(found.shard, found.n)
+            if keys:
+                kept = self.table.keyed(keys)
+                ids = ids[np.isin(ids, self.numbered(kept.shard, kept.n))]
+            return ids
+
+    def numbered(self, shard: NDArray[np.int32], n: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Row numbers of the browser for rows of the table."""
+        numbers: NDArray[np.int64] = self._numbers[shard] << RECORD_BITS | n
+        return numbers
+
+    def make(self, parts: set[Part]) -> None:
+        """Make columns; `version` grows where that made any."""
+        before = self.done
+        self.table.make(parts)
+        if self.done != before:
+            self.changed()
+
+    def _progress(self, done: int, total: int) -> None:
+        self.done, self.total = done, total
+        with self.scanned.changed:
+            self.scanned.version += 1
+            self.scanned.changed.notify_all()
+        stop = getattr(self._asking, "stop", None)
+        if stop is not None and stop.is_set():
+            raise UsageError("the query was stopped.", code="E_STOPPED")
+
+    @contextmanager
+    def _until(self, stop: threading.Event) -> Iterator[None]:
+        self._asking.stop = stop
+        self._running.add(stop)
+        try:
+            yield
+        finally:
+            self._asking.stop = None
+            self._running.discard(stop)
+
+    def interrupt(self, stop: threading.Event) -> None:
+        """End what is asked for the sake of `stop`, which is set."""
+        if stop in self._running and self._table is not None:
+            self._table.interrupt()
+
+    # columns that are made unasked
+
+    @property
+    def cost(self) -> int:
+        """Bytes of the shards that are read to make columns; 0 where that is little enough to do it unasked."""
+        shards = self.scanned.shards
+        size = sum(shard.stat.size or 0 for shard in shards if shard.stat is not None)
+        plain = all(shard.local and not shard.compression for shard in shards)
+        return 0 if plain and size <= MOST_READ else max(size, 1)
+
+    def prepare(self, *, asked: bool = False) -> str:
+        """Begin to make the columns that are read whole (classes, texts, JSON) once the scan is done; what can be expected:
+        "ready", "making", "costly", "scanning", or "none" where there is no table."""
+        if self.refused is not None or self.failed is not None:
+            return "none"
+        with self._lock:
+            if self._preparing is not None:
+                return "making" if self._preparing.is_alive() else "ready"
+            if not self.scanned.finished and not asked:
+                return "scanning"
+            if self.cost and not asked and self._table is None:
+                return "costly"
+            self._preparing = threading.Thread(target=self._prepare, daemon=True, name="tarviz-columns")
+            self._preparing.start()
+            return "making"
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the columns that are made unasked; whether they are there."""
+        thread = self._preparing if self.prepare() in ("making", "ready") else None
+        if thread is not None:
+            thread.join(seconds)
+        return thread is not None and not thread.is_alive() and self.failed is None
+
+    def _prepare(self) -> None:
+        try:
+            table = self.table
+            table.make([part for part in table.possible.values() if part.tier == "value"])
+        except TarvizError as error:
+            self.failed = error
+        except Exception as error:
+            log.exception("reading columns")
+            self.failed = DataError(f"Columns cannot be read: {type(error).__name__}: {error}.", code="E_INTERNAL")
+        self.changed()
+
+
+def _there(url: URL, version: Any) -> bool:
+    try:
+        version(url)
+    except TarvizError:
+        return False
+    return True

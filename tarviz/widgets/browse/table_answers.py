@@ -1,0 +1,159 @@
+"""What a browser answers through the table over its shards: facets, completion, why nothing fits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from tarviz.model.errors import TarvizError, redact
+from tarviz.table import why
+from tarviz.table.columns import RECORD
+from tarviz.table.facets import Bar, Summary, literal
+from tarviz.viewers.panel import readable
+from tarviz.widgets.browse import completion
+from tarviz.widgets.browse import counts as browse_counts
+from tarviz.widgets.browse.labels import Labels
+from tarviz.widgets.browse.query import Query, Wish
+from tarviz.widgets.browse.questions import Questions
+from tarviz.widgets.browse.scanned_records import Rows
+from tarviz.widgets.host.rpc import Controller, Message, rpc
+
+MOST_COLUMNS = 200
+_LONGEST = 120  # characters of a value
+_LAST = ("size", "bad", "checksum", "phash")  # parts of fields that few ask for
+
+
+class TableAnswers(Controller):
+    """The part of `Browser` that answers for columns; nothing is changed by it."""
+
+    rows: Rows
+    query: Query
+    questions: Questions
+    labels: Labels
+    label_counts: dict[str, int]
+    classes: dict[int, str]
+
+    def about_table(self) -> Message:
+        """How far the columns are: `state` as `Questions.prepare` says, a `note` for people, `version`."""
+        questions = self.questions
+        state = questions.prepare()
+        error = questions.refused or questions.failed
+        note = f"{error.message} {error.hint or ''}".strip() if error else self.making() if state == "making" else ""
+        return {"state": state, "note": redact(note), "version": questions.version, "bytes": questions.cost}
+
+    def making(self) -> str:
+        """How far columns are made, as a sentence; "" where none are being made."""
+        done, total = self.questions.done, self.questions.total
+        return f"reading columns: {done:,} of {total:,} shards" if total and done < total else "reading columns"
+
+    @rpc
+    def prepare(self) -> Message:
+        """Make the columns that a browser shows, whatever has to be read for that."""
+        self.scan_all()
+        self.questions.prepare(asked=True)
+        return self.about_table()
+
+    def scan_all(self) -> None:
+        """Scan every shard to its end."""
+        raise NotImplementedError
+
+    @rpc
+    def facets(self) -> Message:
+        """The columns there are, in the order they are shown: name, type ("" where it was not made yet)."""
+        table = self.questions.table
+        label = self.labels.chosen or ""
+        wrong = table.findings
+        found = [(name, kind or "") for name, kind in table.leaves.items() if name not in RECORD]
+        found = [(name, kind) for name, kind in found if not name.endswith((".checksum", ".phash"))]
+        found = [(name, kind) for name, kind in found if not name.endswith(".bad") or name in wrong]
+        found.append(("size", "bigint"))
+        found.sort(key=lambda one: (one[0] != label, one[0].endswith(tuple(f".{last}" for last in _LAST)), not one[1]))
+        columns = [{"name": readable(name), "type": kind} for name, kind in found[:MOST_COLUMNS]]
+        return {"columns": columns, "version": self.questions.version}
+
+    @rpc
+    def facet(self, column: str, number: int = -1) -> Message:
+        """What a column holds over all records and over those that the query `number` shows."""
+        if number not in (-1, self.query.number):
+            return {"stale": True}
+        before = self.questions.done
+        table = self.questions.table
+        found = table.facets(column, self.condition_of(self.query.wish))
+        if self.questions.done != before:
+            self.questions.changed()
+        if column == self.labels.chosen and not found.other[0]:
+            self.label_counts = {bar.label: bar.all for bar in found.bars if bar.low == bar.high}
+        own = self.query.wish.label == column or column == self.labels.chosen
+        bars = [_bar(bar, self.classes if own else {}) for bar in found.bars]
+        return {
+            "column": column,
+            "number": self.query.number,
+            "type": found.type,
+            "all": _summary(found.all),
+            "kept": _summary(found.kept),
+            "bars": bars,
+            "log": found.log,
+            "other": list(found.other),
+            "version": self.questions.version,
+        }
+
+    def condition_of(self, wish: Wish) -> str:
+        """What a wish chooses, its shard too."""
+        more = () if wish.shard is None else (f"shard = {literal(redact(self.rows.shards[wish.shard].url))}",)
+        return Wish(wish.where, also=(*wish.also, *more)).condition
+
+    @rpc
+    def complete(self, text: str, at: int, label: bool = False) -> Message:
+        """What can be written at the cursor: `start` of the word, `items` of (text, note)."""
+        fields, _ = browse_counts.patterns(self.rows)
+        table = self.questions.table if self.questions.ready else None
+        start, items = completion.completion(text[:2000], min(at, 2000), [readable(ext) for ext in fields], table, label=bool(label))
+        return {"start": start, "items": [[readable(word), note] for word, note in items]}
+
+    @rpc
+    def why(self) -> Message:
+        """Why the filter fits nothing: of each condition how many it fits alone, how many fit the others, what its column holds."""
+        wish = self.query.wish
+        if self.questions.refused is not None or not wish.conditions:
+            return {"reasons": []}
+        found = why.reasons(self.questions.table, wish.conditions)
+        return {"reasons": [[readable(each.text), each.fits, each.others, readable(each.holds)] for each in found]}
+
+    def likely_of_table(self) -> Iterator[tuple[str, Message | None]]:
+        """What the rail asks first, for a page without a kernel."""
+        if self.questions.wait(10.0):
+            yield "facets", None
+            try:
+                names = [column["name"] for column in self.facets()["columns"] if column["type"]]
+            except TarvizError:
+                return
+            for name in names[:12]:
+                yield "facet", {"column": name, "number": self.query.number}
+
+
+def _summary(found: Summary) -> Message:
+    return {
+        "records": found.records,
+        "missing": found.missing,
+        "distinct": found.distinct,
+        "min": _plain(found.min),
+        "max": _plain(found.max),
+        "mean": _plain(found.mean),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON and a page can hold."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    text = str(value)
+    return readable(text[:_LONGEST] + ("…" if len(text) > _LONGEST else ""))
+
+
+def _bar(bar: Bar, classes: dict[int, str]) -> Message:
+    name = classes.get(int(bar.low), "") if bar.low is not None and bar.low == bar.high and float(bar.low).is_integer() else ""
+    shown: Message = {"text": _plain(f"{bar.label} {name}".strip()), "low": _plain(bar.low), "high": _plain(bar.high)}
+    return shown | {"all": bar.all, "kept": bar.kept, "where": bar.where}

@@ -1,0 +1,287 @@
+"""The browser through the table: facets that equal SQL, filters that add up, sorting by columns, completion, why nothing fits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
+
+from tarviz.widgets.browse import questions
+from tarviz.widgets.browse.controller import Browser
+from tests.widgets.browse.test_controller import ask, settle, shown
+from tests.widgets.conftest import png, records, tar
+
+
+@pytest.fixture
+def browser(shards):
+    found = settle(Browser(shards, cache=False))
+    assert found.questions.wait(20)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """Records of every kind of column: numbers with a long tail, texts, truths, lists, words of SQL as names, JSON that is none."""
+    draw = np.random.default_rng(3)
+    found = []
+    for at in range(300):
+        value = {"area": float(draw.pareto(0.6) * 100 + 1), "score": float(draw.normal()), "ok": bool(at % 3), "tags": ["a"] * (at % 4)}
+        value |= {"order": at % 5, "meta": {"a b": f"name {at % 7}", "it's": at}, "mixed": at if at % 2 else f"t{at}"}
+        fields = {"json": json.dumps(value).encode() if at % 50 else b"{broken", "txt": f"caption {at}".encode()}
+        found.append((f"k{at:04d}", fields if at % 11 else {"txt": b"alone"}))
+    return tar(tmp_path / "odd.tar", found)
+
+
+def by_sql(table, column, where):
+    """The figures of a column as SQL says them."""
+    (row,) = table.arrow(
+        f"SELECT count(*) r, count(*) - count({column}) m, count(DISTINCT {column}) d FROM records WHERE {where}"
+    ).to_pylist()
+    return row["r"], row["m"], row["d"]
+
+
+def in_bars(table, facet, where):
+    """How many records the conditions of the bars choose."""
+    counts = ", ".join(f"count(*) FILTER (({table.condition(bar['where'])}) AND ({where}))" for bar in facet["bars"])
+    return list(table.fetched(f"SELECT {counts} FROM records")[0])
+
+
+OF_EACH_KIND = ["json.area", "json.score", "json.ok", "json.tags", 'json."order"', 'json.meta."a b"', "json.mixed", "txt", "json.bad"]
+
+
+class TestFacets:
+    @pytest.fixture
+    def looked(self, odd):
+        with contextlib.closing(settle(Browser(odd, cache=False))) as browser:
+            assert browser.questions.wait(20)
+            yield browser
+
+    @pytest.mark.parametrize("where", ["", "json.score > 0", "caption 1"])
+    def test_figures_of_every_column_equal_sql(self, looked, where):
+        shown(looked, where)
+        table = looked.questions.table
+        condition = table.condition(where)
+        names = [column["name"] for column in ask(looked, "facets")[0]["columns"]]
+
+        assert {*OF_EACH_KIND, "size", "json.size", "txt.size"} <= set(names)
+        for name in names:
+            facet, _ = ask(looked, "facet", column=name, number=looked.query.number)
+            for side, chosen in (("all", "true"), ("kept", condition)):
+                assert by_sql(table, name, chosen) == tuple(facet[side][each] for each in ("records", "missing", "distinct")), name
+
+    @pytest.mark.parametrize("name", OF_EACH_KIND)
+    def test_a_bar_counts_the_records_that_its_condition_chooses(self, looked, name):
+        shown(looked, "json.score > 0")
+        table = looked.questions.table
+        facet, _ = ask(looked, "facet", column=name, number=looked.query.number)
+
+        assert in_bars(table, facet, "true") == [bar["all"] for bar in facet["bars"]]
+        assert in_bars(table, facet, table.condition("json.score > 0")) == [bar["kept"] for bar in facet["bars"]]
+
+    def test_bars_grow_by_a_factor_where_a_few_values_are_very_large(self, looked):
+        assert ask(looked, "facet", column="json.area")[0]["log"]
+        assert not ask(looked, "facet", column="json.score")[0]["log"]
+
+    def test_the_label_comes_first_and_class_numbers_have_their_names(self, shards):
+        with contextlib.closing(settle(Browser(shards, cache=False, classes=["cat", "dog", "owl"]))) as browser:
+            assert browser.questions.wait(20)
+            browser.first()
+            names = [column["name"] for column in ask(browser, "facets")[0]["columns"]]
+            bars = ask(browser, "facet", column="cls")[0]["bars"]
+
+        assert "cls" == names[0]
+        assert [("0 cat", 20), ("1 dog", 20), ("2 owl", 20)] == [(bar["text"], bar["all"]) for bar in bars]
+
+    def test_a_column_that_was_not_made_is_made_when_it_is_looked_at(self, browser):
+        before = {column["name"]: column["type"] for column in ask(browser, "facets")[0]["columns"]}
+        facet, _ = ask(browser, "facet", column="png.width")
+
+        assert "" == before["png.width"]
+        assert [("12", 60)] == [(bar["text"], bar["all"]) for bar in facet["bars"]]
+        assert "integer" == {column["name"]: column["type"] for column in ask(browser, "facets")[0]["columns"]}["png.width"]
+
+    def test_a_shard_that_is_chosen_is_part_of_the_filter(self, browser):
+        shown(browser, "cls = 1", shard=1)
+        facet, _ = ask(browser, "facet", column="cls", number=browser.query.number)
+
+        assert (60, 6) == (facet["all"]["records"], facet["kept"]["records"])
+
+    def test_of_a_query_that_is_over_none_are_sent(self, browser):
+        shown(browser, "cls = 1")
+
+        assert {"stale": True} == ask(browser, "facet", column="cls", number=browser.query.number - 1)[0]
+
+    def test_large_shards_are_not_read_unasked(self, shards, monkeypatch):
+        monkeypatch.setattr(questions, "MOST_READ", 1000)
+        with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
+            before = ask(browser, "poll")[0]["table"]
+            ask(browser, "prepare")
+            assert browser.questions.wait(20)
+
+            assert ("costly", sum(shard.stat().st_size for shard in shards)) == (before["state"], before["bytes"])
+            assert "ready" == ask(browser, "poll")[0]["table"]["state"]
+
+
+class TestFilters:
+    def test_clicks_add_up_with_what_was_typed(self, browser):
+        both = shown(browser, "n0000", also=["cls = 1", "json.w >= 300 and json.w < 500"])
+
+        assert [f"set/n{at:06d}" for at in range(30, 50) if at % 3 == 1 and at % 7] == both
+
+    def test_an_or_that_was_clicked_stays_together(self, browser):
+        assert 20 == len(shown(browser, "cls = 1", also=["cls = 1 or cls = 2 -- both"]))
+
+    def test_the_table_and_the_scan_give_the_same(self, shards):
+        with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
+            browser.questions.prepare = lambda **_: "none"
+            texts = ["n0000", "has:json", "not has('json')", "size(png) > 70 and has:cls", "key == 'set/n000003'"]
+            orders = [{"sort": "key"}, {"sort": "size"}, {"sort": "size", "descending": True}, {"sort": "order", "descending": True}]
+            scanned = [shown(browser, text) for text in texts] + [shown(browser, **order) for order in orders[:1]]
+            assert not browser.questions.ready
+            assert browser.questions.table
+            asked = [shown(browser, text) for text in texts] + [shown(browser, **order) for order in orders[:1]]
+            sizes = [[browser.rows.row(row).sizes for row in browser.query.ids(0, 99)] for _ in [shown(browser, **orders[1])]]
+
+        assert scanned == asked
+        assert sorted((sum(each.values()) for each in sizes[0]), reverse=True) == [sum(each.values()) for each in sizes[0]]
+
+    def test_by_any_column_both_ways_what_is_missing_stays_behind(self, browser):
+        up = shown(browser, sort="label", label="json.w")
+        down = shown(browser, sort="label", label="json.w", descending=True)
+        without = [f"set/n{at:06d}" for at in range(0, 60, 7)]
+
+        assert [f"set/n{at:06d}" for at in range(60) if at % 7] + without == up
+        assert [f"set/n{at:06d}" for at in reversed(range(60)) if at % 7] + without == down
+
+    def test_a_wrong_column_is_named_with_the_nearest(self, browser):
+        browser.search("json.labl = 'cat'")
+        settle(browser)
+
+        assert "json.label" in ask(browser, "poll")[0]["query"]["error"]
+
+    @pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
+    def test_a_damaged_shard_and_one_that_is_gone_do_not_hinder(self, shards):
+        data = shards[1].read_bytes()
+        shards[1].write_bytes(data[: len(data) // 2])
+        with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
+            shards[2].unlink()
+            browser.questions.forget()
+            found = shown(browser, "cls = 1")
+            known = [browser.rows.row(row).key for row in browser.rows.ids(0, 100) if row >> 32 < 2]
+
+        assert [key for key in known if int(key[-6:]) % 3 == 1] == found
+
+    def test_a_shard_that_was_replaced_is_asked_anew_when_it_is_scanned_again(self, browser, shards):
+        assert 20 == len(shown(browser, "cls = 1"))
+        tar(shards[0], records(100, 30))
+        ask(browser, "again", shard=0)
+        settle(browser)
+
+        assert 25 == len(shown(browser, "cls = 1 or json.w > 1270"))
+
+    def test_keys_of_a_list_are_the_only_ones(self, shards, tmp_path):
+        (tmp_path / "keys.txt").write_text("set/n000003\nset/n000041\nset/n000005\n")
+        with contextlib.closing(settle(Browser(shards, cache=False, keys=str(tmp_path / "keys.txt")))) as browser:
+            assert ["set/n000003", "set/n000005", "set/n000041"] == [browser.rows.row(row).key for row in browser.query.ids(0, 9)]
+            assert ["set/n000005", "set/n000041"] == shown(browser, "cls = 2")
+
+
+class TestCompletion:
+    def complete(self, browser, text, **more):
+        found, _ = ask(browser, "complete", text=text, at=len(text), **more)
+        return text[: found["start"]], [word for word, _ in found["items"]]
+
+    @pytest.mark.parametrize(
+        ("text", "before", "words"),
+        [
+            ("json.l", "", {"json.label"}),
+            ("cls = 1 and json.", "cls = 1 and ", {"json.label", "json.w", "json.meta.n", "json.size", "json.bad"}),
+            ("json.label = ", "json.label = ", {"'cat'", "'dog'", "'owl'"}),
+            ("json.label = 'd", "json.label = ", {"'dog'"}),
+            ("cls in (1, ", "cls in (1, ", {"0", "1", "2"}),
+            ("has:j", "has:", {"json"}),
+            ("size(p", "size(", {"png)"}),
+            ("star", "", {"starts_with("}),
+        ],
+    )
+    def test_columns_functions_and_values(self, browser, text, before, words):
+        found = self.complete(browser, text)
+
+        assert (before, words) == (found[0], words & set(found[1]))
+
+    def test_tags_that_there_are(self, browser):
+        browser.questions.table.tags.add("cls = 1", "blurred")
+
+        assert ("not is:", ["blurred"]) == self.complete(browser, "not is:bl")
+
+    def test_a_label_is_a_column(self, browser):
+        assert ("", ["json.label"]) == self.complete(browser, "json.l", label=True)
+
+
+class TestWhy:
+    def reasons(self, browser, where, **more):
+        assert [] == shown(browser, where, **more)
+        return ask(browser, "why")[0]["reasons"]
+
+    def test_the_range_of_a_number(self, browser):
+        (first, second) = self.reasons(browser, "cls = 1 and json.w > 5000")
+
+        assert ["json.w > 5000", 0, 20, "json.w is 10 … 590"] == first
+        assert ["cls = 1", 20, 0, ""] == second
+
+    def test_the_nearest_value_of_a_text_and_the_values_there_are(self, browser):
+        assert "json.label has 'dog'" == self.reasons(browser, "json.label = 'dgo'")[0][3]
+        assert "cls is one of 0, 1, 2" == self.reasons(browser, "cls = 7")[0][3]
+
+    def test_conditions_that_fit_alone_and_not_together(self, browser):
+        assert [["cls = 1", 20, 20, ""], ["json.label = 'cat'", 17, 20, ""]] == sorted(
+            [each[0], each[1], max(each[2], 20), each[3]] for each in self.reasons(browser, "cls = 1", also=["json.label = 'cat'"])
+        )
+
+
+class TestWithoutTheTable:
+    """Where DuckDB or pyarrow is not installed."""
+
+    @pytest.fixture
+    def plain(self, shards, monkeypatch):
+        monkeypatch.setattr(questions, "find_spec", lambda name: None if name == "duckdb" else sys)
+        found = settle(Browser(shards, cache=False))
+        yield found
+        found.close()
+
+    def test_keys_fields_and_sizes_are_filtered_and_sorted(self, plain):
+        assert ["set/n000007"] == shown(plain, "n000007")
+        assert 51 == len(shown(plain, "has:json"))
+        assert 60 == len(shown(plain, sort="size"))
+
+    def test_the_rest_says_what_to_install(self, plain):
+        error, _ = ask(plain, "search", where="cls = 1")
+        state = ask(plain, "poll")[0]["table"]
+
+        assert ("MissingPackageError", "pip install 'tarviz[table]'") == (error["type"], error["hint"])
+        assert "none" == state["state"]
+        assert "pip install 'tarviz[table]'" in state["note"]
+        assert "MissingPackageError" == ask(plain, "facets")[0]["type"]
+
+    def test_fields_are_completed(self, plain):
+        assert [["json", "field"]] == ask(plain, "complete", text="has:j", at=5)[0]["items"]
+
+
+def test_columns_are_read_for_a_filter_on_a_stream(tmp_path):
+    import gzip
+
+    path = tmp_path / "s.tar.gz"
+    path.write_bytes(
+        gzip.compress(tar(tmp_path / "s.tar", [(f"k{at}", {"png": png(), "cls": b"%d" % (at % 2)}) for at in range(900)]).read_bytes())
+    )
+    with contextlib.closing(Browser(path, cache=False, where="cls = 1")) as browser:
+        settle(browser)
+
+        assert 450 == len(browser.query)
