@@ -215,6 +215,11 @@ class Table:
         name, *inner = named[0]["_of"]
         return ".".join([sql.written_name(name), *(sql.written_name(each, path=True) for each in inner)])
 
+    def unmade(self, text: str) -> set[Part]:
+        """What has to be made before an expression or a condition can be answered."""
+        asked = self._translated(lambda: sql.query(self._ready().cursor(), f"SELECT ({text}\n) FROM records", self.possible))
+        return {part for part in asked.parts if any(part not in shard.parts for shard in self._kept)}
+
     def sizes(self, where: str = "") -> tuple[int, int]:
         """How many records fit, and the bytes of their payloads."""
         (row,) = self._all(f"SELECT count(*), coalesce(sum(size), 0)::BIGINT FROM records WHERE {self.condition(where)}")

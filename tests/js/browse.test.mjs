@@ -3,19 +3,24 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { KEYS } from "../../tarviz/widgets/browse/keys.mjs";
+import { figure, figures, spanOf } from "../../tarviz/widgets/browse/facets.mjs";
 import { missing } from "../../tarviz/widgets/browse/grid.mjs";
 import { frozenModel, pack, unpack } from "../../tarviz/widgets/host/host.mjs";
 import { hexRow, selectPath } from "../../tarviz/widgets/panes/panels.mjs";
-import { filterOfLabel, filterOfSet, quoted, shortKey } from "../../tarviz/widgets/browse/rail.mjs";
+import { filterOfSet, quoted, shortKey } from "../../tarviz/widgets/browse/rail.mjs";
 
 test("a set of fields becomes a filter", () => {
   assert.equal("has('jpg') and has('cls') and not has('json')", filterOfSet(["jpg", "cls"], ["cls", "jpg", "json"]));
 });
 
-test("a bar of the histogram becomes a filter, numbers bare and text quoted", () => {
-  assert.equal("cls == 3", filterOfLabel("cls", "3"));
-  assert.equal("json.label == 'it\\'s'", filterOfLabel("json.label", "it's"));
-  assert.equal("'a\\\\b'", quoted("a\\b"));
+test("figures are short, brushed bars become a condition that has its upper end in the last one", () => {
+  assert.deepEqual(["1,234,567", "−3", "0.3333", "1.00e-7", "cat", ""], [1234567, -3, 1 / 3, 1e-7, "cat", null].map(figure));
+  assert.equal("3 values · 1 … 9 · mean 4", figures({ distinct: 3, min: 1, max: 9, mean: 4 }, "bigint"));
+  assert.equal("1 value", figures({ distinct: 1, min: "a", max: "a", mean: null }, "varchar"));
+  const bars = [{ low: 0, high: 2.5 }, { low: 2.5, high: 5 }, { low: 5, high: 7.5 }];
+  assert.equal("json.w >= 0 and json.w < 5", spanOf("json.w", bars, 1, 0).where);
+  assert.equal("json.w >= 2.5 and json.w <= 7.5", spanOf("json.w", bars, 1, 2).where);
+  assert.deepEqual(["'a'", '"it\'s"'], ["a", "it's"].map(quoted));
 });
 
 test("a key is shortened to what tells records apart", () => {

@@ -3,7 +3,9 @@
 
 import { bindKeys, drawnBy, fill, formatBytes, formatCount, h, isOvertaken, later, makeRpc, RpcError } from "../host/core.mjs";
 import { Layers } from "../panes/overlay.mjs";
+import { Completion } from "./complete.mjs";
 import { Copies } from "./copies.mjs";
+import { Facets } from "./facets.mjs";
 import { Grid } from "./grid.mjs";
 import { Keys } from "./keys.mjs";
 import { Rail } from "./rail.mjs";
@@ -29,6 +31,10 @@ export class BrowserView {
     /** @type {Set<number>} */
     this.marked = new Set(saved.marked ?? []);
     this.wish = { where: this.config.where, sort: this.config.sort, seed: this.config.seed, shard: null, only: false, descending: false, column: undefined };
+    /** @type {Map<string, { where: string, text: string, parts: string[], span?: number[] }>} conditions that were clicked, by what they are about */
+    this.picks = new Map(this.config.also.map((/** @type {string} */ where) => [where, { where, text: where, parts: [where] }]));
+    /** @type {any} how far columns are made, as the controller says */
+    this.tableState = { state: "none", note: "", version: 0, bytes: 0 };
     this.px = saved.px ?? this.config.px;
     this.image = saved.image ?? this.config.image;
     this.label = first.rows.label ?? "";
@@ -50,6 +56,7 @@ export class BrowserView {
     /** the pane is to show the first record of the search that runs */
     this.follow = false;
     this.layers = new Layers({ ...first.rows.colours }, () => this.grid.relayer());
+    this.facets = new Facets(this);
     this.rail = new Rail(this, signal);
     this.grid = new Grid(this, signal);
     this.table = new TableView(this, signal);
@@ -72,9 +79,10 @@ export class BrowserView {
     };
     this.filterInput = h("input", {
       type: "search", class: "tvz-filter", value: this.wish.where, spellcheck: false, autocapitalize: "off", autocomplete: "off",
-      placeholder: "filter: cls == 3 and json.w > 300, has:json, or part of a key", "aria-label": "filter", title: "Keys, labels, JSON paths, fields:  cls == 3 and json.w > 300   has:json   size(jpg) > 50000   txt.contains('cat')",
+      placeholder: "filter: cls = 3 and json.w > 300, has:json, or part of a key", "aria-label": "filter", title: "Keys, columns, JSON paths, fields:  cls = 3 and json.w > 300   has:json   size(jpg) > 50000   txt like '%cat%'",
     });
     const apply = later(() => this.filterInput.value.trim() !== this.wish.where.trim() && this.search({ where: this.filterInput.value }), 400, signal);
+    this.filterHelp = new Completion(this, this.filterInput, { take: () => apply() });
     this.filterInput.addEventListener("input", apply, { signal });
     this.filterInput.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
       if (e.key === "Enter") { this.search({ where: this.filterInput.value }); this.list.focus(); }
@@ -82,10 +90,11 @@ export class BrowserView {
     this.goInput = h("input", { type: "text", class: "tvz-go", placeholder: "key or #number", "aria-label": "go to a key or #number", hidden: true, spellcheck: false });
     this.goInput.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") this.goTo(this.goInput.value); }, { signal });
     this.goInput.addEventListener("blur", () => { this.goInput.hidden = true; }, { signal });
-    this.sortSelect = choose("order", [["order", "as they lie"], ["key", "by key"], ["size", "largest first"], ["label", "by label"], ["random", "shuffled"]], this.wish.sort, (sort) => this.search({ sort, column: undefined }));
+    this.sortSelect = choose("order", [["order", "as they lie"], ["key", "by key"], ["size", "largest first"], ["label", "by label"], ["random", "shuffled"]], this.wish.sort, (sort) => this.search(sort.startsWith("by ") ? { sort: "label", column: sort.slice(3), descending: false } : { sort, column: undefined }));
     this.sizeSelect = choose("size of the tiles", config.sizes.map((/** @type {number} */ s) => [String(s), `${s} px`]), String(this.px), (px) => this.resize(Number(px)));
     this.imageSelect = h("select", { "aria-label": "field shown", title: "field shown", onchange: () => this.showField(this.imageSelect.value) });
     this.labelInput = h("input", { type: "text", class: "tvz-label-input", value: this.label, placeholder: "label", "aria-label": "label below the tiles: a field or JSON path", title: "label below the tiles: a field or JSON path", spellcheck: false, onchange: () => this.relabel(this.labelInput.value) });
+    this.labelHelp = new Completion(this, this.labelInput, { label: true, take: () => this.relabel(this.labelInput.value) });
     this.shardSelect = h("select", { class: "tvz-shard-select", "aria-label": "shard", title: "shard", onchange: () => this.search({ shard: this.shardSelect.value === "" ? null : Number(this.shardSelect.value) }) });
     this.title = h("span", { ...(this.model.media ? { role: "heading", "aria-level": "1" } : {}), class: "tvz-title tvz-cut", title: config.title, dir: "auto" }, config.title);
     this.facts = h("span", { class: "tvz-faint tvz-head-facts tvz-cut" });
@@ -103,7 +112,9 @@ export class BrowserView {
     this.statusText = h("span", { role: "status", "aria-live": "polite", class: "tvz-cut" });
     this.statusActions = h("span", {});
     this.status = h("footer", { class: "tvz-status" }, this.statusText, this.statusActions);
-    this.root = h("div", { class: "tvz tvz-browse", role: "region", "aria-label": `tarviz browser of ${config.title}` }, this.head, this.tools, this.main, this.status);
+    this.chips = h("div", { class: "tvz-picks", role: "group", "aria-label": "filters that were clicked", hidden: true });
+    this.root = h("div", { class: "tvz tvz-browse", role: "region", "aria-label": `tarviz browser of ${config.title}` }, this.head, this.tools, this.chips, this.main, this.status, this.filterHelp.list, this.labelHelp.list);
+    this.drawPicks();
     el.append(this.root);
 
     this.grid.root.addEventListener("click", (/** @type {any} */ e) => this.clicked(e), { signal });
@@ -135,7 +146,10 @@ export class BrowserView {
   start(saved) {
     const hash = this.model.media ? new URLSearchParams(location.hash.slice(1)) : new URLSearchParams();
     const wish = { where: hash.get("where") ?? saved.where, sort: hash.get("sort") ?? saved.sort, seed: Number(hash.get("seed") ?? saved.seed ?? 0), shard: saved.shard ?? null };
-    const changed = (wish.where ?? this.wish.where) !== this.wish.where || (wish.sort ?? this.wish.sort) !== this.wish.sort || wish.shard !== null;
+    const picks = readPicks(hash.get("also")) ?? ([...hash.keys()].length ? [] : saved.picks);
+    if (picks) this.picks = new Map(picks);
+    this.drawPicks();
+    const changed = [...this.picks.values()].map((pick) => pick.where).join("\n") !== this.config.also.join("\n") || (wish.where ?? this.wish.where) !== this.wish.where || (wish.sort ?? this.wish.sort) !== this.wish.sort || wish.shard !== null;
     const begin = async () => {
       if (changed) await this.search({ where: wish.where ?? this.wish.where, sort: wish.sort ?? this.wish.sort, seed: wish.seed, shard: wish.shard }, true);
       const to = hash.get("row") ?? this.config.start;
@@ -156,9 +170,7 @@ export class BrowserView {
   async loop() {
     while (!this.signal.aborted) {
       await this.pollNow(false);
-      if (this.lost || (this.exact && this.done)) {
-        // pictures first: the grid wakes us when the rows it asked for have come
-        if (!this.lost && !this.rail.counted && !this.grid.asked.size) this.rail.drawHistogram();
+      if (this.lost || (this.exact && this.done && (this.facets.settled || this.facets.busy))) {
         await new Promise((go) => { this.wake = () => go(undefined); });
         continue;
       }
@@ -210,11 +222,13 @@ export class BrowserView {
         this.count = poll.query.count;
         this.grid.layout = undefined;
       }
-      this.searching = poll.query.done ? "" : this.plain() ? "" : `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}`;
+      this.searching = poll.query.done ? "" : this.plain() ? "" : poll.query.note ? poll.query.note : `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}`;
       if (poll.query.error) this.say(poll.query.error, "bad");
       this.followFirst();
     }
     this.state = poll.status;
+    this.tableState = poll.table;
+    if (!this.grid.asked.size) this.facets.follow(); // pictures first
     if (poll.summary) {
       this.summary = poll.summary;
       this.rail.drawMore();
@@ -246,7 +260,7 @@ export class BrowserView {
   }
 
   plain() {
-    return this.wish.where.trim() === "" && this.wish.sort === "order" && !this.wish.descending && this.wish.shard === null && !this.wish.only;
+    return this.wish.where.trim() === "" && !this.picks.size && this.wish.sort === "order" && !this.wish.descending && this.wish.shard === null && !this.wish.only;
   }
 
   tellState() {
@@ -300,8 +314,9 @@ export class BrowserView {
     const next = { ...this.wish, ...wish };
     if (next.only && !this.marked.size) return this.say("Nothing is marked: Space marks the record.");
     try {
-      const { r } = await this.rpc("search", { where: next.where, sort: next.sort, seed: next.seed, shard: next.shard, label: next.column ?? this.label, only: next.only ? [...this.marked] : null, descending: next.descending });
+      const { r } = await this.rpc("search", { where: next.where, sort: next.sort, seed: next.seed, shard: next.shard, label: next.column ?? this.label, only: next.only ? [...this.marked] : null, descending: next.descending, also: [...this.picks.values()].map((pick) => pick.where) });
       this.wish = next;
+      this.drawPicks();
       this.query = r.query;
       this.done = false;
       this.ordered = next.sort === "order" && !next.descending;
@@ -311,7 +326,7 @@ export class BrowserView {
       this.follow ||= this.pane.record !== undefined;
       this.filterInput.removeAttribute("aria-invalid");
       this.filterInput.value = next.where;
-      this.sortSelect.value = next.sort;
+      this.sortSelect.value = next.column && next.sort === "label" ? `by ${next.column}` : next.sort;
       this.turnButton.setAttribute("aria-pressed", String(next.descending));
       this.shardSelect.value = next.shard === null ? "" : String(next.shard);
       this.message = undefined;
@@ -322,9 +337,39 @@ export class BrowserView {
       this.wake();
     } catch (error) {
       if (!isOvertaken(error)) this.filterInput.setAttribute("aria-invalid", "true");
-      this.trouble(error);
+      if (!this.filterHelp.shown) this.trouble(error); // while it is being written it may well be unfinished
     }
     return undefined;
+  }
+
+  /** Filter by a click: `name` is what the condition is about, and has one at a time; the same again takes it away.
+   * @param {string} name @param {string} where @param {string} text @param {string[]} [parts] @param {number[]} [span] */
+  pick(name, where, text, parts = [where], span = undefined) {
+    const before = this.picks.get(name);
+    if (!where || before?.where === where) this.picks.delete(name);
+    else this.picks.set(name, { where, text, parts, span });
+    this.search({});
+  }
+
+  /** No filter at all. */
+  showAll() {
+    this.picks.clear();
+    return this.search({ where: "", shard: null, only: false });
+  }
+
+  drawPicks() {
+    this.chips.hidden = !this.picks.size;
+    fill(this.chips, ...[...this.picks].map(([name, { where, text }]) => h("button", { class: "tvz-chip tvz-pick", title: `${where}\nclick to take it away`, "aria-label": `take away the filter ${text}`, onclick: () => { this.picks.delete(name); this.search({}); } }, h("span", { class: "tvz-cut", dir: "auto" }, text), " ✕")),
+      this.picks.size > 1 ? h("button", { class: "tvz-link", onclick: () => { this.picks.clear(); this.search({}); } }, "all away") : null);
+  }
+
+  /** Columns to sort by, behind the usual orders. @param {string[]} columns */
+  offerColumns(columns) {
+    const value = this.sortSelect.value;
+    this.sortSelect.querySelector("optgroup")?.remove();
+    const group = h("optgroup", { label: "by column" }, ...columns.slice(0, 100).map((name) => h("option", { value: `by ${name}` }, name)));
+    this.sortSelect.append(group);
+    this.sortSelect.value = value;
   }
 
   /** @param {string} text @param {boolean} [quiet] */
@@ -334,6 +379,7 @@ export class BrowserView {
     try {
       let { r } = await this.rpc("find", { text });
       if (r.position === null && !this.plain()) {
+        this.picks.clear();
         await this.search({ where: "", sort: "order", shard: null, only: false }, true);
         ({ r } = await this.rpc("find", { text }));
       }
@@ -362,7 +408,6 @@ export class BrowserView {
       this.query = r.query;
       this.grid.forget();
       this.version = -1;
-      this.rail.counted = false;
       await this.pollNow(false);
       this.wake();
     } catch (error) {
@@ -422,9 +467,7 @@ export class BrowserView {
   relabel(label) {
     this.label = label.trim().replace(":", ".");
     this.labelKnown = true;
-    this.rail.counted = false;
     this.grid.draw();
-    this.rail.drawHistogram();
   }
 
   askGo() {
@@ -503,6 +546,16 @@ export class BrowserView {
   drawSoon() {
     this.grid.draw();
     this.tellState();
+  }
+}
+
+/** The conditions in an address; undefined where there are none to read. @param {string | null} text @returns {[string, any][] | undefined} */
+export function readPicks(text) {
+  try {
+    const found = JSON.parse(text ?? "");
+    return Array.isArray(found) && found.every((pair) => typeof pair?.[0] === "string" && typeof pair[1]?.where === "string" && typeof pair[1].text === "string") ? found : undefined;
+  } catch {
+    return undefined;
   }
 }
 

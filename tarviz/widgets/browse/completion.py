@@ -35,6 +35,7 @@ _VALUE = re.compile(
 )
 _FIELD = re.compile(r"""\bhas:(?P<word>[\w.]*)$|\b(?:has|size)\(\s*(?P<inner>'?[\w.]*)$""")
 _TAG = re.compile(r"""\b(?:is|tag):(?P<word>[\w\-]*)$""")
+_OPEN = re.compile(r"""(?i)(?:^|\(|\b(?:and|or|not))\s*$""")  # where a name is expected
 _WORD = re.compile(r"""[\w.]*$""")
 
 Item = tuple[str, str]
@@ -66,6 +67,8 @@ def completion(text: str, at: int, fields: list[str], table: Table | None, *, la
 
 def _names(before: str, start: int, table: Table | None, fields: list[str], *, functions: bool) -> tuple[int, list[Item]]:
     word = before[start:].lower()
+    if not word and not _OPEN.search(before):
+        return start, []
     names: dict[str, str] = dict(FUNCTIONS) if functions else {}
     if table is not None:
         columns = {name: kind or "" for name, kind in table.leaves.items()} | ({"tag": "varchar"} if functions else {})
@@ -89,6 +92,8 @@ def _values(table: Table, column: str, word: str) -> list[Item]:
             continue
         value: Any = bar.label if bar.low is None else int(bar.low) if float(bar.low).is_integer() else bar.low
         text = literal(value) if facet.type != "boolean" else str(value).lower()
+        if text == word:
+            continue
         if text.lower().startswith(word.lower()) or text.lower().startswith(f"'{word.lower()}"):
             found.append((text, f"{bar.all:,}"))
     return found[:MOST]

@@ -64,12 +64,13 @@ export class Copies {
 
   remember() {
     const { view } = this;
-    const state = { selected: view.selected >= 0 ? view.selected : null, at: view.at, marked: [...view.marked].slice(0, 100_000), px: view.px, image: view.image, where: view.wish.where, sort: view.wish.sort, seed: view.wish.seed, shard: view.wish.shard, table: view.table.shown };
+    const state = { selected: view.selected >= 0 ? view.selected : null, at: view.at, marked: [...view.marked].slice(0, 100_000), px: view.px, image: view.image, where: view.wish.where, sort: view.wish.sort, seed: view.wish.seed, shard: view.wish.shard, picks: [...view.picks], table: view.table.shown };
     if (view.lost) return;
     view.model.send({ k: "tvz:state", state });
     if (view.model.media) {
       const words = new URLSearchParams();
       if (state.where) words.set("where", state.where);
+      if (state.picks.length) words.set("also", JSON.stringify(state.picks));
       if (state.sort !== "order") words.set("sort", state.sort);
       if (state.sort === "random") words.set("seed", String(state.seed));
       if (state.table) words.set("view", "table");

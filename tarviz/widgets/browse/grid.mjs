@@ -1,7 +1,7 @@
 // @ts-check
 // The grid of tiles: only the rows in view are drawn and asked for, however many there are.
 
-import { asView, BlobCache, fill, h, layOut, pictureType, refuse, scrollOf, topOf, visible } from "../host/core.mjs";
+import { asView, BlobCache, fill, formatCount, h, layOut, pictureType, refuse, scrollOf, topOf, visible } from "../host/core.mjs";
 import { overTile } from "../panes/overlay.mjs";
 import { shortKey } from "./rail.mjs";
 
@@ -170,11 +170,11 @@ export class Grid {
     const active = this.drawn.get(this.view.at)?.id;
     if (active) this.root.setAttribute("aria-activedescendant", active);
     else this.root.removeAttribute("aria-activedescendant");
-    const nothing = this.view.count === 0 && (this.view.exact || this.view.done);
+    const nothing = this.view.count === 0 && (this.view.plain() ? this.view.exact : this.view.done);
     this.empty.hidden = !nothing;
     if (nothing && this.told !== this.view.query) {
       this.told = this.view.query;
-      fill(this.empty, this.view.plain() ? this.emptyText() : "No record fits. ", this.view.plain() ? "" : h("button", { onclick: () => this.view.search({ where: "", shard: null, only: false }) }, "show all"));
+      fill(this.empty, this.view.plain() ? this.emptyText() : "No record fits. ", this.view.plain() ? "" : h("button", { onclick: () => this.view.showAll() }, "show all"));
       if (!this.view.plain() && !this.view.lost) this.tellNames();
     }
     this.fetch();
@@ -184,6 +184,9 @@ export class Grid {
   async tellNames() {
     const query = this.view.query;
     try {
+      const { r: found } = await this.view.rpc("why");
+      if (query !== this.view.query) return;
+      if (found.reasons.length) this.empty.append(h("table", { class: "tvz-why" }, h("tbody", {}, ...found.reasons.map(reason))));
       const { r } = await this.view.rpc("columns");
       if (query === this.view.query && r.columns.length) this.empty.append(h("span", { class: "tvz-names" }, "These records have: ", h("span", { class: "tvz-mono" }, r.columns.slice(0, 24).join("  "))));
     } catch (error) {
@@ -271,7 +274,7 @@ export class Grid {
       const { r, buffers } = await this.view.rpc("fetch", { query, start, stop: end, px: this.sizeFor(), image: this.view.image, label: this.view.labelKnown ? this.view.label : null }, { keep: true });
       this.asked.delete(name);
       if (query === this.view.query && !r.stale && r.ordered === this.view.ordered) this.takeRows(r, buffers);
-      if (!this.asked.size && !this.view.rail.counted) this.view.wake();
+      if (!this.asked.size) this.view.facets.follow();
     } catch (error) {
       this.asked.delete(name);
       this.view.trouble(error);
@@ -331,6 +334,12 @@ export class Grid {
     if (this.view.selected < 0 && this.view.count === 0) this.view.count = Math.max(this.view.count, message.start + message.rows.length);
     this.draw();
   }
+}
+
+/** A condition and what it does, as a row. @param {[string, number, number, string]} found text, records it fits alone, records that fit the others, what its column holds */
+function reason([text, fits, others, holds]) {
+  const said = holds || (fits && others ? `alone ${formatCount(fits)}; without it ${formatCount(others)} would fit` : fits ? `alone ${formatCount(fits)}` : "");
+  return h("tr", { class: fits ? "" : "tvz-bad" }, h("td", { class: "tvz-mono" }, text), h("td", {}, fits ? "" : "fits none"), h("td", { class: "tvz-faint" }, said));
 }
 
 /** Fields a record lacks or has beyond the usual, short; "" where it is usual, or of another kind altogether. @param {string} common @param {string[]} fields */

@@ -12,7 +12,7 @@ export const KEYS = [
   ["y", "copy the key"], ["Y", "copy as Python"], ["c", "copy a comparison of the marked"], ["i", "record pane on or off"], ["t", "table or tiles"], ["?", "this list"],
 ];
 
-const FILTERS = "Filter: cls == 3 and json.w > 300 · has:json · not has:cls · size(jpg) > 50000 · txt.contains('cat') · matches(key, '^val/') · or part of a key";
+const FILTERS = "Filter: cls = 3 and json.w > 300 · has:json · not has:cls · is:bad · size(jpg) > 50000 · txt like '%cat%' · matches(key, '^val/') · or part of a key. Columns in the rail: click a value (Ctrl: one more), drag over bars.";
 
 export class Keys {
   /** @param {import("./browse.mjs").BrowserView} view */

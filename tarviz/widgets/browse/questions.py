@@ -55,7 +55,7 @@ class Questions:
         self._asking = threading.local()
         self._running: set[threading.Event] = set()
         self._base: Any = None
-        self._preparing: threading.Thread | None = None
+        self._job: threading.Thread | None = None
 
     __repr__ = redacted_repr
 
@@ -104,7 +104,7 @@ class Questions:
     def forget(self) -> None:
         """The shards are others now."""
         with self._lock:
-            self._table, self._preparing, self.failed = None, None, None
+            self._table, self._job, self.failed = None, None, None
             self.version += 1
 
     def changed(self) -> None:
@@ -149,13 +149,6 @@ class Questions:
         numbers: NDArray[np.int64] = self._numbers[shard] << RECORD_BITS | n
         return numbers
 
-    def make(self, parts: set[Part]) -> None:
-        """Make columns; `version` grows where that made any."""
-        before = self.done
-        self.table.make(parts)
-        if self.done != before:
-            self.changed()
-
     def _progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total
         with self.scanned.changed:
@@ -196,27 +189,39 @@ class Questions:
         if self.refused is not None or self.failed is not None:
             return "none"
         with self._lock:
-            if self._preparing is not None:
-                return "making" if self._preparing.is_alive() else "ready"
-            if not self.scanned.finished and not asked:
+            if self._running or (self._job is not None and self._job.is_alive()):
+                return "making"
+            if self._job is not None:
+                return "ready"
+            if not asked and not self.scanned.finished:
                 return "scanning"
-            if self.cost and not asked and self._table is None:
-                return "costly"
-            self._preparing = threading.Thread(target=self._prepare, daemon=True, name="tarviz-columns")
-            self._preparing.start()
+            if not asked and self.cost:
+                return "costly" if self._table is None else "ready"
+            self._begin(None)
             return "making"
+
+    def begin(self, parts: set[Part]) -> None:
+        """Make columns behind whatever goes on; `version` grows when they are there."""
+        with self._lock:
+            if self._job is None or not self._job.is_alive():
+                self._begin(parts)
+
+    def _begin(self, parts: set[Part] | None) -> None:
+        self._job = threading.Thread(target=self._make, args=(parts,), daemon=True, name="tarviz-columns")
+        self._job.start()
 
     def wait(self, seconds: float) -> bool:
         """Wait for the columns that are made unasked; whether they are there."""
-        thread = self._preparing if self.prepare() in ("making", "ready") else None
+        thread = self._job if self.prepare() in ("making", "ready") else None
         if thread is not None:
             thread.join(seconds)
         return thread is not None and not thread.is_alive() and self.failed is None
 
-    def _prepare(self) -> None:
+    def _make(self, parts: set[Part] | None) -> None:
         try:
             table = self.table
-            table.make([part for part in table.possible.values() if part.tier == "value"])
+            table.make([part for part in table.possible.values() if part.tier == "value"] if parts is None else parts)
+            table.rows(count=1)  # what answers the first question is loaded now
         except TarvizError as error:
             self.failed = error
         except Exception as error:

@@ -1,21 +1,18 @@
 // @ts-check
-// The rail beside the grid: shards, findings, fields, sets of fields, classes. A click on any of them filters.
+// The rail beside the grid: shards, findings, fields, sets of fields, columns. A click on any of them filters.
 
-import { fill, formatBytes, formatCount, h, keyName, RpcError, visible } from "../host/core.mjs";
+import { fill, formatBytes, formatCount, h, keyName, visible } from "../host/core.mjs";
 
 const RAIL_ROW = 24;
 
 /** Text as a string of the filter language. @param {string} text */
-export const quoted = (text) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+export const quoted = (text) => (text.includes("'") ? `"${text}"` : `'${text}'`);
 
 /** The filter for "has just these fields, of all there are". @param {string[]} fields @param {string[]} all */
 export function filterOfSet(fields, all) {
   const has = (/** @type {string} */ ext) => `has(${quoted(ext)})`;
   return [...fields.map(has), ...all.filter((ext) => !fields.includes(ext)).map((ext) => `not ${has(ext)}`)].join(" and ");
 }
-
-/** The filter for one bar of the histogram. @param {string} label the expression @param {string} value */
-export const filterOfLabel = (label, value) => `${label} == ${/^-?\d{1,15}$/.test(value) ? value : quoted(value)}`;
 
 /** The part of a key that tells records apart. @param {string} key */
 export const shortKey = (key) => key.slice(key.lastIndexOf("/") + 1) || key;
@@ -25,18 +22,15 @@ export class Rail {
   /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
   constructor(view, signal) {
     this.view = view;
-    this.counted = false;
-    this.allFaults = this.allFields = this.allClasses = false;
-    /** @type {any} how often each value of the label comes */
-    this.histogram = undefined;
+    this.allFaults = this.allFields = false;
     this.shardCount = -1;
     /** @type {string | undefined} what has the rail's Tab stop */
     this.roving = undefined;
     this.area = h("div", { class: "tvz-rail-area" });
     this.list = h("div", { class: "tvz-rail-list", role: "listbox", tabIndex: 0, "aria-label": "shards" }, this.area);
     this.list.addEventListener("scroll", () => this.draw(), { signal });
-    this.classes = h("div", {});
-    this.more = h("div", { class: "tvz-rail-more" });
+    this.scanned = h("div", {});
+    this.more = h("div", { class: "tvz-rail-more" }, this.scanned, view.facets.root);
     this.more.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.walk(e), { signal });
     this.root = h("nav", { class: "tvz-rail", "aria-label": "shards, fields and classes" }, h("h3", {}, "shards"), this.list, this.more);
   }
@@ -92,7 +86,7 @@ export class Rail {
     }
   }
 
-  /** Fields, sets of fields, classes, findings. */
+  /** What the scan found: findings, fields, sets of fields. */
   drawMore() {
     if (!this.view.summary) return;
     const { fields, sets, faults } = this.view.summary;
@@ -109,15 +103,13 @@ export class Rail {
       if (faults.length > 3 && !this.allFaults) parts.push(this.furtherButton(faults.length - 3, () => { this.allFaults = true; }));
     }
     if (fields.length) {
-      parts.push(h("h3", {}, "fields"), ...fields.slice(0, this.allFields ? 60 : 7).map((/** @type {[string, number]} */ [ext, n]) => this.bar(ext, n, most, `has(${quoted(ext)})`)));
+      parts.push(h("h3", {}, "fields"), ...fields.slice(0, this.allFields ? 60 : 7).map((/** @type {[string, number]} */ [ext, n]) => this.bar(ext, n, most, `has(${quoted(ext)})`, `has ${ext}`)));
       if (fields.length > 7 && !this.allFields) parts.push(this.furtherButton(fields.length - 7, () => { this.allFields = true; }));
     }
     if (sets.length > 1) {
-      parts.push(h("h3", {}, "records that have …"), matrix(sets, all.slice(0, 9), (fields) => this.toggleFilter(filterOfSet(fields, all)), (fields) => this.view.wish.where === filterOfSet(fields, all)));
+      parts.push(h("h3", {}, "records that have …"), matrix(sets, all.slice(0, 9), (fields) => this.view.pick("fields", filterOfSet(fields, all), `just ${fields.join(", ")}`), (fields) => this.view.picks.get("fields")?.where === filterOfSet(fields, all)));
     }
-    this.drawClasses();
-    parts.push(this.classes);
-    fill(this.more, ...parts);
+    fill(this.scanned, ...parts);
     this.rove();
   }
 
@@ -126,41 +118,12 @@ export class Rail {
     return h("button", { class: "tvz-link", onclick: () => { act(); this.drawMore(); } }, `${count} more`);
   }
 
-  /** @param {string} text @param {number} n @param {number} most @param {string} filter @param {string} [title] */
-  bar(text, n, most, filter, title = `only records with this: ${filter}`) {
-    const on = this.view.wish.where === filter;
-    const row = h("button", { class: `tvz-bar${on ? " tvz-on" : ""}`, title, "data-name": filter, "aria-pressed": String(on), onclick: () => this.toggleFilter(filter) }, h("span", { class: "tvz-cut", dir: "auto" }, text), h("span", { class: "tvz-faint tvz-number" }, formatCount(n)));
+  /** @param {string} text @param {number} n @param {number} most @param {string} filter @param {string} said the filter in words */
+  bar(text, n, most, filter, said) {
+    const on = this.view.picks.has(said);
+    const row = h("button", { class: `tvz-bar${on ? " tvz-on" : ""}`, title: `only records with this: ${filter}`, "data-name": filter, "aria-pressed": String(on), onclick: () => this.view.pick(said, filter, said) }, h("span", { class: "tvz-cut", dir: "auto" }, text), h("span", { class: "tvz-faint tvz-number" }, formatCount(n)));
     row.style.setProperty("--share", String(n / most));
     return row;
-  }
-
-  /** @param {string} filter */
-  toggleFilter(filter) {
-    this.view.search({ where: this.view.wish.where === filter ? "" : filter });
-  }
-
-  async drawHistogram() {
-    this.counted = true;
-    try {
-      this.histogram = this.view.label ? (await this.view.rpc("histogram", { label: this.view.label })).r : undefined;
-      this.drawClasses();
-      this.rove();
-    } catch (error) {
-      if (!(error instanceof RpcError)) throw error;
-    }
-  }
-
-  /** How often each value of the label comes; nothing where nearly every record has its own. */
-  drawClasses() {
-    const found = this.histogram;
-    if (!found?.counts.length || (found.sampled > 8 && found.distinct > found.sampled / 2)) return fill(this.classes);
-    const about = found.sampled < found.total ? `${formatCount(found.sampled)} sampled of ${formatCount(found.total)}` : `all ${formatCount(found.total)}`;
-    const shown = found.counts.slice(0, this.allClasses ? undefined : 20);
-    const left = found.counts.length - shown.length;
-    const unlisted = found.distinct - found.counts.length;
-    return fill(this.classes, h("h3", {}, `${found.label} `, h("span", { class: "tvz-faint" }, `${formatCount(found.distinct)} values, ${about}`)),
-      ...shown.map((/** @type {[string, number, string]} */ [value, n, name]) => this.bar(name ? `${value} ${name}` : value, n, found.counts[0][1], filterOfLabel(found.label, value))),
-      left ? this.furtherButton(left + unlisted, () => { this.allClasses = true; }) : unlisted ? h("p", { class: "tvz-faint" }, `and ${formatCount(unlisted)} rarer: filter ${filterOfLabel(found.label, "…")}`) : null);
   }
 }
 

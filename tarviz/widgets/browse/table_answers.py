@@ -74,14 +74,14 @@ class TableAnswers(Controller):
 
     @rpc
     def facet(self, column: str, number: int = -1) -> Message:
-        """What a column holds over all records and over those that the query `number` shows."""
+        """What a column holds over all records and over those that the query `number` shows; `making` where it is being read first."""
         if number not in (-1, self.query.number):
             return {"stale": True}
-        before = self.questions.done
         table = self.questions.table
+        if unmade := table.unmade(column):
+            self.questions.begin(unmade)
+            return {"making": True}
         found = table.facets(column, self.condition_of(self.query.wish))
-        if self.questions.done != before:
-            self.questions.changed()
         if column == self.labels.chosen and not found.other[0]:
             self.label_counts = {bar.label: bar.all for bar in found.bars if bar.low == bar.high}
         own = self.query.wish.label == column or column == self.labels.chosen
