@@ -25,6 +25,7 @@ def browse(
     urls: URLs,
     *,
     where: str = "",
+    keys: str | Sequence[str] = (),
     sort: str = "order",
     shuffle: int | None = None,
     seed: int = 0,
@@ -39,7 +40,8 @@ def browse(
 ) -> BrowseView:
     """A widget to look through shards: `.selected`, `.marked`, `.records()`, `.spec`.
 
-    `where` filters (`cls == 3 and json.w > 300`, `has:json`, or part of a key), `sort` is order, key, size, label or random (`shuffle=SEED`
+    `where` is a condition (`cls = 3 and json.w > 300`, `has:json`, or part of a key), `keys` a list of keys or the name of a file of
+    them: no others are there. `sort` is order, key, size, label or random (`shuffle=SEED`
     is short for it), `image` the field shown, `label` the field or JSON path below it, `px` 96, 160 or 256, `start` a key or `#number`,
     `classes` names for class numbers, `overlay` where boxes or a mask over the picture come from (`json.annotations`, `json.boxes:xyxy`,
     `seg.png`, `none`), if not found by themselves. Other keywords are those of `tarviz.records`. Needs the extra `lab`; without it
@@ -54,6 +56,7 @@ def browse(
         Browser(
             urls,
             where=where,
+            keys=keys,
             sort=sort if shuffle is None else "random",
             seed=seed if shuffle is None else shuffle,
             label=label,
@@ -68,9 +71,10 @@ def browse(
     )
 
 
-@verb_base.verb("browse", example=["tarviz browse 'data/train-{0000..0003}.tar'", "tarviz browse data/ --where 'cls == 3' --no-open"])
+@verb_base.verb("browse", example=["tarviz browse 'data/train-{0000..0003}.tar'", "tarviz browse data/ --where 'cls = 3' --no-open"])
 @verb_base.urls_argument
-@click.option("--where", default="", metavar="EXPR", help="Show only these: cls == 3 and json.w > 300, has:json, or part of a key.")
+@click.option("--where", default="", metavar="EXPR", help="Show only these: cls = 3 and json.w > 300, has:json, or part of a key.")
+@click.option("--keys", default="", metavar="FILE", help="Show only records whose keys stand in this file, one a line.")
 @click.option("--sort", default="order", type=click.Choice(["order", "key", "size", "label", "random"]), show_default=True)
 @click.option("--shuffle", type=int, metavar="SEED", help="In random order, the same for the same seed.")
 @click.option("--label", metavar="EXT[:PATH]", help="Field or JSON path shown below each tile. [default: found]")

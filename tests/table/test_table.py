@@ -142,6 +142,15 @@ class TestBadJson:
         assert ["1", "x", "[1]", '{"a":1}', "2.5", None, "true"] == found
         assert 2 * count == len(table.rows("json.v > 0"))
 
+    def test_a_value_whose_type_changes_leaves_the_others_what_they_are(self, make):
+        content = [js(w=1, v="x"), js(w=2, v=5), b"{broken"]
+        table = tarviz.table(make([(f"k{at}", {"json": each}) for at, each in enumerate(content)]))
+
+        assert [(1, "x"), (2, "5"), (None, None)] == table.sql("SELECT json.w, json.v FROM records ORDER BY n").fetchall()
+        assert {"json.w": "ubigint", "json.v": "varchar"} == {
+            name: kind for name, kind in table.leaves.items() if name in ("json.w", "json.v")
+        }
+
     def test_shards_that_disagree_are_brought_together(self, make):
         make([("a", {"json": js(v=1, w={"x": 1})})], "a.tar")
         make([("b", {"json": js(v={"deep": 5}, w={"y": [1]})})], "b.tar")

@@ -337,7 +337,7 @@ export class BrowserView {
       this.wake();
     } catch (error) {
       if (!isOvertaken(error)) this.filterInput.setAttribute("aria-invalid", "true");
-      if (!this.filterHelp.shown) this.trouble(error); // while it is being written it may well be unfinished
+      if (!this.filterHelp?.shown) this.trouble(error); // while it is being written it may well be unfinished
     }
     return undefined;
   }

@@ -19,7 +19,7 @@ from tarviz.read.stream import ReadOptions, URLs
 from tarviz.table.choice import listed
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse import counts as browse_counts
-from tarviz.widgets.browse import export, status
+from tarviz.widgets.browse import export, python_calls, status
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.overlays import Overlays, painted
 from tarviz.widgets.browse.query import Query, Wish, find_part
@@ -262,10 +262,7 @@ class Browser(RecordAnswers, TableAnswers):
             return {"python": readable(self.spec)}
         refs = [ref for row in marked if (ref := self._ref(row)) is not None]
         keys = [ref.key for ref in refs[:MOST_COMPARED]]
-        urls = repr(redact(str(self.urls[0]))) if len(self.urls) == 1 else repr([redact(str(url)) for url in self.urls])
-        field = self.image or self._picture(marked)
-        left = f"  # the first {len(keys)} of {len(refs)} marked" if len(refs) > len(keys) else ""
-        return {"python": readable(f"tarviz.compare({urls}, ['decode({field})'], records={keys!r}){left}")}
+        return {"python": python_calls.compare(self.urls, self.image or self._picture(marked), keys, len(refs))}
 
     def _picture(self, rows: list[int]) -> str:
         """The first picture of the first of these rows, in the words of a chain."""
@@ -376,16 +373,9 @@ class Browser(RecordAnswers, TableAnswers):
     @property
     def spec(self) -> str:
         """The Python call that shows what is shown now."""
-        urls = self.urls[0] if len(self.urls) == 1 else [str(url) for url in self.urls]
-        wish = self.query.wish
-        chosen: dict[str, Any] = {"where": wish.condition, "keys": sorted(wish.keys)}
-        chosen |= {"sort": wish.sort, "seed": wish.seed if wish.sort == "random" else 0}
-        chosen |= {"image": self.image, "label": self.labels.given or "", "px": self.px}
-        chosen |= {"overlay": self.overlay, "start": self.selected.key if self.selected else ""}
-        usual = {"where": "", "keys": [], "sort": "order", "seed": 0, "image": "", "label": "", "px": 160, "overlay": "", "start": ""}
-        words = [f"{name}={value!r}" for name, value in chosen.items() if value != usual[name]]
-        shown = redact(str(urls)) if isinstance(urls, (str, PathLike)) else [redact(url) for url in urls]
-        return f"tarviz.browse({', '.join([repr(shown), *words])})"
+        start = self.selected.key if self.selected else ""
+        chosen = {"image": self.image, "label": self.labels.given or "", "px": self.px, "overlay": self.overlay, "start": start}
+        return python_calls.browse(self.urls, self.query.wish, chosen)
 
     def write(self, path: str | PathLike[str]) -> int:
         """Write the marked records, or else all that show, as a shard, a table or a list of keys (`.tar`, `.csv`, `.txt`): how many."""
