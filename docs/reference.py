@@ -48,7 +48,8 @@ def pages() -> dict[str, Page]:
         "errors": Page("Errors", (("tarviz.model.errors", ""),)),
         "stores": Page("Stores", (("tarviz.stores", "of expand join"), ("tarviz.stores.base", "Stat Stream Sink Store"))),
         "formats": Page(
-            "Formats and outputs", (("tarviz.formats.example", ""), ("tarviz.formats.tfrecord", ""), ("tarviz.write.output", ""))
+            "Formats and outputs",
+            (("tarviz.formats.example", ""), ("tarviz.formats.tfrecord", ""), ("tarviz.write.names", ""), ("tarviz.write.outputs", "")),
         ),
         "viewers": Page("Viewers", (("tarviz.viewers", ""),)),
         "widgets": Page(

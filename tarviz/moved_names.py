@@ -20,7 +20,7 @@ MOVED = {
     "tarviz.formats.blocks": "tarviz.read.blocks",
     "tarviz.reading": "tarviz.read.stream",
     "tarviz.types": "tarviz.model.types",
-    "tarviz.writer": "tarviz.write.output",
+    "tarviz.writer": "tarviz.write",
 }
 
 

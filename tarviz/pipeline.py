@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tarviz.runners.eager import Eager
     from tarviz.runners.indexed import Indexed
     from tarviz.runners.torch import Records as TorchRecords
-    from tarviz.write.output import Names
+    from tarviz.write import Names
 
 
 @dataclass(frozen=True, slots=True)

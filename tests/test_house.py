@@ -20,7 +20,6 @@ LONG = {
     "formats/example_block.py": "one encoder, its passes share their columns",
     "commands/convert/__init__.py": "to be split",
     "widgets/browse/scanned_records.py": "to be split",
-    "write/output.py": "to be split",
     "dialects/tfrecorder/factory.py": "the four doors of the original, each with its own and its real signature",
 }
 FULL = {"ops": "one file an op"}

@@ -21,7 +21,7 @@ from tarviz import Pipeline, cli
 from tarviz.model.errors import TarvizError
 from tarviz.model.types import Block
 from tarviz.testing.faults import FaultServer
-from tarviz.write.output import tar_member
+from tarviz.write import tar_member
 
 SECRET = "hunter2hunter2"
 URL = f"http://me:{SECRET}@host/a.tar?token={SECRET}"

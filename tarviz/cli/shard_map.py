@@ -19,10 +19,8 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadReport
 from tarviz.stores import URLs
-from tarviz.write import output as outputs
-from tarviz.write import piped, proof
+from tarviz.write import Names, counted, manifest_url, piped, proof, source_entry
 from tarviz.write.inputs import Inputs
-from tarviz.write.output import Names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,7 +56,7 @@ class Shards:
     ) -> Shards | None:
         """The mapping that an output with a counter asks for, None for one output of all shards."""
         text = fspath(output)
-        if not outputs.counted(text):
+        if not counted(text):
             if engine != "local" or address is not None or jobs is not None or resume:
                 raise UsageError(
                     "one output of all shards is made by one process.",
@@ -142,11 +140,11 @@ class ShardJob:
         if self.recipe is None:
             with verb_base.hushed():
                 return self.verb(shard.url, shard.output, **self.keywords)
-        source = {"number": shard.number, **outputs.source_entry(stores.of(shard.url).stat(shard.url))}
+        source = {"number": shard.number, **source_entry(stores.of(shard.url).stat(shard.url))}
         facts = {**self.recipe, "sources": [source]}
         if self.resume and self.recipe["options"] is not None and (kept := proof.kept(shard.output, facts)) is not None:
             return Tar(shard.output, kept.records, kept.bytes)
-        beside = outputs.manifest_url(shard.output)
+        beside = manifest_url(shard.output)
         with suppress(NotFoundError):  # it would be untrue between the new output and its own
             stores.of(beside).delete(beside)
         with verb_base.hushed():

@@ -21,7 +21,7 @@ from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
 from tarviz.write.inputs import Inputs
-from tarviz.write.tar_output import Outlet
+from tarviz.write.tar_output import TarOutput
 
 
 def cat(
@@ -71,7 +71,11 @@ def cat(
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     if shuffle:
         random.Random(seed).shuffle(targets)
-    with verb_base.silent_warnings(), Outlet(fspath(output), inputs=Inputs(targets)) as outlet, verb_base.progress(None, "records") as bar:
+    with (
+        verb_base.silent_warnings(),
+        TarOutput(fspath(output), inputs=Inputs(targets)) as outlet,
+        verb_base.progress(None, "records") as bar,
+    ):
         if shuffle:
             _shuffle(targets, outlet, form, options, (start, stop, step, shuffle, seed), bar)
         else:
@@ -88,7 +92,7 @@ def cat(
 
 def _shuffle(
     targets: list[URL],
-    outlet: Outlet,
+    outlet: TarOutput,
     form: field_selection.Form,
     options: ReadOptions,
     plan: tuple[int, int | None, int, int, int],

@@ -23,9 +23,10 @@ from tarviz.read.spans import Source
 from tarviz.tools import field_selection
 from tarviz.tools.create_plan import Planned, planned
 from tarviz.tools.folder_layout import Group, Layout, files_of
+from tarviz.write import Names
 from tarviz.write.inputs import Inputs
-from tarviz.write.output import Names
-from tarviz.write.tar_output import Outlet, Piece, Range
+from tarviz.write.output import size_of
+from tarviz.write.tar_output import Piece, Range, TarOutput
 
 _SMALL = 64 << 10  # bytes of a file that is read at once
 _LINE = 64 << 20
@@ -138,7 +139,7 @@ class _Series:
     def __init__(self, output: str, count: int | None, limit: int | None) -> None:
         self.output, self.count, self.limit = output, count, limit
         self.done: list[Tar] = []
-        self._open: dict[str, Outlet] = {}
+        self._open: dict[str, TarOutput] = {}
         self._number: dict[str, int] = {}
         self._inputs = Inputs(())
         if (count is not None or limit is not None) and not Names(_CUT.sub("x", output)).counts:
@@ -154,13 +155,13 @@ class _Series:
     def _names(self, split: str) -> Names:
         return Names(_CUT.sub(lambda _: split, self.output))
 
-    def _outlet(self, split: str, number: int) -> Outlet:
+    def _outlet(self, split: str, number: int) -> TarOutput:
         names = self._names(split)
-        return Outlet(names.at(number) if names.counts else names.text, inputs=self._inputs)
+        return TarOutput(names.at(number) if names.counts else names.text, inputs=self._inputs)
 
     def put(self, record: Planned) -> None:
         pieces = [piece for ext, content in record.fields for piece in _member(record.key + b"." + ext, content)]
-        size = sum(piece.end - piece.begin if isinstance(piece, Range) else len(piece) for piece in pieces)
+        size = sum(map(size_of, pieces))
         outlet = self._open.get(record.split)
         if outlet is not None and outlet.records and self._full(outlet, size):
             self._close(record.split)
@@ -172,7 +173,7 @@ class _Series:
         outlet.write(pieces)
         outlet.records += 1
 
-    def _full(self, outlet: Outlet, size: int) -> bool:
+    def _full(self, outlet: TarOutput, size: int) -> bool:
         if self.count is not None and outlet.records >= self.count:
             return True
         return self.limit is not None and outlet.bytes + size + len(TAR_END) > self.limit
@@ -180,7 +181,7 @@ class _Series:
     def _close(self, split: str) -> None:
         outlet = self._open.pop(split)
         try:
-            outlet.close()
+            outlet.commit()
         except BaseException:
             outlet.abort()
             raise

@@ -26,7 +26,7 @@ from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
 from tarviz.write.inputs import Inputs
-from tarviz.write.tar_output import Outlet
+from tarviz.write.tar_output import TarOutput
 
 _AHEAD = 4  # batches a reader may be ahead
 _WAIT = 0.2
@@ -81,7 +81,7 @@ def pcat(
     form = field_selection.Form(report=report)
     with (
         verb_base.silent_warnings(),
-        Outlet(fspath(output), inputs=Inputs(url for group in groups for url in group)) as outlet,
+        TarOutput(fspath(output), inputs=Inputs(url for group in groups for url in group)) as outlet,
         verb_base.progress(None, "records") as bar,
         _Lanes(groups, options, report, readers) as lanes,
     ):
@@ -105,7 +105,7 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _copy(batches: Iterable[Batch], outlet: Outlet, form: field_selection.Form, count: int | None, bar: verb_base.Progress) -> None:
+def _copy(batches: Iterable[Batch], outlet: TarOutput, form: field_selection.Form, count: int | None, bar: verb_base.Progress) -> None:
     for batch in batches:
         room = len(batch) if count is None else min(len(batch), count - outlet.records)
         if room:

@@ -31,7 +31,7 @@ from tarviz.tools.record_shell import Came, Collecting, Left
 from tarviz.tools.record_work import ChainWork, Commands, Shown, Work, script_line
 from tarviz.tools.text_records import KEY, Mode, tar_of
 from tarviz.write.inputs import Inputs
-from tarviz.write.tar_output import Outlet, Piece, Range
+from tarviz.write.tar_output import Piece, Range, TarOutput
 
 _AHEAD = 4  # records waiting for each worker
 
@@ -143,7 +143,7 @@ def proc(
         verb_base.silent_warnings(),
         tar_of(given, mode, tmp) as targets,
         tool,
-        Outlet(fspath(output), inputs=Inputs(given)) as outlet,
+        TarOutput(fspath(output), inputs=Inputs(given)) as outlet,
         verb_base.progress(None, "records") as bar,
         closing(intake(targets, options, report, stop=count)) as batches,
         closing(_results(batches, tool.work, number, ordered, tool.kill)) as results,
@@ -198,7 +198,7 @@ class _Writer:
         self.form = field_selection.Form(report=report)
         self.others: Counter[str] = Counter()
 
-    def put(self, outlet: Outlet, done: Done) -> None:
+    def put(self, outlet: TarOutput, done: Done) -> None:
         block, record = done.batch.block, done.record
         try:
             came = done.future.result()

@@ -28,7 +28,7 @@ from tarviz.read.stream import ReadOptions, ReadReport, Shard, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import sort_table
 from tarviz.write.inputs import Inputs
-from tarviz.write.tar_output import Outlet
+from tarviz.write.tar_output import TarOutput
 
 SortAs: TypeAlias = Literal["text", "int", "float"]
 _PIECE = 1 << 20
@@ -88,7 +88,7 @@ def sort(
         if parts:
             order = order[~np.isin(order, np.concatenate([group[1:] for group in groups]))]
         _neighbours(table.keys[order], fspath(output), report)
-        with Outlet(fspath(output), inputs=Inputs(targets)) as outlet, verb_base.progress(len(order), "records", label="copying") as bar:
+        with TarOutput(fspath(output), inputs=Inputs(targets)) as outlet, verb_base.progress(len(order), "records", label="copying") as bar:
             for sources, begin, end, count in table.runs(order, parts):
                 outlet.pick(sources, begin, end)
                 bar.add(count)

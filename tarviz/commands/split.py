@@ -21,10 +21,10 @@ from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import SHARD_SUFFIXES, URLs
 from tarviz.tools import field_selection
 from tarviz.tools.shard_command import line, run_for
+from tarviz.write import Names
 from tarviz.write.inputs import Inputs
-from tarviz.write.output import Names
 from tarviz.write.piped import is_command
-from tarviz.write.tar_output import Outlet
+from tarviz.write.tar_output import TarOutput
 
 DEFAULT_COUNT, DEFAULT_SIZE = 100_000, 10**9
 _PERCENT = re.compile(r"%(0?\d*)d")
@@ -115,7 +115,7 @@ class _Shards:
         self.report = ReadReport()
         self.form = field_selection.Form(report=self.report)
         self.done: list[Tar] = []
-        self.outlet: Outlet | None = None
+        self.outlet: TarOutput | None = None
 
     def put(self, batch: Batch) -> bool:
         ends = np.cumsum(_sizes(batch))
@@ -124,7 +124,7 @@ class _Shards:
             if self.outlet is None:
                 if self.most is not None and len(self.done) >= self.most:
                     return False
-                self.outlet = Outlet(self.names.at(self.start + len(self.done)), inputs=self.inputs)
+                self.outlet = TarOutput(self.names.at(self.start + len(self.done)), inputs=self.inputs)
                 self.form.forget()
             last = self._fit(ends, first)
             if last > first:
@@ -149,7 +149,7 @@ class _Shards:
         """Finish the open shard, then run the command on it."""
         if self.outlet is None:
             return
-        self.outlet.close()
+        self.outlet.commit()
         tar = Tar(self.outlet.url, self.outlet.records, self.outlet.bytes)
         self.done.append(tar)
         self.outlet = None

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from tarviz import write
 from tarviz.model.types import URL
-from tarviz.write import output as write_output
 
 MTIME = 1_767_225_600  # 2026-01-01, so that the bytes are the same at every call
 Sample: TypeAlias = tuple[str, dict[str, bytes]]
@@ -15,12 +15,12 @@ Sample: TypeAlias = tuple[str, dict[str, bytes]]
 
 def write_shard(path: str | os.PathLike[str], samples: Iterable[Sample]) -> None:
     """One tar of (key, {extension: payload}) pairs; the file has its name only when it is complete."""
-    output = write_output.Output(URL(os.fspath(path)))
+    output = write.Output(URL(os.fspath(path)))
     try:
         for key, fields in samples:
             for ext, payload in fields.items():
-                output.write(write_output.tar_member(f"{key}.{ext}", payload, MTIME))
-        output.write([write_output.TAR_END])
+                output.write(write.tar_member(f"{key}.{ext}", payload, MTIME))
+        output.write([write.TAR_END])
     except BaseException:
         output.abort()
         raise

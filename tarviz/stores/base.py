@@ -65,11 +65,33 @@ class Stream(Protocol):
         self.close()
 
 
-class Sink(Protocol):
-    """A streamed write of one object. Nothing has the final name before `commit`, then all of it has.
+class Whole(Protocol):
+    """Something that is made whole or not at all: as a context manager it commits at the end, and aborts when an exception passes."""
 
-    As a context manager it commits at the end and aborts when an exception passes.
-    """
+    def commit(self) -> object:
+        """Complete it, so that it is seen."""
+        ...
+
+    def abort(self) -> None:
+        """Drop it; nothing of it is seen."""
+        ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None:
+            self.abort()
+            return
+        try:
+            self.commit()
+        except BaseException:
+            self.abort()
+            raise
+
+
+class Sink(Whole, Protocol):
+    """A streamed write of one object. Nothing has the final name before `commit`, then all of it has."""
 
     def write(self, data: Buffer, /) -> None:
         """Append all of `data`."""
@@ -98,15 +120,6 @@ class Sink(Protocol):
     def abort(self) -> None:
         """Drop what was written. Does nothing after `commit`."""
         ...
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.abort()
 
 
 @runtime_checkable

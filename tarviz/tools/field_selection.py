@@ -21,7 +21,7 @@ from tarviz.model.types import to_bytes, to_text
 from tarviz.read.spans import Batch
 from tarviz.read.spans import pieces as raw_pieces
 from tarviz.read.stream import ReadReport
-from tarviz.write.tar_output import Outlet, Piece, Range
+from tarviz.write.tar_output import Piece, Range, TarOutput
 
 _TOKEN = re.compile(r"\{(\w+)(?::0?(\d{1,2})d?)?\}")
 _WORDS = ("key", "folder", "base", "shard", "n")
@@ -131,7 +131,7 @@ class Form:
         """Whether records pass as they are."""
         return not self.fields and not self.drop and self.key is None
 
-    def put(self, outlet: Outlet, batch: Batch, records: NDArray[np.int64] | None = None) -> None:
+    def put(self, outlet: TarOutput, batch: Batch, records: NDArray[np.int64] | None = None) -> None:
         """Write the records of a batch, those numbered `records` of it or all."""
         if records is None and self.trivial:
             rows, kept = np.arange(len(batch.block.members)), np.arange(len(batch))
@@ -150,7 +150,7 @@ class Form:
             self._last = batch.block.keys[int(kept[-1])]
         outlet.records += len(kept)
 
-    def put_one(self, outlet: Outlet, batch: Batch, record: int) -> None:
+    def put_one(self, outlet: TarOutput, batch: Batch, record: int) -> None:
         """Write one record of a batch, some time before `flush`."""
         begin, end, whole = batch.block.spans
         if not self.trivial or not whole[record] or len(batch.block.array) != int(end[-1]):
@@ -163,7 +163,7 @@ class Form:
         if len(self._held) >= _TOGETHER:
             self.flush(outlet)
 
-    def flush(self, outlet: Outlet) -> None:
+    def flush(self, outlet: TarOutput) -> None:
         """Write what `put_one` holds back."""
         if self._held:
             outlet.write(self._held)

@@ -1,430 +1,183 @@
-"""Writes outputs: names them, begins the next when one is full, makes each visible whole, and puts a manifest beside it.
+"""One output being written: packed, summed and written behind, under its name when it is whole.
 
-The only place that does so, for TFRecord and for tar. `Outputs` takes runs of records (`tfrecord.Frames`, `Spans` of raw
-tar bytes), `Output` is one file. Nothing is under a final name before it is complete; stores see to that.
+The only place that does so, for TFRecord, for tars, for the writers of the dialects. Stores see to it that nothing has its
+final name before it is complete.
 """
 
 from __future__ import annotations
 
-import glob
-import json
 import os
-import re
-import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from types import ModuleType, TracebackType
-from typing import Any, Literal, Protocol, Self, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Protocol, TypeAlias
 
 from tarviz import stores
-from tarviz.formats.tar_header import TAR_END, Spans, tar_header, tar_member
-from tarviz.formats.tfrecord import Compression, crc32c
-from tarviz.model import config
-from tarviz.model.errors import NotFoundError, TarvizError, UsageError, redact
-from tarviz.model.redaction import redacted_repr
+from tarviz.formats.tfrecord import crc32c
+from tarviz.model.redaction import redact
 from tarviz.model.types import URL, Buffer
-from tarviz.stores import Stat
+from tarviz.stores import Sink, Whole
 from tarviz.write.behind import Behind
 from tarviz.write.inputs import Inputs
-from tarviz.write.piped import is_command
+from tarviz.write.manifest import Written, forget_manifest, write_manifest
+from tarviz.write.names import Exists, refuse_existing
+from tarviz.write.packing import Packing, packer
 
-_deflate: ModuleType
-try:
-    from isal import isal_zlib as _deflate
-
-    _LEVEL = 2  # isal has 0 to 3; 2 packs about as well as zlib's 3, ten times as fast
-except ImportError:  # no wheel for this machine
-    _deflate = zlib
-    _LEVEL = 3
-
-__all__ = [
-    "TAR_END",
-    "Exists",
-    "Names",
-    "Output",
-    "Outputs",
-    "Part",
-    "Run",
-    "Spans",
-    "Written",
-    "counted",
-    "manifest_url",
-    "proven",
-    "read_manifest",
-    "refuse_existing",
-    "source_entry",
-    "tar_header",
-    "tar_member",
-]
-
-Exists: TypeAlias = Literal["replace", "error"]
-
-_COUNTER = re.compile(r"\{(shard)?(?::(0?[0-9]{0,3}d?))?\}")
-_PACKED = (".gz", ".zlib", ".zst", ".bz2", ".xz")
-_CHUNK = 4 << 20
 _DIRECT = 1 << 20  # bytes of an output from which on a thread writes
+_AT_ONCE = 8 << 20  # bytes written before an abort is looked for
 
 
-class Run(Protocol):
-    """Records ready to be written: `size` in bytes of each, and the buffers that make up some of them."""
+class Later(Protocol):
+    """A piece whose bytes are fetched when it is written."""
 
-    size: NDArray[np.int64]
+    @property
+    def size(self) -> int:
+        """How many bytes."""
+        ...
 
-    def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]: ...
+    def write_to(self, output: Output) -> None:
+        """Write it by `output.put` or `output.send`."""
+        ...
 
 
-def counted(text: str) -> bool:
-    """Whether the name of an output has a counter: `x-{}.tar`, `x-{shard:06d}.tar`."""
-    return _COUNTER.search(text) is not None
+Piece: TypeAlias = Buffer | Later
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The names of outputs, from the text a person gives.
+def size_of(piece: Piece) -> int:
+    """The bytes of a piece."""
+    return len(piece) if isinstance(piece, Buffer) else piece.size
 
-    `{}` counts from 1, `{shard}` from 0, both with a width if wanted (`{shard:06d}`). Text without either names one
-    output; when that goes on in further ones, they are `train-1.record`, `train-2.record`, ….
 
-    >>> names = Names("out/train.record")
-    >>> names.at(0), names.at(1), Names("train-{:03d}.tfrecord").at(0)
-    ('out/train.record', 'out/train-1.record', 'train-001.tfrecord')
+class Output(Whole):
+    """One output being written. `commit` makes it visible under its name, replacing what was there; `ending` is its last bytes.
+
+    Large ones are written by a thread: what goes wrong there is raised by the next call. None of `inputs` is written. `bytes`
+    counts what was given, before any packing; `records` the records. The CRC of what is written is taken where it is `summed`.
+    `sink` takes the bytes where they do not go to the store of the URL.
     """
 
-    text: str
-
-    __repr__ = redacted_repr
-
-    def __post_init__(self) -> None:
-        bare = _COUNTER.sub("", self.text)
-        if not self.text:
-            raise UsageError("the output has no name.")
-        if "{" in bare or "}" in bare:
-            raise UsageError(
-                f"{redact(self.text)!r} has braces that count nothing.",
-                hint="{} counts outputs from 1, {shard:06d} from 0; ranges are for reading.",
-            )
-        if self.text.endswith("/") or (stores.is_local(self.text) and os.path.isdir(stores.local_path(self.text))):
-            raise UsageError(
-                f"{redact(self.text)} is a folder.", hint=f"Name the files in it: {redact(self.text.rstrip('/'))}/train-{{}}.tfrecord"
-            )
-
-    @property
-    def counts(self) -> bool:
-        """Whether the text has a counter."""
-        return counted(self.text)
-
-    @property
-    def pattern(self) -> str | None:
-        """What `glob` finds all names with that are files of this machine, empty text where there are none; None: names are not foreseen.
-
-        >>> Names("train-{:03d}.tar").pattern, Names("train.tar").pattern, Names("memory://a-{}.tar").pattern
-        ('train-*.tar', 'train*.tar', '')
-        """
-        if not self.text:  # a caller hands them out one by one
-            return None
-        if self.text == "-" or not stores.is_local(self.text):
-            return ""
-        path = stores.local_path(self.text)
-        if self.counts:
-            return "*".join(glob.escape(part) for part in _COUNTER.split(path)[::3])
-        base, suffix = _suffix(path)
-        return f"{glob.escape(base)}*{glob.escape(suffix)}"
-
-    def at(self, number: int) -> URL:
-        """The name of output `number`, counted from 0."""
-        if self.counts:
-            return URL(_COUNTER.sub(lambda match: format(number + (match[1] is None), match[2] or "d"), self.text))
-        if number == 0 or is_command(self.text):
-            return URL(self.text)
-        if self.text == "-":
-            raise UsageError("standard output is one output.", hint="Name a file to split the records over several.")
-        path, mark, query = (self.text, "", "") if stores.is_local(self.text) else self.text.partition("?")
-        base, suffix = _suffix(path)
-        return URL(f"{base}-{number}{suffix}{mark}{query}")
-
-
-def _suffix(path: str) -> tuple[str, str]:
-    """Base and suffix, where a packed file has two."""
-    base, suffix = os.path.splitext(path)
-    if suffix in _PACKED:
-        base, inner = os.path.splitext(base)
-        suffix = inner + suffix
-    return base, suffix
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One output that is complete: its bytes, the records in it, the CRC32C over the file. `kept`: it was there already."""
-
-    url: URL
-    records: int
-    bytes: int
-    crc32c: str
-    kept: bool = False
-
-    __repr__ = redacted_repr
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; the URL redacted."""
-        return asdict(self) | {"url": redact(self.url)}
-
-
-class Output:
-    """One output being written. `commit` makes it visible under its name, replacing what was there."""
-
-    def __init__(self, url: URL, *, compression: Compression | None = None, exists: Exists = "replace") -> None:
-        if exists == "error":
-            refuse_existing(url)
-        self.url = url
+    def __init__(
+        self,
+        url: str,
+        *,
+        packing: Packing | None = None,
+        exists: Exists = "replace",
+        inputs: Inputs | None = None,
+        ending: bytes = b"",
+        summed: bool = True,
+        sink: Sink | None = None,
+    ) -> None:
+        self.url = URL(url)
         self.records = 0
         self.bytes = 0
+        self.written: Written | None = None
+        if inputs is not None:
+            inputs.refuse(url)
+        if exists == "error":
+            refuse_existing(self.url)
+        self._ending = ending
+        self._packer = packer(packing) if packing is not None else None
         self._crc = 0
-        self._sink = stores.of(url).create(url)
-        self._behind: Behind[Sequence[Buffer]] | None = None
-        # 31 and 15: a gzip or a zlib header and trailer around the deflate stream (zlib.h).
-        self._packer = _deflate.compressobj(_LEVEL, _deflate.DEFLATED, 31 if compression == "gzip" else 15) if compression else None
+        self._size = 0  # bytes of the file
+        self._summed = summed
+        self._behind: Behind[Sequence[Piece]] | None = None
+        self._sink = stores.of(url).create(self.url) if sink is None else sink
 
-    def write(self, buffers: Sequence[Buffer], records: int = 0) -> None:
-        """Append buffers that hold so many records. They belong to the output until it is settled: they may be written later."""
-        if self._packer is not None:
-            buffers = [data for buffer in buffers if (data := self._packer.compress(buffer))]
-        crc, size = self._crc, 0
-        for buffer in buffers:
-            crc = crc32c(buffer, crc)
-            size += len(buffer)
-        if self._behind is None and self.bytes >= _DIRECT:
-            self._behind = Behind(self._sink.writev, name=f"writes {redact(self.url)}")
-        if self._behind is not None:
-            self._behind.put(buffers)
-        else:
-            self._sink.writev(buffers)
-        self._crc = crc
-        self.bytes += size
+    def write(self, pieces: Sequence[Piece], records: int = 0) -> None:
+        """Append pieces that hold so many records. They belong to the output until it is settled: they may be written later."""
+        self.bytes += sum(map(size_of, pieces))
         self.records += records
+        if self._behind is None and self.bytes > _DIRECT:
+            self._behind = Behind(self._write, name=f"writes {redact(self.url)}")
+        if self._behind is not None:
+            self._behind.put(pieces)
+        else:
+            self._write(pieces)
 
     def settle(self) -> None:
         """Wait until all that was given is written, so that the memory it is in may be used again."""
         if self._behind is not None:
             self._behind.settle()
 
+    def _write(self, pieces: Sequence[Piece]) -> None:
+        held: list[Buffer] = []
+        size = 0
+        for piece in pieces:
+            if self._stopping:
+                return
+            if isinstance(piece, Buffer):
+                held.append(piece)
+                size += len(piece)
+                if size < _AT_ONCE:
+                    continue
+            self.put(held)
+            held, size = [], 0
+            if not isinstance(piece, Buffer):
+                piece.write_to(self)
+        self.put(held)
+
+    @property
+    def _stopping(self) -> bool:
+        return self._behind is not None and self._behind.stopping
+
+    def put(self, buffers: Sequence[Buffer]) -> None:
+        """Append bytes at once, packed where the output is: for pieces that are being written."""
+        if self._packer is not None:
+            self._put([data for buffer in buffers if (data := self._packer.compress(buffer))])
+        else:
+            self._put(buffers)
+
+    def _put(self, buffers: Sequence[Buffer]) -> None:
+        if not buffers:
+            return
+        crc = self._crc
+        for buffer in buffers:
+            crc = crc32c(buffer, crc) if self._summed else 0
+            self._size += len(buffer)
+        self._sink.writev(buffers)
+        self._crc = crc
+
+    def send(self, fd: int, begin: int, end: int) -> int:
+        """Append the bytes `begin`…`end` of an open file: up to where it had them."""
+        at = begin
+        while at < end and not self._stopping:
+            wanted = min(end - at, _AT_ONCE)
+            if self._packer is None and not self._summed:
+                done = self._sink.send(fd, at, wanted)
+                self._size += done
+            else:
+                data = os.pread(fd, wanted, at)
+                self.put([data])
+                done = len(data)
+            if not done:
+                break
+            at += done
+        return end if self._stopping else at
+
     def commit(self, manifest: Mapping[str, Any] | None = None) -> Written:
         """Finish the file and, where a manifest is given, write that beside it with records, bytes and CRC filled in."""
+        if self.written is not None:
+            return self.written
         try:
-            if self._packer is not None:
-                packer, self._packer = self._packer, None
-                self.write([packer.flush()])
+            if self._ending:
+                self.write([self._ending])
             if self._behind is not None:
                 self._behind.finish()
-            beside = manifest_url(self.url)
-            if self.url != "-":
-                # An older manifest beside a newer file would lie, if only until the new one is there.
-                with suppress(NotFoundError):
-                    stores.of(beside).delete(beside)
+            if self._packer is not None:
+                self._put([self._packer.flush()])
+            forget_manifest(self.url)
             stat = self._sink.commit()
         except BaseException:
             self.abort()
             raise
-        written = Written(self.url, self.records, self.bytes, f"{self._crc:08x}")
+        self.written = Written(self.url, self.records, self._size, f"{self._crc:08x}" if self._summed else "")
         if manifest is not None and stat.ranges:  # a pipe has nothing beside it
-            facts = {"records": written.records, "bytes": written.bytes, "crc32c": written.crc32c}
-            with stores.of(beside).create(beside) as sink:
-                sink.write(json.dumps({**facts, **manifest}, indent=1, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
-        return written
+            write_manifest(self.written, manifest)
+        return self.written
 
     def abort(self) -> None:
-        """Drop what was written; nothing of it is seen."""
+        """Drop what was written; nothing of it is seen, and a pipe gets no ending. Does nothing after `commit`."""
+        if self.written is not None:
+            return
         if self._behind is not None:
             self._behind.stop(self._sink.abort)
         else:
             self._sink.abort()
-
-
-def refuse_existing(url: URL) -> None:
-    """`UsageError` when something is at that URL already."""
-    if url == "-":
-        return
-    try:
-        stores.of(url).stat(url)
-    except NotFoundError:
-        return
-    raise UsageError("there is an output of that name.", shard=url, hint="Choose another name, or exists='replace'.")
-
-
-def manifest_url(url: URL) -> URL:
-    """Where the manifest of an output is: `train-1.tfrecord.manifest.json` beside `train-1.tfrecord`."""
-    path, mark, query = (url, "", "") if stores.is_local(url) else url.partition("?")
-    return URL(f"{path}.manifest.json{mark}{query}")
-
-
-def read_manifest(url: URL) -> dict[str, Any] | None:
-    """The manifest of an output, None when there is none that can be read."""
-    try:
-        stat = stores.of(url).stat(manifest_url(url))
-        content = json.loads(stores.of(url).read(manifest_url(url), 0, min(stat.size or 0, 64 << 20)))
-    except (TarvizError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None
-
-
-def proven(url: URL, manifest: Mapping[str, Any]) -> Written | None:
-    """The output as its manifest says, when its bytes are just those; the file is read for that. None otherwise."""
-    try:
-        with stores.of(url).open(url) as stream:
-            if stream.stat.size is not None and stream.stat.size != manifest.get("bytes"):
-                return None
-            buffer = memoryview(bytearray(_CHUNK))
-            crc = size = 0
-            while count := stream.readinto(buffer):
-                crc, size = crc32c(buffer[:count], crc), size + count
-    except TarvizError:
-        return None
-    if (size, f"{crc:08x}") != (manifest.get("bytes"), manifest.get("crc32c")):
-        return None
-    return Written(url, int(manifest["records"]), size, f"{crc:08x}", kept=True)
-
-
-def source_entry(stat: Stat) -> dict[str, Any]:
-    """What a manifest says about a source shard: enough to notice that it changed."""
-    return {"shard": redact(stat.url), "size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
-
-
-@dataclass(slots=True)
-class Part:
-    """The records of one source that an output holds: numbers `first` up to `stop` of the shard."""
-
-    source: dict[str, Any]
-    first: int
-    stop: int
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**self.source, "first": self.first, "stop": self.stop}
-
-
-@dataclass(eq=False)
-class Outputs:
-    """Outputs that follow each other: records go into the one that is open until it is full.
-
-    `max_size` (bytes, or text such as `"100MB"`) is the most a file may have, framing and `ending` counted in; only a
-    record that is larger by itself gets a file that exceeds it. With `compression` it counts the bytes before that.
-    `max_records` limits the records of a file. `ending` closes each file (tar's zero blocks). `manifest`, if not None, is
-    what the manifest of every output holds beside its own figures (`full`: the next record did not fit). None of `inputs` is written.
-
-    Use as a context manager: an exception drops the output that is open; those before it are complete and stay.
-    `done` lists what is written; `start` is the number of the first output.
-    """
-
-    names: Names
-    max_size: int | str | float | None = None
-    max_records: int | None = None
-    compression: Compression | None = None
-    exists: Exists = "replace"
-    ending: bytes = b""
-    manifest: Mapping[str, Any] | None = None
-    start: int = 0
-    done: list[Written] = field(default_factory=list)
-    inputs: Inputs | None = None
-    _output: Output | None = None
-    _room: int = 0  # bytes left in the output that is open
-    _parts: list[Part] = field(default_factory=list)
-    _source: dict[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if self.max_size is not None:
-            self.max_size = limit = config.parse_size(self.max_size)
-            if limit <= 0:
-                raise UsageError("max_shard_size must be more than 0 bytes.")
-        if self.max_records is not None and self.max_records < 1:
-            raise UsageError("an output holds at least one record.")
-
-    def source(self, entry: dict[str, Any]) -> None:
-        """Say which shard the records come from that are added next (see `source_entry`)."""
-        self._source = entry
-
-    def add(self, run: Run, numbers: NDArray[np.int64] | None = None, stop: int = 0) -> None:
-        """Write records. `numbers` are theirs in the source, `stop` the number that comes behind them there."""
-        ends = np.cumsum(run.size)
-        first, count = 0, len(ends)
-        while first < count:
-            base = int(ends[first - 1]) if first else 0
-            last = self._fit(ends, first, base)
-            if last == first:
-                self._close(full=True)
-                continue
-            output = self._open()
-            output.write(run.buffers(first, last), last - first)
-            self._room -= int(ends[last - 1]) - base
-            if self._source is not None and numbers is not None:
-                self._note(int(numbers[first]), stop if last == count else int(numbers[last]))
-            first = last
-
-    def settle(self) -> None:
-        """Wait until all that was added is written, so that the memory it is in may be used again."""
-        if self._output is not None:
-            self._output.settle()
-
-    def _fit(self, ends: NDArray[np.int64], first: int, base: int) -> int:
-        """Up to which record the output takes; `first` when it is full. An empty output takes one whatever its size."""
-        held = self._output.records if self._output is not None else 0
-        last = len(ends)
-        if self.max_size is not None:
-            room = self._room if held else int(self.max_size) - len(self.ending)
-            last = int(np.searchsorted(ends, base + room, side="right"))
-        if self.max_records is not None:
-            last = min(last, first + self.max_records - held)
-        return max(last, first + (held == 0))
-
-    def _open(self) -> Output:
-        if self._output is None:
-            url = self.names.at(self.start + len(self.done))
-            if self.inputs is not None:
-                self.inputs.refuse(url)
-            self._output = Output(url, compression=self.compression, exists=self.exists)
-            self._room = int(self.max_size or 0) - len(self.ending)
-            self._parts = []
-        return self._output
-
-    def _note(self, first: int, stop: int) -> None:
-        assert self._source is not None
-        if self._parts and self._parts[-1].source is self._source:
-            self._parts[-1].stop = stop
-        else:
-            self._parts.append(Part(self._source, first, stop))
-
-    def _close(self, *, full: bool = False) -> None:
-        output = self._output
-        if output is None:
-            return
-        if self.ending:
-            output.write([self.ending])
-        manifest = None
-        if self.manifest is not None:
-            parts = self._parts or ([Part(self._source, 0, 0)] if self._source is not None else [])
-            manifest = {**self.manifest, "full": full, "sources": [part.to_dict() for part in parts]}
-        self.done.append(output.commit(manifest))
-        self._output = None
-
-    def finish(self) -> list[Written]:
-        """Complete the last output. There is always one: it is empty when there were no records."""
-        if not self.done:
-            self._open()
-        self._close()
-        return self.done
-
-    def abort(self) -> None:
-        """Drop the output that is open."""
-        if self._output is not None:
-            self._output.abort()
-            self._output = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None:
-            self.finish()
-        else:
-            self.abort()

@@ -11,7 +11,7 @@ from tarviz import stores
 from tarviz.formats.tfrecord import crc32c
 from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
-from tarviz.write.output import Written, manifest_url, proven, read_manifest
+from tarviz.write.manifest import Written, proven, read_manifest, write_manifest
 
 _CHUNK = 4 << 20
 
@@ -23,10 +23,7 @@ def write(url: URL, records: int, facts: Mapping[str, Any]) -> None:
     with stores.of(url).open(url) as stream:
         while count := stream.readinto(buffer):
             crc, size = crc32c(buffer[:count], crc), size + count
-    text = json.dumps({"records": records, "bytes": size, "crc32c": f"{crc:08x}", **facts}, indent=1, ensure_ascii=False)
-    beside = manifest_url(url)
-    with stores.of(beside).create(beside) as sink:
-        sink.write(text.encode("utf-8", "surrogateescape") + b"\n")
+    write_manifest(Written(url, records, size, f"{crc:08x}"), facts)
 
 
 def kept(url: URL, facts: Mapping[str, Any]) -> Written | None:

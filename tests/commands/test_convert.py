@@ -17,7 +17,7 @@ import pytest
 from google_crc32c import value as crc
 
 import tarviz
-from tarviz import cli
+from tarviz import cli, write
 from tarviz.commands import convert as module
 from tarviz.commands.convert import convert
 from tarviz.formats import example, tfrecord
@@ -25,7 +25,6 @@ from tarviz.model.errors import ChainError, DataError, NotFoundError, SchemaErro
 from tarviz.model.types import URL
 from tarviz.ops import Func
 from tarviz.testing.outputs import use_disk
-from tarviz.write import output
 from tests.conftest import DATA
 
 CORPORA = DATA.parents[2] / "shared" / "corpora"
@@ -496,13 +495,13 @@ class TestResume:
     def written(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """The names of outputs made, manifests left out."""
         names: list[str] = []
-        commit = output.Output.commit
+        commit = write.Output.commit
 
-        def spy(self: output.Output, *args: Any) -> Any:
+        def spy(self: write.Output, *args: Any) -> Any:
             names.append(Path(self.url).name)
             return commit(self, *args)
 
-        monkeypatch.setattr(output.Output, "commit", spy)
+        monkeypatch.setattr(write.Output, "commit", spy)
         return names
 
     CASES = pytest.mark.parametrize(
@@ -825,7 +824,7 @@ class TestResult:
         assert "100 files" in text
 
     def test_secrets_in_urls_are_not_shown(self):
-        found = module.Converted([output.Written(URL("http://me:pw@host/a?sig=abc"), 1, 1, "")], tarviz.read.stream.ReadReport())
+        found = module.Converted([write.Written(URL("http://me:pw@host/a?sig=abc"), 1, 1, "")], tarviz.read.stream.ReadReport())
 
         assert "pw" not in str(found)
         assert "abc" not in json.dumps(found.to_dict())

@@ -12,9 +12,9 @@ from tarviz.dialects.webdataset import ShardWriter, TarWriter
 from tarviz.formats.tar_header import tar_header
 from tarviz.model.types import Buffer
 from tarviz.testing.outputs import OutputTests
+from tarviz.write import Names, Outputs
 from tarviz.write.inputs import Inputs
-from tarviz.write.output import Names, Outputs
-from tarviz.write.tar_output import Outlet
+from tarviz.write.tar_output import TarOutput
 
 
 @dataclass
@@ -61,7 +61,7 @@ class _Tars(OutputTests):
 
 class TestTarOutput(_Tars):
     def begin(self, path):
-        return Outlet(str(path), inputs=Inputs(()))
+        return TarOutput(str(path), inputs=Inputs(()))
 
     def put(self, output, data):
         output.write([tar_header(b"a.bin", len(data)), data, bytes(-len(data) % 512)])

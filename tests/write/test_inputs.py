@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from tarviz.model.errors import UsageError
+from tarviz.write import Names
 from tarviz.write.inputs import Inputs
-from tarviz.write.output import Names
 
 
 @pytest.fixture

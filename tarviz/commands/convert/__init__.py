@@ -11,7 +11,7 @@ from typing import Any, overload
 
 import click
 
-from tarviz import selection, stores
+from tarviz import selection, stores, write
 from tarviz.cli import verb_base
 from tarviz.commands.convert import tasks
 from tarviz.engines import process_pool
@@ -26,9 +26,8 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.write import output
+from tarviz.write import Exists, Names, Written
 from tarviz.write.inputs import Inputs
-from tarviz.write.output import Exists, Names, Written
 
 _SHOWN = 20  # outputs and faults listed as text
 
@@ -175,7 +174,7 @@ def convert(
         if dry_run:
             return _planned(recipe, shards, names, limit)
         sources = [
-            tasks.Source(number, url, {"number": number, **output.source_entry(stores.of(url).stat(url))})
+            tasks.Source(number, url, {"number": number, **write.source_entry(stores.of(url).stat(url))})
             for number, url in enumerate(shards)
         ]
         settings = tasks.Settings(names, compression, exists, _manifest(recipe, sources, limit, compression) if manifest else None, limit)
@@ -241,7 +240,7 @@ class _Conversion:
         self._passed(source for source in self._sources if source.number in kept)
         if self._settings.exists == "error":
             for source in todo:
-                output.refuse_existing(self._settings.names.at(source.number))
+                write.refuse_existing(self._settings.names.at(source.number))
         job = tasks.EachJob(self._recipe, self._settings)
         made: dict[int, Written] = dict(kept)
         if self._processes > 1 and len(todo) > 1:
@@ -264,7 +263,7 @@ class _Conversion:
             kept, number, record = tasks.kept_sequence(self._settings, self._sources)
         self._passed(self._sources[:number])
         if self._settings.exists == "error" and number < len(self._sources):
-            output.refuse_existing(self._settings.names.at(len(kept)))
+            write.refuse_existing(self._settings.names.at(len(kept)))
         todo = [tasks.Source(each.number, each.url, each.entry, record if each.number == number else 0) for each in self._sources[number:]]
         with self._settings.outputs(done=kept, inputs=self._inputs) as run:
             if self._processes > 1 and len(todo) > 1:
@@ -278,7 +277,7 @@ class _Conversion:
                     self.seen |= progress.seen
         return run.done
 
-    def _assemble(self, run: output.Outputs, todo: Sequence[tasks.Source]) -> None:
+    def _assemble(self, run: write.Outputs, todo: Sequence[tasks.Source]) -> None:
         """Workers encode shards into unnamed files; here the records are spread over the outputs, in order."""
         job = tasks.PieceJob(self._recipe)
         with process_pool.Workers(job, min(self._processes, len(todo)), spool=_folder(run.names), tick=self._tick) as workers:
@@ -322,7 +321,7 @@ def _look_round(report: ReadReport, recipe: tasks.Recipe, seen: set[str], names:
     if names.text in ("-", ""):  # no text: names that a caller hands out one by one
         return
     url = names.at(count)
-    if stores.is_local(url) and output.read_manifest(url) is not None and os.path.exists(stores.local_path(url)):
+    if stores.is_local(url) and write.read_manifest(url) is not None and os.path.exists(stores.local_path(url)):
         report.add(Fault("W_OLD_OUTPUT", "an output of an earlier run is still there and was not written by this one.", shard=url))
 
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz import selection
+from tarviz import selection, write
 from tarviz.engines import Tick
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import DataError, StoreError, TarvizError, UsageError
@@ -25,9 +25,8 @@ from tarviz.read import stream
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.selection import Select, SelectJSON
-from tarviz.write import output
+from tarviz.write import Names, Outputs, Written
 from tarviz.write.inputs import Inputs
-from tarviz.write.output import Names, Outputs, Written
 
 _BATCH = 4 << 20  # bytes of Examples that are framed and written together
 _CHUNK = 4 << 20
@@ -199,7 +198,7 @@ class Settings:
 
     names: Names
     compression: tfrecord.Compression | None
-    exists: output.Exists
+    exists: write.Exists
     manifest: Mapping[str, Any] | None
     max_size: int | None = None
 
@@ -319,7 +318,7 @@ def kept_each(settings: Settings, sources: Sequence[Source]) -> dict[int, Writte
         url = settings.names.at(source.number)
         manifest = _manifest(url, settings)
         parts = manifest.get("sources", []) if manifest else []
-        if manifest and len(parts) == 1 and _same(parts[0], source.entry) and (written := output.proven(url, manifest)):
+        if manifest and len(parts) == 1 and _same(parts[0], source.entry) and (written := write.proven(url, manifest)):
             kept[source.number] = written
     return kept
 
@@ -335,7 +334,7 @@ def kept_sequence(settings: Settings, sources: Sequence[Source]) -> tuple[list[W
         if url is None or manifest is None or not _follows(parts, sources, number, record):
             return kept, number, record
         whole = settings.manifest is not None and manifest.get("inputs") == settings.manifest.get("inputs")
-        if not (manifest.get("full") or whole) or (written := output.proven(url, manifest)) is None:
+        if not (manifest.get("full") or whole) or (written := write.proven(url, manifest)) is None:
             return kept, number, record
         kept.append(written)
         if not manifest.get("full"):
@@ -355,7 +354,7 @@ def _follows(parts: Sequence[Mapping[str, Any]], sources: Sequence[Source], numb
 
 
 def _manifest(url: URL, settings: Settings) -> dict[str, Any] | None:
-    found = output.read_manifest(url)
+    found = write.read_manifest(url)
     wanted = json.loads(json.dumps(dict(settings.manifest or {})))
     return found if found and all(found.get(name) == wanted.get(name) for name in ("format", "options")) else None
 

@@ -19,7 +19,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.selection import Select, SelectDict, Selection, SelectList
 from tarviz.stores.templates import braces
-from tarviz.write.output import Names
+from tarviz.write import Names
 
 if TYPE_CHECKING:
     import tensorflow as tf

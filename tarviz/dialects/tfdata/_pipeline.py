@@ -20,7 +20,7 @@ from tarviz.model.types import URL, Block
 from tarviz.read import stream
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.stores.paths import local_path
-from tarviz.write.output import Names, Outputs
+from tarviz.write import Names, Outputs
 
 SamplesReader: TypeAlias = Iterator[Any]
 TFExampleReader: TypeAlias = Iterator[Any]

@@ -23,7 +23,7 @@ from tarviz.dialects.tfrecorder._fields import Attribute, Shapes
 from tarviz.formats import tfrecord
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.model.types import URL
-from tarviz.write.output import Names, Outputs, manifest_url
+from tarviz.write import Names, Outputs, manifest_url
 
 __all__ = [
     "Counts",

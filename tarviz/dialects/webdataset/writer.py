@@ -25,7 +25,7 @@ from tarviz.dialects.webdataset.parts.encoders import npz_dumps as numpy_npz_dum
 from tarviz.formats.tfrecord import Compression
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL, Buffer
-from tarviz.write.output import TAR_END, Names, Output, Written
+from tarviz.write import TAR_END, Names, Output, Written
 
 __all__ = [
     "ShardWriter",
@@ -98,7 +98,7 @@ class TarWriter:
         self.written: Written | None = None
         if isinstance(fileobj, str | os.PathLike):
             url = URL(os.fspath(fileobj))
-            self._output = Output(url, compression=packing(url, compress))
+            self._output = Output(url, packing=packing(url, compress))
         elif hasattr(fileobj, "write"):
             self._stream = fileobj
             if packing("", compress):

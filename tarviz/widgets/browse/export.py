@@ -12,7 +12,7 @@ from tarviz.model.errors import LimitError, UsageError
 from tarviz.model.types import URL, Buffer, Record
 from tarviz.widgets.browse.cells import cells, columns
 from tarviz.widgets.browse.scanned_records import Row
-from tarviz.write import output as write_output
+from tarviz.write import TAR_END, Output, tar_member
 
 KINDS = ("tar", "csv", "txt")
 """A shard, a table, a list of keys."""
@@ -27,8 +27,8 @@ def members(records: Iterable[Record]) -> Iterator[list[Buffer]]:
     """The pieces of a tar of these records, keys and fields as they are."""
     for record in records:
         for ext in record:
-            yield list(write_output.tar_member(f"{record.key}.{ext}", bytes(record[ext]), _MTIME))
-    yield [write_output.TAR_END]
+            yield list(tar_member(f"{record.key}.{ext}", bytes(record[ext]), _MTIME))
+    yield [TAR_END]
 
 
 def tar(records: Iterable[Record]) -> bytes:
@@ -66,7 +66,7 @@ def write(path: str | os.PathLike[str], rows: Sequence[Row]) -> int:
     kind = PurePath(path).suffix.removeprefix(".").lower()
     if kind not in KINDS:
         raise UsageError(f"{os.fspath(path)!r} does not say what is to be written.", hint=f"End it in .{', .'.join(KINDS)}.")
-    output = write_output.Output(URL(os.fspath(path)))
+    output = Output(URL(os.fspath(path)))
     try:
         if kind == "tar":
             for pieces in members(row.load() for row in rows):

@@ -13,7 +13,7 @@ import pytest
 from tarviz import cli
 from tarviz.commands.verify import verify
 from tarviz.model.errors import NotFoundError, UsageError
-from tarviz.write.output import TAR_END, tar_member
+from tarviz.write import TAR_END, tar_member
 from tests.conftest import DATA, corpus
 
 TARS = DATA / "corpora" / "generated"
