@@ -15,13 +15,7 @@ Sample: TypeAlias = tuple[str, dict[str, bytes]]
 
 def write_shard(path: str | os.PathLike[str], samples: Iterable[Sample]) -> None:
     """One tar of (key, {extension: payload}) pairs; the file has its name only when it is complete."""
-    output = write.Output(URL(os.fspath(path)))
-    try:
+    with write.Output(URL(os.fspath(path)), ending=write.TAR_END) as output:
         for key, fields in samples:
             for ext, payload in fields.items():
                 output.write(write.tar_member(f"{key}.{ext}", payload, MTIME))
-        output.write([write.TAR_END])
-    except BaseException:
-        output.abort()
-        raise
-    output.commit()

@@ -11,8 +11,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, cast
 
 from tarviz.dialects.webdataset.parts.encoders import (
     Encoder,
@@ -25,7 +24,8 @@ from tarviz.dialects.webdataset.parts.encoders import npz_dumps as numpy_npz_dum
 from tarviz.formats.tfrecord import Compression
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL, Buffer
-from tarviz.write import TAR_END, Names, Output, Written
+from tarviz.stores import Whole
+from tarviz.write import TAR_END, Inputs, Names, Output, Written
 
 __all__ = [
     "ShardWriter",
@@ -40,6 +40,7 @@ __all__ = [
 
 _HELD = 1 << 20  # bytes that wait before they are written
 _PERCENT = re.compile(r"%(0?\d*)d")
+_NUMBER = re.compile(r"\d{1,18}")
 
 
 class Writable(Protocol):
@@ -67,13 +68,15 @@ def torch_dumps(data: Any) -> bytes:
     return file.getvalue()
 
 
-class TarWriter:
+class TarWriter(Whole):
     """Writes samples to one tar: `with TarWriter("out.tar") as sink: sink.write({"__key__": "0001", "png": image, "cls": 7})`.
 
     `fileobj` is a path or URL (`.tar.gz`, `.tgz`: gzip), which is there once `close` has completed it, or an open
     binary file. `encoder`: True encodes by extension, False takes bytes and text only, a dict has functions by extension,
     a function gets the sample. `mtime` is the time of the members, now when left out. `user`, `group` and `format` are
     taken for old code's sake: names of owners are not written, and long names are written as GNU tar does.
+
+    `UsageError` for a sample that was read from the tar being written, as its `__url__` says.
     """
 
     def __init__(
@@ -98,13 +101,14 @@ class TarWriter:
         self.written: Written | None = None
         if isinstance(fileobj, str | os.PathLike):
             url = URL(os.fspath(fileobj))
-            self._output = Output(url, packing=packing(url, compress))
+            self._output = Output(url, packing=packing(url, compress), ending=TAR_END)
         elif hasattr(fileobj, "write"):
             self._stream = fileobj
             if packing("", compress):
                 self._stream = self._packer = gzip.GzipFile(fileobj=cast("Any", fileobj), mode="wb", mtime=0)
         else:
             raise UsageError(f"TarWriter writes to a path, a URL or an open file, got {type(fileobj).__name__}.")
+        self._origin = ""  # what the last sample was read from
         self._open = True
 
     def write(self, obj: Mapping[str, Any]) -> int:
@@ -112,6 +116,10 @@ class TarWriter:
         if not self._open:
             raise UsageError("the tar is closed.")
         pieces, size = self.encoder.members(obj)
+        origin = obj.get("__url__")
+        if self._output is not None and isinstance(origin, str) and origin != self._origin:
+            self._origin = origin
+            Inputs([origin]).refuse(self._output.url)
         self.add(pieces)
         return size
 
@@ -139,18 +147,23 @@ class TarWriter:
             self._stream.write(b"".join(buffers))
 
     def close(self) -> None:
-        """Complete the tar. Closing twice does nothing."""
+        """Complete the tar, or drop it where that fails. Closing twice does nothing."""
         if not self._open:
             return
         self._open = False
-        self._flush()
-        if self._output is not None:
-            self._output.write([TAR_END])
-            self.written = self._output.commit()
-        elif self._stream is not None:
-            self._stream.write(TAR_END)
-            if self._packer is not None:
-                self._packer.close()
+        try:
+            self._flush()
+            if self._output is not None:
+                self.written = self._output.commit()
+            elif self._stream is not None:
+                self._stream.write(TAR_END)
+                if self._packer is not None:
+                    self._packer.close()
+        except BaseException:
+            self.abort()
+            raise
+
+    commit = close
 
     def abort(self) -> None:
         """Drop the tar: nothing is there under its name."""
@@ -163,23 +176,16 @@ class TarWriter:
             warnings.warn("a TarWriter was not closed: what it held is not written.", ResourceWarning, stacklevel=2)
             self.abort()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
-
-
-class ShardWriter:
+class ShardWriter(Whole):
     """Writes samples to shards that follow each other: `ShardWriter("out-%06d.tar", maxcount=10_000, maxsize=1e9)`.
 
     `pattern` counts with `%06d`, `{shard:06d}` (both from `start_shard`) or `{}` (from 1). A shard ends with its `maxcount`-th
     sample, or before the sample that would take it beyond `maxsize` bytes of tar, headers counted in. It is complete at that
     moment: it has its name, and `post` is called with it. An exception drops the shard that is open, those before it stay.
     There is no empty shard. `opener` opens outputs of your own by name. Other keywords are those of `TarWriter`.
+
+    `UsageError` for a sample that was read from a shard that this pattern names, as its `__url__` says: before any of it is written.
     """
 
     def __init__(
@@ -217,6 +223,7 @@ class ShardWriter:
         self.fname: str | None = None
         self.count = self.total = 0
         self.done: list[Written] = []
+        self._start, self._origin = start_shard, ""  # the first number; what the last sample was read from
         self._open = True
 
     @property
@@ -229,6 +236,9 @@ class ShardWriter:
         if not self._open:
             raise UsageError("the shards are closed.")
         pieces, size = self._encoder.members(obj)
+        origin = obj.get("__url__")
+        if self.opener is None and isinstance(origin, str) and origin != self._origin:
+            self._refuse(origin)
         if self.tarstream is not None and self.tarstream.size + sum(map(len, pieces)) > self.maxsize:
             self.finish()
         if self.tarstream is None:
@@ -240,6 +250,14 @@ class ShardWriter:
         if self.count >= self.maxcount:
             self.finish()
         return size
+
+    def _refuse(self, origin: str) -> None:
+        """`UsageError` when a shard that samples come from is one that is written, now, before or later."""
+        self._origin = origin
+        near = {int(digits) - less for digits in _NUMBER.findall(origin) for less in (0, 1)}
+        for number in near | {self.shard, self.shard - 1}:
+            if number >= self._start:
+                Inputs([origin]).refuse(self._names.at(number))
 
     def next_stream(self) -> None:
         """Complete the shard that is open and begin the next."""
@@ -255,11 +273,7 @@ class ShardWriter:
         tar, self.tarstream = self.tarstream, None
         if tar is None:
             return
-        try:
-            tar.close()
-        except BaseException:
-            tar.abort()
-            raise
+        tar.close()
         if tar.written is not None:
             self.done.append(tar.written)
         if self.post is not None and self.fname is not None:
@@ -270,21 +284,14 @@ class ShardWriter:
         self._open = False
         self.finish()
 
+    commit = close
+
     def abort(self) -> None:
         """Drop the shard that is open; those before it stay."""
         self._open = False
         tar, self.tarstream = self.tarstream, None
         if tar is not None:
             tar.abort()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
 
 def packing(name: str, compress: bool | str | None) -> Compression | None:

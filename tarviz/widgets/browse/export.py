@@ -66,15 +66,10 @@ def write(path: str | os.PathLike[str], rows: Sequence[Row]) -> int:
     kind = PurePath(path).suffix.removeprefix(".").lower()
     if kind not in KINDS:
         raise UsageError(f"{os.fspath(path)!r} does not say what is to be written.", hint=f"End it in .{', .'.join(KINDS)}.")
-    output = Output(URL(os.fspath(path)))
-    try:
+    with Output(URL(os.fspath(path))) as output:
         if kind == "tar":
             for pieces in members(row.load() for row in rows):
                 output.write(pieces)
         else:
             output.write([table(rows, columns(rows)) if kind == "csv" else keys(rows)])
-    except BaseException:
-        output.abort()
-        raise
-    output.commit()
     return len(rows)

@@ -292,3 +292,53 @@ def test_a_key_that_leads_out_of_its_folder_is_refused(tmp_path: Path, key: str)
     with pytest.raises(UsageError, match="E_UNSAFE_NAME"), wds.TarWriter(str(tmp_path / "a.tar")) as sink:
         sink.write({"__key__": key, "bin": b"x"})
     assert [] == list(tmp_path.iterdir())
+
+
+def copied(urls: str, writer: Any) -> None:
+    """Every sample of some shards, written by a writer."""
+    with writer as sink:
+        for sample in wds.WebDataset(urls, shardshuffle=False):
+            sink.write(sample)
+
+
+class TestInputs:
+    """What samples were read from is not written over (`__url__` says where that was): a `UsageError` before any of it is."""
+
+    @pytest.fixture
+    def shards(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+        monkeypatch.chdir(tmp_path)
+        for shard in range(4):
+            with wds.TarWriter(f"a-{shard:03d}.tar") as sink:
+                for at in range(5):
+                    sink.write({"__key__": f"{shard}{at}", "cls": b"%d" % at})
+        return sorted(tmp_path.iterdir())
+
+    @pytest.mark.parametrize("name", ["a-002.tar", "./../{folder}/a-002.tar", "link.tar"])
+    def test_a_tar_is_refused_as_its_own_output(self, shards: list[Path], name: str) -> None:
+        Path("link.tar").symlink_to("a-002.tar")
+        before = [path.read_bytes() for path in shards]
+
+        with pytest.raises(UsageError, match="one of the inputs"):
+            copied("a-{000..003}.tar", wds.TarWriter(name.format(folder=Path.cwd().name)))
+        assert before == [path.read_bytes() for path in shards]
+        assert {*shards, Path.cwd() / "link.tar"} == set(Path.cwd().iterdir())
+
+    @pytest.mark.parametrize(("pattern", "start"), [("a-%03d.tar", 0), ("./a-%03d.tar", 0), ("a-{:03d}.tar", 0), ("a-%03d.tar", 2)])
+    @pytest.mark.parametrize("maxcount", [1, 7, 1000])
+    def test_so_are_shards(self, shards: list[Path], pattern: str, start: int, maxcount: int) -> None:
+        before = [path.read_bytes() for path in shards]
+        first = 2 if start else 0 if pattern != "a-{:03d}.tar" else 1
+
+        with pytest.raises(UsageError, match="one of the inputs"):
+            copied(f"a-{{{first:03d}..003}}.tar", wds.ShardWriter(pattern, maxcount=maxcount, start_shard=start))
+        assert before == [path.read_bytes() for path in shards]
+        assert shards == sorted(Path.cwd().iterdir())
+
+    def test_other_names_and_samples_from_elsewhere_are_written(self, shards: list[Path]) -> None:
+        with wds.ShardWriter("b-%03d.tar", maxcount=6) as sink, wds.TarWriter("c.tar") as tar:
+            for sample in wds.WebDataset("a-{000..003}.tar", shardshuffle=False):
+                sink.write(sample)
+                tar.write({**sample, "__url__": "pipe:cat c.tar"})
+
+        assert 20 == sink.total == len(listing(Path("c.tar")))
+        assert 4 == len(list(Path.cwd().glob("b-*.tar")))
