@@ -50,6 +50,8 @@ class Shards:
     jobs: int | None
     resume: bool
 
+    __repr__ = redacted_repr
+
     @classmethod
     def of(
         cls, urls: URLs, output: str | PathLike[str], files: str | None, engine: str, address: str | None, jobs: int | None, resume: bool
