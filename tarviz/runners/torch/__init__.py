@@ -86,7 +86,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         self.report = ReadReport()
         shared: Any = torch.zeros(SIZE, dtype=torch.int64)
         self._shared = shared.share_memory_()
-        Epochs.begun(self._shared.numpy(), epoch)
+        self.epochs.go_on(epoch)
         self._begun = 0  # iterations in this process, of a worker
         self._loaded: State | None = None
         self._now: tuple[Plan, int, Trail] | None = None
@@ -110,7 +110,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
     @property
     def epochs(self) -> Epochs:
         """The count of epochs, shared with workers."""
-        return Epochs(self._shared.numpy())
+        return Epochs(self._shared.numpy(), self.repeat or 1)
 
     @property
     def epoch(self) -> int:
@@ -137,13 +137,13 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         return Plan(self.pipeline, Reader(*self.world(), worker, workers), self.shuffle, self.even, rest)
 
     def __iter__(self) -> Iterator[Any]:
-        worker, passes = get_worker_info(), self.repeat or 1
+        worker = get_worker_info()
         if worker is None:
-            epoch, at, count = self.epochs.begin(passes), 0, 1
+            epoch, at, count = self.epochs.begin(), 0, 1
         else:
             self._begun += 1
-            iteration = ((worker.seed - worker.id) * 1_000_003 + self._begun) & 0x3FFFFFFFFFFFFFFF | 1
-            epoch, at, count = self.epochs.begin_in(worker.id, iteration, passes), worker.id, worker.num_workers
+            iteration = hash((worker.seed - worker.id, worker.num_workers, self._begun))
+            epoch, at, count = self.epochs.begin_in(worker.id, iteration), worker.id, worker.num_workers
         self.report = report = ReadReport()
         with sent():
             plan, trail = self._begin(epoch, at, count)

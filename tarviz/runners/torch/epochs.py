@@ -6,35 +6,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ROWS = 256  # workers that are told apart
-_NEXT, _PIN, _TABLE = 0, 1, 2
-_WIDTH = 3  # iteration, its first epoch, the epoch behind it
+_NEXT, _PIN, _BASE, _TABLE = 0, 1, 2, 3
+_BITS = 32  # of a row: above them the iteration, below them its first epoch, counted from the base, and 1
 
-SIZE = _TABLE + _ROWS * _WIDTH
+SIZE = _TABLE + _ROWS
 """How many int64 the memory needs that parent and workers share."""
 
 
 class Epochs:
-    """Counts epochs in memory that a parent and its workers share.
+    """Counts epochs in memory that a parent and its workers share; an iteration has `passes` of them.
 
     Every worker of a loader takes part in every iteration once. A worker whose iteration nobody has noted yet takes the epoch behind
-    all that are noted, and notes it in its own row; the others find it there, or come to the same result: no lock is needed.
+    all that are noted, and notes it in its own row; the others find it there, or come to the same result. No lock is needed: a row is
+    one word, so it is there whole or not at all, and a worker looks at all rows once before it decides.
     """
 
-    def __init__(self, memory: NDArray[np.int64]) -> None:
+    def __init__(self, memory: NDArray[np.int64], passes: int = 1) -> None:
         self._memory = memory
-
-    @classmethod
-    def begun(cls, memory: NDArray[np.int64], epoch: int) -> Epochs:
-        """A count that begins with `epoch`."""
-        made = cls(memory)
-        made.go_on(epoch)
-        return made
+        self._passes = passes
 
     @property
     def next(self) -> int:
         """The epoch of the next iteration, where none is pinned."""
-        table = self._memory[_TABLE:].reshape(_ROWS, _WIDTH)
-        return max(int(self._memory[_NEXT]), int(table[:, 2].max()))
+        return self._behind(self._memory[_TABLE:].copy())
 
     @property
     def pinned(self) -> int | None:
@@ -53,25 +47,33 @@ class Epochs:
     def go_on(self, epoch: int) -> None:
         """Let the next iteration be of this epoch, and those behind it of later ones."""
         self._memory[_TABLE:] = 0
-        self._memory[_NEXT], self._memory[_PIN] = epoch, -1
+        self._memory[_NEXT], self._memory[_PIN], self._memory[_BASE] = epoch, -1, epoch
 
-    def begin(self, passes: int) -> int:
-        """The epoch of an iteration in the process of the loader, which has so many passes."""
+    def begin(self) -> int:
+        """The epoch of an iteration in the process of the loader."""
         if self.pinned is not None:
             return self.pinned
         epoch = self.next
-        self._memory[_NEXT] = epoch + passes
+        self._memory[_NEXT] = epoch + self._passes
         return epoch
 
-    def begin_in(self, worker: int, iteration: int, passes: int) -> int:
-        """The epoch of the iteration `iteration` (any number above 0) in one of the workers."""
+    def begin_in(self, worker: int, iteration: int) -> int:
+        """The epoch of the iteration `iteration` (any number) in one of the workers."""
         if self.pinned is not None:
             return self.pinned
-        table = self._memory[_TABLE:].reshape(_ROWS, _WIDTH)
-        row = table[worker % _ROWS]
-        own = int(row[1]) if int(row[0]) == iteration else -1
-        others = table[(table[:, 0] == iteration) & (table[:, 1] > own)]
-        epoch = int(others[0, 1]) if len(others) else self.next
-        row[1], row[2] = epoch, epoch + passes
-        row[0] = iteration
+        rows = self._memory[_TABLE:].copy()
+        begun = (iteration % (1 << (63 - _BITS))) << _BITS
+        own = int(rows[worker % _ROWS])
+        mine = own if own >> _BITS == begun >> _BITS else begun  # one numbered alike, before this one
+        others = rows[(rows >> _BITS == begun >> _BITS) & (rows > mine)]
+        epoch = self._first(int(others.max())) if len(others) else self._behind(rows)
+        self._memory[_TABLE + worker % _ROWS] = begun | (epoch - int(self._memory[_BASE]) + 1)
         return epoch
+
+    def _first(self, row: int) -> int:
+        return int(self._memory[_BASE]) + (row & ((1 << _BITS) - 1)) - 1
+
+    def _behind(self, rows: NDArray[np.int64]) -> int:
+        """The epoch behind all that are noted."""
+        firsts = rows[rows > 0] & ((1 << _BITS) - 1)
+        return max(int(self._memory[_NEXT]), self._first(int(firsts.max())) + self._passes if len(firsts) else 0)
