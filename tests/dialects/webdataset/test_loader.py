@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,47 @@ def test_the_rest_comes_after_any_step(url: str, chain: Any, workers: int, batch
         assert whole[stop:] == values(second)
 
 
+@pytest.mark.parametrize(("before", "behind", "chain"), [(2, 3, plain), (4, 1, shuffled), (0, 2, shuffled), (3, 0, plain)])
+def test_the_rest_comes_on_another_number_of_workers(url: str, before: int, behind: int, chain: Any) -> None:
+    options: dict[str, Any] = {"shardshuffle": True, "seed": 3} if chain is shuffled else {}
+    first, second = loader(url, chain, before, 4, **options), loader(url, chain, behind, 4, **options)
+    got = values(itertools.islice(first, 5))
+    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    got += values(itertools.islice(second, 4))
+    again = json.loads(json.dumps(second.state_dict()))
+    for workers in (before, 0):  # and once more, in the epoch that was taken over
+        third = loader(url, chain, workers, 4, **options)
+        third.load_state_dict(again)
+
+        assert list(range(60)) == sorted(itertools.chain.from_iterable([*got, *values(third)]))
+        assert list(range(60)) == sorted(itertools.chain.from_iterable(values(third)))  # the pass behind it is whole
+
+
+@pytest.mark.parametrize(("change", "expected"), [(lambda data: data.repeat(2), 120), (lambda data: data.repeat().with_epoch(45), 90)])
+def test_passes_that_repeat_go_on_with_fewer_workers(url: str, change: Any, expected: int) -> None:
+    def made(workers: int) -> wds.WebLoader:
+        return wds.WebLoader(change(plain(wds.WebDataset(url))), batch_size=None, num_workers=workers)
+
+    first, second = made(2), made(0)
+    got = values(itertools.islice(first, 70))
+    second.load_state_dict(first.state_dict())
+    got += values(second)
+
+    assert expected == len(got)
+    if expected == 120:
+        assert sorted([*range(60)] * 2) == sorted(got)
+
+
+def test_workers_that_persist_are_told(url: str) -> None:
+    one = wds.WebLoader(plain(wds.WebDataset(url)), batch_size=None, num_workers=2, persistent_workers=True)
+    whole = values(one)
+    values(itertools.islice(one, 20))
+    one.load_state_dict(one.state_dict())
+
+    assert whole[20:] == values(one)
+    assert whole == values(one)
+
+
 def test_the_pass_behind_a_resumed_one_is_whole(url: str) -> None:
     one = loader(url, plain, 2, None)
     run = iter(one)
@@ -101,7 +143,7 @@ def test_misuse_is_refused(url: str) -> None:
         loader(url, plain, 0, None).load_state_dict({})
     two = loader(url, plain, 2, None)
     next(iter(two))
-    three = loader(url, plain, 0, None)
-    three.load_state_dict(two.state_dict())
-    with pytest.raises(UsageError, match="as many workers"):
-        list(three)
+    alone = wds.WebDataset(url)
+    alone.load_state_dict(two.state_dict()["states"]["0"])
+    with pytest.raises(UsageError, match="worker 0 of 2 alone"):
+        list(alone)

@@ -12,7 +12,7 @@ from tarviz.dialects.webdataset.autodecode import ByExtension, Decoder
 from tarviz.dialects.webdataset.handlers import Handler, ignore_and_continue, reraise_exception
 from tarviz.dialects.webdataset.parts import per_item, stages
 from tarviz.dialects.webdataset.parts.fluid import FluidInterface
-from tarviz.dialects.webdataset.parts.places import Place
+from tarviz.dialects.webdataset.parts.places import Passes, Place
 from tarviz.dialects.webdataset.parts.source import Progress, Shards, Source
 from tarviz.dialects.webdataset.pipeline import DataPipeline, number_of, staged
 from tarviz.dialects.webdataset.shardlists import Splitter, envsubst, single_node_only
@@ -134,11 +134,18 @@ class WebDataset(DataPipeline, FluidInterface):
     def __iter__(self) -> Iterator[Any]:
         saved, self.resumed = self.resumed, None
         here = self.passes.here()
-        state = None if saved is None else _own(saved, here)
-        if state is not None:
-            here = replace(here, worker=state["worker"])
-        self._pass = one = Pass(Progress(), 0 if state is None else state["given"])
-        return self._run(one, here, state)
+        if saved is None:
+            self._pass = one = Pass(Progress())
+            return self._run(one, here, self.passes, None)
+        epoch = self.passes.begin(here)
+        begun = [
+            (one := Pass(Progress(), state["given"]), self._run(one, replace(here, **_place(state)), epoch, state))
+            for state in _own(saved, here)
+        ]
+        if len(begun) == 1:
+            self._pass, run = begun[0]
+            return run
+        return self._in_turn(begun)
 
     def iterator(self) -> Iterator[Any]:
         """What `iter` gives."""
@@ -148,10 +155,21 @@ class WebDataset(DataPipeline, FluidInterface):
         """What `iter` gives."""
         return iter(self)
 
-    def _run(self, one: Pass, here: Place, state: dict[str, Any] | None) -> Iterator[Any]:
+    def _in_turn(self, runs: list[tuple[Pass, Iterator[Any]]]) -> Iterator[Any]:
+        """What several workers had left, an item of each in turn."""
+        while runs:
+            for each in list(runs):
+                self._pass, run = each
+                for item in run:
+                    yield item
+                    break
+                else:
+                    runs.remove(each)
+
+    def _run(self, one: Pass, here: Place, epoch: Passes | int, state: dict[str, Any] | None) -> Iterator[Any]:
         joined, needs = stages.fused([staged(stage) for stage in self.pipeline[1:]])
         held = max((at + 1 for at, stage in enumerate(joined) if not stage.prompt), default=0)
-        epoch = self.passes.begin(here)
+        epoch = epoch if isinstance(epoch, int) else epoch.begin(here)
         epoch, number = (epoch, 0) if state is None else (state["epoch"], state["round"])
         limit = self.nsamples if self.repetitions != 1 else None
         while self.repetitions is None or number < self.repetitions:
@@ -201,21 +219,28 @@ class WebDataset(DataPipeline, FluidInterface):
             self.passes.pin(epoch)
 
 
-def _own(saved: Mapping[str, Any], here: Place) -> dict[str, Any]:
-    """The state of this worker: `saved` itself, or its part of what a `WebLoader` gathered.
+def _own(saved: Mapping[str, Any], here: Place) -> list[dict[str, Any]]:
+    """The states of the workers whose work this worker takes up.
 
-    Workers take up the work of those whose turn comes next, so that the order of a DataLoader goes on too.
+    Where there are as many as before, that is the worker whose turn comes next, so that the order of a DataLoader goes on too. Where
+    there are fewer, each takes up several; where there are more, some have nothing to do until the pass is over.
     """
-    if saved["workers"] != here.workers or ("states" not in saved and saved["worker"] != here.worker):
-        whose = f"worker {saved['worker']} of {saved['workers']}" if "worker" in saved else f"{saved['workers']} workers"
-        raise UsageError(
-            f"the state is that of {whose}; this is worker {here.worker} of {here.workers}.", hint="Resume with as many workers."
-        )
     if "states" not in saved:
-        return dict(saved)
-    worker = (here.worker + saved["turn"]) % here.workers
-    begin = {"share": 0, "record": 0, "done": 0, "given": 0, "round": 0}
-    return saved["states"].get(str(worker)) or {**begin, **saved["common"], "worker": worker, "workers": here.workers}
+        if saved["workers"] > 1 and (saved["worker"], saved["workers"]) != (here.worker, here.workers):
+            raise UsageError(
+                f"the state is that of worker {saved['worker']} of {saved['workers']} alone; this is worker {here.worker} of {here.workers}.",
+                hint="A WebLoader's state_dict() has the states of all its workers.",
+            )
+        saved = {"turn": 0, "workers": saved["workers"], "common": {}, "states": {str(saved["worker"]): saved}}
+    before = saved["workers"]
+    begin = {"share": 0, "record": 0, "done": 0, "given": 0, "round": 0, **saved["common"], "workers": before}
+    same = before == here.workers
+    taken = [(here.worker + saved["turn"]) % before] if same else range(here.worker, before, here.workers)
+    return [{**begin, "worker": worker, **saved["states"].get(str(worker), {})} for worker in taken]
+
+
+def _place(state: Mapping[str, Any]) -> dict[str, int]:
+    return {"worker": state["worker"], "workers": state["workers"]}
 
 
 class Pass:

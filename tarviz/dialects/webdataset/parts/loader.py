@@ -17,9 +17,9 @@ except ImportError as missing:
 
 
 class Tagged(NamedTuple):
-    """An item with the state of the worker it comes from, just behind it."""
+    """An item with the state just behind it of the worker whose work it is; of several, whose work one takes up, the last at the end."""
 
-    state: dict[str, Any]
+    states: list[dict[str, Any]]
     value: Any
 
 
@@ -31,19 +31,23 @@ class _Tagging(IterableDataset[Any]):
 
     def __iter__(self) -> Iterator[Tagged]:
         for value in self.dataset:
-            yield Tagged(self.dataset.state_dict(), value)
+            yield Tagged([self.dataset.state_dict()], value)
 
 
 class _Collate:
-    """A collate function that lets the state of the last item through."""
+    """A collate function that lets states through: of each worker whose items these are, that behind the last of them."""
 
     def __init__(self, f: Callable[[Any], Any], whole: bool) -> None:
         self.f, self.whole = f, whole
 
     def __call__(self, items: Any) -> Tagged:
         if self.whole:
-            return Tagged(items.state, self.f(items.value))
-        return Tagged(items[-1].state, self.f([item.value for item in items]))
+            return Tagged(items.states, self.f(items.value))
+        states: dict[int, dict[str, Any]] = {}
+        for state in (state for item in items for state in item.states):
+            states.pop(state["worker"], None)
+            states[state["worker"]] = state
+        return Tagged([*states.values()], self.f([item.value for item in items]))
 
 
 class Values:
@@ -56,11 +60,14 @@ class Values:
 
     def __iter__(self) -> Iterator[Any]:
         saved = self.dataset.resumed
+        if saved is not None:
+            self.loader._iterator = None  # workers that persist have a copy without the state
         self.states = dict(saved["states"]) if saved and "states" in saved else {}
         self.last = (saved["turn"] - 1) if saved and "states" in saved else -1
         for item in self.loader:
-            self.states[str(item.state["worker"])] = item.state
-            self.last = item.state["worker"]
+            for state in item.states:
+                self.states[str(state["worker"])] = state
+                self.last = state["worker"]
             yield item.value
         self.dataset.resumed = None
         self.states, self.last = {}, -1
@@ -73,8 +80,9 @@ class WebLoader(DataPipeline, FluidInterface):
     `with_length` and `repeat` change the loader itself, as they do a data set.
 
     Over a `WebDataset`, `state_dict()` between two steps says what every worker has delivered; after `load_state_dict` on a
-    loader of the same settings the next iteration yields exactly the rest, in the same order. Stages added here that hold
-    items back (shuffle, unbatched) have no state: add them to the data set.
+    loader of the same settings the next iteration yields exactly the rest, in the same order. With another number of workers it
+    yields the same items, each worker taking up what one or more had left, in turn. Stages added here that hold items back
+    (shuffle, unbatched) have no state: add them to the data set.
     """
 
     def __init__(
@@ -106,8 +114,8 @@ class WebLoader(DataPipeline, FluidInterface):
         values = self._values()
         if any(not staged(stage).prompt for stage in self.pipeline[1:]):
             raise UsageError("a stage of the loader holds items back.", hint="Add shuffle and unbatched to the data set instead.")
-        workers = max(self.loader.num_workers, 1)
         known = next(iter(values.states.values()), None)
+        workers = known["workers"] if known else max(self.loader.num_workers, 1)  # where others' work is taken up: theirs
         common = {"epoch": known["epoch"], "seed": known["seed"]} if known else {}
         return {"turn": (values.last + 1) % workers, "workers": workers, "common": common, "states": dict(values.states)}
 
