@@ -248,7 +248,9 @@ class Pipeline:
     def __len__(self) -> int:
         """`count()`, or `TypeError` where that is not known: `tarviz index` makes the indexes."""
         if (count := self.count()) is None:
-            raise TypeError("the number of records is not known; tarviz.index(urls) counts them and keeps the index")
+            chosen = self.options.where or self.options.keys
+            how = "len(pipeline.eager()) chooses them first" if chosen else "tarviz.index(urls) counts them and keeps the index"
+            raise TypeError(f"the number of records is not known; {how}")
         return count
 
     def __bool__(self) -> bool:

@@ -59,19 +59,25 @@ def resolved(urls: Sequence[URL], options: ReadOptions) -> ReadOptions:
 
 def numbers(url: URL, options: ReadOptions) -> NDArray[np.int64]:
     """The numbers of the chosen records of one shard. `ChangedError` when it is not the shard they were chosen in."""
+    return _numbers(url, options)[0]
+
+
+def _numbers(url: URL, options: ReadOptions) -> tuple[NDArray[np.int64], Mapping[str, Any]]:
+    """The numbers, and the version of the shard that they are of."""
     choice = resolved([url], options).where
     assert isinstance(choice, Chosen)
     if url not in choice.rows:
         choice = plugins.load("table", "choice").chosen([url], replace(options, where=choice.where))
-    if version(url) != choice.versions[url]:
+    now = version(url)
+    if now != choice.versions[url]:
         raise ChangedError("the shard was replaced after its records were chosen.", shard=url, hint="Begin again.")
-    rows: NDArray[np.int64] = choice.rows[url]
-    return rows
+    return choice.rows[url], now
 
 
 def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None) -> Generator[Block, None, None]:
     """The chosen records among `start`…`stop` of one shard, as blocks of neighbours; a block's `first` is its number in the shard."""
-    rows = numbers(url, options)
+    rows, now = _numbers(url, options)
+    report.opened = Stat(url, **now)
     rows = rows[np.searchsorted(rows, start) : None if stop is None else np.searchsorted(rows, stop)]
     index = sound_index(url, options)
     everything = replace(options, where="")

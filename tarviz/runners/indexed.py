@@ -9,11 +9,14 @@ from itertools import accumulate
 from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
+from tarviz.read.chosen import numbers as chosen_numbers
 from tarviz.read.picked import picked
 from tarviz.read.shard_index import refusal, shard_index
 from tarviz.read.stream import ReadReport
@@ -35,28 +38,32 @@ class Indexed(Sequence[Any]):
 
     It is a data set for torch (`DataLoader(…, shuffle=True)` shuffles over all shards; `DistributedSampler` shares it out) and a
     `RandomAccessDataSource` for Grain. `epoch` and `set_epoch` say what random ops draw. It pickles, and threads may share it.
-    `ChangedError` when a shard is no longer the one that was indexed.
+    `ChangedError` when a shard is no longer the one that was indexed. With `where=` or `keys=` the records that they choose are
+    counted, and no others.
     """
 
     def __init__(self, pipeline: Pipeline, *, epoch: int = 0) -> None:
         options = pipeline.options
-        if options.on_error == "skip" or options.group == "shard" or options.where or options.keys:
+        if options.on_error == "skip" or options.group == "shard":
             raise UsageError(
-                'Pipeline.indexed() needs every record to have a number: on_error="raise", group="adjacent", no where= and no keys=.',
+                'Pipeline.indexed() needs every record to have a number: on_error="raise" and group="adjacent".',
                 hint="tarviz verify finds damaged shards.",
             )
         self.pipeline = pipeline
         self.set_epoch(epoch)
         self._urls = stream.shards(pipeline.urls)
-        indexes = []
+        indexes: list[ShardIndex] = []
+        self._chosen: list[NDArray[np.int64] | None] = []
         for url in self._urls:
             index = shard_index(url, pipeline.options)
             assert index is not None  # may_stream is true
             if (error := refusal(url, pipeline.options, index)) is not None:
                 raise error.at(hint="tarviz verify says more.")
             indexes.append(index)
+            self._chosen.append(chosen_numbers(url, options) if options.where or options.keys else None)
         self._indexes = indexes
-        self._starts = list(accumulate(map(len, indexes), initial=0))
+        counts = (len(index if rows is None else rows) for index, rows in zip(indexes, self._chosen, strict=True))
+        self._starts = list(accumulate(counts, initial=0))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"pipeline": self.pipeline, "epoch": self.epoch}
@@ -103,12 +110,14 @@ class Indexed(Sequence[Any]):
             wanted.setdefault(shard, set()).add(number - self._starts[shard])
         walk, found, report = Walk(self.pipeline), {}, ReadReport()
         for shard in sorted(wanted):
-            records = picked(self._urls[shard], self._indexes[shard], sorted(wanted[shard]), self.pipeline.options, report)
-            for record in records:
+            places, rows = sorted(wanted[shard]), self._chosen[shard]
+            mine = places if rows is None else rows[places].tolist()
+            records = picked(self._urls[shard], self._indexes[shard], mine, self.pipeline.options, report)
+            for place, record in zip(places, records, strict=True):
                 (value,) = walk.worked([(unpack(record, self.pipeline.needs), record)], self.epoch)
                 if isinstance(value, TarvizError):
                     raise value
-                found[self._starts[shard] + record.index] = value
+                found[self._starts[shard] + place] = value
         return [found[number] for number in numbers]
 
     def _number(self, at: Any) -> int:

@@ -13,7 +13,7 @@ from tarviz import stores
 from tarviz.model.errors import ChangedError, UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
-from tarviz.runners.shares import Piece, Reader, cut, lengths, pieces
+from tarviz.runners.shares import Piece, Reader, counted, cut, lengths, pieces
 from tarviz.runners.shuffle_buffer import replayed
 from tarviz.stores import Stat
 
@@ -161,15 +161,17 @@ def remaining(pipeline: Pipeline, state: Mapping[str, Any], turn: int) -> list[P
 
 
 def _left_of_buffer(plan: Plan, whole: list[Piece], epoch: int, taken: int) -> list[Piece]:
-    counts = lengths(whole, plan.pipeline.options)
-    if counts is None:
+    numbered = [counted(piece, plan.pipeline.options) for piece in whole]
+    told = [each for each in numbered if each is not None]
+    if len(told) < len(whole):
         raise UsageError(
-            "a shuffled pass can go on with another number of workers only where the index of each shard tells its records.",
-            hint="Take as many workers and ranks as before, or index the shards (tarviz index) if they are not compressed.",
+            "a shuffled pass can go on with another number of workers only where the records of each shard can be counted.",
+            hint="Take as many workers and ranks as before. tarviz verify names damaged shards.",
         )
+    counts = [count for _, count in told]
     held, after, _ = replayed(sum(counts), plan.shuffle, buffer_seed(plan.pipeline.seed, epoch, plan.reader), taken)
     found, begin = [], 0
-    for piece, count in zip(whole, counts, strict=True):
+    for piece, count in told:
         mine = tuple(sorted(piece.number(number - begin) for number in held if begin <= number < begin + count))
         if mine:
             found.append(replace(piece, start=0, stop=None, only=mine))

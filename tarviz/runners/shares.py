@@ -6,8 +6,11 @@ import os
 import sys
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.formats.index import ShardIndex
@@ -16,6 +19,7 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
+from tarviz.read.chosen import Chosen, numbers
 from tarviz.read.shard_index import cached_index, shard_index
 from tarviz.read.stream import ReadOptions
 
@@ -26,7 +30,8 @@ TURN = 16  # records that workers which share a shard take in turn
 class Piece:
     """What one reader reads of one shard: the records `start`…`stop`, and of these every `of`-th run of 16, the `share`-th.
 
-    With `only`, these numbers of records, in ascending order, and nothing else.
+    With `only`, these numbers of records, in ascending order, and nothing else. `chosen`: the numbers, in ascending order, of those
+    that a condition chose in the whole shard; None where there is none.
     """
 
     url: URL
@@ -35,6 +40,7 @@ class Piece:
     share: int = 0
     of: int = 1
     only: tuple[int, ...] | None = None
+    chosen: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
     __repr__ = redacted_repr
 
@@ -42,15 +48,23 @@ class Piece:
         """How many records it has, in a shard of `records`; None where that is not known."""
         if self.only is not None:
             return len(self.only)
+        if self.chosen is not None:
+            return len(self._chosen(self.chosen))
         if self.of > 1 or (records is None and self.stop is None):
             return None
         stop = self.stop if records is None else records if self.stop is None else min(self.stop, records)
         return max((stop or 0) - self.start, 0)
 
+    def _chosen(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        return rows[np.searchsorted(rows, self.start) : None if self.stop is None else np.searchsorted(rows, self.stop)]
+
     def part(self, low: int, high: int | None) -> Piece:
         """The piece without its first `low` records and those from `high` on."""
         if self.only is not None:
             return replace(self, only=self.only[low:high])
+        if self.chosen is not None:
+            rows = self._chosen(self.chosen)[low:high]
+            return replace(self, start=int(rows[0]), stop=int(rows[-1]) + 1) if len(rows) else replace(self, stop=self.start)
         stop = self.stop if high is None else self.start + high if self.stop is None else min(self.stop, self.start + high)
         return replace(self, start=self.start + low, stop=stop)
 
@@ -62,7 +76,9 @@ class Piece:
 
     def number(self, place: int) -> int:
         """Which record of the shard its record `place` is."""
-        return self.start + place if self.only is None else self.only[place]
+        if self.only is not None:
+            return self.only[place]
+        return self.start + place if self.chosen is None else int(self._chosen(self.chosen)[place])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +133,21 @@ def pieces(pipeline: Pipeline, reader: Reader, *, even: bool = False, epoch: int
     take turns in a shard, and ranks are an error. `even` gives every rank a range of equally many records; the fewer than `world`
     that are left out are others in each epoch.
     """
-    urls = stream.shards(pipeline.urls)
-    whole = [Piece(url) for url in urls]
-    options = pipeline.options
+    whole, options = shards(pipeline), pipeline.options
     if even:
         return _even(whole, _counted(whole, options), reader, epoch)
     own = whole
     if reader.world > 1:
         own = whole[reader.rank :: reader.world] if len(whole) >= reader.world else _ranges(whole, options, reader)
     return shared(own, options, reader.worker, reader.workers)
+
+
+def shards(pipeline: Pipeline) -> list[Piece]:
+    """The shards of a pipeline, each as a whole, with the records that its condition chooses where these can be counted."""
+    urls, options = stream.shards(pipeline.urls), pipeline.options
+    if not isinstance(options.where, Chosen) or options.on_error == "skip" or options.group == "shard":
+        return [Piece(url) for url in urls]
+    return [Piece(url, chosen=numbers(url, options)) for url in urls]
 
 
 def shared(own: list[Piece], options: ReadOptions, worker: int, workers: int) -> list[Piece]:
@@ -172,20 +194,42 @@ def trusted(url: URL, options: ReadOptions, *, build: bool = True) -> ShardIndex
     if url == "-" or options.where or options.keys:
         return None
     index = shard_index(url, options, may_stream=False) if build else cached_index(stores.of(url).stat(url), options)
-    if index is None or index.packed or index.error is not None or (options.strict and index.pending >= 0):
-        return None
+    return index if index is not None and not index.packed and _tells(index, options) else None
+
+
+def counted(piece: Piece, options: ReadOptions) -> tuple[Piece, int] | None:
+    """A piece whose records are numbered, and how many they are, though its shard be read for it once; None where that does not tell."""
+    count = piece.length(None)
+    if count is None:
+        if piece.url == "-" or options.where or options.keys or options.group == "shard":
+            return None
+        index = shard_index(piece.url, options)
+        if index is None or not _tells(index, options):
+            return None
+        if piece.of > 1:
+            low, high = piece.start, len(index) if piece.stop is None else min(piece.stop, len(index))
+            mine = tuple(number for number in range(low, high) if number // TURN % piece.of == piece.share)
+            piece = replace(piece, share=0, of=1, only=mine)
+        count = piece.length(len(index))
+    return None if count is None else (piece, count)
+
+
+def _tells(index: ShardIndex, options: ReadOptions) -> bool:
+    """Whether records have the same numbers in an index and where they are read."""
+    if index.error is not None or (options.strict and index.pending >= 0):
+        return False
     if options.on_error == "skip" and len(index.members) and int(index.members.size.max()) > options.rules().max_member_bytes:
-        return None
-    return None if any(fault["code"] == "W_SPLIT_RECORD" for fault in index.warnings) else index
+        return False
+    return not any(fault["code"] == "W_SPLIT_RECORD" for fault in index.warnings)
 
 
 def known(pipeline: Pipeline, rank: int, world: int, *, even: bool = False) -> int | None:
     """How many records a rank gets in one pass, where the indexes in the cache tell; None otherwise."""
-    if world == 1:
+    if world == 1 and not isinstance(pipeline.options.where, Chosen):
         return pipeline.count()
     if pipeline.options.on_error == "skip" or pipeline.options.group == "shard":
         return None
-    whole = [Piece(url) for url in stream.shards(pipeline.urls)]
+    whole = shards(pipeline)
     counts = lengths(whole, pipeline.options, build=False)
     if counts is None:
         return None
@@ -203,8 +247,9 @@ def check_any(pipeline: Pipeline, reader: Reader) -> None:
     counts = lengths(own, pipeline.options)
     if (counts is None and reader.workers == 1) or (counts is not None and not sum(counts)):
         raise UsageError(
-            f"rank {reader.rank} of {reader.world} gets no record: its {len(own)} shard(s) are empty.",
-            hint="Leave empty shards out; the other ranks would wait for this one.",
+            f"rank {reader.rank} of {reader.world} gets no record: its {len(own)} shard(s) are empty"
+            + (", or nothing in them was chosen." if pipeline.options.where else "."),
+            hint="Leave empty shards out, or share out records with even=True; the other ranks would wait for this one.",
         )
 
 

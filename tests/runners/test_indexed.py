@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import pickle
 import tarfile
@@ -122,3 +123,32 @@ class TestGrain:
 
         assert list(range(35)) == sorted(seen)
         assert list(range(35)) != seen
+
+
+class TestAChoice:
+    @pytest.mark.parametrize("options", [{"where": "cls % 4 = 1"}, {"keys": ("r0001", "r0033", "r0005")}], ids=str)
+    @pytest.mark.parametrize("packed", [False, True])
+    def test_its_records_are_counted_and_no_others(self, urls: list[str], options: Any, packed: bool) -> None:
+        if packed:
+            for url in urls:
+                Path(url).write_bytes(gzip.compress(Path(url).read_bytes(), 1))
+        pipeline = Pipeline(urls, "decode(cls)", select="cls", **options)
+        expected = [int(one) for one in pipeline]
+        view = pipeline.indexed()
+
+        assert expected == sorted([1, 5, 33] if "keys" in options else range(1, 35, 4))
+        assert len(expected) == len(view)
+        assert expected == list(view) == [view[at] for at in range(len(view))]
+        assert [expected[-1], expected[0]] == view[[-1, 0]]
+        assert expected == list(pickle.loads(pickle.dumps(view)))
+        with pytest.raises(IndexError, match=f"of {len(expected)}"):
+            view[len(expected)]
+
+    def test_of_a_shard_that_was_replaced_is_an_error(self, urls: list[str]) -> None:
+        pipeline = Pipeline(urls, "decode(cls)", select="cls", where="cls > 3").chosen()
+        data = Path(urls[2]).read_bytes()
+        Path(urls[2]).unlink()
+        Path(urls[2]).write_bytes(data)
+
+        with pytest.raises(ChangedError, match="replaced after its records were chosen"):
+            pipeline.indexed()

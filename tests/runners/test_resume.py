@@ -136,13 +136,50 @@ class TestOtherReaders:
         with pytest.raises(UsageError, match="no state in the list"):
             pipeline.eager().load_state_dict([])
 
-    def test_of_a_shuffled_compressed_shard_are_refused(self, tmp_path: Path) -> None:
-        pipeline = counted(tmp_path, [9, 9], "tar.gz")
+    @pytest.mark.parametrize("sizes", [[9, 9], [40], [70, 3]], ids=str)
+    def test_of_shuffled_compressed_shards_take_over_too(self, tmp_path: Path, sizes: list[int]) -> None:
+        pipeline = counted(tmp_path, sizes, "tar.gz")
+        world = min(len(sizes), 2)
+        heads: list[int] = []
+        states = []
+        for rank in range(world):
+            head, state = saved(pipeline.eager(rank=rank, world_size=world, shuffle=8), 5)
+            heads, states = heads + head, [*states, state]
+        rests: list[int] = []
+        for rank in range(3):
+            run = pipeline.eager(rank=rank, world_size=3, shuffle=8)
+            run.load_state_dict(states)
+            rests += run
+
+        assert list(range(sum(sizes))) == sorted(heads + rests)
+
+    @pytest.mark.parametrize("even", [False, True])
+    @pytest.mark.parametrize("shuffle", [0, 9])
+    def test_of_a_choice_take_over_the_rest_of_it(self, tmp_path: Path, shuffle: int, even: bool) -> None:
+        pipeline = Pipeline(counted(tmp_path, [30, 2, 15]).urls, "decode(cls)", select="cls", where="cls % 3 > 0")
+        states, heads, rests = [], [], []
+        for rank in range(2):
+            head, state = saved(pipeline.eager(rank=rank, world_size=2, shuffle=shuffle, even=even), 4)
+            heads, states = heads + head, [*states, state]
+        for rank in range(3):
+            run = pipeline.eager(rank=rank, world_size=3, shuffle=shuffle, even=even)
+            run.load_state_dict(states)
+            rests += list(run)
+
+        got = sorted(heads + rests)
+        assert len(got) == len(set(got))
+        assert not set(got) - {number for number in range(47) if number % 3}
+        assert 31 - len(got) < (5 if even else 1)
+
+    def test_of_a_shuffled_pass_that_skips_damage_are_refused(self, tmp_path: Path) -> None:
+        urls = counted(tmp_path, [9, 9], "tar.gz").urls
+        Path(urls[0]).write_bytes(Path(urls[0]).read_bytes()[:-20])
+        pipeline = Pipeline(urls, "decode(cls)", select="cls", on_error="skip")
         states = [saved(pipeline.eager(rank=rank, world_size=2, shuffle=4), 3)[1] for rank in range(2)]
         run = pipeline.eager(shuffle=4)
         run.load_state_dict(states)
 
-        with pytest.raises(UsageError, match="index of each shard"):
+        with pytest.raises(UsageError, match="can be counted"):
             list(run)
 
 

@@ -130,6 +130,61 @@ class TestEven:
             pieces(counted(tmp_path, [2]), Reader(0, 3), even=True)
 
 
+CHOICE = [number for number in range(47) if number % 10 > 3]
+
+
+def choosing(pipeline: Pipeline) -> Pipeline:
+    return Pipeline(pipeline.urls, "decode(cls)", select="cls", where="cls % 10 > 3").chosen()
+
+
+class TestAChoice:
+    """With `where=` the records that it chooses are shared out, and no others."""
+
+    @pytest.mark.parametrize("suffix", ["tar", "tar.gz"])
+    @pytest.mark.parametrize(("world", "workers"), [(2, 1), (3, 2), (5, 1)])
+    def test_even_ranks_get_as_many_of_it(self, tmp_path: Path, world: int, workers: int, suffix: str) -> None:
+        pipeline = choosing(counted(tmp_path, [30, 0, 17], suffix))
+        seen: set[int] = set()
+        for epoch in range(4):
+            parts = [read(pipeline, reader, epoch, even=True) for reader in readers(world, workers)]
+            ranks = [sum(map(len, parts[at : at + workers])) for at in range(0, len(parts), workers)]
+            got = list(itertools.chain.from_iterable(parts))
+
+            assert [len(CHOICE) // world] * world == ranks
+            assert len(got) == len(set(got))
+            assert not set(got) - set(CHOICE)
+            seen |= set(got)
+        assert set(CHOICE) == seen
+
+    @pytest.mark.parametrize(("world", "workers"), [(1, 4), (2, 3), (5, 1), (7, 2)])
+    @pytest.mark.parametrize("sizes", [[47], [30, 0, 17]], ids=str)
+    def test_others_share_it_record_by_record(self, tmp_path: Path, world: int, workers: int, sizes: list[int]) -> None:
+        pipeline = choosing(counted(tmp_path, sizes))
+        if world == 2 and len(sizes) > 1:
+            pipeline = pipeline.with_urls([url for url in pipeline.urls if "-1." not in url])
+
+        assert CHOICE == sorted(itertools.chain.from_iterable(read(pipeline, reader, 0) for reader in readers(world, workers)))
+
+    def test_the_length_is_that_of_the_choice(self, tmp_path: Path) -> None:
+        pipeline = choosing(counted(tmp_path, [30, 17]))
+        chosen = [[one for one in CHOICE if one < 30], [one for one in CHOICE if one >= 30]]
+
+        assert len(CHOICE) == len(pipeline.eager()) == len(list(pipeline.eager()))
+        assert [len(one) for one in chosen] == [len(pipeline.eager(rank=rank, world_size=2)) for rank in range(2)]
+        assert [len(CHOICE) // 2] * 2 == [len(pipeline.eager(rank=rank, world_size=2, even=True)) for rank in range(2)]
+        assert len(CHOICE) // 4 == len(pipeline.eager(rank=1, world_size=4, even=True))
+        with pytest.raises(TypeError, match=r"len\(pipeline.eager\(\)\)"):
+            len(pipeline)
+
+    def test_a_rank_that_gets_none_of_it_is_an_error(self, tmp_path: Path) -> None:
+        pipeline = Pipeline(counted(tmp_path, [9, 9]).urls, "decode(cls)", select="cls", where="cls < 4")
+
+        assert list(range(4)) == list(pipeline.eager(rank=0, world_size=2))
+        with pytest.raises(UsageError, match=r"rank 1 of 2 gets no record.*nothing in them was chosen.*even=True"):
+            list(pipeline.eager(rank=1, world_size=2))
+        assert [[0, 1], [2, 3]] == [list(pipeline.eager(rank=rank, world_size=2, even=True)) for rank in range(2)]
+
+
 class TestWorld:
     def test_it_is_given_or_in_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("RANK", raising=False)

@@ -227,8 +227,9 @@ def _own(saved: Mapping[str, Any], here: Place) -> list[dict[str, Any]]:
     """
     if "states" not in saved:
         if saved["workers"] > 1 and (saved["worker"], saved["workers"]) != (here.worker, here.workers):
+            whose = f"worker {saved['worker']} of {saved['workers']}"
             raise UsageError(
-                f"the state is that of worker {saved['worker']} of {saved['workers']} alone; this is worker {here.worker} of {here.workers}.",
+                f"the state is that of {whose} alone; this is worker {here.worker} of {here.workers}.",
                 hint="A WebLoader's state_dict() has the states of all its workers.",
             )
         saved = {"turn": 0, "workers": saved["workers"], "common": {}, "states": {str(saved["worker"]): saved}}
