@@ -12,11 +12,23 @@ from typing import Any
 import numpy as np
 
 from tarviz.formats.example_block import Examples, encode_block
-from tarviz.formats.features import INTEGER_FIELDS, KEY, KINDS, Kind, checked, example, field_feature, kind_of, name_of, order
+from tarviz.formats.features import (
+    INTEGER_FIELDS,
+    KEY,
+    KINDS,
+    Kind,
+    checked,
+    example,
+    field_feature,
+    kind_of,
+    name_of,
+    order,
+    parse_integer,
+)
 from tarviz.model.errors import DataError, SchemaError, TarvizError
 from tarviz.model.types import Buffer
 
-__all__ = ["INTEGER_FIELDS", "KINDS", "Examples", "Kind", "decode", "encode", "encode_block", "features", "kind_of"]
+__all__ = ["INTEGER_FIELDS", "KINDS", "Examples", "Kind", "decode", "encode", "encode_block", "features", "kind_of", "parse_integer"]
 
 _PLACES = ("__shard__", "__index__")
 _SHIFTS = np.arange(0, 70, 7, dtype=np.uint64)

@@ -144,7 +144,7 @@ def field_feature(field: str, value: Any, types: Mapping[str, str] | None = None
     """The serialised feature of one field's value, raw or decoded.
 
     bytes-like and `str` are a payload: kept (kind bytes) or read as ASCII numbers (int64, float). Numbers,
-    arrays of numbers (flattened, C order) and lists of them give int64 or float lists, by `types` or else by what
+    arrays of numbers and lists in lists (flattened, C order) and lists of them give int64 or float lists, by `types` or else by what
     they are; lists of bytes and `str` a bytes list. `SchemaError` (`E_SCHEMA`) names the field and the cure otherwise.
     """
     named = kind_of(field, types)
@@ -171,7 +171,7 @@ def _listed(field: str, value: Any, named: Kind, explicit: bool) -> tuple[Kind, 
             return "bytes", [each.encode() if isinstance(each, str) else bytes(each) for each in value]
         if not value:
             return named, []
-        if not all(isinstance(each, int | float | np.generic | np.ndarray) for each in value):
+        if not all(isinstance(each, int | float | np.generic | np.ndarray) for each in value) and not _boxes(value):
             raise _misfit(field, f"a list of {type(value[0]).__name__}", named if explicit else None)
     elif value is None or isinstance(value, Mapping) or not (isinstance(value, int | float) or hasattr(value, "__array__")):
         raise _misfit(field, f"a {type(value).__name__}" if value is not None else "None", named if explicit else None)
@@ -180,6 +180,13 @@ def _listed(field: str, value: Any, named: Kind, explicit: bool) -> tuple[Kind, 
     except (ValueError, OverflowError) as error:
         raise _misfit(field, "lists of different lengths", named if explicit else None) from error
     return _numbers(field, array, named, explicit)
+
+
+def _boxes(value: Any) -> bool:
+    """Whether these are lists of lists of numbers, however deep."""
+    if isinstance(value, list | tuple):
+        return all(map(_boxes, value))
+    return isinstance(value, int | float | np.number)
 
 
 def _numbers(field: str, array: np.ndarray[Any, Any], named: Kind, explicit: bool) -> tuple[Kind, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,10 +46,27 @@ class TestLoad:
 
         assert (tf.TensorSpec((), tf.string), tf.TensorSpec((), tf.int64)) == dataset.element_spec
 
-    def test_a_class_under_another_name_stays_bytes(self, digits: Path) -> None:
-        dataset = Dataset(digits, conversions=Rename(label="cls"), selections="label").load("test-0000.tar")
+    @pytest.mark.parametrize(
+        ("ops", "name", "kind"),
+        [
+            ([Rename(label="cls")], "label", "int32"),
+            ([Rename(label="cls"), Rename(y="label")], "y", "int32"),
+            ([Rename(label="txt;cls")], "label", "int32"),
+            ([Rename(label="cls", keep=True)], "label", "int32"),
+            ([Decode("cls"), Rename(label="cls")], "label", "int64"),
+            ([Decode("cls", dtype="int32"), Rename(label="cls")], "label", "int32"),
+            ([Rename(label="png")], "label", "string"),
+            ([Rename(cls="png")], "cls", "string"),
+        ],
+        ids=str,
+    )
+    def test_a_class_keeps_its_type_under_another_name(self, digits: Path, ops: list[Any], name: str, kind: str) -> None:
+        dataset = Dataset(digits, conversions=ops, selections=name).load("test-0000.tar")
+        plain = Dataset(digits, conversions=[Decode("png")], selections="cls").load("test-0000.tar")
 
-        assert tf.TensorSpec((), tf.string) == dataset.element_spec
+        assert tf.TensorSpec((), kind) == dataset.element_spec
+        if kind.startswith("int"):
+            assert [int(cls) for cls in plain] == [int(cls) for cls in dataset]
 
     def test_types_and_shapes_that_are_given_win(self, digits: Path) -> None:
         loader = Dataset(digits, conversions=[], selections={"y": "cls", "x": ["png"]})

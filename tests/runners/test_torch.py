@@ -6,11 +6,8 @@ import io
 import itertools
 import json
 import pickle
-import sys
 import tarfile
-import threading
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +23,6 @@ torch = pytest.importorskip("torch", reason="torch: make test-torch")
 from torch.utils.data import DataLoader  # noqa: E402
 
 from tarviz.runners.torch import safe_context  # noqa: E402
-from tarviz.runners.torch.epochs import SIZE, Epochs  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,
@@ -234,34 +230,6 @@ class TestEpochs:
             drained(loaded(dataset, num_workers=workers))
 
         assert [0, 1, 2, 3] == seen
-
-    def test_workers_that_begin_at_once_agree(self) -> None:
-        usual = sys.getswitchinterval()
-        memory = np.zeros(SIZE, np.int64)
-        Epochs(memory).go_on(7)
-        sys.setswitchinterval(1e-6)
-        try:
-            with ThreadPoolExecutor(8) as pool:
-                for iteration in range(200):
-                    together = threading.Barrier(8)
-
-                    def begin(worker: int, together: threading.Barrier = together, iteration: int = iteration) -> int:
-                        together.wait()
-                        return Epochs(memory).begin_in(worker, iteration % 2)  # numbered alike where torch is seeded alike
-
-                    assert {7 + iteration} == set(pool.map(begin, range(8)))
-        finally:
-            sys.setswitchinterval(usual)
-
-    def test_more_workers_seeded_alike_begin_one_epoch(self, tmp_path: Path) -> None:
-        dataset = numbers(counted(tmp_path, [64])).torch(shuffle=64)
-        for workers in (1, 3):
-            torch.manual_seed(0)
-            found = drained(loaded(dataset, num_workers=workers))
-            assert list(range(64)) == sorted(found)
-
-        dataset.set_epoch(1)
-        assert found == drained(loaded(dataset, num_workers=3))
 
     def test_passes_of_one_iter_are_epochs_too(self, tmp_path: Path) -> None:
         dataset = numbers(counted(tmp_path, [64])).torch(shuffle=64, repeat=2)

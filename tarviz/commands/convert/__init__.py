@@ -139,7 +139,7 @@ def convert(
     `{shard:06d}` (from 0) one output for each shard; a plain path takes all of them; with `max_shard_size` (file bytes,
     framing included) outputs follow each other over all shards, a plain path going on as `train-1.record`.
 
-    `types` names kinds (`bytes int64 float`) by feature; without it `cls cls2 class index id` are int64, the rest bytes.
+    `types` names kinds (`bytes int64 float`) by feature; without it `cls cls2 class index id` are int64, renamed or not, the rest bytes.
     `key`: the key becomes the feature `__key__`. `select` keeps and names features: `("jpg", "cls")`, `{"image": "jpg"}`.
     `record_to_example` makes each Example from the record behind chain and selection, a dict; it returns an Example, its
     bytes, or a dict of values. `num_workers` processes share the work (None or 0: one per processor); the bytes written do

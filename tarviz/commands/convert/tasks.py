@@ -8,6 +8,7 @@ import mmap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import IO, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Block, Buffer
 from tarviz.ops import Chain, draws, unpack
 from tarviz.ops.func import Func
+from tarviz.ops.rename import Rename
 from tarviz.read import stream
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions, ReadReport
@@ -78,6 +80,19 @@ class Recipe:
             named[name or str(own)] = leaf
         return named
 
+    @cached_property
+    def numbered(self) -> frozenset[str]:
+        """Features that are not called `cls` (`INTEGER_FIELDS`) and hold such a field: behind renaming it is an integer still."""
+        found = dict.fromkeys(example.INTEGER_FIELDS, True)
+        for op in [op for op in self.chain if isinstance(op, Rename)]:
+            for new, sources in op.moves:
+                whole = all(found.get(old, False) for old in sources)
+                found = {name: kind for name, kind in found.items() if op.keep or name not in sources} | {new: whole}
+        leaves = self.leaves()
+        if leaves:
+            found = {name: found.get(leaf.ext, False) for name, leaf in leaves.items() if isinstance(leaf, Select)}
+        return frozenset(name for name, whole in found.items() if whole) - {*example.INTEGER_FIELDS, *self.types}
+
     @property
     def renames(self) -> dict[str, str] | None:
         """Field → feature name when nothing but names matters, so that blocks are encoded as they are; else None."""
@@ -101,7 +116,8 @@ class Recipe:
         if isinstance(self.options.where, Chosen):
             chosen = b"".join(self.options.where.rows[url].tobytes() for url in sorted(self.options.where.rows))
             options |= {"where": self.options.where.where, "chosen": hashlib.sha256(chosen).hexdigest()}
-        return {"chain": str(self.chain), "select": select, "types": dict(self.types), "key": self.key, "seed": seed, **options}
+        types = {**dict.fromkeys(sorted(self.numbered), "int64"), **self.types}
+        return {"chain": str(self.chain), "select": select, "types": types, "key": self.key, "seed": seed, **options}
 
     def batches(self, url: URL, progress: Progress, start: int = 0) -> Iterator[Batch]:
         """The Examples of a shard, from record `start` on."""
@@ -126,7 +142,8 @@ class Recipe:
             block = replace(block, exts=tuple(renames.get(ext, f"\0{ext}") for ext in block.exts))
             fields = tuple(renames.values())
         progress.seen.update(block.exts if fields is None else fields)
-        made = example.encode_block(block, self.types, key=self.key, fields=fields, on_error=self.options.on_error)
+        types = {**dict.fromkeys(self.numbered, "int64"), **self.types}
+        made = example.encode_block(block, types, key=self.key, fields=fields, on_error=self.options.on_error)
         for error in made.faults:
             progress.skip(error)
         yield Batch(tfrecord.frame(made), block.first + made.rows, block.first + len(block))
@@ -170,6 +187,9 @@ class Recipe:
                 raise UsageError(f"record_to_example returned {what}; it returns an Example, its bytes, or a dict of values.")
             made = dict(result)
         progress.seen.update(made)
+        for name in self.numbered if self.record_to_example is None else ():
+            if isinstance(text := made.get(name), bytes | bytearray | memoryview):
+                made[name] = example.parse_integer(bytes(text), name)
         return example.encode(made, self.types, key=self.key)
 
 

@@ -14,7 +14,7 @@ from tarviz.dialects.tar2tf._records import ToExample, default_record_to_example
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
-from tarviz.ops import Decode, FieldOp
+from tarviz.ops import Decode, Drop, FieldOp, Keep, Op, Rename
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.selection import Select, SelectDict, Selection, SelectList
@@ -67,16 +67,36 @@ def urls(where: str, template: str | Sequence[str]) -> list[str]:
 
 
 def with_class_numbers(pipeline: Pipeline, dtype: str = "int32", output_types: Any = None) -> Pipeline:
-    """The pipeline with the class fields it selects, where its chain leaves them alone, decoded to `dtype`.
+    """The pipeline with the class fields it selects, under whatever name, decoded to `dtype` where its chain leaves them alone.
 
     Those for which `output_types` asks for strings stay as they are.
     """
     plan = pipeline.plan()
-    touched = {ext for op in pipeline.chain if isinstance(op, FieldOp) for ext in op.exts}
+    whence = _origins(pipeline, plan.fields)
     selected = [leaf.ext for leaf in pipeline.select.leaves() if isinstance(leaf, Select)]
-    touched |= _strings(pipeline.select, output_types)
-    raw = [ext for ext in dict.fromkeys(selected) if ext in CLASS_FIELDS and ext not in touched and plan.record[ext].dtype == "bytes"]
-    return pipeline.with_chain([*pipeline.chain, *(Decode(ext, dtype=dtype) for ext in raw)]) if raw else pipeline
+    text = _strings(pipeline.select, output_types)
+    raw = [
+        ext for ext in dict.fromkeys(selected) if whence.get(ext) in CLASS_FIELDS and ext not in text and plan.record[ext].dtype == "bytes"
+    ]
+    decoded: list[Op] = []
+    for ext in raw:
+        if ext in CLASS_FIELDS:
+            decoded.append(Decode(ext, dtype=dtype))
+        else:  # a name such as `label` does not say how it is decoded
+            named = f"{ext}.cls"
+            decoded += [Rename({named: ext}), Decode(named, dtype=dtype), Rename({ext: named})]
+    return pipeline.with_chain([*pipeline.chain, *decoded]) if raw else pipeline
+
+
+def _origins(pipeline: Pipeline, fields: Iterable[str]) -> dict[str, str | None]:
+    """Field behind the chain → the field of the shard that it is, under whatever name; None where an op has worked on it."""
+    whence: dict[str, Any] = {name: name for name in fields}
+    for op in pipeline.chain:
+        if isinstance(op, FieldOp):
+            whence |= dict.fromkeys(op.exts)
+        elif isinstance(op, Rename | Keep | Drop):
+            whence = op.apply_record(whence)
+    return whence
 
 
 def _strings(selection: Selection, types: Any) -> set[str]:

@@ -388,17 +388,6 @@ class TestRanks:
         assert [4] * 7 == [int(dataset.cardinality()) for dataset in ranks]
         assert [17] * 7 == [len(list(dataset.unbatch())) for dataset in ranks]
 
-    def test_even_ones_share_a_choice(self, numbers: str) -> None:
-        pipeline = Pipeline(numbers, "decode(cls)", select="cls", where="cls % 3 = 1")
-        ranks = [pipeline.tf(rank=rank, world_size=3, even=True) for rank in range(3)]
-        chosen = sorted(int(cls) for cls in pipeline)
-        found = [[int(cls) for cls in dataset.as_numpy_iterator()] for dataset in ranks]
-
-        assert [len(chosen) // 3] * 3 == [int(dataset.cardinality()) for dataset in ranks] == [*map(len, found)]
-        assert len(chosen) == int(pipeline.tf().cardinality())
-        assert not {one for part in found for one in part} - set(chosen)
-        assert sum(map(len, found)) == len({one for part in found for one in part})
-
     def test_one_without_a_record_is_an_error(self, tmp_path: Path) -> None:
         shard(tmp_path / "a.tar", [("a", {"cls": b"1"})])
         with pytest.raises(UsageError, match="cannot be shared out among 2 ranks"):
