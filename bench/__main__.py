@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import json
 import os
 import pkgutil
@@ -52,17 +53,37 @@ def machine() -> str:
     return f"{cores} cores of {model}; {software}; medians of the rounds' ratios, page cache warm."
 
 
+def there(package: str) -> bool:
+    """Whether a package that a figure needs can be imported."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def commit() -> str:
+    """The commit that is measured; with a plus where files differ from it."""
+    found = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+", "--exclude=*"], cwd=FOLDER, capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip() or "unknown"
+
+
 def run_one(name: str, data: Path, rounds: int, only: str | None) -> list[dict[str, object]]:
     """The lines of one file's figures."""
     lines = []
     for figure in figures(name):
         if only and figure.name != only:
             continue
+        if absent := [name for name in figure.packages if not there(name)]:
+            print(f"{figure.what:58} not measured: {', '.join(absent)} is not installed", file=sys.stderr, flush=True)
+            continue
         for each in figure.sets:
             _data.make(data, each)
         begin = time.perf_counter()
         line = _figure.measure(figure, data, rounds)
         took = time.perf_counter() - begin
+        line |= {"commit": commit(), "date": time.strftime("%Y-%m-%d", time.gmtime())}
         mark = "reached" if line["reached"] else "MISSED"
         print(
             f"{figure.what:58} {line['against']:44} {line['reach']:>10} {line['shown']:>10}  {mark}  ({took:.0f} s)",
@@ -113,6 +134,8 @@ def merge(path: Path, lines: list[dict[str, object]]) -> None:
     """Put the lines into the results, in the order of the files; figures not measured now stay as they were."""
     old = json.loads(path.read_text())["figures"] if path.is_file() else []
     known = {line["name"]: line for line in [*old, *lines]}
+    for name in sorted({line["name"] for line in old} - {line["name"] for line in lines}):
+        print(f"{name}: kept as it was measured on {known[name].get('date', 'an earlier day')}", file=sys.stderr)
     order = [figure.name for name in names() for figure in figures(name)]
     content = {"machine": machine(), "figures": [known[name] for name in order if name in known]}
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")

@@ -105,7 +105,7 @@ FIGURES = [
         "tar → TFRecord, one process, tiny",
         Side("tarviz", tarviz(TINY)),
         Side(LOOP, loop(TINY, "png")),
-        at_least=3.5,
+        at_least=4,
         sets=("tiny",),
     ),
     Figure(
@@ -113,7 +113,7 @@ FIGURES = [
         "tar → TFRecord, one process, photo",
         Side("tarviz", tarviz(PHOTO)),
         Side(LOOP, loop(PHOTO, "jpg")),
-        at_least=1.6,
+        at_least=1.8,
         sets=("photo",),
     ),
     Figure(
@@ -121,7 +121,7 @@ FIGURES = [
         "tar → TFRecord, one process, tiny",
         Side("tarviz", tarviz(TINY)),
         Side(COPY, copy(TINY, 120_000)),
-        at_least=0.5,
+        at_least=0.6,
         sets=("tiny",),
     ),
     Figure(
@@ -129,7 +129,7 @@ FIGURES = [
         "tar → TFRecord, one process, photo",
         Side("tarviz", tarviz(PHOTO)),
         Side(COPY, copy(PHOTO, 6_000)),
-        at_least=0.7,
+        at_least=0.85,
         sets=("photo",),
     ),
 ]

@@ -40,7 +40,8 @@ def tarviz_read(data: Path) -> Callable[[], int]:
     made = index(str(data / SHARD), cache=False)
 
     def work() -> int:
-        return sum(len(record["png"]) + len(record["cls"]) > 0 for record in map(made.__getitem__, numbers()))
+        found = (made[f"tiny/{number:08d}"] for number in numbers())
+        return sum(len(record["png"]) + len(record["cls"]) > 0 for record in found)
 
     return work
 
@@ -74,10 +75,10 @@ FIGURES = [
     ),
     Figure(
         "index-read",
-        "read a random record by index, tiny (time)",
+        "read a random record by its key, tiny (time)",
         Side("tarviz", tarviz_read),
         Side("ratarmountcore", ratarmount_read),
-        at_most=0.5,
+        at_most=0.3,
         sets=("tiny",),
     ),
 ]

@@ -45,7 +45,7 @@ FIGURES = [
         "iterate records, raw bytes, tiny",
         Side("tarviz", tarviz(TINY, "png")),
         Side("webdataset", webdataset(TINY, "png")),
-        at_least=10,
+        at_least=30,
         sets=("tiny",),
     ),
     Figure(
@@ -53,7 +53,7 @@ FIGURES = [
         "iterate records, raw bytes, photo",
         Side("tarviz", tarviz(PHOTO, "jpg")),
         Side("webdataset", webdataset(PHOTO, "jpg")),
-        at_least=5,
+        at_least=6,
         sets=("photo",),
     ),
 ]

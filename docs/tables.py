@@ -16,6 +16,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -70,10 +71,18 @@ def figures() -> str:
         return "Not measured yet: `make bench`.\n"
     content = json.loads(path.read_text("utf-8"))
     rows = [
-        (each["what"], each["against"], each["reach"], f"**{each['shown']}**" if each["reached"] else each["shown"], each.get("note", ""))
+        (each["what"], each["against"], each["reach"], f"**{each['shown']}**" if each["reached"] else each["shown"], _measured(each))
         for each in content["figures"]
     ]
-    return f"{content['machine']}\n\n{markdown(('what', 'against', 'to reach', 'measured', 'note'), rows)}"
+    return f"{content['machine']}\n\n{markdown(('what', 'against', 'to reach', 'measured', 'lowest to highest; when'), rows)}"
+
+
+def _measured(line: dict[str, Any]) -> str:
+    """How far the rounds were apart, and the day and commit of the measurement."""
+    ratios = line.get("ratios")
+    spread = f"{min(ratios):.3g} to {max(ratios):.3g}" if ratios else ""
+    when = f"{line['date']}, {line['commit']}" if "commit" in line else "before 2026-11-22"
+    return "; ".join(part for part in (spread, when, line.get("note", "")) if part)
 
 
 def samples(dialect: str) -> str:

@@ -1,0 +1,35 @@
+"""The benchmark's command: rows say when they were measured, and what is not measured is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench import Figure, Value, __main__
+
+
+def test_a_package_that_is_absent_is_said_and_its_figure_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    made = Figure("x-one", "one", Value(lambda _: 1.0, "s"), at_most=2)
+    lacks = Figure("x-two", "two", Value(lambda _: 1.0, "s"), at_most=2, packages=("no_such_package.part",))
+    monkeypatch.setattr(__main__, "figures", lambda _: [made, lacks])
+    [line] = __main__.run_one("x", Path(), 1, None)
+
+    assert ("x-one", True) == (line["name"], line["reached"])
+    assert line["commit"]
+    assert 10 == len(str(line["date"]))
+    assert "not measured: no_such_package.part is not installed" in capsys.readouterr().err
+
+
+def test_rows_that_are_not_measured_now_stay_and_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(__main__, "names", lambda: ["x"])
+    monkeypatch.setattr(__main__, "figures", lambda _: [Figure(name, name, Value(lambda _: 1.0, "s"), at_most=2) for name in ("b", "a")])
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"figures": [{"name": "a", "value": 1, "date": "2026-01-02"}, {"name": "gone", "value": 1}]}))
+    __main__.merge(path, [{"name": "b", "value": 2}])
+
+    assert ["b", "a"] == [line["name"] for line in json.loads(path.read_text())["figures"]]
+    assert "a: kept as it was measured on 2026-01-02" in capsys.readouterr().err
