@@ -12,6 +12,7 @@ import pytest
 from tarviz.commands.first import first
 from tarviz.model.errors import DataError, UsageError
 from tarviz.testing.strategies import shard
+from tests.read.tars import END, member
 
 Make = Callable[..., Path]
 CONTENT = [
@@ -46,6 +47,15 @@ class TestFirst:
 
         assert (None, 1, "no such record among 4") == (found.key, found.exit_code, str(found))
         assert not (tmp_path / "o").exists()
+
+    def test_what_was_warned_of_or_skipped_before_it_is_one_too(self, make: Make):
+        """So a script sees that the record may not be the first."""
+        warned = make(member("README", b"1") + member("a.jpg", b"2") + member("b.jpg", b"3") + END)
+        after = b"".join(member(f"{name}.jpg", name.encode()) for name in "bcd") + END
+        skipped = make(member("a.cls", b"1") + b"x" * 512 + after, "b.tar")
+
+        assert [1, 1] == [first(warned).exit_code, first(skipped, on_error="skip").exit_code]
+        assert (["W_NO_KEY"], "a") == (list(first(warned).report.counts()), first(warned).key)
 
     def test_reads_no_further(self, make: Make, tmp_path: Path):
         data = shard([*CONTENT, *((f"e{at}", {"x": b"x" * 70_000}) for at in range(40))])

@@ -320,6 +320,18 @@ class TestFolder:
 
         assert numbered(2) == plain(out)
 
+    def test_a_link_that_a_command_leaves_is_removed_and_not_followed(self, make: Make, out: Path, tmp_path: Path):
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (outside / "kept").write_text("1")
+        outside.chmod(0o500)
+        before = outside.stat()
+        proc(make(numbered(2)), out, command=f"mkdir d d/e; ln -s '{outside}' d/link; ln -s '{outside}' link; chmod 500 d")
+
+        assert (before.st_mode, before.st_ctime_ns) == (outside.stat().st_mode, outside.stat().st_ctime_ns)
+        assert ["kept"] == [each.name for each in outside.iterdir()]
+        outside.chmod(0o700)
+
     def test_a_command_that_removes_its_folder(self, make: Make, out: Path):
         with pytest.raises((DataError, OSError)):
             proc(make(numbered(2)), out, command='rm -r "$PWD"')

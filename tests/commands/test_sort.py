@@ -108,8 +108,10 @@ class TestOrder:
 
         assert ["k4", "k30", "k100"] == [key for key, _ in plain(out)]
 
-    def test_by_a_long_text_and_one_that_ends_in_nul(self, make: Make, out: Path):
-        values = [b"b" * 5000, b"a\0", b"a", b"a\0\0", b"b" * 4999 + b"a"]
+    @pytest.mark.parametrize(
+        "values", [[b"b" * 5000, b"a\0", b"a", b"b" * 4999 + b"a"], [b"a\0\0", b"a\0", b"a", b"b"]], ids=["long", "short"]
+    )
+    def test_by_a_long_text_and_one_that_ends_in_nul(self, make: Make, out: Path, values: list[bytes]):
         sort(make([(f"k{at}", {"x": value}) for at, value in enumerate(values)]), out, by="x")
 
         assert sorted(values) == [fields["x"] for _, fields in plain(out)]
@@ -231,6 +233,13 @@ class TestMissing:
         assert ["d", "a"] == [key for key, _ in plain(out)]
         assert (1, ["b", "c"]) == (result.exit_code, [fault.key for fault in result.report.skipped])
         assert "cls is b'one', no int" in str(result)
+
+    def test_a_text_longer_than_64_kib_is_refused(self, make: Make, out: Path):
+        longest = b"x" * (64 << 10)
+        sort(make([("b", {"txt": longest}), ("a", {"txt": longest[:-1]})]), out, by="txt")
+        assert ["a", "b"] == [key for key, _ in plain(out)]
+        with pytest.raises(DataError, match="txt has more than 65536 bytes"):
+            sort(make([("a", {"txt": longest + b"x"})]), out, by="txt")
 
     @pytest.mark.parametrize("value", [b"9223372036854775808", b"1" * 500, b"\xff", b""])
     def test_what_is_no_int64_is_refused(self, make: Make, out: Path, value: bytes):

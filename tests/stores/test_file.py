@@ -399,3 +399,38 @@ class TestSend:
             sink.send(fd, 1, len(data))
 
         assert data[1:] == stores.of("memory://sent").read(URL("memory://sent"), 0, len(data))
+
+
+class TestOnDisk:
+    """What is committed is there after the power fails: bytes before the name, and then the name."""
+
+    def test_bytes_are_synced_before_the_rename_and_the_folder_after_it(self, store, tmp_path, monkeypatch):
+        done = []
+
+        def synced(fd, real=os.fsync):
+            done.append("folder" if modes.S_ISDIR(os.fstat(fd).st_mode) else f"{os.fstat(fd).st_size} bytes")
+            real(fd)
+
+        def renamed(old, new, real=os.replace):
+            done.append("rename")
+            real(old, new)
+
+        monkeypatch.setattr(os, "fsync", synced)
+        monkeypatch.setattr(os, "replace", renamed)
+        with store.create(URL(str(tmp_path / "a.tar"))) as sink:
+            sink.write(b"12345")
+
+        assert ["5 bytes", "rename", "folder"] == done
+
+    @pytest.mark.parametrize("name", ["st_size", "st_mtime_ns", "st_ino", "st_ctime_ns"])
+    def test_a_version_is_of_size_times_and_inode(self, tmp_path, name):
+        """A file that another was renamed over may have its size and, within a tick of the clock, its times."""
+
+        class Status:
+            def __init__(self, **changes):
+                self.st_size, self.st_mtime_ns, self.st_ino, self.st_ctime_ns = 5, 6, 7, 8
+                self.__dict__.update(changes)
+
+        assert file.file_version(Status()) == file.file_version(Status())
+        assert file.file_version(Status()) != file.file_version(Status(**{name: 9}))
+        assert (name == "st_ctime_ns") == file.same_bytes(file.file_version(Status()), file.file_version(Status(**{name: 9})))
