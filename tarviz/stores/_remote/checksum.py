@@ -53,7 +53,7 @@ def promised(headers: Mapping[str, str]) -> Checksum | None:
     for name, make in _KINDS.items():
         text = headers.get(f"x-amz-checksum-{name}") or found.get(name)
         if text and "-" not in text:
-            return _checksum(name, text, make, base64.b64decode)
+            return _checksum(name, text, make, _base64)
     kind, text = headers.get("ais-checksum-type", ""), headers.get("ais-checksum-value", "")
     if kind == "crc32c":
         return _checksum(kind, text, google_crc32c.Checksum, bytes.fromhex)
@@ -67,6 +67,10 @@ def promised(headers: Mapping[str, str]) -> Checksum | None:
 
 
 _KINDS: dict[str, Callable[[], _Hash]] = {"crc32c": google_crc32c.Checksum, "crc32": _Crc32}
+
+
+def _base64(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
 
 
 def _checksum(name: str, text: str, make: Callable[[], _Hash], read: Callable[[str], bytes]) -> Checksum | None:
