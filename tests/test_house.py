@@ -24,6 +24,19 @@ LONG = {
 }
 FULL = {"ops": "one file an op"}
 
+# The rooms in which every module has a test file of its own, and where those are tested that have none.
+TESTED = ("read", "write", "formats", "stores", "ops")
+ELSEWHERE = {
+    "stores/_remote/reader.py": "stores/test_remote.py",  # one reader behind all remote stores: tried through each of them
+    "stores/_remote/resume.py": "stores/test_remote.py",
+    "stores/_remote/wire.py": "stores/test_http.py",
+    "stores/_remote/s3_like.py": "stores/test_s3.py",  # by the contract of stores, and that of gs
+    "write/manifest.py": "write/test_output.py",  # names, manifests and packing, seen in outputs
+    "write/names.py": "write/test_output.py",
+    "write/outputs.py": "write/test_output.py",
+    "write/packing.py": "write/test_tar_output.py",
+}
+
 
 def name_of(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
@@ -140,3 +153,17 @@ class TestSizes:
             folders[folder] = folders.get(folder, 0) + 1
 
         assert {} == {name: count for name, count in folders.items() if count > MOST + 1 and name not in FULL}
+
+
+class TestTests:
+    @pytest.mark.parametrize(
+        "path", [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in TESTED], ids=lambda path: name_of(path)
+    )
+    def test_every_module_has_a_test_file(self, path: Path):
+        """`stores/_remote/sigv4.py` is tested in `tests/stores/remote/test_sigv4.py`: a failure names the module whose rule is broken."""
+        module = path.relative_to(PACKAGE)
+        folder = [part.lstrip("_") for part in module.parts[:-1]]
+        own = ROOT.joinpath("tests", *folder, f"test_{module.stem.lstrip('_')}.py")
+
+        if module.name != "__init__.py":
+            assert own.is_file() or (ROOT / "tests" / ELSEWHERE.get(module.as_posix(), "none")).is_file(), own.relative_to(ROOT)

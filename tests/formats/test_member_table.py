@@ -1,0 +1,51 @@
+"""Members as columns: put together in order and chosen by row, names and sparse maps with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tarviz.formats.header_parse import Entry
+from tarviz.formats.member_table import Rows, columns, joined, picked
+from tarviz.model.types import Members
+
+
+def entry(name: bytes, at: int, sparse: list[tuple[int, int]] | None = None) -> Entry:
+    return Entry(name, 0, at, at + 512, 10, at + 1024, sparse)
+
+
+def seen(members: Members) -> list[tuple[bytes, int, int]]:
+    return list(zip(map(bytes, members.name), members.start.tolist(), members.end.tolist(), strict=True))
+
+
+NAMES = [b"a.txt", b"n" * 600 + b".txt", b"x\0", b"b.txt"]
+
+
+@pytest.mark.parametrize("names", [NAMES[:1], NAMES[:2], NAMES[::-1], []])
+def test_names_of_any_length_and_with_any_byte_are_kept(names: list[bytes]):
+    found = columns([entry(name, 1024 * at) for at, name in enumerate(names)])
+
+    assert [(name, 1024 * at, 1024 * at + 1024) for at, name in enumerate(names)] == seen(found)
+
+
+def test_single_entries_and_runs_stay_in_order():
+    rows = Rows()
+    rows.add(entry(b"a", 0))
+    rows.add(entry(b"b", 1024, [(0, 5)]))
+    rows.extend(columns([entry(b"c", 2048), entry(b"long" * 200, 3072, [(1, 2)])]))
+    rows.add(entry(b"d", 4096))
+    members = rows.members()
+
+    assert [b"a", b"b", b"c", b"long" * 200, b"d"] == [name for name, _, _ in seen(members)]
+    assert {1: [(0, 5)], 3: [(1, 2)]} == members.sparse
+
+
+def test_sparse_maps_go_with_their_rows():
+    members = columns([entry(b"%d" % at, 1024 * at, [(at, 1)] if at % 2 else None) for at in range(6)])
+
+    assert {0: [(3, 1)], 2: [(1, 1)]} == picked(members, np.array([3, 4, 1])).sparse
+    assert [b"1", b"5"] == [name for name, _, _ in seen(picked(members, np.array([False, True, False, False, False, True])))]
+
+
+def test_nothing_joined_is_an_empty_table():
+    assert 0 == len(joined([])) == len(joined([columns([]), columns([])]))

@@ -1,0 +1,61 @@
+"""Manifests prove that an output is whole and made of these inputs in this way, and nothing else does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tarviz.model.errors import StoreError
+from tarviz.model.types import URL
+from tarviz.write import proof
+
+FACTS = {"command": "gzip", "sources": [{"url": "a.tar", "etag": "1"}]}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> URL:
+    (tmp_path / "out.tar").write_bytes(b"the bytes")
+    made = URL(str(tmp_path / "out.tar"))
+    proof.write(made, 3, FACTS)
+    return made
+
+
+def test_it_proves_an_output_of_the_same_facts(url: URL):
+    found = proof.kept(url, FACTS)
+
+    assert found is not None
+    assert (url, 3, 9, True) == (found.url, found.records, found.bytes, found.kept)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {**FACTS, "command": "xz"},
+        {**FACTS, "more": 1},
+        {**FACTS, "sources": [{"url": "a.tar", "etag": "2"}]},
+        {"sources": [{"url": "a.tar", "etag": None}]},
+    ],
+    ids=["command", "more", "source", "a version that nobody knows"],
+)
+def test_other_facts_prove_nothing(url: URL, facts: dict[str, object]):
+    assert proof.kept(url, facts) is None
+
+
+@pytest.mark.parametrize("data", [b"the bytez", b"the byte", b"the bytes "])
+def test_other_bytes_are_not_it(url: URL, data: bytes):
+    Path(url).write_bytes(data)
+
+    assert proof.kept(url, FACTS) is None
+
+
+def test_without_a_manifest_there_is_no_proof(tmp_path: Path):
+    (tmp_path / "out.tar").write_bytes(b"the bytes")
+
+    assert proof.kept(URL(str(tmp_path / "out.tar")), FACTS) is None
+
+
+def test_an_output_of_a_worker_has_to_be_seen_here(url: URL, tmp_path: Path):
+    proof.seen(url)
+    with pytest.raises(StoreError, match="it is not here"):
+        proof.seen(URL(str(tmp_path / "gone.tar")))
