@@ -6,6 +6,7 @@ The file is a line of JSON and then the columns as they lie in memory; each has 
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -78,7 +79,8 @@ class ShardIndex:
     def find(self, key: bytes) -> int | None:
         """The record of this key, the first when there are several."""
         wanted = np.uint64(header_scan.hash_one(key))
-        at = int(np.searchsorted(self.hash, wanted, sorter=self.order))
+        # Not np.searchsorted: it makes `order` 64 bits wide anew for each call.
+        at = bisect_left(self.order, wanted, key=self.hash.__getitem__)
         while at < len(self.order) and self.hash[self.order[at]] == wanted:
             record = int(self.order[at])
             if self.key(record) == key:
