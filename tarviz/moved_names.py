@@ -1,6 +1,7 @@
 """Names of modules that have moved: the old ones work for one release, with a warning that says the new one.
 
-`import tarviz` puts `Finder` behind the other finders, so it is asked only for modules that are not there.
+`import tarviz` puts `Finder` behind the other finders, so it is asked only for modules that are not there. `importlib.abc` is for
+the type checker alone: to import it takes as long as all of `import tarviz` beside it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,14 @@ import importlib
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+else:
+    Loader = MetaPathFinder = object
 
 MOVED = {
     "tarviz.config": "tarviz.model.config",
