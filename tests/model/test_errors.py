@@ -1,0 +1,82 @@
+"""Errors say what, where, why and what next on one line, without secrets; they travel between processes."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from tarviz.model import errors
+from tarviz.model.errors import DataError, Fault, LimitError, MissingPackageError, StoreError, TarvizError
+
+KINDS = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
+WHOLE = DataError(
+    "it is cut.",
+    code="E_TRUNCATED",
+    shard="https://u:planted@h/a.tar?sig=planted",
+    key="k",
+    member="k.jpg",
+    offset=512,
+    records_before=1,
+    hint="Fetch it again.",
+    details={"need": 5},
+)
+
+
+def test_the_line_names_every_place_and_no_secret():
+    text = str(WHOLE)
+
+    assert text.startswith("E_TRUNCATED https://")
+    assert text.endswith(': record "k", member "k.jpg", byte 512: it is cut. 1 record read before. Hint: Fetch it again.')
+    assert "planted" not in text + repr(WHOLE) + str(WHOLE.to_dict()) + repr(WHOLE.fault)
+
+
+def test_what_is_shown_has_no_control_characters():
+    assert "\x1b" not in str(DataError("x\x1b[31m", key="a\x1bb\n"))
+    assert 1 == len(str(DataError("x\ny", member="a\nb")).splitlines())
+
+
+def test_a_place_is_filled_in_once():
+    error = StoreError("gone").at(shard="a.tar").at(shard="b.tar", offset=0)
+
+    assert ("a.tar", 0) == (error.shard, error.offset)
+    assert error.at(offset=7).offset == 0
+    with pytest.raises(TypeError, match="no place named colour"):
+        error.at(colour="red")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_itself_on_the_other_side(kind: type[TarvizError]):
+    error = kind("what", shard="a.tar", offset=5, hint="next", details={"need": 3})
+    again = pickle.loads(pickle.dumps(error))
+
+    assert (type(error), str(error), error.details, error.code) == (type(again), str(again), again.details, again.code)
+
+
+def test_kinds_are_what_python_calls_them():
+    """So that who knows no tarviz catches them: `except FileNotFoundError`, `except ValueError`."""
+    bases = {"UsageError": ValueError, "DataError": ValueError, "NotFoundError": FileNotFoundError, "StoreError": OSError}
+    bases |= {"ChangedError": StoreError, "LimitError": DataError, "MissingPackageError": ImportError, "SchemaError": ValueError}
+
+    assert all(issubclass(getattr(errors, name), base) for name, base in bases.items())
+    assert len(KINDS) - 1 == len({kind.code for kind in KINDS if kind is not TarvizError})
+
+
+def test_a_fault_is_the_error_as_data():
+    assert Fault("E_TRUNCATED", "it is cut.", WHOLE.shard, "k", "k.jpg", 512) == WHOLE.fault
+    assert {
+        "code": "E_TRUNCATED",
+        "message": "it is cut.",
+        "need": 5,
+        "offset": 512,
+        "records_before": 1,
+    }.items() <= WHOLE.to_dict().items()
+
+
+@pytest.mark.parametrize(("extra", "line"), [("fast", "pip install 'tarviz[fast]'"), (None, "pip install zstandard")])
+def test_a_missing_package_names_the_line_that_brings_it(extra: str | None, line: str):
+    error = MissingPackageError.of("zstandard", "Writing .zst", extra)
+
+    assert line == error.hint
+    assert "Writing .zst needs the package zstandard" in str(error)
+    assert LimitError("x").code == "E_LIMIT"
