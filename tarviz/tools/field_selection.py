@@ -85,7 +85,8 @@ def key_template(template: str) -> Callable[[bytes, str, int], bytes]:
 
     def make(key: bytes, shard: str, number: int) -> bytes:
         folder, _, base = key.rpartition(b"/")
-        name = shard.rpartition("/")[2].partition("?")[0].partition(".")[0]
+        path = shard.partition("?")[0] if "://" in shard else shard  # a signature may hold a slash
+        name = path.rpartition("/")[2].partition(".")[0]
         words = {"key": key, "folder": folder, "base": base, "shard": to_bytes(name)}
         parts = _TOKEN.split(template)
         made = to_bytes(parts[0])

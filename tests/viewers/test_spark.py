@@ -1,0 +1,44 @@
+"""A line as a small picture: the extremes of every column are in it."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tarviz.viewers.spark import sparkline
+
+
+def pixels(values: list[float] | np.ndarray, size: int = 32) -> np.ndarray:
+    with Image.open(io.BytesIO(sparkline(np.asarray(values, np.float64), size))) as image:
+        assert (size, size) == image.size
+        return np.asarray(image)[:, :, 3] > 0
+
+
+def test_it_rises_where_values_do():
+    drawn = pixels(np.linspace(0, 1, 1000))
+    heights = drawn.argmax(axis=0)
+
+    assert heights[0] > heights[-1]
+    assert (np.diff(heights) <= 0).all()
+
+
+def test_a_single_peak_among_thousands_is_seen():
+    values = np.zeros(100_000)
+    values[70_000] = 1
+
+    assert {22} == set(np.flatnonzero(pixels(values)[:10].any(axis=0)).tolist())
+
+
+def test_the_line_has_no_gaps():
+    drawn = pixels([0, 1] * 16)
+
+    assert drawn.any(axis=0).all()
+    assert (drawn.sum(axis=0)[1:] > 20).all()
+
+
+@pytest.mark.parametrize("values", [[5.0], [5.0] * 100, [np.nan, np.inf, -np.inf, 1.0], [1.0, 2.0]])
+def test_few_equal_and_endless_values_are_drawn(values: list[float]):
+    assert pixels(values).any()
