@@ -137,6 +137,7 @@ NUMBERS = Numbers()
 @click.option("--save", metavar="FILE", help="Write the result, to be a baseline later.")
 @click.option("--baseline", metavar="FILE", help="Compare with a saved result.")
 @click.option("--fail-below", type=float, default=0.9, show_default=True, metavar="RATIO", help="Slower than this: exit code 1.")
+@verb_base.choice_options
 @click.option("--wait", is_flag=True, help="In a notebook: wait for the end, then show the result.")
 @verb_base.json_option
 @verb_base.quiet_option
@@ -148,6 +149,11 @@ def command(urls: tuple[str, ...], select: str | None, vs: str, save: str | None
     """
     fields = tuple(part.strip() for part in select.split(",")) if select else None
     wish |= {"select": fields, "vs": _names(vs)}
+    for name in ("where", "keys"):
+        if not wish[name]:
+            del wish[name]
+        elif vs:
+            raise UsageError(f"--{name} and --vs do not go together: peers read every record.")
     context = click.get_current_context()
     door = context.find_root().obj
     cell = door.cell if isinstance(door, verb_base.Door) else None

@@ -151,6 +151,15 @@ def written_name(name: str, *, path: bool = False) -> str:
     return _quote(name)
 
 
+def first_column(asked: Asked) -> str:
+    """The column, or the path inside one, that comes first in a condition, as it is written there; "" where it names none."""
+    named = sorted((node for node in nodes(asked.tree, "COLUMN_REF") if "_of" in node), key=lambda node: int(node["query_location"]))
+    if not named:
+        return ""
+    name, *inner = named[0]["_of"]
+    return ".".join([written_name(name), *(written_name(each, path=True) for each in inner)])
+
+
 def _readable(base: duckdb.DuckDBPyConnection, source: str, possible: dict[str, Part]) -> tuple[Node, str]:
     """The tree of a condition; where DuckDB cannot read it, `a < b < c` is taken apart and fields named like SQL words are quoted."""
     ways: list[Callable[[str], str]] = [str, _apart, lambda text: _named(text, possible), lambda text: _named(_apart(text), possible)]

@@ -188,15 +188,15 @@ class Table:
         return comparisons.where_of(text)
 
     def rows(self, where: str = "", order: str = "", *, descending: bool = False, count: int | None = None, skip: int = 0) -> Rows:
-        """The records that fit, in the order they lie, or by a column or expression. What is missing comes last, either way; equal
-        values by shard and number."""
+        """The records that fit, in the order they lie, or by an expression; what is missing comes last, either way."""
         condition = self.condition(where)
-        by = ""
-        if order.strip():
-            by = f" ORDER BY {self.expression(order)} {'DESC' if descending else 'ASC'} NULLS LAST, shard, n"
+        if not order.strip():  # a database promises no order, least of all behind a join with tags
+            found = self._in_order(self._arrow(f"SELECT shard, n FROM records WHERE {condition}"))
+            part = slice(skip, None if count is None else skip + count)
+            return Rows(self.urls, found.shard[part], found.n[part])
+        by = f"{self.expression(order)} {'DESC' if descending else 'ASC'} NULLS LAST, shard, n"
         span = ("" if count is None else f" LIMIT {int(count)}") + (f" OFFSET {int(skip)}" if skip else "")
-        table = self._arrow(f"SELECT shard, n FROM records WHERE {condition}{by}{span}")
-        return self._rows(table)
+        return self._rows(self._arrow(f"SELECT shard, n FROM records WHERE {condition} ORDER BY {by}{span}"))
 
     def expression(self, text: str) -> str:
         """An expression over columns (`json.w / json.h`, `jpg.width`) as SQL, its columns made."""
@@ -208,12 +208,7 @@ class Table:
 
     def first_column(self, where: str) -> str:
         """The column, or the path inside one, that a condition names first; "" where it names none."""
-        found = sql.condition(self._ready().cursor(), where, self.possible)
-        named = sorted((node for node in sql.nodes(found.tree, "COLUMN_REF") if "_of" in node), key=lambda node: node["query_location"])
-        if not named:
-            return ""
-        name, *inner = named[0]["_of"]
-        return ".".join([sql.written_name(name), *(sql.written_name(each, path=True) for each in inner)])
+        return sql.first_column(sql.condition(self._ready().cursor(), where, self.possible))
 
     def unmade(self, text: str) -> set[Part]:
         """What has to be made before an expression or a condition can be answered."""
@@ -239,9 +234,18 @@ class Table:
             near = difflib.get_close_matches(missing[0], self._keys(10_000), 1)
             hint = f"Nearest: {near[0]}." if near else None
             raise UsageError(f"{len(missing)} of {len(wanted)} keys are in no shard, {missing[0]!r} first.", hint=hint)
-        rows = self._rows(found)
-        order = np.lexsort((rows.n, rows.shard))
-        return Rows(self.urls, rows.shard[order], rows.n[order])
+        return self._in_order(found)
+
+    def taken(self, shard: NDArray[np.int32], n: NDArray[np.int64]) -> pa.Table:
+        """Every column made so far, for the records `n` of the shards numbered `shard`, in the order they lie."""
+        import pyarrow as pa
+
+        base = self._cursor(self._ready())
+        names = pa.array([redact(url) for url in self.urls], pa.string()).take(pa.array(shard))
+        base.register("wanted", pa.table({"shard": names, "n": pa.array(n)}))
+        rows = base.sql("SELECT r.* FROM _records r SEMI JOIN wanted USING (shard, n) ORDER BY shard, n")
+        found: pa.Table = self._translated(rows.to_arrow_table)
+        return found
 
     def facets(self, column: str, where: str = "", *, bins: int = 30) -> Facet:
         """What a column holds, exactly, over all records and over those that fit: see `tarviz.table.facets`."""
@@ -373,6 +377,11 @@ class Table:
 
     def _keys(self, count: int) -> list[str]:
         return [str(key) for (key,) in self._all(f"SELECT key FROM records LIMIT {count}")]
+
+    def _in_order(self, table: pa.Table) -> Rows:
+        rows = self._rows(table)
+        order = np.lexsort((rows.n, rows.shard))
+        return Rows(self.urls, rows.shard[order], rows.n[order])
 
     def _rows(self, table: pa.Table) -> Rows:
         import pyarrow as pa

@@ -100,6 +100,12 @@ def view(blob: bytes | memoryview, meta: Meta, *, as_: str | None = None) -> Pan
     return replace(panel, viewer=name)
 
 
+def refusal(blob: bytes | memoryview, meta: Meta) -> tuple[str, str] | None:
+    """(code, message) where a payload cannot be decoded; None where it can, or is of no kind that is decoded."""
+    code, colon, message = view(blob, meta).summary.partition(": ")
+    return (code, message) if colon and code.startswith("E_") else None
+
+
 def decode_error(ext: str, error: BaseException) -> DataError:
     """What a decoder raised, as an error of ours (`E_DECODE`) that names the field."""
     text = safe(f"{type(error).__name__}: {error}")[:200]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import time
 import wave
 
@@ -243,6 +244,33 @@ class TestFilter:
         page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000001'", 20)
         page.tab.locator(".tvz-turn-order").click()
         page.until("document.querySelector('.tvz-tile .tvz-key')?.title === 'set/n000059'", 20)
+
+    def test_checks_and_the_label_doctor_click_through_to_the_grid(self, tmp_path, open_page):
+        made = records(0, 30)
+        for at, (_, fields) in enumerate(made):
+            fields["json"] = json.dumps({"pred": at % 3 if at % 10 else 1, "conf": at / 30}).encode()
+        made[4][1]["png"] = b"\x89PNG broken"
+        page = open_page(tar(tmp_path / "doubtful.tar", made))
+        page.until("document.querySelector('.tvz-confusion')", 20)
+        page.tab.locator("[data-name='mistakes']").click()
+        page.until("document.querySelector('.tvz-status').textContent.includes(' 2 shown')", 20)
+        assert ["set/n000020", "set/n000000"] == page.shown()
+        page.tab.locator("[data-name='cell 0 1']").click()
+        page.until("document.querySelector('.tvz-status').textContent.includes(' 1 shown')", 20)
+        page.tab.locator(".tvz-pick").click()
+        page.tab.locator("[data-name='check all']").click()
+        page.until("document.querySelector('.tvz-checks .tvz-bar')?.textContent.includes('bad')", 30)
+        page.tab.locator(".tvz-checks .tvz-bar", has_text="bad").click()
+        page.until("document.querySelector('.tvz-status').textContent.includes(' 1 shown')", 20)
+        assert ["set/n000004"] == page.shown()
+
+        page.tab.locator("select.tvz-save").select_option("txt")
+        page.until("document.querySelector('.tvz-save-words').textContent.startsWith('1 shown')", 20)
+        page.tab.locator(".tvz-save-path").fill(str(tmp_path / "keys.txt"))
+        page.tab.locator(".tvz-save-path").press("Enter")
+        page.until("document.querySelector('.tvz-status').textContent.includes('1 record written')", 20)
+        assert "set/n000004\n" == (tmp_path / "keys.txt").read_text()
+        assert [] == page.errors
 
     def test_where_the_table_is_not_installed_the_rest_works(self, three, open_page, monkeypatch):
         from tarviz.widgets.browse import questions

@@ -65,7 +65,8 @@ def press_all(page: Any, pressed: list[str], limit: int = 160) -> None:
     raise AssertionError(f"more than {limit} controls: {pressed}")
 
 
-def test_browse(shards: list[Path], open_widget: Callable[..., Any]):
+def test_browse(shards: list[Path], open_widget: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)  # "write" writes where the kernel runs
     for width in (1280, 520):
         page = open_widget(Browser(shards, cache=False), ".tvz-tile img", width=width)
         page.tab.locator(".tvz-tile").first.click()
@@ -78,7 +79,7 @@ def test_browse(shards: list[Path], open_widget: Callable[..., Any]):
             for tab in ("Bytes", "tf.Example", "Tar header", "Value"):
                 page.tab.get_by_role("tab", name=tab).click()
                 page.tab.wait_for_timeout(80)
-        press_all(page, found)
+        press_all(page, found, 400)
         page.key("Escape", "Escape")
         if not page.tab.locator(".tvz-pane").is_visible():  # the button for it was pressed
             page.tab.get_by_role("button", name="pane", exact=True).click()
@@ -86,7 +87,7 @@ def test_browse(shards: list[Path], open_widget: Callable[..., Any]):
             page.tab.get_by_title("table or tiles (t)").click()
         page.tab.locator(".tvz-tile").first.click()
         page.until("document.querySelector('.tvz-chip')?.getClientRects().length")
-        press_all(page, found)
+        press_all(page, found, 400)
         assert {"copy as Python", "enlarge", "mark", "pane", "?"} <= {name.split("|")[0] for name in found}, found
         assert any(name.startswith("save .") for name in found)
         page.tab.locator(".tvz-grid").focus()

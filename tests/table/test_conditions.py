@@ -205,3 +205,25 @@ class TestVerbs:
     def test_a_column_that_is_not_there_is_answered_with_what_is_near(self, shards, capsys):
         assert 2 == main(["cat", "--where", "json.ww > 3", "-o", "/dev/null", *map(str, shards)])
         assert "json.w" in capsys.readouterr().err
+
+    def test_a_bench_reads_what_is_chosen(self, shards):
+        from tarviz.widgets.bench.controller import BenchRun
+
+        run = BenchRun([str(each) for each in shards], where=WHERE, batch=1, count=3, seconds=5, warmup=0)
+        assert run.wait(30)
+
+        assert run.pipeline is not None
+        assert KEYS[:1] == [record.key for record in tarviz.records(run.pipeline.urls, where=run.pipeline.options.where)][:1]
+        assert run.result.rows
+
+    def test_bench_takes_a_condition_but_no_peers_with_it(self, shards, capsys):
+        assert 0 == main(["bench", "-q", "--where", WHERE, "--batch", "1", "--for", "0.2", "--warmup", "0", *map(str, shards)])
+        assert 2 == main(["bench", "--where", WHERE, "--vs", "webdataset", *map(str, shards)])
+        assert "do not go together" in capsys.readouterr().err
+
+    def test_a_dataset_of_tar2tf_reads_what_is_chosen(self, shards):
+        made = tarviz.Dataset(shards[0].parent, conversions=[], selections="json", where=WHERE)
+
+        assert [b'{"w": %d}' % int(key[2:]) for key in KEYS] == [bytes(each) for each in made.pipeline([each.name for each in shards])]
+        with pytest.raises(UsageError, match="every record"):
+            made.load(shards[0].name, path="x.record")

@@ -98,6 +98,7 @@ def verify(
     format: str | None = None,
     repair: bool = False,
     output: str | None = None,
+    tag: bool = False,
     **reading_options: Any,
 ) -> Verified:
     """Reads shards to their end and lists every fault; goes on behind damage at the next header that is whole.
@@ -106,6 +107,7 @@ def verify(
     that tarviz knows, and never runs a pickle. `examples` parses each record of a TFRecord file as `tf.train.Example`; a mapping
     also says what its features must hold (`{"cls": "int64"}`). `format` is `tar` or `tfrecord`, None
     decides by name, then by content. With `repair` what can be saved of a damaged tar is written beside it, or as `output`.
+    With `tag` the records that faults name are tagged `bad` (`is:bad` in conditions and in the browser); that needs the extra `table`.
     `NotFoundError` and `StoreError` are raised: they say nothing about the data.
     """
     options = read_stream.with_changes(read_stream.ReadOptions(strict=strict, on_error="skip"), reading_options)
@@ -121,6 +123,8 @@ def verify(
             else:
                 _verify_tar(url, options, result, deep, bar)
             result.shards += 1
+    if tag:
+        _tag(targets, result, options)
     if not repair:
         return result
     if "tfrecord" in (format or _format(url) for url in targets):
@@ -128,6 +132,19 @@ def verify(
     from tarviz.commands.verify.repair import repair as save
 
     return save(targets, output, result, options)
+
+
+def _tag(targets: list[URL], result: Verified, options: read_stream.ReadOptions) -> None:
+    """Tag the records that faults name, with what was found as the note."""
+    from tarviz.table import opened
+
+    table = opened(targets, key_split=options.key_split, duplicates=options.duplicates)
+    notes: dict[str, list[tuple[str, str]]] = {}
+    for found in result.faults:
+        if found.get("record") is not None and found.get("shard"):
+            notes.setdefault(f"{found['code']}: {found['message']}"[:300], []).append((found["shard"], found["record"]))
+    for note, pairs in notes.items():
+        table.tags.add(pairs, "bad", note)
 
 
 def _format(url: URL) -> str:
@@ -207,11 +224,10 @@ def undecodable(record: Record, ext: str) -> TarvizError | None:
     """Why a field cannot be decoded; None when it can, or is of no kind that tarviz decodes."""
     from tarviz import viewers
 
-    panel = viewers.view(record[ext], viewers.Meta(ext, record.key, record.shard))
-    code, colon, message = panel.summary.partition(": ")
-    if not (colon and code.startswith("E_")):
+    refused = viewers.refusal(record[ext], viewers.Meta(ext, record.key, record.shard))
+    if refused is None:
         return None
-    error = DataError(message, code=code, shard=record.shard, key=record.key)
+    error = DataError(refused[1], code=refused[0], shard=record.shard, key=record.key)
     for member in record.members:
         if member.name.lower().endswith(f".{ext}"):
             error.at(member=member.name, offset=member.header_offset)
@@ -223,6 +239,7 @@ def undecodable(record: Record, ext: str) -> TarvizError | None:
 )
 @verb_base.urls_argument
 @click.option("--deep", is_flag=True, help="Decode every field of a known kind.")
+@click.option("--tag", is_flag=True, help="Tag the records with faults: is:bad in conditions and in the browser.")
 @click.option("--examples", is_flag=True, help="Parse every record of a TFRecord file as tf.train.Example.")
 @click.option("--types", metavar="NAME=KIND,...", help="What features must hold (bytes, int64, float); implies --examples.")
 @click.option("--format", type=click.Choice(["tar", "tfrecord"]), help="What the files are. [default: by name]")

@@ -33,6 +33,9 @@ class Dataset:
     Shards are read as tar2tf reads them: the extension begins at the last dot, a record's members may lie anywhere in the
     shard, and of a field that comes twice the last counts.
 
+    `where` is a condition of `tarviz.table` (`"cls = 3 and json.w > 300"`): only the records that fit are read; the members of a
+    record must stand together then.
+
     `proxy_url` and `remote_exec` are for buckets of an AIStore cluster; a folder or URL needs neither, and
     `remote_exec=True` warns that the work is done here.
 
@@ -49,7 +52,10 @@ class Dataset:
         conversions: str | Op | Iterable[str | Op] | None = None,
         selections: Any = SELECTIONS,
         remote_exec: bool | None = None,
+        *,
+        where: str = "",
     ) -> None:
+        self.where = where
         self.bucket_name = os.fspath(bucket_name) if isinstance(bucket_name, str | os.PathLike) else bucket_name
         self._prefix = _shards.prefix(bucket_name, proxy_url)
         self.proxy_url = proxy_url
@@ -69,7 +75,8 @@ class Dataset:
 
     def pipeline(self, template: str | Sequence[str]) -> Pipeline:
         """The shards that a template below the bucket stands for, with conversions and selections; class fields still raw."""
-        return Pipeline(_shards.urls(self._prefix, template), self.chain, select=self.selection, **_shards.OPTIONS)
+        options = {**_shards.OPTIONS, "group": "adjacent", "where": self.where} if self.where else _shards.OPTIONS
+        return Pipeline(_shards.urls(self._prefix, template), self.chain, select=self.selection, **options)
 
     def load(
         self,
@@ -103,6 +110,8 @@ class Dataset:
         limit = _shards.size_limit(max_shard_size, outputs)
         count = _shards.workers(num_workers)
         if outputs is not None:
+            if self.where:
+                raise UsageError("where= is for datasets; the files hold every record.", hint="tarviz convert --where writes what fits.")
             if not self._default and self.chain:
                 _unused(str(self.chain))
             return _shards.write(_shards.urls(self._prefix, template), outputs, record_to_example, limit, count)

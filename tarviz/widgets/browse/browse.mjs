@@ -7,6 +7,7 @@ import { Completion } from "./complete.mjs";
 import { Copies } from "./copies.mjs";
 import { Facets } from "./facets.mjs";
 import { Grid } from "./grid.mjs";
+import { Keep } from "./keep.mjs";
 import { Keys } from "./keys.mjs";
 import { Rail } from "./rail.mjs";
 import { RecordPane } from "./record.mjs";
@@ -57,6 +58,7 @@ export class BrowserView {
     this.follow = false;
     this.layers = new Layers({ ...first.rows.colours }, () => this.grid.relayer());
     this.facets = new Facets(this);
+    this.keep = new Keep(this);
     this.rail = new Rail(this, signal);
     this.grid = new Grid(this, signal);
     this.table = new TableView(this, signal);
@@ -101,8 +103,8 @@ export class BrowserView {
     const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) => h("button", { title, onclick: act }, text);
     this.turnButton = h("button", { class: "tvz-turn-order", "aria-label": "descending", "aria-pressed": "false", title: "turn the order round", onclick: () => this.search({ descending: !this.wish.descending }) }, "↓↑");
     this.tableButton = h("button", { "aria-pressed": "false", title: "table or tiles (t)", onclick: () => this.showTable(!this.table.shown) }, "table");
-    this.saveSelect = h("select", { class: "tvz-save", "aria-label": "save records", title: "save what is marked, or what is shown", onchange: () => { this.copies.save(this.saveSelect.value); this.saveSelect.value = ""; } },
-      h("option", { value: "" }, "save …"), h("option", { value: "tar" }, "as a shard (.tar)"), h("option", { value: "csv" }, "as a table (.csv)"), h("option", { value: "txt" }, "keys (.txt)"));
+    this.saveSelect = h("select", { class: "tvz-save", "aria-label": "save records", title: "save what is marked, or what is shown", onchange: () => { this.keep.kind.value = this.saveSelect.value; this.keep.open(); this.saveSelect.value = ""; } },
+      h("option", { value: "" }, "save …"), h("option", { value: "tar" }, "as shards (.tar)"), h("option", { value: "csv" }, "as a table (.csv)"), h("option", { value: "parquet" }, "as a table (.parquet)"), h("option", { value: "txt" }, "keys (.txt)"));
     this.paneButton = button("pane", "record pane on or off (i)", () => this.togglePane());
     this.railButton = h("button", { class: "tvz-rail-button", title: "fields, classes, findings", "aria-expanded": "false", onclick: () => this.showRail(!this.root.classList.contains("tvz-railed")) }, "fields");
     this.head = h("header", { class: "tvz-head" }, this.title, this.facts, button("copy as Python", "copy the call that shows what is shown now", () => this.copies.spec()), button("?", "keys", () => this.keys.sheet.toggle()));
@@ -113,7 +115,7 @@ export class BrowserView {
     this.statusActions = h("span", {});
     this.status = h("footer", { class: "tvz-status" }, this.statusText, this.statusActions);
     this.chips = h("div", { class: "tvz-picks", role: "group", "aria-label": "filters that were clicked", hidden: true });
-    this.root = h("div", { class: "tvz tvz-browse", role: "region", "aria-label": `tarviz browser of ${config.title}` }, this.head, this.tools, this.chips, this.main, this.status, this.filterHelp.list, this.labelHelp.list);
+    this.root = h("div", { class: "tvz tvz-browse", role: "region", "aria-label": `tarviz browser of ${config.title}` }, this.head, this.tools, this.keep.bar, this.chips, this.main, this.status, this.filterHelp.list, this.labelHelp.list);
     this.drawPicks();
     el.append(this.root);
 
@@ -170,7 +172,7 @@ export class BrowserView {
   async loop() {
     while (!this.signal.aborted) {
       await this.pollNow(false);
-      if (this.lost || (this.exact && this.done && (this.facets.settled || this.facets.busy))) {
+      if (this.lost || (this.exact && this.done && !this.keep.job.running && (this.facets.settled || this.facets.busy))) {
         await new Promise((go) => { this.wake = () => go(undefined); });
         continue;
       }
@@ -229,6 +231,7 @@ export class BrowserView {
     this.state = poll.status;
     this.tableState = poll.table;
     if (!this.grid.asked.size) this.facets.follow(); // pictures first
+    this.keep.take(poll.job);
     if (poll.summary) {
       this.summary = poll.summary;
       this.rail.drawMore();
@@ -334,6 +337,7 @@ export class BrowserView {
       this.rail.drawMore();
       if (!quiet) this.remembering();
       await this.pollNow(false);
+      if (!this.keep.bar.hidden) this.keep.close();
       this.wake();
     } catch (error) {
       if (!isOvertaken(error)) this.filterInput.setAttribute("aria-invalid", "true");
@@ -343,12 +347,12 @@ export class BrowserView {
   }
 
   /** Filter by a click: `name` is what the condition is about, and has one at a time; the same again takes it away.
-   * @param {string} name @param {string} where @param {string} text @param {string[]} [parts] @param {number[]} [span] */
-  pick(name, where, text, parts = [where], span = undefined) {
+   * @param {string} name @param {string} where @param {string} text @param {string[]} [parts] @param {number[]} [span] @param {any} [order] */
+  pick(name, where, text, parts = [where], span = undefined, order = {}) {
     const before = this.picks.get(name);
     if (!where || before?.where === where) this.picks.delete(name);
     else this.picks.set(name, { where, text, parts, span });
-    this.search({});
+    this.search(order);
   }
 
   /** No filter at all. */

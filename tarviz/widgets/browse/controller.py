@@ -10,19 +10,24 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tarviz import stores, viewers
 from tarviz.model.errors import TarvizError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
-from tarviz.model.types import URL, Buffer, Record, to_bytes
+from tarviz.model.types import URL, Buffer, Record
 from tarviz.query import expressions
 from tarviz.read.stream import ReadOptions, URLs
 from tarviz.table.choice import listed
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse import export, python_calls, status
+from tarviz.widgets.browse.jobs import Job
+from tarviz.widgets.browse.keep_answers import KeepAnswers
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.overlays import Overlays, painted
-from tarviz.widgets.browse.query import Query, Wish, find_part
+from tarviz.widgets.browse.query import Query, Wish, find_row
 from tarviz.widgets.browse.questions import Questions
 from tarviz.widgets.browse.record_answers import RecordAnswers
 from tarviz.widgets.browse.scan import Scan
@@ -48,7 +53,7 @@ class RecordRef:
     __repr__ = redacted_repr
 
 
-class Browser(RecordAnswers, TableAnswers):
+class Browser(RecordAnswers, TableAnswers, KeepAnswers):
     """Shards being looked at. Scanning begins at once, on a thread; every method may be called from any thread.
 
     `where` is a condition of `tarviz.table`, `keys` a list of keys or the name of a file of them, `also` further conditions, which the
@@ -97,6 +102,7 @@ class Browser(RecordAnswers, TableAnswers):
         self.tiles = Tiles(overlays=self.overlays)
         options = replace(options or ReadOptions(), strict=False, where="", keys=())
         self.questions = Questions(self.rows, options)
+        self.job = Job(self.questions.told)
         self.query = Query(self.rows, wish, self.questions).start()
         self.scan = Scan(self.rows, options, cache=cache)
         if self.query.needs_content:
@@ -136,6 +142,7 @@ class Browser(RecordAnswers, TableAnswers):
             "shards": [status.shard_message(shard) for shard in self.rows.shards if shard.changed > since or since < 0],
             "status": status.sentence(self.rows),
             "table": self.about_table(),
+            "job": self.job.message(),
         }
         if version > since:
             answer["summary"] = self._figures(version)
@@ -273,18 +280,7 @@ class Browser(RecordAnswers, TableAnswers):
     @rpc
     def find(self, text: str) -> Message:
         """The row of a key, of a part of a key, or of `#number` among the rows shown, and where it shows."""
-        text = text.strip()
-        number = text[1:] if text.startswith("#") else ""
-        if number.replace(" ", "").isdigit():
-            ids = self.query.ids(int(number.replace(" ", "")), int(number.replace(" ", "")) + 1)
-            row = ids[0] if ids else None
-        else:
-            row = self.rows.find(to_bytes(text))
-            if row is None and text:
-                row = find_part(self.rows, to_bytes(text))
-        if row is None:
-            known = sum(shard.count for shard in self.rows.shards)
-            raise UsageError(f"No record {text!r} among {known:,}{'' if self.rows.finished else ' scanned so far'}.")
+        row = find_row(self.rows, self.query, text.strip())
         return {"row": row, "position": self.query.position(row)}
 
     def first(self) -> Answer:
@@ -378,10 +374,13 @@ class Browser(RecordAnswers, TableAnswers):
         return python_calls.browse(self.urls, self.query.wish, chosen)
 
     def write(self, path: str | PathLike[str]) -> int:
-        """Write the marked records, or else all that show, as a shard, a table or a list of keys (`.tar`, `.csv`, `.txt`): how many."""
+        """Write the marked records, or else all that show, by the name's end (see `export.KINDS`): how many."""
         urls = [shard.url for shard in self.rows.shards]
-        ids = [row_id(urls.index(URL(ref.shard)), ref.index) for ref in self.marked] or self.query.ids(0, len(self.query))
-        return export.write(path, [self.rows.row(one) for one in ids])
+        ids = [row_id(urls.index(URL(ref.shard)), ref.index) for ref in self.marked]
+        return self.write_rows(self.chosen_rows(ids or None), str(path))
+
+    def write_rows(self, ids: NDArray[np.int64], path: str) -> int:
+        return export.write(path, self.rows, ids, self.questions)
 
     def records(self) -> Iterator[Record]:
         """The records of the rows that show, in their order, as far as they are known."""
@@ -392,6 +391,7 @@ class Browser(RecordAnswers, TableAnswers):
     def close(self) -> None:
         self.closed = True
         self.query.stop()
+        self.job.stop()
         self.scan.close()
         self.tiles.close()
         self.rows.close()

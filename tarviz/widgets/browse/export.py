@@ -1,4 +1,4 @@
-"""From found to kept: records as a shard, as a table, as a list of keys."""
+"""From found to kept: records as shards, as a table, as a list of keys."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tarviz.model.errors import LimitError, UsageError
 from tarviz.model.types import URL, Buffer, Record
+from tarviz.widgets.browse import kept
 from tarviz.widgets.browse.cells import cells, columns
-from tarviz.widgets.browse.scanned_records import Row
+from tarviz.widgets.browse.questions import Questions
+from tarviz.widgets.browse.scanned_records import Row, Rows
 from tarviz.write import TAR_END, Output, tar_member
 
-KINDS = ("tar", "csv", "txt")
-"""A shard, a table, a list of keys."""
+KINDS = ("tar", "csv", "parquet", "txt")
+"""Shards, tables, a list of keys."""
 
 MOST_BYTES = 512 << 20
 """What a page is given at once."""
@@ -61,15 +66,32 @@ def keys(rows: Iterable[Row]) -> bytes:
     return "".join(f"{row.key}\n" for row in rows).encode("utf-8", "surrogateescape")
 
 
-def write(path: str | os.PathLike[str], rows: Sequence[Row]) -> int:
-    """Write rows to `path` by its ending (`.tar`, `.csv`, `.txt`), which has its name when it is complete; returns how many."""
+def parquet(questions: Questions, ids: NDArray[np.int64]) -> bytes:
+    """Every column that was made, for these rows."""
+    import pyarrow.parquet as form
+
+    out = io.BytesIO()
+    form.write_table(questions.taken(ids), out)
+    return out.getvalue()
+
+
+def write(path: str | os.PathLike[str], rows: Rows, ids: NDArray[np.int64], questions: Questions) -> int:
+    """Write rows to `path` by its ending (`.tar`, `.csv`, `.parquet`, `.txt`), which has its name when it is complete; returns how many.
+
+    A `.tar` whose name has a counter (`subset-{}.tar`) is shards of at most 10⁹ bytes. Members are copied as they are.
+    """
     kind = PurePath(path).suffix.removeprefix(".").lower()
     if kind not in KINDS:
         raise UsageError(f"{os.fspath(path)!r} does not say what is to be written.", hint=f"End it in .{', .'.join(KINDS)}.")
+    if kind == "tar" and kept.copyable(rows):
+        kept.copy(rows, ids, path, questions.options)
+        return len(ids)
+    chosen = [rows.row(row) for row in ids.tolist()] if kind != "parquet" else []
     with Output(URL(os.fspath(path))) as output:
         if kind == "tar":
-            for pieces in members(row.load() for row in rows):
+            for pieces in members(row.load() for row in chosen):
                 output.write(pieces)
         else:
-            output.write([table(rows, columns(rows)) if kind == "csv" else keys(rows)])
-    return len(rows)
+            data = parquet(questions, ids) if kind == "parquet" else table(chosen, columns(chosen)) if kind == "csv" else keys(chosen)
+            output.write([data])
+    return len(ids)

@@ -326,7 +326,22 @@ class Query:
         return ids[order[::-1]] if self.wish.descending else ids[order]
 
 
-def find_part(rows: Rows, needle: bytes) -> int | None:
+def find_row(rows: Rows, query: Query, text: str) -> int:
+    """The row of a key, of a part of a key, or of `#number` among the rows of a query. `UsageError` where there is none."""
+    number = text[1:].replace(" ", "") if text.startswith("#") else ""
+    if number.isdigit():
+        row = next(iter(query.ids(int(number), int(number) + 1)), None)
+    else:
+        row = rows.find(to_bytes(text))
+        if row is None and text:
+            row = _find_part(rows, to_bytes(text))
+    if row is None:
+        known = sum(shard.count for shard in rows.shards)
+        raise UsageError(f"No record {text!r} among {known:,}{'' if rows.finished else ' scanned so far'}.")
+    return row
+
+
+def _find_part(rows: Rows, needle: bytes) -> int | None:
     """The number of the first known row whose key holds these bytes."""
     for shard in rows.shards:
         for segment in shard.segments:

@@ -23,6 +23,8 @@ from tarviz.table import columns, sql
 from tarviz.widgets.browse.scanned_records import RECORD_BITS, Rows
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tarviz.table.columns import Part
     from tarviz.table.table import Table
 
@@ -110,6 +112,10 @@ class Questions:
     def changed(self) -> None:
         """Say that columns or tags are others than before."""
         self.version += 1
+        self.told()
+
+    def told(self) -> None:
+        """Whoever waits for news looks again."""
         with self.scanned.changed:
             self.scanned.version += 1
             self.scanned.changed.notify_all()
@@ -144,6 +150,13 @@ class Questions:
                 ids = ids[np.isin(ids, self.numbered(kept.shard, kept.n))]
             return ids
 
+    def taken(self, ids: NDArray[np.int64]) -> pa.Table:
+        """Every column that was made, for rows of the browser, in the order they lie."""
+        table = self.table
+        place = {int(number): at for at, number in enumerate(self._numbers)}
+        shards = np.array([place[number] for number in (ids >> RECORD_BITS).tolist()], np.int32)
+        return table.taken(shards, ids & ((1 << RECORD_BITS) - 1))
+
     def numbered(self, shard: NDArray[np.int32], n: NDArray[np.int64]) -> NDArray[np.int64]:
         """Row numbers of the browser for rows of the table."""
         numbers: NDArray[np.int64] = self._numbers[shard] << RECORD_BITS | n
@@ -151,9 +164,7 @@ class Questions:
 
     def _progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total
-        with self.scanned.changed:
-            self.scanned.version += 1
-            self.scanned.changed.notify_all()
+        self.told()
         stop = getattr(self._asking, "stop", None)
         if stop is not None and stop.is_set():
             raise UsageError("the query was stopped.", code="E_STOPPED")

@@ -30,7 +30,7 @@ export class Rail {
     this.list = h("div", { class: "tvz-rail-list", role: "listbox", tabIndex: 0, "aria-label": "shards" }, this.area);
     this.list.addEventListener("scroll", () => this.draw(), { signal });
     this.scanned = h("div", {});
-    this.more = h("div", { class: "tvz-rail-more" }, this.scanned, view.facets.root);
+    this.more = h("div", { class: "tvz-rail-more" }, this.scanned, view.keep.root, view.facets.root);
     this.more.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.walk(e), { signal });
     this.root = h("nav", { class: "tvz-rail", "aria-label": "shards, fields and classes" }, h("h3", {}, "shards"), this.list, this.more);
   }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tarviz import viewers
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.types import Buffer
@@ -10,6 +12,7 @@ from tarviz.widgets.browse import card, cells, export, header_rows, inspect
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.overlays import Over, Overlays
 from tarviz.widgets.browse.query import Query
+from tarviz.widgets.browse.questions import Questions
 from tarviz.widgets.browse.scan import Scan
 from tarviz.widgets.browse.scanned_records import Row, Rows, Want, payloads
 from tarviz.widgets.browse.thumbnails import Tiles
@@ -25,6 +28,7 @@ class RecordAnswers(Controller):
     tiles: Tiles
     scan: Scan
     query: Query
+    questions: Questions
     overlays: Overlays
     image: str
     classes: dict[int, str]
@@ -128,7 +132,7 @@ class RecordAnswers(Controller):
 
     @rpc
     def export(self, kind: str = "tar", marked: list[int] | None = None, columns: list[str] | None = None) -> Answer:
-        """The rows marked, or all that show, as a shard (`tar`), a table (`csv`) or a list of keys (`txt`)."""
+        """The rows marked, or all that show, as a shard (`tar`), a table (`csv`, `parquet`) or a list of keys (`txt`)."""
         ids = self.query.ids(0, len(self.query)) if marked is None else sorted(marked)
         rows = [self.rows.row(one) for one in ids]
         if not rows:
@@ -136,6 +140,8 @@ class RecordAnswers(Controller):
         match kind:
             case "tar":
                 data = export.tar(row.load() for row in rows)
+            case "parquet":
+                data = export.parquet(self.questions, np.array(ids, np.int64))
             case "csv":
                 data = export.table(rows, columns if columns is not None else cells.columns(rows))
             case "txt":

@@ -49,8 +49,9 @@ class BrowseView(View):
         return self.controller.spec
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write the marked records, or where none is marked all that show, to `path`: a shard (`.tar`), a table (`.csv`) or a list of keys
-        (`.txt`). Returns how many records were written."""
+        """Write the marked records, or where none is marked all that show, to `path`: a shard (`.tar`), shards of at most 10⁹ bytes
+        (`subset-{}.tar`), a table (`.csv`, `.parquet`) or a list of keys (`.txt`). Members are copied bit for bit, in the order they lie.
+        Returns how many records were written."""
         return self.controller.write(path)
 
     def records(self) -> Iterator[Record]:

@@ -217,8 +217,8 @@ class TestKept:
         assert "000000004\n" == (tmp_path / "out.txt").read_text()
 
     def test_an_ending_that_says_nothing_is_refused(self, opened, tmp_path: Path):
-        with pytest.raises(UsageError, match=r"End it in \.tar, \.csv, \.txt"):
-            opened("captions").write(tmp_path / "out.parquet")
+        with pytest.raises(UsageError, match=r"End it in \.tar, \.csv, \.parquet, \.txt"):
+            opened("captions").write(tmp_path / "out.xyz")
 
     def test_the_comparison_names_the_picture_that_is_there_and_how_many_were_left_out(self, opened):
         browser = opened("detections")

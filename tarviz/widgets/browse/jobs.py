@@ -1,0 +1,71 @@
+"""Work behind a browser: checks and copies that take longer than a request may, one at a time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tarviz.model.errors import TarvizError, UsageError, redact, safe
+
+log = logging.getLogger(__name__)
+
+
+class Job:
+    """What runs behind a browser. `say` tells how far it is; `stop` ends it at its next word."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.number = 0
+        self.text = ""
+        self.bad = False
+
+    @property
+    def running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, name: str, work: Callable[[], str]) -> None:
+        """Begin; what `work` returns is the last word. `UsageError` while another one runs."""
+        if self.running:
+            raise UsageError(f"Something else is being done ({self.text}).", hint="Wait for it, or stop it.")
+        self._stop.clear()
+        self.number += 1
+        self.text, self.bad = name, False
+        self._thread = threading.Thread(target=self._work, args=(work,), daemon=True, name="tarviz-job")
+        self._thread.start()
+
+    def _work(self, work: Callable[[], str]) -> None:
+        try:
+            last = work()
+        except TarvizError as error:
+            last, self.bad = f"{error.message} {error.hint or ''}".strip(), error.code != "E_STOPPED"
+        except Exception as error:
+            log.exception("a job")
+            last, self.bad = f"{type(error).__name__}: {error}", True
+        self.text = redact(safe(last))
+        self._thread = None
+        self._changed()
+
+    def say(self, text: str) -> None:
+        """How far it is. Raises `UsageError` (E_STOPPED) when it was stopped."""
+        if self._stop.is_set():
+            raise UsageError("stopped.", code="E_STOPPED")
+        self.text = text
+        self._changed()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end; whether it has come."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+        return not self.running
+
+    def message(self) -> dict[str, Any]:
+        """For a view: number, whether it runs, its word, and whether that is an error."""
+        return {"number": self.number, "running": self.running, "text": self.text, "bad": self.bad}

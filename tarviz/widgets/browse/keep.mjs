@@ -1,0 +1,158 @@
+// @ts-check
+// From found to kept, beside the grid: what would be saved and where to, checks whose findings are tags, the label doctor.
+
+import { fill, focusedBeside, formatBytes, formatCount, h } from "../host/core.mjs";
+
+const KINDS = [["tar", "shards (.tar)"], ["csv", "a table (.csv)"], ["parquet", "a table (.parquet)"], ["txt", "keys (.txt)"]];
+const MOST_DOWNLOADED = 512 * 2 ** 20;
+
+export class Keep {
+  /** @param {import("./browse.mjs").BrowserView} view */
+  constructor(view) {
+    this.view = view;
+    this.clean = false;
+    /** @type {any} */
+    this.job = { number: 0, running: false, text: "", bad: false };
+    /** @type {[string, number][]} */
+    this.tags = [];
+    this.tagVersion = -1;
+    /** @type {any} the last answer of the label doctor */
+    this.found = undefined;
+    /** what is drawn, so that nothing is drawn anew for nothing */
+    this.key = "";
+    this.words = h("span", { class: "tvz-save-words" });
+    this.kind = h("select", { "aria-label": "what is written", onchange: () => this.name() }, ...KINDS.map(([value, text]) => h("option", { value }, text)));
+    this.path = h("input", { type: "text", class: "tvz-save-path tvz-mono", spellcheck: false, "aria-label": "name of what is written, where the kernel runs", title: "where the kernel runs; {} counts shards of at most 1 GB" });
+    this.path.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") this.write(); }, { signal: view.signal });
+    this.download = h("button", { title: "save it through this page", onclick: () => { this.close(); view.copies.save(this.kind.value); } }, "download");
+    this.bar = h("div", { class: "tvz-saver", role: "group", "aria-label": "save records", hidden: true }, this.words, this.kind, this.path, h("button", { title: "write it where the kernel runs", onclick: () => this.write() }, "write"), this.download, h("button", { "aria-label": "close", title: "close", onclick: () => this.close() }, "✕"));
+    this.checks = h("div", { class: "tvz-checks" });
+    this.doctorBox = h("div", { class: "tvz-doctor" });
+    this.root = h("div", {}, this.checks, this.doctorBox);
+  }
+
+  /** Ask how much would be kept. @param {boolean} [clean] all that is neither bad nor twice */
+  async open(clean = false) {
+    const { view } = this;
+    this.clean = clean;
+    this.bar.hidden = false;
+    this.download.hidden = clean;
+    this.kind.hidden = clean;
+    this.name();
+    fill(this.words, "…");
+    try {
+      if (clean) fill(this.words, "all that is neither bad nor a duplicate");
+      else {
+        const marked = view.marked.size ? [...view.marked] : null;
+        const { r } = await view.rpc("preview", { marked });
+        fill(this.words, `${formatCount(r.count)} ${marked ? "marked" : "shown"} · ${formatBytes(r.bytes)}`);
+        this.download.disabled = this.kind.value === "tar" && r.bytes > MOST_DOWNLOADED;
+      }
+    } catch (error) {
+      view.trouble(error);
+    }
+    this.path.focus();
+    this.path.select();
+  }
+
+  name() {
+    const kind = this.clean ? "tar" : this.kind.value;
+    this.path.value = this.clean ? "clean-{}.tar" : kind === "tar" ? "subset-{}.tar" : kind === "txt" ? "keys.txt" : `subset.${kind}`;
+  }
+
+  close() {
+    if (this.bar.contains(focusedBeside(this.bar))) this.view.list.focus();
+    this.bar.hidden = true;
+  }
+
+  async write() {
+    const { view } = this;
+    try {
+      const { r } = this.clean ? await view.rpc("clean", { path: this.path.value }) : await view.rpc("keep", { path: this.path.value, marked: view.marked.size ? [...view.marked] : null });
+      this.close();
+      this.take(r);
+      view.wake();
+    } catch (error) {
+      view.trouble(error);
+    }
+  }
+
+  /** What the controller says of its job. @param {any} job */
+  take(job) {
+    const ended = this.job.running && !job.running;
+    this.job = job;
+    if (ended) this.view.say(job.text, job.bad ? "bad" : "");
+    this.follow();
+  }
+
+  /** Tags and predictions, when columns or tags are others than before. */
+  async follow() {
+    const { view } = this;
+    const { state, version } = view.tableState;
+    if (state === "ready" && version !== this.tagVersion && !view.lost) {
+      this.tagVersion = version;
+      try {
+        this.tags = (await view.rpc("tags", {}, { keep: true })).r.tags;
+        this.found = (await view.rpc("doctor", this.found?.predicted ? { truth: this.found.truth, predicted: this.found.predicted } : {}, { keep: true })).r;
+        this.drawDoctor();
+      } catch (error) {
+        view.trouble(error);
+      }
+    }
+    this.draw();
+  }
+
+  draw() {
+    const { view, job } = this;
+    if (view.tableState.state === "none" || view.tableState.state === "scanning") return fill(this.checks);
+    const most = Math.max(1, ...this.tags.map(([, n]) => n));
+    const rows = this.tags.map(([tag, n]) => view.rail.bar(tag, n, most, `is:${tag}`, `is:${tag}`));
+    const key = JSON.stringify([job.running, job.text, this.tags, [...view.picks.keys()]]);
+    if (this.key === key) return undefined;
+    this.key = key;
+    fill(this.checks, h("h3", {}, "checks"),
+      job.running ? h("p", { class: "tvz-figures" }, h("span", { class: "tvz-busy" }, job.text), " ", h("button", { class: "tvz-link", "data-name": "stop job", onclick: () => view.rpc("stop_job").catch(() => {}) }, "stop")) : null,
+      ...rows,
+      job.running ? null : h("div", { class: "tvz-figures" }, h("button", { class: "tvz-link", "data-name": "check all", title: "decode every field, compare all payloads; what is found is tagged is:bad, is:dup", onclick: () => this.check() }, this.tags.length ? "check again" : "check all"),
+        this.tags.some(([tag]) => tag === "bad" || tag === "dup") ? h("button", { class: "tvz-link", "data-name": "write clean", title: "new shards of all records that are neither bad nor a duplicate", onclick: () => this.open(true) }, "write clean shards …") : null));
+    view.rail.rove();
+    return undefined;
+  }
+
+  async check() {
+    try {
+      this.take((await this.view.rpc("check")).r);
+      this.view.wake();
+    } catch (error) {
+      this.view.trouble(error);
+    }
+  }
+
+  drawDoctor() {
+    const { found, view } = this;
+    if (!found?.predicted) return fill(this.doctorBox);
+    const { labels, counts, cells, truth, predicted } = found;
+    const most = Math.max(1, ...counts.flatMap((/** @type {number[]} */ row, /** @type {number} */ i) => row.filter((_, j) => i !== j)));
+    const cell = (/** @type {number} */ i, /** @type {number} */ j) => {
+      const on = view.picks.get("doctor")?.where === cells[i][j];
+      const one = h("td", { class: `${i === j ? "tvz-right-cell" : ""}${on ? " tvz-on" : ""}` }, counts[i][j] ? h("button", { "data-name": `cell ${i} ${j}`, title: `${truth} ${labels[i]}, taken for ${labels[j]}: ${formatCount(counts[i][j])}`, onclick: () => this.pickCell(cells[i][j], `${labels[i]} taken for ${labels[j]}`) }, formatCount(counts[i][j])) : "·");
+      one.style.setProperty("--share", String(i === j ? 0 : counts[i][j] / most));
+      return one;
+    };
+    fill(this.doctorBox, h("h3", {}, "label doctor ", h("span", { class: "tvz-faint" }, `${(100 * found.accuracy).toFixed(1)} % of ${predicted} agree`)),
+      h("div", { class: "tvz-doctor-scroll" }, h("table", { class: "tvz-confusion" },
+        h("thead", {}, h("tr", {}, h("th", { title: `rows: ${truth}; columns: ${predicted}` }, ""), ...labels.map((/** @type {string} */ label) => h("th", { title: `${predicted} ${label}` }, h("span", { class: "tvz-cut" }, label))))),
+        h("tbody", {}, ...labels.map((/** @type {string} */ label, /** @type {number} */ i) => h("tr", {}, h("th", { title: `${truth} ${label}` }, h("span", { class: "tvz-cut" }, label)), ...labels.map((/** @type {any} */ _, /** @type {number} */ j) => cell(i, j))))))),
+      h("div", { class: "tvz-figures" }, h("button", { class: "tvz-link", "data-name": "mistakes", title: found.confidence ? `ranked by ${found.confidence}` : "", onclick: () => this.pickCell(found.wrong, `${truth} is not ${predicted}`) }, "all that differ"), found.confidence ? h("span", { class: "tvz-faint" }, `surest first by ${found.confidence}`) : null));
+    return view.rail.rove();
+  }
+
+  /** The records of a cell, the surest first. @param {string} where @param {string} text */
+  pickCell(where, text) {
+    const { view, found } = this;
+    const off = view.picks.get("doctor")?.where === where;
+    const order = off || !found.confidence ? { sort: "order", column: undefined, descending: false } : { sort: "label", column: found.confidence, descending: true };
+    view.pick("doctor", where, text, [where], undefined, order);
+    this.drawDoctor();
+  }
+}

@@ -1,0 +1,70 @@
+"""Rows of a browser as new shards: what is chosen is copied bit for bit, in the order it lies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz import stores
+from tarviz.model import plugins
+from tarviz.model.errors import ChangedError, UsageError
+from tarviz.model.types import URL
+from tarviz.read.chosen import Chosen
+from tarviz.read.stream import ReadOptions
+from tarviz.widgets.browse.scanned_records import RECORD_BITS, Rows, Shard
+
+_READ = ("key_split", "concatenated", "block_size", "max_member_bytes", "max_ratio")
+
+
+def size(rows: Rows, ids: NDArray[np.int64]) -> int:
+    """Bytes of these rows in a tar, without the end mark."""
+    total = 0
+    for shard, numbers in _by_shard(rows, ids):
+        for segment in list(shard.segments):
+            own = numbers[(numbers >= segment.first) & (numbers < segment.first + len(segment))] - segment.first
+            spans = np.concatenate(([0], np.cumsum(segment.members.end - segment.members.start)))
+            total += int((spans[segment.rows[own + 1]] - spans[segment.rows[own]]).sum())
+    return total
+
+
+def copyable(rows: Rows) -> bool:
+    """Whether the shards can be read once more."""
+    return all(shard.url != "-" for shard in rows.shards)
+
+
+def copy(rows: Rows, ids: NDArray[np.int64], output: str | os.PathLike[str], options: ReadOptions) -> None:
+    """Write rows as one tar, or, where the name has a counter (`subset-{}.tar`), as shards of at most 10⁹ bytes.
+
+    `ChangedError` when a shard is no longer the one that was scanned.
+    """
+    chosen: dict[str, NDArray[np.int64]] = {}
+    versions: dict[str, dict[str, Any]] = {}
+    for shard, numbers in _by_shard(rows, ids):
+        if shard.stat is None:
+            raise ChangedError("the shard is not there any more.", shard=shard.url)
+        chosen[shard.url] = np.sort(numbers)
+        versions[shard.url] = {"size": shard.stat.size, "etag": shard.stat.etag, "mtime": shard.stat.mtime}
+    if not chosen:
+        raise UsageError("There is nothing to save.", hint="Mark records (Space), or show some.")
+    reading = {name: getattr(options, name) for name in _READ} | {"strict": False, "where": Chosen("rows", chosen, versions)}
+    reading["duplicates"] = "first" if options.duplicates == "error" else options.duplicates
+    name = os.fspath(output)
+    verb = "split" if "{" in name or "%0" in name else "cat"
+    getattr(plugins.load("commands", verb), verb)(list(chosen), name, **reading)
+
+
+def refuse_existing(output: str) -> None:
+    """`UsageError` where a page would overwrite a file."""
+    url = URL(output)
+    if "{" not in output and stores.is_local(url) and Path(stores.local_path(url)).exists():
+        raise UsageError(f"{output!r} is there already.", hint="Choose another name.")
+
+
+def _by_shard(rows: Rows, ids: NDArray[np.int64]) -> list[tuple[Shard, NDArray[np.int64]]]:
+    numbers = ids & ((1 << RECORD_BITS) - 1)
+    of = ids >> RECORD_BITS
+    return [(rows.shards[int(shard)], numbers[of == shard]) for shard in np.unique(of).tolist()]

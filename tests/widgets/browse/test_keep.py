@@ -1,0 +1,163 @@
+"""From found to kept: previews, raw copies, tables; checks that become tags; the label doctor."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import tarfile
+
+import pytest
+from PIL import Image
+
+pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
+
+import tarviz
+from tarviz.widgets.browse.controller import Browser
+from tests.widgets.browse.test_controller import ask, settle, shown
+from tests.widgets.conftest import png, records, tar
+
+
+@pytest.fixture
+def browser(shards):
+    found = settle(Browser(shards, cache=False))
+    assert found.questions.wait(20)
+    yield found
+    found.close()
+
+
+def raw(path):
+    """The bytes of each member, header too, by name."""
+    data = path.read_bytes()
+    with tarfile.open(path) as file:
+        return {one.name: data[one.offset : one.offset_data + one.size] for one in file}
+
+
+def busy_picture(seed, size, quality=90):
+    """A picture with edges, the same for a seed at any size."""
+    import numpy as np
+
+    small = np.random.default_rng(seed).integers(0, 255, (9, 12, 3), np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(small).resize(size, Image.Resampling.BICUBIC).save(out, "JPEG", quality=quality)
+    return out.getvalue()
+
+
+class TestKeep:
+    def test_members_are_copied_bit_for_bit(self, browser, shards, tmp_path):
+        chosen = shown(browser, "cls = 1 and json.w > 300")
+        preview, _ = ask(browser, "preview")
+        ask(browser, "keep", path=str(tmp_path / "subset-{}.tar"))
+        assert browser.job.wait(20)
+        (path,) = tmp_path.glob("subset-*.tar")
+        whole = {name: data for shard in shards for name, data in raw(shard).items()}
+
+        assert chosen == [record.key for record in tarviz.records(path)]
+        assert all(whole[name] == data for name, data in raw(path).items())
+        assert f"{len(chosen)} records written" in browser.job.text
+        assert len(chosen) == preview["count"]
+        assert abs(path.stat().st_size - preview["bytes"]) <= 20 * 512
+
+    @pytest.mark.parametrize("name", ["s.csv", "s.parquet", "s.txt", "s.tar"])
+    def test_python_writes_every_kind(self, browser, tmp_path, name):
+        chosen = shown(browser, "cls = 2")
+
+        assert len(chosen) == browser.write(tmp_path / name)
+        if name == "s.parquet":
+            import pyarrow.parquet as parquet
+
+            table = parquet.read_table(tmp_path / name)
+            assert (sorted(chosen), {"key", "cls", "json"}) == (
+                sorted(table.column("key").to_pylist()),
+                {"key", "cls", "json"} & set(table.column_names),
+            )
+        elif name != "s.tar":
+            assert all(key in (tmp_path / name).read_text() for key in chosen)
+
+    def test_the_marked_go_before_what_is_shown(self, browser, tmp_path):
+        ask(browser, "keep", path=str(tmp_path / "keys.txt"), marked=[3, 1])
+        assert browser.job.wait(20)
+
+        assert "set/n000001\nset/n000003\n" == (tmp_path / "keys.txt").read_text()
+
+    def test_a_page_overwrites_nothing(self, browser, shards):
+        error, _ = ask(browser, "keep", path=str(shards[0]))
+
+        assert "is there already" in error["msg"]
+        assert "nothing to save" in str(ask(browser, "keep", path="x.tar", marked=[]) and browser.job.wait(20) and browser.job.text)
+
+    def test_a_shard_that_was_replaced_is_not_mixed_in(self, browser, shards, tmp_path):
+        tar(shards[0], records(100, 30))
+        ask(browser, "keep", path=str(tmp_path / "out.tar"))
+        assert browser.job.wait(20)
+
+        assert browser.job.bad
+        assert not (tmp_path / "out.tar").exists()
+
+
+class TestChecks:
+    @pytest.fixture
+    def doubtful(self, tmp_path):
+        good = [(f"k{at}", {"jpg": busy_picture(at, (80, 60)), "json": b'{"a": 1}'}) for at in range(6)]
+        good[2][1]["jpg"] = b"\xff\xd8broken"
+        good[3][1]["json"] = b"{no"
+        good.append(("same", dict(good[0][1])))
+        good.append(("near", {"jpg": busy_picture(1, (160, 120), 70)}))
+        good.append(("array", {"npy": b"\x93NUMPY broken"}))
+        return tar(tmp_path / "d.tar", good)
+
+    def test_what_is_found_is_tagged_and_one_click_leaves_it_out(self, doubtful, tmp_path):
+        with contextlib.closing(settle(Browser(doubtful, cache=False))) as browser:
+            assert browser.questions.wait(20)
+            ask(browser, "check")
+            assert browser.job.wait(30)
+
+            assert ["k2", "k3", "array"] == shown(browser, "is:bad")
+            assert ["same", "near"] == shown(browser, "is:dup")
+            assert {"bad": 3, "dup": 2} == dict(ask(browser, "tags")[0]["tags"])
+            assert "3 bad, 2 duplicates" in browser.job.text
+
+            ask(browser, "clean", path=str(tmp_path / "clean.tar"))
+            assert browser.job.wait(20)
+            assert ["k0", "k1", "k4", "k5"] == [record.key for record in tarviz.records(tmp_path / "clean.tar")]
+
+    def test_verify_tags_what_it_finds(self, doubtful):
+        from tarviz.commands.verify import verify
+
+        verify([str(doubtful)], deep=True, tag=True)
+        table = tarviz.table(doubtful)
+
+        assert {"k2", "k3", "array"} == {line["key"] for line in table.tags.lines()}
+        assert any(line["note"].startswith("E_DECODE") for line in table.tags.lines())
+
+    def test_the_marked_are_tagged_by_hand(self, browser):
+        ask(browser, "tag", tag="blurred", marked=[0, 2])
+
+        assert ["set/n000000", "set/n000002"] == shown(browser, "is:blurred")
+
+
+class TestDoctor:
+    @pytest.fixture
+    def predicted(self, tmp_path):
+        found = []
+        for at in range(40):
+            guess = {"pred": at % 3 if at % 5 else (at + 1) % 3, "conf": at / 40}
+            found.append((f"k{at:02d}", {"png": png(), "cls": str(at % 3).encode(), "json": json.dumps(guess).encode()}))
+        return tar(tmp_path / "p.tar", found)
+
+    def test_each_cell_chooses_the_records_it_counts(self, predicted):
+        with contextlib.closing(settle(Browser(predicted, cache=False))) as browser:
+            assert browser.questions.wait(20)
+            browser.first()
+            found, _ = ask(browser, "doctor")
+            wrong = shown(browser, found["wrong"], sort="label", label=found["confidence"], descending=True)
+
+            assert ("cls", "json.pred", "json.conf") == (found["truth"], found["predicted"], found["confidence"])
+            for row, cells in zip(found["counts"], found["cells"], strict=True):
+                assert row == [len(shown(browser, cell)) for cell in cells]
+            assert [f"k{at:02d}" for at in range(35, -1, -5)] == wrong
+            assert 0.8 == found["accuracy"]
+
+    def test_without_predictions_there_is_none(self, browser):
+        assert "" == ask(browser, "doctor")[0]["predicted"]
