@@ -273,7 +273,7 @@ class TestFilter:
         assert [] == page.errors
 
     def test_where_the_table_is_not_installed_the_rest_works(self, three, open_page, monkeypatch):
-        from tarviz.widgets.browse import questions
+        from tarviz.widgets.answers import questions
 
         monkeypatch.setattr(questions, "find_spec", lambda name: None)
         page = open_page(three)

@@ -21,18 +21,18 @@ from tarviz.query import expressions
 from tarviz.read.stream import ReadOptions, URLs
 from tarviz.table.choice import listed
 from tarviz.viewers.panel import readable
+from tarviz.widgets.answers.jobs import Job
+from tarviz.widgets.answers.keep_answers import KeepAnswers
+from tarviz.widgets.answers.questions import Questions
+from tarviz.widgets.answers.table_answers import TableAnswers
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse import export, python_calls, status
-from tarviz.widgets.browse.jobs import Job
-from tarviz.widgets.browse.keep_answers import KeepAnswers
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.overlays import Overlays, painted
 from tarviz.widgets.browse.query import Query, Wish, find_row
-from tarviz.widgets.browse.questions import Questions
 from tarviz.widgets.browse.record_answers import RecordAnswers
 from tarviz.widgets.browse.scan import Scan
 from tarviz.widgets.browse.scanned_records import Row, Rows, row_id
-from tarviz.widgets.browse.table_answers import TableAnswers
 from tarviz.widgets.browse.thumbnails import SIZES, Tile, Tiles
 from tarviz.widgets.host import contact_sheet
 from tarviz.widgets.host.rpc import Answer, Message, rpc

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from tarviz.model.errors import LimitError, UsageError
 from tarviz.model.types import URL, Buffer, Record
-from tarviz.widgets.browse import kept
+from tarviz.widgets.answers import kept
+from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse.cells import cells, columns
-from tarviz.widgets.browse.questions import Questions
 from tarviz.widgets.browse.scanned_records import Row, Rows
 from tarviz.write import TAR_END, Output, tar_member
 

@@ -17,7 +17,7 @@ from tarviz.model.types import to_bytes, to_text
 from tarviz.query import expressions
 from tarviz.query.expressions import Expression
 from tarviz.table import sql
-from tarviz.widgets.browse.questions import Questions
+from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse.scanned_records import RECORD_BITS, Row, Rows, Want, payloads, row_id, split_id
 
 log = logging.getLogger(__name__)

@@ -11,11 +11,11 @@ from tarviz.table import why
 from tarviz.table.columns import RECORD
 from tarviz.table.facets import Bar, Summary, literal
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse import completion
+from tarviz.widgets.answers import completion
+from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.query import Query, Wish
-from tarviz.widgets.browse.questions import Questions
 from tarviz.widgets.browse.scanned_records import Rows
 from tarviz.widgets.host.rpc import Controller, Message, rpc
 

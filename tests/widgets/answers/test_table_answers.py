@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
 pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
 
-from tarviz.widgets.browse import questions
+from tarviz.widgets.answers import questions
 from tarviz.widgets.browse.controller import Browser
 from tests.widgets.browse.test_controller import ask, settle, shown
 from tests.widgets.conftest import png, records, tar

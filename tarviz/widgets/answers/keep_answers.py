@@ -13,11 +13,11 @@ from tarviz.model.config import format_size
 from tarviz.model.errors import UsageError
 from tarviz.table.labels import confusion
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse import checks, kept
-from tarviz.widgets.browse.jobs import Job
+from tarviz.widgets.answers import checks, kept
+from tarviz.widgets.answers.jobs import Job
+from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.query import Query
-from tarviz.widgets.browse.questions import Questions
 from tarviz.widgets.browse.scan import Scan
 from tarviz.widgets.browse.scanned_records import Rows
 from tarviz.widgets.host.rpc import Controller, Message, rpc
