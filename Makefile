@@ -13,10 +13,10 @@ TSC    := $(STAMPS)/js/node_modules/.bin/tsc
 FLAGS  ?=
 JOBS   ?= 2
 PYTEST := $(BIN)/python -m pytest $(FLAGS)
-SLOW   := slow or browser or network or torch
+SLOW   := slow or browser or network or torch or ray
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-alone test oracles check fix test-torch test-ais test-browser soak fuzz bench screenshots lab notebooks pairs slides docs dist release
+.PHONY: help demo demo-alone test oracles check fix test-torch test-ray test-ais test-browser soak fuzz bench screenshots lab notebooks pairs slides docs dist release
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,13 @@ fix: $(STAMPS)/test  ## mend what tools can mend: lint, format, the tables in th
 
 test-torch: $(STAMPS)/torch  ## the tests that need torch (installs its CPU build)
 	$(PYTEST) -q -m "torch and not (slow or browser or network)"
+
+$(STAMPS)/ray: pyproject.toml $(STAMPS)/test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ray]"
+	@touch $@
+
+test-ray: $(STAMPS)/ray  ## the tests on a Ray of two workers on this machine
+	$(PYTEST) -q -m ray
 
 # Voila serves notebooks without their code; one test sees whether our widgets are alive in it, and is left out where it cannot be had.
 $(STAMPS)/browser: pyproject.toml $(STAMPS)/test

@@ -25,18 +25,24 @@ from tarviz.write.inputs import Inputs
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def cluster_options(command: F) -> F:
+    """`--engine` and `--address`: where tasks run."""
+    address = click.option("--address", metavar="ADDRESS", help="Of the cluster: auto, HOST:6379, ray://HOST:10001. [default: RAY_ADDRESS]")
+    engine = click.option(
+        "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True, help="Where shards are worked on."
+    )
+    return engine(address(command))
+
+
 def engine_options(command: F) -> F:
     """`--engine`, `--address`, `--jobs`, `--resume`: how a verb that maps shard to shard goes about it."""
-    for option in (
-        click.option("--resume", is_flag=True, help="Shard to shard: keep outputs that their manifest proves."),
-        click.option("--jobs", type=click.IntRange(min=0), metavar="N", help="Shards at a time, with {} in -o; 0: one a processor."),
-        click.option("--address", metavar="ADDRESS", help="Of the cluster: auto, HOST:6379, ray://HOST:10001. [default: RAY_ADDRESS]"),
-        click.option(
-            "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True, help="Where shards are worked on."
-        ),
-    ):
-        command = option(command)
-    return command
+    return jobs_options(click.option("--resume", is_flag=True, help="Shard to shard: keep outputs that their manifest proves.")(command))
+
+
+def jobs_options(command: F) -> F:
+    """`--engine`, `--address`, `--jobs`: of a verb that looks at each shard by itself."""
+    jobs = click.option("--jobs", type=click.IntRange(min=0), metavar="N", help="Shards at a time, each by itself; 0: one a processor.")
+    return cluster_options(jobs(command))
 
 
 @dataclass(frozen=True, slots=True)

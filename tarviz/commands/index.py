@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
-from tarviz import stores
+from tarviz import engines, stores
 from tarviz.cli import verb_base
+from tarviz.cli.shard_map import jobs_options
 from tarviz.commands.ls import fault_of
 from tarviz.formats import compression
+from tarviz.formats.index import ShardIndex
 from tarviz.model.config import format_size, options
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
 from tarviz.read import stream
 from tarviz.read.index import Index
+from tarviz.read.shard_index import cached_index, keep_index, shard_index
 from tarviz.stores import URLs
 from tarviz.write.inputs import Inputs
 
@@ -55,12 +59,26 @@ class Indexed(Index, verb_base.Result):
         return verb_base.Result._repr_mimebundle_(self)
 
 
-def index(urls: URLs, *, cache: bool = True, dali: str | PathLike[str] | None = None, **changes: Any) -> Indexed:
+def index(
+    urls: URLs,
+    *,
+    cache: bool = True,
+    dali: str | PathLike[str] | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    jobs: int | None = None,
+    **changes: Any,
+) -> Indexed:
     """The index of shards: records by number and by key. With `dali` it is also written as the text of `wds2idx`.
 
-    `dali` is a file for one shard; for several a folder, in which `train-0000.tar` gets `train-0000.idx`.
+    `dali` is a file for one shard; for several a folder, in which `train-0000.tar` gets `train-0000.idx`. `jobs` shards are indexed at
+    a time, on the engine (`"local"`, `"ray"`) at `address`; the indexes are kept here.
     """
     targets = stream.shards(urls)
+    if engines.travels(engine) or jobs is not None:
+        if not cache:
+            raise UsageError("without the cache there is nowhere to keep what workers index.", hint="Leave out jobs and engine.")
+        _build(targets, stream.with_changes(None, {"strict": False, **changes}), engine, address, jobs)
     with verb_base.progress(len(targets), "shards") as bar, verb_base.silent_warnings():
         made = Indexed(
             targets,
@@ -71,6 +89,29 @@ def index(urls: URLs, *, cache: bool = True, dali: str | PathLike[str] | None = 
     if dali is not None:
         made.written = tuple(_write_dali(made, fspath(dali)))
     return made
+
+
+def _build(targets: list[URL], options: stream.ReadOptions, engine: str, address: str | None, jobs: int | None) -> None:
+    """Index the shards of which no index is kept, and keep it."""
+    stats = [stores.of(url).stat(url) for url in targets if url != "-"]
+    missing = [stat for stat in stats if cached_index(stat, options) is None]
+    with verb_base.progress(len(missing), "shards") as bar:
+        job = _Job(replace(options, where="", keys=""))
+        for stat, made in zip(missing, engines.each(engine, job, [stat.url for stat in missing], jobs=jobs, address=address), strict=True):
+            keep_index(stat, options, made)
+            bar.add()
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Indexes one shard, in a process that may be another."""
+
+    options: stream.ReadOptions
+
+    def __call__(self, url: URL, file: IO[bytes] | None, tick: engines.Tick) -> ShardIndex:
+        made = shard_index(url, self.options, cache=False)
+        assert made is not None  # may_stream is true
+        return made
 
 
 def _write_dali(made: Index, target: str) -> list[URL]:
@@ -94,6 +135,7 @@ def _write_dali(made: Index, target: str) -> list[URL]:
 @verb_base.urls_argument
 @click.option("--dali", metavar="FILE", help="Also write NVIDIA DALI's text index (wds2idx); a folder for several shards.")
 @click.option("--cache/--no-cache", default=True, show_default=True, help="Keep the index, or build it anew and drop it.")
+@jobs_options
 @verb_base.json_option
 @verb_base.quiet_option
 @verb_base.reading_options

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any, Protocol, Self, cast
@@ -67,6 +68,19 @@ def count(name: str, asked: int | None, tasks: int) -> int | None:
         return asked or None
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(tasks, processors if asked == 0 else asked or 1))
+
+
+def each(name: str, job: Job, tasks: Sequence[Any], *, jobs: int | None = None, address: str | None = None) -> Generator[Any, None, None]:
+    """The result of each task, in order, `jobs` at a time; what one fails with is raised when all are done (see `Errors`)."""
+    errors = Errors()
+    with (
+        start(name, job, Plan(count(name, jobs, len(tasks)), address=address)) as engine,
+        closing(engine.run(tasks, errors.keep)) as results,
+    ):
+        for result, _ in results:
+            if result is not None:
+                yield result
+    errors.settle([str(task) for task in tasks])
 
 
 class Errors:

@@ -9,18 +9,20 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
+import signal
 import socket
 import tempfile
+import threading
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO, Any, Self
 
-from tarviz.engines import Failed, Job, Plan
+from tarviz.engines import Failed, Job, Plan, Tick
 from tarviz.model import config
 from tarviz.model.errors import MissingPackageError, TarvizError, TarvizWarning, UsageError
 
@@ -183,7 +185,7 @@ def _connect(ray: Any, plan: Plan) -> bool:
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # what runs on this machine alone tells nobody
             ray.init(address="local", num_cpus=plan.count, include_dashboard=False, **quiet)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+    except Exception as error:  # Ray raises whatever it likes, Exception itself too
         why = " ".join(str(error).split())
         where = f"at {address}" if address else "on this machine"
         raise UsageError(f"there is no Ray {where}: {why[:300]}", hint="ray start --head begins one; --address names it.") from error
@@ -221,16 +223,57 @@ def _serve(packed_job: bytes, packed_task: bytes, home: _Home, spooled: bool) ->
 
     _settle(home)
     try:
-        job, task = pickle.loads(packed_job), pickle.loads(packed_task)  # noqa: S301  (from the process that sends tasks)
-        if not spooled:
-            return _told(True, job(task, None, tick), ticks), None
-        with tempfile.TemporaryFile(buffering=0) as file:
-            value = job(task, file, tick)
-            return _told(True, value, ticks), _content(file)
+        with _interruptible():
+            return _done(packed_job, packed_task, spooled, tick, lambda: ticks)
     except Exception as error:  # noqa: BLE001  (a runner: what a task raises, the process that sends tasks raises)
         if not isinstance(error, TarvizError):
             error.add_note(f"In a worker on {socket.gethostname()}:\n" + "".join(traceback.format_tb(error.__traceback__)))
         return _told(False, error, ticks), None
+
+
+def _done(packed_job: bytes, packed_task: bytes, spooled: bool, tick: Tick, ticks: Callable[[], int]) -> tuple[bytes, Any]:
+    job, task = pickle.loads(packed_job), pickle.loads(packed_task)  # noqa: S301  (from the process that sends tasks)
+    if not spooled:
+        return _told(True, job(task, None, tick), ticks()), None
+    with tempfile.TemporaryFile(buffering=0) as file:
+        value = job(task, file, tick)
+        return _told(True, value, ticks()), _content(file)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A task that is cancelled ends, while it waits too: a worker ignores interrupts, and Ray only marks one as due."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    main, told = threading.get_ident(), False
+
+    def interrupt(*_: object) -> None:
+        nonlocal told
+        if not told:  # once: clearing up is not interrupted
+            told = True
+            raise KeyboardInterrupt
+
+    def watch() -> None:
+        while (number := os.read(reads, 1)) != b"\0":
+            if number == bytes([signal.SIGINT]):
+                signal.pthread_kill(main, signal.SIGINT)
+                return
+
+    handler = signal.signal(signal.SIGINT, interrupt)
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    wakeup = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
+    watcher = threading.Thread(target=watch, name="tarviz-cancel", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        os.write(writes, b"\0")
+        watcher.join()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        os.close(reads)
+        os.close(writes)
 
 
 def _settle(home: _Home) -> None:

@@ -7,14 +7,14 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import click
 
-from tarviz import selection, stores, write
+from tarviz import engines, selection, stores, write
 from tarviz.cli import verb_base
+from tarviz.cli.shard_map import cluster_options
 from tarviz.commands.convert import tasks
-from tarviz.engines import process_pool
 from tarviz.formats import example
 from tarviz.formats.tfrecord import Compression
 from tarviz.model import config
@@ -26,7 +26,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.write import Exists, Names, Written
+from tarviz.write import Exists, Names, Written, proof
 from tarviz.write.inputs import Inputs
 
 _SHOWN = 20  # outputs and faults listed as text
@@ -122,7 +122,7 @@ def convert(
     select: Any = None,
     types: Mapping[str, str] | None = None,
     max_shard_size: int | float | str | None = None,
-    num_workers: int | None = 1,
+    num_workers: int | Literal["auto"] | None = "auto",
     compression: Compression | None = None,
     key: bool = True,
     exists: Exists = "replace",
@@ -131,6 +131,8 @@ def convert(
     seed: int = 0,
     record_to_example: Callable[[dict[str, Any]], Any] | None = None,
     dry_run: bool = False,
+    engine: str = "local",
+    address: str | None = None,
     **options: Any,
 ) -> Converted:
     """Writes the records of shards as `tf.train.Example` to TFRecord files; returns the paths written, with a report.
@@ -142,12 +144,14 @@ def convert(
     `types` names kinds (`bytes int64 float`) by feature; without it `cls cls2 class index id` are int64, renamed or not, the rest bytes.
     `key`: the key becomes the feature `__key__`. `select` keeps and names features: `("jpg", "cls")`, `{"image": "jpg"}`.
     `record_to_example` makes each Example from the record behind chain and selection, a dict; it returns an Example, its
-    bytes, or a dict of values. `num_workers` processes share the work (None or 0: one per processor); the bytes written do
-    not depend on it. `exists`: `"replace"` an output when the new one is complete, or `"error"`. `resume` keeps outputs
-    that their manifest proves. `options` are those of `ReadOptions`, strict by default; with `on_error="skip"` records that
-    cannot be read or encoded are left out and counted in `.report`.
+    bytes, or a dict of values. `num_workers` processes share the work (`"auto"`: this process alone; None or 0: one per
+    processor), or with `engine="ray"` so many tasks at a time run on the cluster at `address` (`"auto"`: as many as it has
+    room for); the bytes written do not depend on it. `exists`: `"replace"` an output when the new one is complete, or `"error"`.
+    `resume` keeps outputs that their manifest proves. `options` are those of `ReadOptions`, strict by default; with `on_error="skip"`
+    records that cannot be read or encoded are left out and counted in `.report`.
 
-    Nothing is seen under an output's name before it is complete, whatever happens.
+    Nothing is seen under an output's name before it is complete, whatever happens. A shard that is damaged does not stop those that
+    have outputs of their own: its error is raised when they are done.
     """
     if isinstance(urls, Pipeline):
         if chain is not None or select is not None or options:
@@ -180,7 +184,8 @@ def convert(
         settings = tasks.Settings(names, compression, exists, _manifest(recipe, sources, limit, compression) if manifest else None, limit)
         total = sum(source.entry["size"] or 0 for source in sources)
         with verb_base.progress(total or None, "bytes", label="convert") as bar:
-            work = _Conversion(recipe, settings, sources, _processes(num_workers, sources, names), bar.add)
+            place = engine, engines.Plan(_processes(num_workers, sources, names, engine), tick=bar.add, address=address)
+            work = _Conversion(recipe, settings, sources, place)
             outputs = work.each(resume) if names.counts and limit is None else work.sequence(resume)
     report = work.report
     _look_round(report, recipe, work.seen, names, len(outputs))
@@ -201,14 +206,20 @@ def _manifest(recipe: tasks.Recipe, sources: Sequence[tasks.Source], limit: int 
     return {"format": "tfrecord", "tarviz": __version__, "inputs": inputs, "options": options}
 
 
-def _processes(asked: int | None, sources: Sequence[tasks.Source], names: Names) -> int:
-    """How many worker processes; 1 is this process itself."""
-    if asked is not None and asked < 0:
+def _processes(asked: int | str | None, sources: Sequence[tasks.Source], names: Names, engine: str) -> int | None:
+    """How many tasks run at a time; 1 is this process itself on the local engine, None what a cluster has room for."""
+    if isinstance(asked, int) and asked < 0:
         raise UsageError(f"num_workers={asked} is less than 0.")
-    count = asked or config.options().workers or os.cpu_count() or 1
     # Standard streams and the memory of this process cannot be reached from another.
-    own = any(url == "-" or url.startswith("memory:") for url in [names.text, *(source.url for source in sources)])
-    return 1 if own or not process_pool.can_run() else min(count, len(sources))
+    own = [url for url in [names.text, *(source.url for source in sources)] if url == "-" or url.startswith("memory:")]
+    if engines.travels(engine):
+        if inputs := [url for url in own if url != names.text or names.counts]:
+            raise UsageError(
+                f"{inputs[0]!r} is of this process alone; the workers of a cluster do not reach it.", hint="Use files or URLs."
+            )
+        return asked if isinstance(asked, int) and asked else None
+    count = 1 if asked == "auto" else int(asked or 0) or config.options().workers or os.cpu_count() or 1
+    return 1 if own else min(count, len(sources))
 
 
 class _Conversion:
@@ -219,16 +230,16 @@ class _Conversion:
         recipe: tasks.Recipe,
         settings: tasks.Settings,
         sources: Sequence[tasks.Source],
-        processes: int,
-        tick: Callable[[int], None],
+        place: tuple[str, engines.Plan],
     ) -> None:
         self.report = ReadReport()
         self.seen: set[str] = set()
         self._recipe = recipe
         self._settings = settings
         self._sources = sources
-        self._processes = processes
-        self._tick = tick
+        self._engine, self._plan = place
+        self._away = engines.travels(self._engine)
+        self._tick = self._plan.tick
         self._inputs = Inputs(source.url for source in sources)
         count = len(sources) if settings.names.counts else 1
         self._inputs.refuse_any(settings.names, count=count if settings.max_size is None else None)
@@ -241,18 +252,17 @@ class _Conversion:
         if self._settings.exists == "error":
             for source in todo:
                 write.refuse_existing(self._settings.names.at(source.number))
-        job = tasks.EachJob(self._recipe, self._settings)
         made: dict[int, Written] = dict(kept)
-        if self._processes > 1 and len(todo) > 1:
-            with process_pool.Workers(job, min(self._processes, len(todo)), tick=self._tick) as workers:
-                for source, (outcome, _) in zip(todo, workers.run(todo), strict=True):
-                    self._take(outcome)
-                    made[source.number] = outcome.written[0]
-        else:
-            for source in todo:
-                outcome = job(source, None, self._tick)
+        errors = engines.Errors()
+        with self._start(tasks.EachJob(self._recipe, self._settings), len(todo)) as engine:
+            for source, (outcome, _) in zip(todo, engine.run(todo, errors.keep), strict=True):
+                if outcome is None:
+                    continue
+                if self._away:
+                    proof.seen(outcome.written[0].url)
                 self._take(outcome)
                 made[source.number] = outcome.written[0]
+        errors.settle([source.url for source in todo])
         return [made[source.number] for source in self._sources]
 
     def sequence(self, resume: bool) -> list[Written]:
@@ -266,7 +276,7 @@ class _Conversion:
             write.refuse_existing(self._settings.names.at(len(kept)))
         todo = [tasks.Source(each.number, each.url, each.entry, record if each.number == number else 0) for each in self._sources[number:]]
         with self._settings.outputs(done=kept, inputs=self._inputs) as run:
-            if self._processes > 1 and len(todo) > 1:
+            if self._away or (self._plan.count != 1 and len(todo) > 1):
                 self._assemble(run, todo)
             else:
                 for source in todo:
@@ -279,9 +289,8 @@ class _Conversion:
 
     def _assemble(self, run: write.Outputs, todo: Sequence[tasks.Source]) -> None:
         """Workers encode shards into unnamed files; here the records are spread over the outputs, in order."""
-        job = tasks.PieceJob(self._recipe)
-        with process_pool.Workers(job, min(self._processes, len(todo)), spool=_folder(run.names), tick=self._tick) as workers:
-            for source, (outcome, file) in zip(todo, workers.run(todo), strict=True):
+        with self._start(tasks.PieceJob(self._recipe), len(todo), spool=_folder(run.names)) as engine:
+            for source, (outcome, file) in zip(todo, engine.run(todo), strict=True):
                 assert file is not None
                 self._take(outcome)
                 run.source(source.entry)
@@ -289,6 +298,11 @@ class _Conversion:
                 run.settle()  # the worker writes its next piece over this one
                 if outcome.error is not None:
                     raise outcome.error
+
+    def _start(self, job: engines.Job, count: int, spool: str | None = None) -> engines.Engine:
+        return engines.start(
+            self._engine, job, replace(self._plan, spool=spool, count=self._plan.count and min(self._plan.count, count or 1))
+        )
 
     def _take(self, outcome: tasks.Outcome) -> None:
         self.report.merge(outcome.report)
@@ -372,6 +386,7 @@ def _selected(text: str | None) -> Any:
     example=[
         "tarviz convert 'data/train-{0000..0003}.tar' 'out/train-{}.tfrecord' --types cls=int64",
         "tarviz convert data/ out/train.record --max-shard-size 100MB -j 4",
+        "tarviz convert data/ 'out/{}.tfrecord' --resume --engine ray --address auto",
         "tarviz convert data/ 'out/{shard:06d}.tfrecord' --chain 'decode(jpg)|resize(jpg, (224, 224))|encode(jpg)' --select jpg,cls",
     ],
 )
@@ -393,6 +408,7 @@ def _selected(text: str | None) -> Any:
 @click.option("--manifest/--no-manifest", default=True, show_default=True, help="Write NAME.manifest.json beside each output.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be written.")
 @verb_base.workers_option
+@cluster_options
 @verb_base.on_error_option
 @verb_base.json_option
 @verb_base.quiet_option
@@ -418,7 +434,7 @@ def command(
             out,
             types=_pairs(types, "--types") if types else None,
             select=_selected(select),
-            num_workers=1 if workers is None else workers,
+            num_workers="auto" if workers is None else workers,
             strict=strict is not False,
             **options,
         )

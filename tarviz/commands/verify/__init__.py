@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 import click
 
-from tarviz import stores
+from tarviz import engines, stores
 from tarviz.cli import html_page, verb_base
+from tarviz.cli.shard_map import jobs_options
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import DataError, Fault, SchemaError, TarvizError, UsageError, redact
 from tarviz.model.types import URL, Block, Record
@@ -43,6 +44,14 @@ class Verified(verb_base.Result):
         if len(kept) < MAX_KEPT:
             places = {name: value for name, value in found.to_dict().items() if name != "key"}
             kept.append({**places, **({"record": found.key} if found.key is not None else {})})
+
+    def merge(self, other: Verified) -> None:
+        """File what was found in other shards."""
+        self.records, self.bytes, self.shards = self.records + other.records, self.bytes + other.bytes, self.shards + other.shards
+        for code, count in other.counts.items():
+            self.counts[code] = self.counts.get(code, 0) + count
+        for mine, others in ((self.faults, other.faults), (self.warnings, other.warnings)):
+            mine += others[: max(MAX_KEPT - len(mine), 0)]
 
     @property
     def exit_code(self) -> int:
@@ -99,6 +108,9 @@ def verify(
     repair: bool = False,
     output: str | None = None,
     tag: bool = False,
+    engine: str = "local",
+    address: str | None = None,
+    jobs: int | None = None,
     **reading_options: Any,
 ) -> Verified:
     """Reads shards to their end and lists every fault; goes on behind damage at the next header that is whole.
@@ -108,12 +120,24 @@ def verify(
     also says what its features must hold (`{"cls": "int64"}`). `format` is `tar` or `tfrecord`, None
     decides by name, then by content. With `repair` what can be saved of a damaged tar is written beside it, or as `output`.
     With `tag` the records that faults name are tagged `bad` (`is:bad` in conditions and in the browser); that needs the extra `table`.
-    `NotFoundError` and `StoreError` are raised: they say nothing about the data.
+    `NotFoundError` and `StoreError` are raised: they say nothing about the data. `jobs` shards are read at a time, on the engine
+    (`"local"`, `"ray"`) at `address`.
     """
     options = read_stream.with_changes(read_stream.ReadOptions(strict=strict, on_error="skip"), reading_options)
     types = None if examples is False else {} if examples is True else examples
     result = Verified()
     targets = read_stream.shards(urls)
+    if "-" not in targets and (engines.travels(engine) or (jobs is not None and len(targets) > 1)):
+        if repair:
+            raise UsageError("a repair is done by one process.", hint="Leave out jobs and engine.")
+        job = _Job({"strict": strict, "deep": deep, "examples": examples, "format": format, **reading_options})
+        with verb_base.progress(len(targets), "shards") as bar:
+            for found in engines.each(engine, job, targets, jobs=jobs, address=address):
+                result.merge(found)
+                bar.add()
+        if tag:
+            _tag(targets, result, resolved(targets, options))
+        return result
     options = resolved(targets, options)
     with verb_base.progress(None, "records") as bar, verb_base.silent_warnings():
         for url in targets:
@@ -145,6 +169,17 @@ def _tag(targets: list[URL], result: Verified, options: read_stream.ReadOptions)
             notes.setdefault(f"{found['code']}: {found['message']}"[:300], []).append((found["shard"], found["record"]))
     for note, pairs in notes.items():
         table.tags.add(pairs, "bad", note)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Verifies one shard, in a process that may be another."""
+
+    keywords: Mapping[str, Any]
+
+    def __call__(self, url: URL, file: IO[bytes] | None, tick: engines.Tick) -> Verified:
+        with verb_base.hushed():
+            return verify(url, **self.keywords)
 
 
 def _format(url: URL) -> str:
@@ -245,6 +280,7 @@ def undecodable(record: Record, ext: str) -> TarvizError | None:
 @click.option("--format", type=click.Choice(["tar", "tfrecord"]), help="What the files are. [default: by name]")
 @click.option("--repair", is_flag=True, help="Write what can be saved of a damaged a.tar as a.repaired.tar, or where -o says.")
 @verb_base.output_option
+@jobs_options
 @verb_base.json_option
 @verb_base.quiet_option
 @verb_base.reading_options

@@ -1,0 +1,348 @@
+"""Tasks on Ray: a real Ray on loopback, two processors, ended by the process that began it (`make test-ray`)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from tarviz import engines
+from tarviz.commands.cat import cat
+from tarviz.commands.convert import convert
+from tarviz.commands.index import index
+from tarviz.commands.proc import proc
+from tarviz.commands.sort import sort
+from tarviz.commands.tsv import tsv
+from tarviz.commands.verify import verify
+from tarviz.model.errors import DataError, TarvizError, UsageError
+from tarviz.ops import Func
+from tarviz.write import tar_member
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.filterwarnings("ignore")]
+
+ROOT = Path(__file__).parents[2]
+SHARDS = 6
+
+
+HEAD = """
+import sys, time, ray
+from ray._private import services
+
+def patient(*words, ask=services.get_node):  # Ray waits 30 s for its own processes, which a busy machine may not start in that time
+    for _ in range(300):
+        try:
+            return ask(*words)
+        except RuntimeError:
+            time.sleep(0.5)
+    return ask(*words)
+
+services.get_node = patient
+ray.init(address="local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False,
+         logging_level="error", _temp_dir=sys.argv[1], _node_ip_address="127.0.0.2")
+print(ray.get_runtime_context().gcs_address, flush=True)
+sys.stdin.read()
+ray.shutdown()
+"""
+SETTINGS = {
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_agent_register_timeout_ms": "300000",
+    "PYTHONPATH": str(ROOT),
+}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """The address of a Ray with two processors, in which this process takes part; of one that is there, if RAY_ADDRESS names it."""
+    ray = pytest.importorskip("ray", reason="engine='ray' needs ray")
+    folder = tempfile.mkdtemp(prefix="tvr", dir="/tmp")  # sockets have short names
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), contextlib.ExitStack() as stack:
+        warnings.simplefilter("ignore")
+        for name, value in SETTINGS.items():
+            patch.setenv(name, value)
+        address = os.environ.get("RAY_ADDRESS")
+        if address is None:
+            head = stack.enter_context(
+                subprocess.Popen([sys.executable, "-c", HEAD, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            stack.callback(head.stdin.close)
+            address = head.stdout.readline().strip()
+        ray.init(address=address, log_to_driver=False, logging_level="error")
+        yield address
+        ray.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def put(path, first, count, cut=None):
+    members = [
+        b"".join([*tar_member(f"n{at:03d}.txt", b"%d" % at * 50), *tar_member(f"n{at:03d}.cls", b"%d" % (7 * at % 5))])
+        for at in range(first, first + count)
+    ]
+    path.write_bytes((b"".join(members) + bytes(1024))[:cut])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    for shard in range(SHARDS):
+        put(tmp_path / "in" / f"s-{shard}.tar", 100 * shard, 10 + shard)
+    return tmp_path
+
+
+def files(folder):
+    """Names and bytes of what lies in a folder, hidden files too; manifests without what tells of places and times."""
+    return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir()) if not path.name.endswith(".json")}
+
+
+class TestEngine:
+    def test_results_come_in_the_order_of_the_tasks(self, cluster):
+        def job(task, file, tick):
+            time.sleep(0.3 if task == 0 else 0)
+            tick(task)
+            return task * 10
+
+        ticks = []
+        with engines.start("ray", job, engines.Plan(2, tick=ticks.append)) as engine:
+            found = [value for value, _ in engine.run(range(5))]
+
+        assert [0, 10, 20, 30, 40] == found
+        assert 10 == sum(ticks)
+
+    def test_each_result_comes_with_its_file(self, cluster, tmp_path):
+        def job(task, file, tick):
+            file.write(bytes([task]) * task)
+
+        with engines.start("ray", job, engines.Plan(1, spool=str(tmp_path))) as engine:
+            found = []
+            for _, file in engine.run(range(4)):
+                file.seek(0)
+                found.append(file.read())
+
+        assert [b"", b"\1", b"\2\2", b"\3\3\3"] == found
+
+    def test_the_first_error_is_raised_in_its_place(self, cluster, tmp_path):
+        def job(task, file, tick):
+            (tmp_path / str(task)).touch()
+            if task in (1, 2):
+                raise DataError(f"task {task}")
+            return task
+
+        found = []
+        with pytest.raises(DataError, match="task 1"), engines.start("ray", job, engines.Plan(1)) as engine:
+            found += [value for value, _ in engine.run(range(9))]
+
+        assert [] == found
+        assert not (tmp_path / "8").exists()
+
+    def test_a_task_whose_worker_is_killed_is_done_again(self, cluster, tmp_path):
+        def job(task, file, tick):
+            mark = tmp_path / str(task)
+            if task == 1 and not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return task
+
+        with engines.start("ray", job, engines.Plan(2)) as engine:
+            assert [0, 1, 2] == [value for value, _ in engine.run(range(3))]
+            assert 1 == engine.lost
+
+    def test_a_task_that_kills_every_worker_is_an_error(self, cluster):
+        def job(task, file, tick):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        with (
+            pytest.raises(TarvizError, match="E_WORKER: the worker was lost 3 times"),
+            engines.start("ray", job, engines.Plan(1)) as engine,
+        ):
+            list(engine.run(range(1)))
+
+    def test_options_and_folder_are_those_of_who_asks(self, cluster, tmp_path, monkeypatch):
+        def job(task, file, tick):
+            from tarviz.model import config
+
+            return config.options().max_ratio, os.getcwd()
+
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("TARVIZ_MAX_RATIO", "77")
+        with engines.start("ray", job, engines.Plan(1)) as engine:
+            assert [(77, str(tmp_path))] == [value for value, _ in engine.run([0])]
+
+    def test_an_error_leaves_no_task_at_work(self, cluster, tmp_path):
+        def job(task, file, tick):
+            if task == 0:
+                while not (tmp_path / "begun").exists():
+                    time.sleep(0.01)
+                raise ValueError("over")
+            try:
+                (tmp_path / "begun").touch()
+                time.sleep(60)
+            finally:
+                (tmp_path / "cleared").touch()
+
+        with pytest.raises(ValueError, match="over"), engines.start("ray", job, engines.Plan(2)) as engine:
+            list(engine.run(range(2)))
+
+        assert (tmp_path / "cleared").exists()
+
+
+OUTPUTS = {
+    "each": {"out": "t-{}.tfrecord"},
+    "size": {"out": "t-{:03d}.tfrecord", "max_shard_size": "2kB"},
+    "size-plain": {"out": "t.tfrecord", "max_shard_size": "3kB"},
+    "one": {"out": "t.tfrecord"},
+    "chain": {"out": "t-{}.tfrecord", "chain": "keep(txt)", "select": {"text": "txt"}, "compression": "gzip"},
+}
+
+
+class TestConvert:
+    @pytest.mark.parametrize("workers", [1, 2])
+    @pytest.mark.parametrize("options", OUTPUTS.values(), ids=OUTPUTS)
+    def test_bytes_are_those_of_the_local_engine(self, cluster, folder, options, workers):
+        options = dict(options)
+        out = options.pop("out")
+        expected = convert("in/", f"local/{out}", **options)
+
+        found = convert("in/", f"ray/{out}", engine="ray", num_workers=workers, **options)
+
+        assert files("local") == files("ray")
+        assert expected.report.to_dict() == found.report.to_dict()
+        assert [each.records for each in expected.outputs] == [each.records for each in found.outputs]
+
+    def test_a_killed_worker_costs_its_shard_alone(self, cluster, folder):
+        def mark(record):
+            with open(f"seen-{record['__key__']}", "a") as file:
+                file.write("x")
+            if record["__key__"] == "n203" and not os.path.exists("killed"):
+                open("killed", "w").close()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return record
+
+        convert("in/", "local/t-{}.tfrecord", chain=[Func(lambda record: record)])
+        convert("in/", "ray/t-{}.tfrecord", chain=[Func(mark)], engine="ray", num_workers=2)
+
+        twice = {name for name in os.listdir() if name.startswith("seen-") and os.path.getsize(name) > 1}
+        twice.discard("seen-n000")  # once to learn what the function gives
+        assert files("local") == files("ray")
+        assert twice == {f"seen-n20{at}" for at in range(4)}
+
+    @pytest.mark.parametrize("damage", ["truncated", "not-tar", "header"])
+    def test_a_poisoned_shard_does_not_stop_the_others(self, cluster, folder, damage):
+        shard = folder / "in" / "s-2.tar"
+        data = shard.read_bytes()
+        shard.write_bytes({"truncated": data[:3000], "not-tar": b"x" * 4000, "header": data[:2048] + b"?" * 512 + data[2560:]}[damage])
+
+        with pytest.raises(DataError, match=r"s-2\.tar"):
+            convert("in/", "ray/t-{}.tfrecord", engine="ray")
+        skipped = convert("in/", "skip/t-{}.tfrecord", engine="ray", on_error="skip")
+
+        assert {f"t-{at}.tfrecord" for at in (1, 2, 4, 5, 6)} == set(files("ray"))
+        assert SHARDS == len(files("skip"))
+        assert 1 == skipped.exit_code
+        assert {"in/s-2.tar"} == {fault.shard for fault in skipped.report.skipped}
+
+    def test_run_again_only_what_is_missing_is_done(self, cluster, folder):
+        convert("in/", "ray/t-{}.tfrecord", engine="ray")
+        before = {path: path.stat().st_mtime_ns for path in (folder / "ray").glob("*.tfrecord")}
+        os.unlink("ray/t-3.tfrecord")
+        (folder / "ray" / "t-5.tfrecord").write_bytes(b"other")
+
+        again = convert("in/", "ray/t-{}.tfrecord", engine="ray", resume=True)
+
+        assert [True, True, False, True, False, True] == [each.kept for each in again.outputs]
+        assert 4 == sum(path.stat().st_mtime_ns == stamp for path, stamp in before.items())
+
+    def test_standard_streams_stay_here(self, cluster, folder):
+        with pytest.raises(UsageError, match="of this process alone"):
+            convert("-", "t-{}.tfrecord", engine="ray")
+
+
+VERBS = {
+    "cat": cat,
+    "proc": lambda urls, out, **more: proc(urls, out, command="tr 0-9 a-j < sample.txt > sample.low", **more),
+    "proc-chain": lambda urls, out, **more: proc(urls, out, op="keep(txt)", **more),
+    "sort": lambda urls, out, **more: sort(urls, out, shuffle=True, seed=3, **more),
+    "tsv": lambda urls, out, **more: tsv(urls, out, fields="cls", **more),
+}
+
+
+class TestVerbs:
+    @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+    def test_bytes_are_those_of_the_local_engine(self, cluster, folder, verb):
+        os.mkdir("local")
+        os.mkdir("ray")
+        expected = verb("in/", "local/x-{}.out")
+
+        found = verb("in/", "ray/x-{}.out", engine="ray")
+
+        assert files("local") == files("ray")
+        assert expected.records == found.records
+        assert expected.report.to_dict() == found.report.to_dict()
+
+    def test_run_again_only_what_is_missing_is_done(self, cluster, folder):
+        sort("in/", "x-{}.tar", engine="ray")
+        stamp = os.stat("x-1.tar").st_mtime_ns
+        os.unlink("x-4.tar")
+
+        result = sort("in/", "x-{}.tar", engine="ray", resume=True)
+
+        assert stamp == os.stat("x-1.tar").st_mtime_ns
+        assert [10 + at for at in range(SHARDS)] == [tar.records for tar in result.outputs]
+
+    def test_verify_and_index_find_the_same(self, cluster, folder, monkeypatch):
+        put(folder / "in" / "s-3.tar", 300, 9, cut=9000)
+        expected, one = verify("in/"), index("in/", cache=False)
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(folder / "cache"))
+
+        found, other = verify("in/", engine="ray"), index("in/", engine="ray")
+
+        assert expected.to_dict() == found.to_dict()
+        assert one.to_dict() == other.to_dict()
+        assert list(one.keys()) == list(other.keys())
+
+    def test_one_output_of_all_shards_is_refused(self, cluster, folder):
+        with pytest.raises(UsageError, match="one output of all shards"):
+            cat("in/", "x.tar", engine="ray")
+
+
+def tarviz(*words, **options):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tarviz", *words], env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, **options
+    )
+
+
+class TestShell:
+    def test_a_command_line_joins_the_cluster(self, cluster, folder):
+        run = tarviz("convert", "in/", "out/t-{}.tfrecord", "--engine", "ray", "--address", cluster, "--json")
+        output, errors = run.communicate(timeout=100)
+
+        assert 0 == run.returncode, errors
+        assert SHARDS == len(json.loads(output)["outputs"])
+
+    def test_an_interrupt_leaves_nothing_half_written(self, cluster, folder):
+        line = "touch $PWD/../../begun 2>/dev/null; : > " + str(folder / "begun") + "; sleep 60"
+        run = tarviz("proc", "in/", "-o", str(folder / "x-{}.tar"), "-c", line, "--engine", "ray", "--address", cluster)
+        try:
+            limit = time.monotonic() + 100
+            while not (folder / "begun").exists() and time.monotonic() < limit and run.poll() is None:
+                time.sleep(0.05)
+            run.send_signal(signal.SIGINT)
+            _, errors = run.communicate(timeout=60)
+        finally:
+            run.kill()
+            run.wait()
+
+        assert (folder / "begun").exists(), errors
+        assert 130 == run.returncode, errors
+        assert ["begun", "in"] == sorted(os.listdir())
