@@ -34,7 +34,16 @@ from tarviz.stores import Stat
 
 _LOG = logging.getLogger(__name__)
 _FAULTS = 1000  # warnings kept in an index
-_LENIENT = ("W_SPLIT_RECORD", "W_SIZE_MISMATCH", "W_NAME_NUL", "W_TRAILING", "W_LONE_ZERO", "W_NO_EOF", "W_TRUNCATED_PADDING")
+_LENIENT = (
+    "W_SPLIT_RECORD",
+    "W_SIZE_MISMATCH",
+    "W_NAME_NUL",
+    "W_TRAILING",
+    "W_LONE_ZERO",
+    "W_NO_EOF",
+    "W_TRUNCATED_PADDING",
+    "W_ORPHAN_EXT",
+)
 
 
 def shard_index(url: URL, options: ReadOptions, *, cache: bool = True, may_stream: bool = True) -> ShardIndex | None:
@@ -57,9 +66,14 @@ def cached_index(stat: Stat, options: ReadOptions) -> ShardIndex | None:
     return None if place is None else _cached(place, _identity(stat))
 
 
+def doubtful(index: ShardIndex) -> bool:
+    """Whether strict reading may refuse the shard, or a part of it, that the lenient walk of its index only warned of."""
+    return index.pending >= 0 or any(fault["code"] in _LENIENT for fault in index.warnings)
+
+
 def refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | None:
     """Why not all records of an index may be handed out: damage, or, in strict reading, what an index only warns of; None: all may."""
-    if options.strict and (index.pending >= 0 or any(fault["code"] in _LENIENT for fault in index.warnings)):
+    if options.strict and doubtful(index):
         walker = replace(options, on_error="raise", where="", keys=()).walker(url, payloads="none")
         for _ in header_steps(url, walker, ReadReport()):
             pass

@@ -20,7 +20,7 @@ from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import Chosen, numbers
-from tarviz.read.shard_index import cached_index, shard_index
+from tarviz.read.shard_index import cached_index, doubtful, shard_index
 from tarviz.read.stream import ReadOptions
 
 TURN = 16  # records that workers which share a shard take in turn
@@ -216,8 +216,8 @@ def counted(piece: Piece, options: ReadOptions) -> tuple[Piece, int] | None:
 
 def _tells(index: ShardIndex, options: ReadOptions) -> bool:
     """Whether records have the same numbers in an index and where they are read."""
-    if index.error is not None or (options.strict and index.pending >= 0):
-        return False
+    if index.error is not None or (options.strict and (index.pending >= 0 or (not len(index) and doubtful(index)))):
+        return False  # of a shard without a record nobody would read anything, and nobody would see why it has none
     if options.on_error == "skip" and len(index.members) and int(index.members.size.max()) > options.rules().max_member_bytes:
         return False
     return not any(fault["code"] == "W_SPLIT_RECORD" for fault in index.warnings)

@@ -16,6 +16,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import Plan, Trail
 from tarviz.runners.shares import Reader, pieces, world_of
 from tarviz.runners.walk import Walk
+from tests.read.tars import END, member
 
 pytestmark = pytest.mark.filterwarnings("ignore:W_EMPTY")
 
@@ -214,3 +215,15 @@ class TestTheIndex:
 
         assert [10, 10, 10, 11] == [sum(piece.length(41) or 0 for piece in pieces(pipeline, Reader(rank, 4))) for rank in range(4)]
         assert [10, 10, 10, 11] == [len(pipeline.eager(rank=rank, world_size=4)) for rank in range(4)]
+
+
+@pytest.mark.parametrize(
+    "data", [END + member("a.txt", b"1") + END, bytes(512) + member("a.txt", b"1") + END], ids=["behind the end", "one zero block"]
+)
+def test_a_shard_that_strict_reading_refuses_before_its_first_record_is_read_by_every_worker(tmp_path: Path, data: bytes) -> None:
+    """Its index has no record to share out, and the error would be nobody's."""
+    (tmp_path / "a.tar").write_bytes(data)
+    strict, lenient = (Pipeline(tmp_path / "a.tar", strict=strict) for strict in (True, False))
+
+    assert [1, 1] == [len(pieces(strict, Reader(0, 1, worker, 2))) for worker in (0, 1)]
+    assert [0, 0] == [len(pieces(lenient, Reader(0, 1, worker, 2))) for worker in (0, 1)]

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarni
 SECONDS = float(os.environ.get("TARVIZ_FUZZ_SECONDS", "120"))
 SEED = int(os.environ.get("TARVIZ_FUZZ_SEED", time.time()))
 SIZES = (512, 1024, 1536, 2560, 4096, 8704, 65536, 1 << 20)
+KEEP = os.environ.get("TARVIZ_FUZZ_KEEP")
 _MODES = ((True, "raise"), (False, "raise"), (True, "skip"), (False, "skip"))
 
 
@@ -148,7 +149,7 @@ def kept(data: bytes, folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        place = Path(os.environ.get("TARVIZ_FUZZ_KEEP", str(folder))) / f"differs-{random.getrandbits(32):08x}.tar"
+        place = Path(KEEP or folder) / f"differs-{random.getrandbits(32):08x}.tar"
         place.write_bytes(data)
         error.add_note(f"the tar is kept as {place}")
         raise
