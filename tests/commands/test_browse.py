@@ -63,7 +63,7 @@ def test_it_ends_by_itself_when_nobody_looks(shard):
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["nowhere.tar"], "E_"), (["--where", "cls ==", "SHARD"], "expression"), (["--idle-exit", "soon", "SHARD"], "not a time")],
+    [(["nowhere.tar"], "E_"), (["--where", "cls ==", "SHARD"], "cannot be read"), (["--idle-exit", "soon", "SHARD"], "not a time")],
 )
 def test_what_cannot_work_is_said_in_one_line(shard, arguments, words):
     process = start(*[shard if word == "SHARD" else word for word in arguments])
