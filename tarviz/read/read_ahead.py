@@ -11,6 +11,9 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeAlias
+
+import numpy as np
 
 from tarviz.formats.compression import Source
 
@@ -18,6 +21,8 @@ FIRST = 256 << 10  # bytes of the first buffer, small so that the first record c
 HEADROOM = 512 << 10  # room in front of a buffer that is read ahead
 _SPARE = 6  # buffers the process keeps
 _LARGEST_SPARE = 9 << 20
+
+Memory: TypeAlias = bytearray | memoryview
 
 _spare: list[bytearray] = []
 _lock = threading.Lock()
@@ -34,11 +39,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-def _take(size: int) -> bytearray:
+def _take(size: int) -> Memory:
     """Memory of `size` bytes; a spare buffer that nobody refers to any more is used again.
 
-    Fresh memory costs a page fault every 4 KiB, which is as much as reading into it.
+    Fresh memory costs a page fault every 4 KiB, which is as much as reading into it. A large piece is not set to zero, as a
+    bytearray is: the system gives it page by page, when something is written there.
     """
+    if size > _LARGEST_SPARE:
+        return np.empty(size, np.uint8).data
     with _lock:
         for at in range(len(_spare)):
             if len(_spare[at]) == size and sys.getrefcount(_spare[at]) == 2:  # the list's and the call's
@@ -46,9 +54,9 @@ def _take(size: int) -> bytearray:
     return bytearray(size)
 
 
-def _give(buffer: bytearray) -> None:
+def _give(buffer: Memory) -> None:
     """Keep a buffer for a later `_take`; while records of it are held it only waits."""
-    if len(buffer) <= _LARGEST_SPARE:
+    if isinstance(buffer, bytearray):
         with _lock:
             _spare.append(buffer)
             del _spare[:-_SPARE]
@@ -91,10 +99,10 @@ class Feed:
             self.bytes += count
             begin, end = HEADROOM - keep, HEADROOM + count
             if begin >= 0:
-                buffer[begin:HEADROOM] = carry
+                memoryview(buffer)[begin:HEADROOM] = carry
             else:
                 piece, buffer = buffer, self._moved(carry, count + self._size, need)
-                buffer[keep : keep + count] = memoryview(piece)[HEADROOM:end]
+                memoryview(buffer)[keep : keep + count] = memoryview(piece)[HEADROOM:end]
                 begin, end = 0, keep + count
                 _give(piece)
                 del piece
@@ -116,20 +124,21 @@ class Feed:
         return view
 
     @staticmethod
-    def _moved(begin: memoryview, size: int, need: int) -> bytearray:
-        """A buffer that begins with these bytes and has room for `size` more at least, for `need` in all at most.
+    def _moved(begin: memoryview, size: int, need: int) -> Memory:
+        """A buffer that begins with these bytes and has room for `size` more at least, and beyond `need`.
 
         A large record grows by halves of what it needs: what a header promises is not allocated before half of it is there, and at
         no time do the bytes that are moved and those they are moved to take more than the record will.
         """
-        room = size if need <= size and 2 * len(begin) <= size else max(len(begin) + size, need)
+        # Room behind what is needed: the header there says that the record is whole, and it should not be moved for that.
+        room = size if need <= size and 2 * len(begin) <= size else max(len(begin), need) + size
         while room > 2 * (len(begin) + size):
             room = -(-room // 2)
         buffer = _take(-(-room // 512) * 512)
-        buffer[: len(begin)] = begin
+        memoryview(buffer)[: len(begin)] = begin  # of the buffer itself: a bytearray would copy what it is given first
         return buffer
 
-    def _fill(self, buffer: bytearray, at: int) -> int:
+    def _fill(self, buffer: Memory, at: int) -> int:
         if self.final or at == len(buffer):
             return 0
         count, error = _read(self._source, memoryview(buffer)[at:])
@@ -166,7 +175,7 @@ def _read(source: Source, view: memoryview) -> tuple[int, Exception | None]:
 class _Ahead:
     """One buffer being filled by a thread of its own, behind its headroom."""
 
-    def __init__(self, source: Source, buffer: bytearray) -> None:
+    def __init__(self, source: Source, buffer: Memory) -> None:
         self.error: Exception | None = None
         self._count = 0
         self._buffer = buffer
@@ -177,7 +186,7 @@ class _Ahead:
     def _run(self, source: Source) -> None:
         self._count, self.error = _read(source, memoryview(self._buffer)[HEADROOM:])
 
-    def wait(self) -> tuple[bytearray, int]:
+    def wait(self) -> tuple[Memory, int]:
         self._thread.join()
         return self._buffer, self._count
 

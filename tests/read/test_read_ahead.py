@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tarviz.formats.tar_header import tar_header
 from tarviz.read import read_ahead
 from tarviz.read.read_ahead import Feed
 
+ROOT = Path(__file__).parents[2]
 TEXT = bytes(range(256)) * 12_000
 
 
@@ -97,3 +103,34 @@ def test_no_thread_stays(rounds):
         feed.close()
 
     assert threading.active_count() <= before + 1
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits as Linux knows them")
+@pytest.mark.parametrize(
+    ("size", "more", "packed"),
+    [
+        (48 << 20, 16 << 20, False),
+        pytest.param(300 << 20, 64 << 20, False, marks=pytest.mark.slow),
+        pytest.param(300 << 20, 64 << 20, True, marks=pytest.mark.slow),
+    ],
+    ids=["small", "large", "gzip"],
+)
+def test_streaming_takes_the_largest_member_and_little_more(tmp_path, size, more, packed):
+    """P26, measured in a process of its own: 64 MB more at most."""
+    path = tmp_path / ("a.tar.gz" if packed else "a.tar")
+    with gzip.open(path, "wb", compresslevel=1) if packed else open(path, "wb") as file:
+        for name, length in (("a.bin", 1000), ("b.bin", size), ("c.bin", 1000)):
+            file.write(tar_header(name.encode(), length))
+            for at in range(0, length + -length % 512, 1 << 20):
+                file.write(b"%07d\n" % (at >> 20) * (min(length + -length % 512 - at, 1 << 20) // 8))
+        file.write(bytes(1024))
+    program = (
+        "import sys, warnings; from tests import memory; from tarviz.read import stream; warnings.simplefilter('error')\n"
+        "run = stream.records(sys.argv[1], max_ratio=10_000); next(run); before = memory.begin()\n"
+        "print([(record.key, len(record['bin'])) for record in run], memory.peak() - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, cwd=ROOT, check=True)
+    found, _, taken = done.stdout.rpartition(" ")
+
+    assert f"[('b', {size}), ('c', 1000)]" == found
+    assert int(taken) < size + more
