@@ -5,23 +5,24 @@ What reading met is counted in a `ReadReport`; errors say shard, record, member 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tarviz import stores
 from tarviz.formats.compression import Inflater, kind
 from tarviz.formats.records import Grouper
 from tarviz.formats.tar import Scanner
 from tarviz.model.config import options as configured
-from tarviz.model.errors import DataError, Fault, TarvizError, TarvizWarning, UsageError, redact
+from tarviz.model.errors import DataError, Fault, TarvizError, UsageError, redact
 from tarviz.model.types import URL, Block, Duplicates, Grouping, KeySplit, Members, OnError, Record, rich_form
 from tarviz.read.blocks import Blocks
 from tarviz.read.keywords import ReadKeywords
+from tarviz.read.report import Noted as Noted
+from tarviz.read.report import ReadReport as ReadReport
 from tarviz.read.rules import Payloads, Rules
 from tarviz.read.walker import Walker
 from tarviz.stores import Stat, Stream
@@ -31,7 +32,7 @@ URLs = str | PathLike[str] | Iterable[str | PathLike[str]]
 if TYPE_CHECKING:
     from tarviz.read.index import Index
 
-_KEPT = 1000  # faults of one code kept in a report; beyond that they are only counted
+_SHARED = "Give each thread records() over shards of its own, or let them take turns with a lock."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,55 +83,6 @@ class ReadOptions:
         scanner.at = at
         grouper = Grouper(url, self.key_split, self.duplicates)
         return Walker(scanner, grouper, self.rules(returning=returning, payloads=payloads), first=first)
-
-
-@dataclass(eq=False)
-class ReadReport:
-    """What reading met so far: records and bytes read, shards finished, warnings, and what was skipped.
-
-    `opened` is the version of the shard that was opened last.
-    """
-
-    records: int = 0
-    bytes: int = 0
-    shards: int = 0
-    warnings: list[Fault] = field(default_factory=list)
-    skipped: list[Fault] = field(default_factory=list)
-    opened: Stat | None = None
-    _counts: dict[str, int] = field(default_factory=dict)
-
-    def add(self, fault: Fault, *, skipped: bool = False) -> None:
-        """Count a fault. The first thousand of a code are kept whole."""
-        seen = self._counts[fault.code] = self._counts.get(fault.code, 0) + 1
-        if seen <= _KEPT:
-            (self.skipped if skipped else self.warnings).append(fault)
-
-    def merge(self, other: ReadReport) -> None:
-        """Count in what another report met."""
-        self.records, self.bytes, self.shards = self.records + other.records, self.bytes + other.bytes, self.shards + other.shards
-        for code, count in other._counts.items():
-            self._counts[code] = self._counts.get(code, 0) + count
-        for mine, others in ((self.warnings, other.warnings), (self.skipped, other.skipped)):
-            mine += others[: max(_KEPT - len(mine), 0)]
-
-    def counts(self) -> dict[str, int]:
-        """Code → how often."""
-        return dict(self._counts)
-
-    def __str__(self) -> str:
-        text = f"{self.records} records, {self.bytes} bytes, {self.shards} shards"
-        return text + "".join(f", {code} ×{count}" for code, count in self._counts.items())
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "records": self.records,
-            "bytes": self.bytes,
-            "shards": self.shards,
-            "counts": self.counts(),
-            "warnings": [fault.to_dict() for fault in self.warnings],
-            "skipped": [fault.to_dict() for fault in self.skipped],
-        }
 
 
 class Shard:
@@ -253,37 +205,6 @@ def _part(block: Block, start: int, stop: int | None) -> Block | None:
     return block.part(low, high)
 
 
-class Met(Protocol):
-    """What reads a shard, and has lists of what it met, which only grow."""
-
-    @property
-    def notes(self) -> list[Fault]: ...
-    @property
-    def skipped(self) -> list[Fault]: ...
-    @property
-    def bytes(self) -> int: ...
-
-
-class Noted:
-    """Moves warnings and skips from whatever reads a shard into a report, each once, each code once through `warnings`."""
-
-    def __init__(self, report: ReadReport) -> None:
-        self._report = report
-        self._taken = [0, 0]
-        self._bytes = 0
-
-    def take(self, met: Met) -> None:
-        self._report.bytes += met.bytes - self._bytes
-        self._bytes = met.bytes
-        for which, faults in enumerate((met.notes, met.skipped)):
-            for fault in faults[self._taken[which] :]:
-                first = fault.code not in self._report.counts()
-                self._report.add(fault, skipped=which == 1)
-                if first:
-                    warnings.warn(str(fault), TarvizWarning, stacklevel=2)
-            self._taken[which] = len(faults)
-
-
 def _entry(url: URL, options: ReadOptions, start: int) -> tuple[int, int]:
     """Where record `start` begins in a plain tar, and its number; (0, 0) when it must be read from the front."""
     from tarviz.read.shard_index import shard_index
@@ -312,7 +233,10 @@ def _records(urls: list[URL], options: ReadOptions, report: ReadReport) -> Gener
 
 
 class Records(Iterator[Record]):
-    """The records of shards, one after the other; `report` says what was met. Close it, or use `with`."""
+    """The records of shards, one after the other; `report` says what was met. Close it, or use `with`.
+
+    Threads may take turns. `UsageError` where one asks for the next record while another is waiting for it: nothing is lost by that.
+    """
 
     def __init__(self, urls: list[URL], options: ReadOptions) -> None:
         self.report = ReadReport()
@@ -322,10 +246,15 @@ class Records(Iterator[Record]):
         self._run = _records(self.urls, options, self.report)
 
     def __next__(self) -> Record:
-        return next(self._run)
+        try:
+            return next(self._run)
+        except ValueError:
+            if self._run.gi_frame is not None:  # it has not raised that itself
+                raise UsageError("two threads read one iterator at a time.", hint=_SHARED) from None
+            raise
 
-    def __iter__(self) -> Iterator[Record]:
-        return self._run
+    def __iter__(self) -> Self:
+        return self
 
     def close(self) -> None:
         """Close the shard that is open. What was read stays in `report`."""

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 import warnings
 from collections.abc import Iterable
@@ -216,6 +217,29 @@ class TestRecords:
             run.close()
 
         assert before == len(list(Path("/proc/self/fd").iterdir()))
+
+
+class TestThreads:
+    def test_a_second_reader_at_one_time_is_told_so_and_nothing_is_lost(self, tmp_path):
+        pipe, found = tmp_path / "a.tar", []
+        os.mkfifo(pipe)
+        run = stream.records(pipe)
+        reader = threading.Thread(target=lambda: found.append(next(run).key))
+        reader.start()
+        with open(pipe, "wb") as file:  # opened: the reader waits inside
+            with pytest.raises(UsageError, match="two threads"):
+                next(run)
+            file.write(pack([("a.txt", b"1"), ("b.txt", b"2")]))
+        reader.join(60)
+
+        assert ["a", "b"] == [*found, *(record.key for record in run)]
+
+    def test_a_value_error_of_its_own_stays_one(self, tmp_path, monkeypatch):
+        run = stream.records(write(tmp_path, [("a", {"txt": b"1"})]))
+        monkeypatch.setattr(stream, "blocks", lambda *_, **__: (int("no") for _ in "x"))
+
+        with pytest.raises(ValueError, match="invalid literal"):
+            next(run)
 
 
 class TestCuts:

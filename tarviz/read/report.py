@@ -1,0 +1,92 @@
+"""What reading met: records and bytes, warnings, what was skipped; and how readers tell it to a report."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tarviz.model.errors import Fault, TarvizWarning
+from tarviz.stores import Stat
+
+_KEPT = 1000  # faults of one code kept in a report; beyond that they are only counted
+
+
+@dataclass(eq=False)
+class ReadReport:
+    """What reading met so far: records and bytes read, shards finished, warnings, and what was skipped.
+
+    `opened` is the version of the shard that was opened last.
+    """
+
+    records: int = 0
+    bytes: int = 0
+    shards: int = 0
+    warnings: list[Fault] = field(default_factory=list)
+    skipped: list[Fault] = field(default_factory=list)
+    opened: Stat | None = None
+    _counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, fault: Fault, *, skipped: bool = False) -> None:
+        """Count a fault. The first thousand of a code are kept whole."""
+        seen = self._counts[fault.code] = self._counts.get(fault.code, 0) + 1
+        if seen <= _KEPT:
+            (self.skipped if skipped else self.warnings).append(fault)
+
+    def merge(self, other: ReadReport) -> None:
+        """Count in what another report met."""
+        self.records, self.bytes, self.shards = self.records + other.records, self.bytes + other.bytes, self.shards + other.shards
+        for code, count in other._counts.items():
+            self._counts[code] = self._counts.get(code, 0) + count
+        for mine, others in ((self.warnings, other.warnings), (self.skipped, other.skipped)):
+            mine += others[: max(_KEPT - len(mine), 0)]
+
+    def counts(self) -> dict[str, int]:
+        """Code → how often."""
+        return dict(self._counts)
+
+    def __str__(self) -> str:
+        text = f"{self.records} records, {self.bytes} bytes, {self.shards} shards"
+        return text + "".join(f", {code} ×{count}" for code, count in self._counts.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "records": self.records,
+            "bytes": self.bytes,
+            "shards": self.shards,
+            "counts": self.counts(),
+            "warnings": [fault.to_dict() for fault in self.warnings],
+            "skipped": [fault.to_dict() for fault in self.skipped],
+        }
+
+
+class Met(Protocol):
+    """What reads a shard, and has lists of what it met, which only grow."""
+
+    @property
+    def notes(self) -> list[Fault]: ...
+    @property
+    def skipped(self) -> list[Fault]: ...
+    @property
+    def bytes(self) -> int: ...
+
+
+class Noted:
+    """Moves warnings and skips from whatever reads a shard into a report, each once, each code once through `warnings`."""
+
+    def __init__(self, report: ReadReport) -> None:
+        self._report = report
+        self._taken = [0, 0]
+        self._bytes = 0
+
+    def take(self, met: Met) -> None:
+        self._report.bytes += met.bytes - self._bytes
+        self._bytes = met.bytes
+        for which, faults in enumerate((met.notes, met.skipped)):
+            for fault in faults[self._taken[which] :]:
+                first = fault.code not in self._report.counts()
+                self._report.add(fault, skipped=which == 1)
+                if first:
+                    warnings.warn(str(fault), TarvizWarning, stacklevel=2)
+            self._taken[which] = len(faults)
