@@ -85,7 +85,7 @@ class TestTable:
         found = page.tab.get_by_role("columnheader").all_inner_texts()
         assert ["key", "json.caption", "txt"] == [name.strip() for name in found[:3]]
 
-        similarity = page.tab.get_by_role("button", name="json.similarity")
+        similarity = page.tab.locator(".tvz-th").get_by_role("button", name="json.similarity")
         for order, ascending in (("ascending", True), ("descending", False)):
             similarity.click()
             page.until(f"document.querySelector('[aria-sort={order}]') && document.querySelectorAll('.tvz-trow').length > 8")
