@@ -160,10 +160,9 @@ class TestTests:
         "path", [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in TESTED], ids=lambda path: name_of(path)
     )
     def test_every_module_has_a_test_file(self, path: Path):
-        """`stores/_remote/sigv4.py` is tested in `tests/stores/remote/test_sigv4.py`: a failure names the module whose rule is broken."""
+        """`stores/_remote/sigv4.py` is tested in `tests/stores/_remote/test_sigv4.py`: a failure names the module whose rule is broken."""
         module = path.relative_to(PACKAGE)
-        folder = [part.lstrip("_") for part in module.parts[:-1]]
-        own = ROOT.joinpath("tests", *folder, f"test_{module.stem.lstrip('_')}.py")
+        own = ROOT.joinpath("tests", *module.parts[:-1], f"test_{module.stem.lstrip('_')}.py")
 
         if module.name != "__init__.py":
             assert own.is_file() or (ROOT / "tests" / ELSEWHERE.get(module.as_posix(), "none")).is_file(), own.relative_to(ROOT)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from os import PathLike
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from types import GeneratorType, TracebackType
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from tarviz import stores
 from tarviz.formats.compression import Inflater, kind
@@ -243,7 +243,7 @@ class Records(Iterator[Record]):
         self.urls = urls
         self.options = options
         # Not a method: an iterator dropped in the middle must be freed, and its file closed, without the cycle collector.
-        self._run = _records(self.urls, options, self.report)
+        self._run = cast("GeneratorType[Record, None, None]", _records(self.urls, options, self.report))
 
     def __next__(self) -> Record:
         try:
