@@ -75,7 +75,6 @@ class Table:
         self._kept = [kept_columns.kept(url, self.options) for url in self.urls]
         self._base: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()
-        self._tags: Tags | None = None
         self._cached: dict[Any, Any] = {}
         self._cursors: deque[duckdb.DuckDBPyConnection] = deque(maxlen=_OPEN)
 
@@ -258,9 +257,7 @@ class Table:
         """Marks on records; see `tarviz.table.tags`."""
         from tarviz.table.tags import Tags
 
-        if self._tags is None:
-            self._tags = Tags(self)
-        return self._tags
+        return Tags(self)  # not kept: in a cycle the database would end whenever garbage is collected, in a forked worker too
 
     def interrupt(self) -> None:
         """End whatever query is running, in whatever thread; it raises `UsageError` with the code E_STOPPED."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import math
 import struct
 import threading
 import wave
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -342,6 +344,23 @@ class TestRows:
         assert ([0, 0, 1], [0, 4, 0]) == ((rows := table.keyed(["b/4", "a/0"])).shard.tolist(), rows.n.tolist())
         with pytest.raises(UsageError, match=r"'a/9' first.*Nearest: a/"):
             table.keyed(["a/0", "a/9"])
+
+
+def test_a_table_that_nobody_holds_is_gone_at_once(make):
+    """Its database ends with it: a worker that was forked would die of ending it when it collects garbage."""
+    path = make([("a", {"cls": b"1"}), ("b", {"cls": b"2"})])
+    gc.collect()
+    gc.disable()
+    try:
+        table = tarviz.table(path)
+        assert 1 == len(table.rows("cls > 1"))
+        assert 1 == table.tags.add("cls > 1", "odd")
+        gone = weakref.ref(table)
+        del table
+
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_empty_shards_have_no_rows(make):
