@@ -230,7 +230,7 @@ def known(pipeline: Pipeline, rank: int, world: int, *, even: bool = False) -> i
     if pipeline.options.on_error == "skip" or pipeline.options.group == "shard":
         return None
     whole = shards(pipeline)
-    counts = lengths(whole, pipeline.options, build=False)
+    counts = lengths(whole, pipeline.options, build=even)  # an even share is found by the index anyhow
     if counts is None:
         return None
     if even or len(whole) < world:
