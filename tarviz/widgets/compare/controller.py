@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any
@@ -95,7 +96,8 @@ class Compare(Controller):
         for runner in columns:
             self._beside(runner)
         self._order(self.columns, range(len(self.records)))
-        threading.Thread(target=self._work, name="tarviz-compare", daemon=True).start()
+        weakref.finalize(self, self._jobs.put, None).atexit = False  # nobody holds it any more: its thread ends, its shard is closed
+        threading.Thread(target=_work, args=(self._jobs, weakref.ref(self)), name="tarviz-compare", daemon=True).start()
 
     # ---- records and work
 
@@ -176,20 +178,19 @@ class Compare(Controller):
         for job in jobs:
             self._jobs.put(job)
 
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            column, record = job
-            if not self._closed:
-                if column.runner == EAGER:
-                    strip = trace(column, self.records[record], self.originals[record].ext, self.epoch, self._room, SIDE)
-                    self._keep(column, record, strip)
-                else:
-                    self._elsewhere(column)
-            with self.changed:
-                self._waiting -= 1
-                self.running = self._waiting > 0
-                self.version += 1
-                self.changed.notify_all()
+    def work(self, column: Column, record: int) -> None:
+        """One strip, or a whole column of another runner; called by the thread."""
+        if not self._closed:
+            if column.runner == EAGER:
+                strip = trace(column, self.records[record], self.originals[record].ext, self.epoch, self._room, SIDE)
+                self._keep(column, record, strip)
+            else:
+                self._elsewhere(column)
+        with self.changed:
+            self._waiting -= 1
+            self.running = self._waiting > 0
+            self.version += 1
+            self.changed.notify_all()
 
     def _elsewhere(self, column: Column) -> None:
         eager = next(other for other in self.columns if other.name == column.name and other.runner == EAGER)
@@ -382,3 +383,10 @@ class Compare(Controller):
         except IndexError:
             pass
         raise UsageError("There is no such step (any more).")
+
+
+def _work(jobs: queue.SimpleQueue[tuple[Column, int] | None], owner: weakref.ref[Compare]) -> None:
+    """The thread of a comparison, which does not keep it alive."""
+    while (job := jobs.get()) is not None and (compare := owner()) is not None:
+        compare.work(*job)
+        del compare, job
