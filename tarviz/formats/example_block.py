@@ -7,20 +7,30 @@ a row each; its rows then become `bytes` in one call. Payloads are only pointed 
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import compress, groupby, pairwise, repeat
-from typing import Any, NamedTuple, TypeAlias
+from itertools import compress, groupby, pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tarviz.formats.features import KEY, LARGEST, TAGS, checked, example, field_feature, kind_of, name_of, order, parse_integer, varint
+from tarviz.formats.example_columns import (
+    Column,
+    Head,
+    Ints,
+    Item,
+    Numbers,
+    Payloads,
+    bytes_features,
+    choose,
+    int64_features,
+    lengths,
+    width_of,
+)
+from tarviz.formats.features import KEY, LARGEST, checked, example, field_feature, kind_of, name_of, order, parse_integer, varint
 from tarviz.model.errors import LimitError, SchemaError, TarvizError
 from tarviz.model.types import Block, Buffer, OnError
-
-Ints: TypeAlias = NDArray[np.int64]
 
 JOIN_BELOW = 16384  # bytes of an Example; above, copying it costs more than handling its pieces
 COPY_BELOW = 4096  # bytes of a payload among longer ones, on average
@@ -120,71 +130,6 @@ def _sets(block: Block, used: Sequence[str]) -> Iterator[tuple[list[str], Ints, 
         yield [used[place] for place, _ in columns], at, records
 
 
-class _Numbers(NamedTuple):
-    """Values to write as varints, and the least and the most of them."""
-
-    values: NDArray[Any]
-    low: int
-    high: int
-
-    @classmethod
-    def of(cls, values: NDArray[Any]) -> _Numbers:
-        return cls(values, int(values.min()), int(values.max()))
-
-    @property
-    def width(self) -> Any:
-        """Bytes that each takes: int where it is the same for all, else int64 [records]."""
-        low, high = _width(self.low), _width(self.high)
-        if low == high:
-            return high
-        width = np.full(len(self.values), low, np.int64)
-        for bits in range(7 * low, 7 * high, 7):
-            width += self.values >= (1 << bits)
-        return width
-
-    def around(self, more: int) -> _Numbers:
-        """What a message of `more` bytes, the number, and as many bytes as the number says, amounts to."""
-        low, high = _width(self.low), _width(self.high)
-        return _Numbers(self.values + (more + self.width), self.low + more + low, self.high + more + high)
-
-
-def _width(number: int) -> int:
-    return (number.bit_length() + 6) // 7 or 1
-
-
-class _Payloads(NamedTuple):
-    """Places in the block's data."""
-
-    begin: Ints
-    size: Ints
-
-
-class _Column(NamedTuple):
-    """A buffer for each record; `long`: not to be copied."""
-
-    buffers: Iterable[Buffer]
-    long: bool = False
-
-
-# What an Example is made of, in order, for many records at once: literal bytes, numbers, payloads, or ready bytes of each.
-_Item: TypeAlias = "bytes | _Numbers | _Payloads | list[bytes]"
-
-
-def _bytes_features(size: _Numbers, payloads: _Payloads | list[bytes]) -> tuple[list[_Item], _Numbers]:
-    """Items and sizes of bytes features with one payload each."""
-    listed = size.around(1)
-    return [TAGS["bytes"], listed, b"\x0a", size, payloads], listed.around(1)
-
-
-def _int64_features(values: Ints) -> tuple[list[_Item], _Numbers]:
-    """Items and sizes of int64 features with one number each."""
-    number = _Numbers.of(values.view(np.uint64))
-    low, high = _width(number.low), _width(number.high)
-    packed = np.full(len(values), 0, np.int64) + number.width
-    inner, listed, whole = (_Numbers(packed + more, low + more, high + more) for more in (0, 2, 4))
-    return [TAGS["int64"], listed, b"\x0a", inner, number], whole
-
-
 @dataclass(slots=True)
 class _Work:
     """One block being encoded; `size`, `parts` and `faults` fill up by record."""
@@ -276,7 +221,7 @@ class _Work:
 
     def lay_out(self, names: list[str], offset: Ints, size: Ints, records: Ints, made: Mapping[int, Ints | list[bytes]]) -> None:
         """Measure from the inside (payload) to the outside (message), then cut, one layout after the other."""
-        items: list[_Item] = []
+        items: list[Item] = []
         total = np.zeros(len(records), np.int64)
         columns = [*enumerate(names), *([(-1, KEY)] if self.key else [])]
         for column, name in sorted(columns, key=lambda pair: order(pair[1])):
@@ -285,14 +230,14 @@ class _Work:
                 keys = self.block.keys
                 if len(records) < len(keys):
                     keys = [keys[record] for record in records.tolist()]
-                feature, content = _bytes_features(_lengths(keys), keys)
+                feature, content = bytes_features(lengths(keys), keys)
             elif ready is None:
-                place = _Payloads(offset[:, column], size[:, column])
-                feature, content = _bytes_features(_Numbers.of(place.size), place)
+                place = Payloads(offset[:, column], size[:, column])
+                feature, content = bytes_features(Numbers.of(place.size), place)
             elif isinstance(ready, np.ndarray):
-                feature, content = _int64_features(ready)
+                feature, content = int64_features(ready)
             else:
-                feature, content = [ready], _lengths(ready)
+                feature, content = [ready], lengths(ready)
             label = name_of(name)
             label = b"\x0a" + varint(len(label)) + label + b"\x12"
             entry = content.around(len(label))
@@ -300,15 +245,15 @@ class _Work:
             items += [b"\x0a", entry, label, content, *feature]
         for at in np.flatnonzero(total > LARGEST - 16).tolist():
             self.fail(int(records[at]), LimitError(f"the Example would hold {total[at]} bytes; protobuf ends at 2^31-1."))
-        outer = _Numbers.of(total)
+        outer = Numbers.of(total)
         self.size[records] = outer.around(1).values
         self.cut([b"\x0a", outer, *items], records)
 
-    def cut(self, items: list[_Item], records: Ints) -> None:
+    def cut(self, items: list[Item], records: Ints) -> None:
         """Sort the records by layout and cut the Examples of each."""
         code: Ints | None = None  # equal for records whose numbers all have equal widths
         for item in items:
-            if isinstance(item, _Numbers) and _width(item.low) < _width(item.high):
+            if isinstance(item, Numbers) and width_of(item.low) < width_of(item.high):
                 # Numbering the codes afresh keeps them small however many numbers there are.
                 code = item.width if code is None else np.unique(code * 16 + item.width, return_inverse=True)[1]
         if code is None:
@@ -316,9 +261,9 @@ class _Work:
             return
         for one in np.unique(code):
             chosen = np.flatnonzero(code == one)
-            self.put(self.columns([_choose(item, chosen) for item in items], len(chosen)), records[chosen])
+            self.put(self.columns([choose(item, chosen) for item in items], len(chosen)), records[chosen])
 
-    def put(self, columns: Sequence[_Column], records: Ints) -> None:
+    def put(self, columns: Sequence[Column], records: Ints) -> None:
         """Make Examples of columns: joined, or with nothing joined to the long payloads."""
         parts: list[Any]
         if self.whole:
@@ -333,78 +278,27 @@ class _Work:
             for record, part in zip(records.tolist(), parts, strict=True):
                 self.parts[record] = part
 
-    def columns(self, items: Sequence[_Item], count: int) -> list[_Column]:
+    def columns(self, items: Sequence[Item], count: int) -> list[Column]:
         """The items of `count` records of one layout as columns of buffers: header bytes and payloads in turn."""
-        columns: list[_Column] = []
-        head = _Head()
+        columns: list[Column] = []
+        head = Head()
         for item in items:
-            column: _Column | None = None
+            column: Column | None = None
             if isinstance(item, bytes):
                 head.literal(item)
-            elif isinstance(item, _Numbers):
+            elif isinstance(item, Numbers):
                 head.number(item)
-            elif isinstance(item, _Payloads):
+            elif isinstance(item, Payloads):
                 width = int(item.size[0])
                 if width <= INLINE and (item.size == width).all():
                     head.table(self.block.array[item.begin[:, None] + np.arange(width)])
                 else:
                     data, ends = self.block.data, (item.begin + item.size).tolist()
                     views = [data[first:last] for first, last in zip(item.begin.tolist(), ends, strict=True)]
-                    column = _Column(views, not self.whole and int(item.size.sum()) >= COPY_BELOW * count)
+                    column = Column(views, not self.whole and int(item.size.sum()) >= COPY_BELOW * count)
             else:
-                column = _Column(item)
+                column = Column(item)
             if column is not None:
-                columns += [_Column(head.rows(count)), column]
-                head = _Head()
-        return [*columns, _Column(head.rows(count))] if head.template else columns
-
-
-def _lengths(values: Sequence[bytes]) -> _Numbers:
-    return _Numbers.of(np.fromiter(map(len, values), np.int64, len(values)))
-
-
-def _choose(item: _Item, chosen: Ints) -> _Item:
-    if isinstance(item, _Numbers):
-        return _Numbers.of(item.values[chosen])
-    if isinstance(item, _Payloads):
-        return _Payloads(item.begin[chosen], item.size[chosen])
-    return item if isinstance(item, bytes) else [item[at] for at in chosen.tolist()]
-
-
-class _Head:
-    """The bytes before a payload, for many records: a template, and the columns in which they differ."""
-
-    def __init__(self) -> None:
-        self.template = bytearray()
-        self._tables: list[tuple[int, NDArray[np.uint8]]] = []
-        self._numbers: dict[int, list[tuple[int, NDArray[Any]]]] = {}  # by width
-
-    def literal(self, data: bytes) -> None:
-        self.template += data
-
-    def number(self, numbers: _Numbers) -> None:
-        if numbers.low < numbers.high:
-            self._numbers.setdefault(_width(numbers.high), []).append((len(self.template), numbers.values))
-        self.template += varint(numbers.low)
-
-    def table(self, table: NDArray[np.uint8]) -> None:
-        self._tables.append((len(self.template), table))
-        self.template += bytes(table.shape[1])
-
-    def rows(self, count: int) -> Iterable[bytes]:
-        """The bytes of each record."""
-        if not self._tables and not self._numbers:
-            return repeat(bytes(self.template), count)
-        rows = np.frombuffer(self.template * count, np.uint8).reshape(count, -1)
-        for at, table in self._tables:
-            rows[:, at : at + table.shape[1]] = table
-        for width, numbers in self._numbers.items():
-            values = np.array([each for _, each in numbers], np.uint64)
-            for place in range(width):
-                digits = (values >> np.uint64(7 * place)).astype(np.uint8)
-                if place < width - 1:
-                    digits |= np.uint8(128)
-                for (at, _), column in zip(numbers, digits, strict=True):
-                    rows[:, at + place] = column
-        made: list[bytes] = rows.view(f"V{rows.shape[1]}").ravel().tolist()
-        return made
+                columns += [Column(head.rows(count)), column]
+                head = Head()
+        return [*columns, Column(head.rows(count))] if head.template else columns

@@ -9,9 +9,9 @@ from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import Feature
 from tarviz.ops.base import Draw, FieldOp
 from tarviz.ops.convert import dtype_name
-from tarviz.ops.images import pair
-from tarviz.ops.payloads import Kind, decode_payload, kind_of
-from tarviz.ops.pictures import MAX_PIXELS, decode_picture, decodes_fast
+from tarviz.ops.values.images import pair
+from tarviz.ops.values.payloads import Kind, decode_payload, kind_of
+from tarviz.ops.values.pictures import MAX_PIXELS, decode_picture, decodes_fast
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from PIL import Image
 from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import Feature
 from tarviz.ops.base import Draw, FieldOp
-from tarviz.ops.images import image_of
-from tarviz.ops.payloads import CLASSES
+from tarviz.ops.values.images import image_of
+from tarviz.ops.values.payloads import CLASSES
 
 _PICTURES = {
     "jpg": "JPEG",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import Feature
 from tarviz.ops.base import Draw, FieldOp
-from tarviz.ops.images import check_image, image_of
+from tarviz.ops.values.images import check_image, image_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tarviz.model.types import Feature
 from tarviz.ops.base import Draw, FieldOp
-from tarviz.ops.images import check_crop, check_image, image_of, pair
+from tarviz.ops.values.images import check_crop, check_image, image_of, pair
 
 
 @dataclass(frozen=True, slots=True)

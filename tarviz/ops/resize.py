@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tarviz.model.types import Feature
-from tarviz.ops._resizer import fast_resize
 from tarviz.ops.base import Draw, FieldOp
-from tarviz.ops.images import check_image, image_of, pair, through_pil
+from tarviz.ops.values.images import check_image, image_of, pair, through_pil
+from tarviz.ops.values.resizer import fast_resize
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from PIL import Image
 from tarviz.model.errors import ChainError
 from tarviz.model.types import Feature
 from tarviz.ops.base import Draw, FieldOp
-from tarviz.ops.images import check_image, image_of, through_pil
+from tarviz.ops.values.images import check_image, image_of, through_pil
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,7 +318,7 @@ class TestMany:
         assert [] == page.errors
 
     def test_the_last_of_a_hundred_thousand_is_one_key_away(self, tmp_path, open_page):
-        from tests.widgets.browse.test_scanned_records import many_shard
+        from tests.widgets.browse.test_rows import many_shard
 
         page = open_page(many_shard(tmp_path / "many.tar", 100_000))
         page.until("document.querySelector('.tvz-status').textContent.includes('scanned · 100,000')", 60)

@@ -12,7 +12,8 @@ from PIL import Image
 
 from tarviz.model.errors import ChainError, DataError, SchemaError
 from tarviz.model.types import Feature
-from tarviz.ops import Decode, Resize, parse_chain, pictures
+from tarviz.ops import Decode, Resize, parse_chain
+from tarviz.ops.values import pictures
 from tarviz.testing.ops import OpTests, noise
 
 RGB = Feature("uint8", (None, None, 3))

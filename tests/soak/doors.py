@@ -8,6 +8,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tarviz.widgets.browse.rows.scan import scan
+
 from tarviz.commands.cat import cat
 from tarviz.commands.ls import entries, ls
 from tarviz.commands.verify import verify
@@ -22,8 +24,7 @@ from tarviz.read.headers import Listing, header_steps
 from tarviz.read.shard_index import shard_index
 from tarviz.read.spans import shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.widgets.browse.scan import scan
-from tarviz.widgets.browse.scanned_records import Shard
+from tarviz.widgets.browse.rows.shard_rows import Shard
 
 Fields = tuple[tuple[str, Any], ...]
 Fault = tuple[str, int | None]  # code, byte

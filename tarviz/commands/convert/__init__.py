@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json as _json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import click
 
@@ -15,10 +14,11 @@ from tarviz import engines, selection, stores, write
 from tarviz.cli import verb_base
 from tarviz.cli.shard_map import cluster_options
 from tarviz.commands.convert import tasks
+from tarviz.commands.convert.conversion import Conversion, processes
+from tarviz.commands.convert.converted import Converted as Converted
 from tarviz.formats import example
 from tarviz.formats.tfrecord import Compression
 from tarviz.model import config
-from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, TarvizWarning, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.ops import Chain
@@ -26,92 +26,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.write import Exists, Names, Written, proof
-from tarviz.write.inputs import Inputs
-
-_SHOWN = 20  # outputs and faults listed as text
-
-
-class Converted(verb_base.Result, Sequence[str]):
-    """The paths written, in order. `outputs` has records, bytes and CRC32C of each, `report` what reading met and skipped."""
-
-    def __init__(self, outputs: Sequence[Written], report: ReadReport, plan: Mapping[str, Any] | None = None) -> None:
-        self.outputs = list(outputs)
-        self.report = report
-        self.plan = plan
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        return [each.url for each in self.outputs[index]] if isinstance(index, slice) else self.outputs[index].url
-
-    def __len__(self) -> int:
-        return len(self.outputs)
-
-    def __eq__(self, other: object) -> bool:
-        return list(self) == list(other) if isinstance(other, list | Converted) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(list(self))
-
-    @property
-    def records(self) -> int:
-        """Records in all outputs."""
-        return sum(each.records for each in self.outputs)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all outputs."""
-        return sum(each.bytes for each in self.outputs)
-
-    @property
-    def exit_code(self) -> int:
-        return 1 if self.report.skipped or self.report.warnings else 0
-
-    def __str__(self) -> str:
-        return "\n".join([*self.lines(), *self.notes()])
-
-    def lines(self, json: bool = False) -> Iterator[str]:
-        """What was written, or would be, for the shell."""
-        if json:
-            yield _json.dumps(self.to_dict())
-        else:
-            yield from self._plan_lines() if self.plan is not None else self._lines()
-
-    def notes(self) -> Iterator[str]:
-        """What was skipped or warned of; a shell has it on standard error."""
-        faults = [*self.report.skipped, *self.report.warnings]
-        yield from (("skipped " if at < len(self.report.skipped) else "") + str(fault) for at, fault in enumerate(faults[:_SHOWN]))
-        if len(faults) > _SHOWN:
-            yield "… " + ", ".join(f"{code} ×{count}" for code, count in self.report.counts().items())
-
-    def _plan_lines(self) -> Iterator[str]:
-        assert self.plan is not None
-        outputs = self.plan["outputs"]
-        more = ", …" if len(outputs) > 3 or self.plan["more"] else ""
-        yield f"would convert {self.plan['shards']} shard(s) to {', '.join(outputs[:3])}{more}"
-        yield verb_base.table(
-            [(name, *about) for name, about in self.plan["features"].items()], header=("feature", "kind", "values", "bytes")
-        )
-
-    def _lines(self) -> Iterator[str]:
-        shown = self.outputs if len(self.outputs) <= _SHOWN else self.outputs[: _SHOWN - 1]
-        rows = [(redact(each.url), f"{each.records:,}", format_size(each.bytes), "kept" if each.kept else "") for each in shown]
-        if len(self.outputs) > len(shown):
-            rows.append((f"… {len(self.outputs) - len(shown)} more", "", "", ""))
-        if len(self.outputs) != 1:
-            rows.append((f"{len(self.outputs)} files", f"{self.records:,}", format_size(self.bytes), ""))
-        yield verb_base.table(rows, right=[1, 2], header=("output", "records", "size", ""))
-
-    def to_dict(self) -> dict[str, Any]:
-        if self.plan is not None:
-            return {"dry_run": True, **self.plan}
-        totals = {"records": self.records, "bytes": self.bytes}
-        return {"outputs": [each.to_dict() for each in self.outputs], **totals, "read": self.report.to_dict()}
+from tarviz.write import Exists, Names
 
 
 def convert(
@@ -184,8 +99,8 @@ def convert(
         settings = tasks.Settings(names, compression, exists, _manifest(recipe, sources, limit, compression) if manifest else None, limit)
         total = sum(source.entry["size"] or 0 for source in sources)
         with verb_base.progress(total or None, "bytes", label="convert") as bar:
-            place = engine, engines.Plan(_processes(num_workers, sources, names, engine), tick=bar.add, address=address)
-            work = _Conversion(recipe, settings, sources, place)
+            place = engine, engines.Plan(processes(num_workers, sources, names, engine), tick=bar.add, address=address)
+            work = Conversion(recipe, settings, sources, place)
             outputs = work.each(resume) if names.counts and limit is None else work.sequence(resume)
     report = work.report
     _look_round(report, recipe, work.seen, names, len(outputs))
@@ -204,127 +119,6 @@ def _manifest(recipe: tasks.Recipe, sources: Sequence[tasks.Source], limit: int 
     options = {**recipe.to_dict(), "max_shard_size": limit, "compression": compression}
     inputs = tasks.digest([source.entry for source in sources])
     return {"format": "tfrecord", "tarviz": __version__, "inputs": inputs, "options": options}
-
-
-def _processes(asked: int | str | None, sources: Sequence[tasks.Source], names: Names, engine: str) -> int | None:
-    """How many tasks run at a time; 1 is this process itself on the local engine, None what a cluster has room for."""
-    if isinstance(asked, int) and asked < 0:
-        raise UsageError(f"num_workers={asked} is less than 0.")
-    # Standard streams and the memory of this process cannot be reached from another.
-    own = [url for url in [names.text, *(source.url for source in sources)] if url == "-" or url.startswith("memory:")]
-    if engines.travels(engine):
-        if inputs := [url for url in own if url != names.text or names.counts]:
-            raise UsageError(
-                f"{inputs[0]!r} is of this process alone; the workers of a cluster do not reach it.", hint="Use files or URLs."
-            )
-        return asked if isinstance(asked, int) and asked else None
-    count = 1 if asked == "auto" else int(asked or 0) or config.options().workers or os.cpu_count() or 1
-    return 1 if own else min(count, len(sources))
-
-
-class _Conversion:
-    """One call of `convert` at work; `report` and `seen` grow."""
-
-    def __init__(
-        self,
-        recipe: tasks.Recipe,
-        settings: tasks.Settings,
-        sources: Sequence[tasks.Source],
-        place: tuple[str, engines.Plan],
-    ) -> None:
-        self.report = ReadReport()
-        self.seen: set[str] = set()
-        self._recipe = recipe
-        self._settings = settings
-        self._sources = sources
-        self._engine, self._plan = place
-        self._away = engines.travels(self._engine)
-        self._tick = self._plan.tick
-        self._inputs = Inputs(source.url for source in sources)
-        count = len(sources) if settings.names.counts else 1
-        self._inputs.refuse_any(settings.names, count=count if settings.max_size is None else None)
-
-    def each(self, resume: bool) -> list[Written]:
-        """One output for each shard."""
-        kept = tasks.kept_each(self._settings, self._sources) if resume and self._recipe.provable else {}
-        todo = [source for source in self._sources if source.number not in kept]
-        self._passed(source for source in self._sources if source.number in kept)
-        if self._settings.exists == "error":
-            for source in todo:
-                write.refuse_existing(self._settings.names.at(source.number))
-        made: dict[int, Written] = dict(kept)
-        errors = engines.Errors()
-        with self._start(tasks.EachJob(self._recipe, self._settings), len(todo)) as engine:
-            for source, (outcome, _) in zip(todo, engine.run(todo, errors.keep), strict=True):
-                if outcome is None:
-                    continue
-                if self._away:
-                    proof.seen(outcome.written[0].url)
-                self._take(outcome)
-                made[source.number] = outcome.written[0]
-        errors.settle([source.url for source in todo])
-        return [made[source.number] for source in self._sources]
-
-    def sequence(self, resume: bool) -> list[Written]:
-        """Outputs that follow each other over all shards."""
-        kept: list[Written] = []
-        number = record = 0
-        if resume and self._recipe.provable:
-            kept, number, record = tasks.kept_sequence(self._settings, self._sources)
-        self._passed(self._sources[:number])
-        if self._settings.exists == "error" and number < len(self._sources):
-            write.refuse_existing(self._settings.names.at(len(kept)))
-        todo = [tasks.Source(each.number, each.url, each.entry, record if each.number == number else 0) for each in self._sources[number:]]
-        with self._settings.outputs(done=kept, inputs=self._inputs) as run:
-            if self._away or (self._plan.count != 1 and len(todo) > 1):
-                self._assemble(run, todo)
-            else:
-                for source in todo:
-                    progress = tasks.Progress(self._tick, self.report)
-                    run.source(source.entry)
-                    for batch in self._recipe.batches(source.url, progress, source.start):
-                        run.add(batch.frames, batch.numbers, batch.stop)
-                    self.seen |= progress.seen
-        return run.done
-
-    def _assemble(self, run: write.Outputs, todo: Sequence[tasks.Source]) -> None:
-        """Workers encode shards into unnamed files; here the records are spread over the outputs, in order."""
-        with self._start(tasks.PieceJob(self._recipe), len(todo), spool=_folder(run.names)) as engine:
-            for source, (outcome, file) in zip(todo, engine.run(todo), strict=True):
-                assert file is not None
-                self._take(outcome)
-                run.source(source.entry)
-                run.add(tasks.Piece(outcome.size, file), outcome.numbers, outcome.stop)
-                run.settle()  # the worker writes its next piece over this one
-                if outcome.error is not None:
-                    raise outcome.error
-
-    def _start(self, job: engines.Job, count: int, spool: str | None = None) -> engines.Engine:
-        return engines.start(
-            self._engine, job, replace(self._plan, spool=spool, count=self._plan.count and min(self._plan.count, count or 1))
-        )
-
-    def _take(self, outcome: tasks.Outcome) -> None:
-        self.report.merge(outcome.report)
-        self.seen |= outcome.seen
-
-    def _passed(self, sources: Any) -> None:
-        self._tick(sum(source.entry["size"] or 0 for source in sources))
-
-
-def _folder(names: Names) -> str:
-    """Where workers put their unnamed files: beside the outputs, where there is room for them."""
-    import tempfile
-
-    url = names.at(0)
-    if not stores.is_local(url):
-        return tempfile.gettempdir()
-    folder = os.path.dirname(stores.local_path(url)) or "."
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError:
-        return tempfile.gettempdir()  # the store says why, in its own words
-    return folder
 
 
 def _look_round(report: ReadReport, recipe: tasks.Recipe, seen: set[str], names: Names, count: int) -> None:

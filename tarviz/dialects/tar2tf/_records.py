@@ -9,7 +9,7 @@ from typing import Any
 from tarviz.dialects.tar2tf.ops import names
 from tarviz.model.errors import DataError, SchemaError
 from tarviz.ops import Convert, Decode, Resize
-from tarviz.ops.payloads import decode_class
+from tarviz.ops.values.payloads import decode_class
 
 IMAGES = ("jpg", "jpeg", "png", "bmp")
 CONVERSIONS = (Decode("jpg"), Convert("jpg", "float32"), Resize("jpg", (224, 224)))
@@ -30,7 +30,7 @@ def default_record_to_example(record: Mapping[str, Any]) -> dict[str, Any]:
     """The features of tar2tf: `image_raw`, the bytes of the image (`jpg`, else `jpeg`, `png`, `bmp`), its `height`, `width` and
     `depth`, and `label`, the number in `cls`.
     """
-    from tarviz.ops.pictures import open_picture
+    from tarviz.ops.values.pictures import open_picture
 
     image = next((ext for ext in IMAGES if ext in record), None)
     there = ", ".join(name for name in record if not name.startswith("__")) or "none"

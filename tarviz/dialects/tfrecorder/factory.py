@@ -5,25 +5,17 @@ Beside the files of a subset lie `examples.csv` (a row per example, enough to ma
 
 from __future__ import annotations
 
-import configparser
 import inspect
-import io
-import json
-import logging
 import math
-import os
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tarviz import stores
-from tarviz.dialects.tfrecorder._dataset import SUFFIX, generate_dataset, get_tfrecord_filepaths, numbered, write_schema
-from tarviz.dialects.tfrecorder._example import Example, IgnoreExampleException, Path, read_csv, write_csv
-from tarviz.dialects.tfrecorder._fields import Attribute, Shapes
-from tarviz.formats import tfrecord
-from tarviz.model.errors import NotFoundError, UsageError
-from tarviz.model.types import URL
-from tarviz.write import Names, Outputs, manifest_url
+from tarviz.dialects.tfrecorder._dataset import generate_dataset, get_tfrecord_filepaths
+from tarviz.dialects.tfrecorder._example import Example, Path, read_csv
+from tarviz.dialects.tfrecorder._subset_files import CSV, MAX_SIZE, Counts, absolute, write_subsets
+from tarviz.model.errors import UsageError
 
 __all__ = [
     "Counts",
@@ -39,21 +31,7 @@ __all__ = [
     "split_examples_list",
 ]
 
-_LOG = logging.getLogger(__name__)
-_BATCH = 4 << 20  # bytes of Examples that are framed and written together
 _TOLERANCE = 1e-6
-MAX_SIZE = 1e6  # bytes of a file
-CSV = "examples.csv"
-CONFIG = "tfrecord_files_config.txt"
-
-
-class Counts(dict[str, int]):
-    """Subset → examples that were given for it. `written` counts the records in its files, `ignored` the examples left out."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written: dict[str, int] = {}
-        self.ignored: dict[str, int] = {}
 
 
 def generate_and_save_train_eval_test_tfrecords_files(
@@ -77,7 +55,7 @@ def generate_and_save_train_eval_test_tfrecords_files(
     path = _given(examples_filepath=examples_filepath, examples_list_filepath=examples_list_filepath)
     own = _own_arguments(kind, kwargs)
     examples = list(read_csv(_checked(kind, own), path, own))
-    about = {"class_name": kind.__name__, "list_filepath": _absolute(path)}
+    about = {"class_name": kind.__name__, "list_filepath": absolute(path)}
     files = _files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file)
     return _split_and_write(save_directory_path, examples, examples_train_eval_test_ratio, about, **files, **kwargs)
 
@@ -178,7 +156,7 @@ def generate_and_save_tfrecords_files_for_examples_dict(
             _checked(kind, _own_arguments(kind, kwargs))
     kinds = {type(example).__name__ for listed in subsets.values() for example in listed}
     about = {"class_name": ", ".join(sorted(kinds)), "list_filepath": ""}
-    return _write(
+    return write_subsets(
         save_directory_path, subsets, about, **_files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file), **kwargs
     )
 
@@ -197,9 +175,9 @@ def generate_and_save_tfrecords_files_for_examples_file(
     kind, path = _given(examples_class=examples_class, example_class=example_class), _given(examples_filepath=examples_filepath)
     own = _own_arguments(kind, kwargs)
     examples = list(read_csv(_checked(kind, own), path, own))
-    about = {"class_name": kind.__name__, "list_filepath": _absolute(path)}
+    about = {"class_name": kind.__name__, "list_filepath": absolute(path)}
     files = _files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file)
-    return _write(save_directory_path, {"": examples}, about, **files, **kwargs)
+    return write_subsets(save_directory_path, {"": examples}, about, **files, **kwargs)
 
 
 def _given(**names: Any) -> Any:
@@ -268,128 +246,7 @@ def _split_and_write(
         random.Random(examples_shuffle_seed).shuffle(examples)
     parts = split_examples_list(examples, ratio)
     subsets = {name: part for name, part in zip(("train", "eval", "test"), parts, strict=True) if part is not None}
-    return _write(save_directory_path, subsets, {**about, "train_eval_test_ratio": ratio}, **kwargs)
-
-
-def _write(
-    save_directory_path: Path,
-    subsets: Mapping[str, Sequence[Example]],
-    about: dict[str, Any],
-    *,
-    examples_tfrecord_file_max_size_in_bytes: float = MAX_SIZE,
-    examples_tfrecords_files_max_size_in_bytes: float | None = None,
-    examples_log_in_csv_file: bool = True,
-    **kwargs: Any,
-) -> Counts:
-    """Writes the subsets and the config file; the one place where files are made."""
-    limit = examples_tfrecords_files_max_size_in_bytes or examples_tfrecord_file_max_size_in_bytes
-    root = os.fspath(save_directory_path)
-    attributes = _attributes(example for listed in subsets.values() for example in listed)
-    rows = {name: [example.to_csv_row() for example in listed] for name, listed in subsets.items()} if examples_log_in_csv_file else {}
-    counts = Counts()
-    for name, listed in subsets.items():
-        folder = stores.join(root, name) if name else URL(root)
-        shapes, ignored = Shapes({}), [0]
-        names = Names(stores.join(folder, f"{{shard}}{SUFFIX}"))
-        with Outputs(names, limit) as outputs:
-            for batch in _batches(_serialized(listed, shapes, ignored, kwargs)):
-                outputs.add(tfrecord.frame(batch))
-        _forget(folder, len(outputs.done))
-        if examples_log_in_csv_file:
-            write_csv(stores.join(folder, CSV), rows[name])
-        write_schema(folder, shapes.schema(attributes), outputs.done)
-        counts[name] = len(listed)
-        counts.written[name] = sum(written.records for written in outputs.done)
-        counts.ignored[name] = ignored[0]
-    facts = {**about, "tfrecord_file_max_size_in_mb": f"{limit / 1e6:.2e}", "log_in_csv_file": examples_log_in_csv_file}
-    _write_config(root, {**facts, **{f"{name or 'examples'}_count": count for name, count in counts.items()}, **kwargs})
-    return counts
-
-
-def _attributes(examples: Iterable[Example]) -> tuple[Attribute, ...]:
-    """The attributes of the examples, which all have to declare the same."""
-    kinds = list(dict.fromkeys(type(example) for example in examples))
-    if not kinds:
-        raise UsageError("there are no examples.")
-    for kind in kinds[1:]:
-        if kind._attributes != kinds[0]._attributes:
-            raise UsageError(
-                f"{kinds[0].__name__} and {kind.__name__} declare different attributes.", hint="Write them to folders of their own."
-            )
-    return kinds[0]._attributes
-
-
-def _serialized(examples: Sequence[Example], shapes: Shapes, ignored: list[int], kwargs: dict[str, Any]) -> Iterator[bytes]:
-    """Each example loaded, split, serialised and let go, one after the other."""
-    for number, example in enumerate(examples):
-        kind = type(example).__name__
-        step = "load"
-        try:
-            example.load(**kwargs)
-            step = "split"
-            chunks = example.split(**kwargs)
-        except IgnoreExampleException as error:
-            _LOG.warning("example %d (%s) is left out: %s", number, kind, error)
-            ignored[0] += 1
-            continue
-        except Exception as error:
-            error.add_note(f"{kind}.{step} of example {number} failed")
-            raise
-        if isinstance(chunks, Example) or not isinstance(chunks, Iterable):
-            raise UsageError(f"{kind}.split of example {number} returned {type(chunks).__name__}, not a list of examples.")
-        for chunk in chunks:
-            if not isinstance(chunk, Example):
-                raise UsageError(f"{kind}.split of example {number} returned a list with {type(chunk).__name__}, not examples.")
-            try:
-                yield chunk.serialize_to_string(shapes)
-            except UsageError as error:
-                raise error.at(key=f"example {number}") from error.__cause__
-            chunk.release()
-        example.release()
-
-
-def _batches(run: Iterator[bytes]) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
-    size = 0
-    for data in run:
-        batch.append(data)
-        size += len(data)
-        if size >= _BATCH:
-            yield batch
-            batch, size = [], 0
-    yield batch
-
-
-def _forget(folder: URL, count: int) -> None:
-    """Removes files of an earlier, larger run, which would be taken for files of this one."""
-    for number, path in numbered(folder):
-        if number >= count:
-            stores.of(path).delete(path)
-            try:
-                stores.of(path).delete(manifest_url(path))
-            except NotFoundError:
-                continue
-
-
-def _write_config(root: str, facts: Mapping[str, Any]) -> None:
-    config = configparser.ConfigParser(interpolation=None)
-    config["examples"] = {name: _shown(name, value) for name, value in facts.items()}
-    text = io.StringIO()
-    config.write(text)
-    url = stores.join(root, CONFIG)
-    with stores.of(url).create(url) as sink:
-        sink.write(text.getvalue().encode())
-
-
-def _shown(name: str, value: Any) -> str:
-    if "path" in name and isinstance(value, str | os.PathLike):
-        return _absolute(value)
-    return json.dumps(list(value)) if isinstance(value, list | tuple) else str(value).replace("\n", " ")
-
-
-def _absolute(path: Path) -> str:
-    text = os.fspath(path)
-    return os.path.abspath(text) if text and stores.is_local(text) else text
+    return write_subsets(save_directory_path, subsets, {**about, "train_eval_test_ratio": ratio}, **kwargs)
 
 
 _OPTIONS = frozenset(

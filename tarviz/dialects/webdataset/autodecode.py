@@ -16,7 +16,7 @@ import numpy as np
 
 from tarviz.dialects.webdataset.parts.samples import Sample
 from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError
-from tarviz.ops.payloads import PICTURES, decode_class, decode_payload, gunzip
+from tarviz.ops.values.payloads import PICTURES, decode_class, decode_payload, gunzip
 
 FieldDecoder: TypeAlias = Callable[[str, bytes], Any]
 Container: TypeAlias = Literal["numpy", "torch", "pil"]
@@ -105,7 +105,7 @@ class ImageHandler:
     def __call__(self, key: str, data: bytes) -> Any:
         if key.rpartition(".")[2].lower() not in self.extensions:
             return None
-        from tarviz.ops.pictures import decode_image, decode_picture
+        from tarviz.ops.values.pictures import decode_image, decode_picture
 
         container, scaled, channels = _SPECS[self.spec]
         if container == "pil":

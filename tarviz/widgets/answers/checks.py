@@ -11,7 +11,7 @@ from tarviz.model.types import to_bytes, to_text
 from tarviz.table import columns, findings
 from tarviz.table.columns import Part
 from tarviz.table.table import Table
-from tarviz.widgets.browse.scanned_records import Rows, Want, payloads
+from tarviz.widgets.browse.rows import Rows, Want, payloads
 
 BAD, DUPLICATE = "bad", "dup"
 CLEAN = f"not is:{BAD} and not is:{DUPLICATE}"

@@ -18,8 +18,8 @@ from tarviz.widgets.answers.jobs import Job
 from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.query import Query
+from tarviz.widgets.browse.rows import Rows
 from tarviz.widgets.browse.scan import Scan
-from tarviz.widgets.browse.scanned_records import Rows
 from tarviz.widgets.host.rpc import Controller, Message, rpc
 
 _PREDICTED = re.compile(r"(?i)(?:^|[._])(?:pred|prediction|predicted|pred_label|guess)$")

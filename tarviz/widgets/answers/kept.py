@@ -15,7 +15,7 @@ from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
-from tarviz.widgets.browse.scanned_records import RECORD_BITS, Rows, Shard
+from tarviz.widgets.browse.rows import RECORD_BITS, Rows, Shard
 
 _READ = ("key_split", "concatenated", "block_size", "max_member_bytes", "max_ratio")
 

@@ -20,7 +20,7 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
 from tarviz.table import columns, sql
-from tarviz.widgets.browse.scanned_records import RECORD_BITS, Rows
+from tarviz.widgets.browse.rows import RECORD_BITS, Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

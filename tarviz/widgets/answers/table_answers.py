@@ -16,7 +16,7 @@ from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.query import Query, Wish
-from tarviz.widgets.browse.scanned_records import Rows
+from tarviz.widgets.browse.rows import Rows
 from tarviz.widgets.host.rpc import Controller, Message, rpc
 
 MOST_COLUMNS = 200

@@ -9,7 +9,7 @@ from tarviz import viewers
 from tarviz.looks import roles
 from tarviz.model.types import Buffer
 from tarviz.viewers import Panel
-from tarviz.widgets.browse.scanned_records import Row
+from tarviz.widgets.browse.rows import Row
 
 MOST = {"picture": 8, "array": 6, "sound": 3, "text": 6, "data": 3}
 """Fields of each part that are shown; the others are named."""

@@ -12,7 +12,7 @@ from tarviz.model.errors import TarvizError
 from tarviz.query import expressions
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse.query import values
-from tarviz.widgets.browse.scanned_records import Row, Want, payloads
+from tarviz.widgets.browse.rows import Row, Want, payloads
 
 MOST = 40
 """Columns offered."""

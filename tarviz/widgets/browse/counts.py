@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tarviz.widgets.browse.scanned_records import Rows, Segment
+from tarviz.widgets.browse.rows import Rows, Segment
 
 
 def patterns(rows: Rows, *, limit: int = 24) -> tuple[dict[str, int], list[tuple[tuple[str, ...], int]]]:

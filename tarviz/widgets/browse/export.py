@@ -16,7 +16,7 @@ from tarviz.model.types import URL, Buffer, Record
 from tarviz.widgets.answers import kept
 from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse.cells import cells, columns
-from tarviz.widgets.browse.scanned_records import Row, Rows
+from tarviz.widgets.browse.rows import Row, Rows
 from tarviz.write import TAR_END, Output, tar_member
 
 KINDS = ("tar", "csv", "parquet", "txt")

@@ -6,7 +6,7 @@ from typing import Any
 
 from tarviz.model.types import Buffer
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse.scanned_records import Row
+from tarviz.widgets.browse.rows import Row
 
 _HEADER = 512
 _TYPES = {b"0": "file", b"\0": "file", b"1": "hard link", b"2": "symbolic link", b"5": "folder", b"7": "file"}

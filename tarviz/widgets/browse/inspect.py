@@ -14,7 +14,7 @@ from tarviz.model.errors import DataError, LimitError, TarvizError, redact
 from tarviz.model.types import Buffer
 from tarviz.viewers import Meta, Note, Panel
 from tarviz.viewers.panel import MAX_PREVIEW_BYTES, readable
-from tarviz.widgets.browse.scanned_records import Row, Want, payloads
+from tarviz.widgets.browse.rows import Row, Want, payloads
 
 
 def describe(row: Row) -> dict[str, Any]:

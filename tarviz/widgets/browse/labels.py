@@ -13,7 +13,7 @@ from tarviz.looks import roles
 from tarviz.query import expressions
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse.query import Fields
-from tarviz.widgets.browse.scanned_records import Row, Want, payloads
+from tarviz.widgets.browse.rows import Row, Want, payloads
 
 _KEPT = 20_000
 _LOOKED_AT = 4  # records that a label is looked for in

@@ -18,7 +18,7 @@ from tarviz.query import expressions
 from tarviz.query.expressions import Expression
 from tarviz.table import sql
 from tarviz.widgets.answers.questions import Questions
-from tarviz.widgets.browse.scanned_records import RECORD_BITS, Row, Rows, Want, payloads, row_id, split_id
+from tarviz.widgets.browse.rows import RECORD_BITS, Row, Rows, Want, payloads, row_id, split_id
 
 log = logging.getLogger(__name__)
 SORTS = ("order", "key", "size", "label", "random")

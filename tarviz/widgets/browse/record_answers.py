@@ -13,8 +13,8 @@ from tarviz.widgets.browse import card, cells, export, header_rows, inspect
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.overlays import Over, Overlays
 from tarviz.widgets.browse.query import Query
+from tarviz.widgets.browse.rows import Row, Rows, Want, payloads
 from tarviz.widgets.browse.scan import Scan
-from tarviz.widgets.browse.scanned_records import Row, Rows, Want, payloads
 from tarviz.widgets.browse.thumbnails import Tiles
 from tarviz.widgets.host.rpc import Answer, Controller, Media, Message, rpc
 

@@ -26,7 +26,7 @@ from tarviz.read.shard_index import cached_index, indexed, keep_index
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.read.stream import Shard as Opened
 from tarviz.read.walker import Walker
-from tarviz.widgets.browse.scanned_records import Rows, Segment, Shard, Spill
+from tarviz.widgets.browse.rows import Rows, Segment, Shard, Spill
 
 log = logging.getLogger(__name__)
 AHEAD = 48

@@ -10,7 +10,7 @@ from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, TarvizError, redact, safe
 from tarviz.model.types import to_bytes, to_text
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse.scanned_records import Rows, Shard
+from tarviz.widgets.browse.rows import Rows, Shard
 
 _LOOKED_AT = 64
 

@@ -17,7 +17,7 @@ from tarviz import stores
 from tarviz.model.errors import UsageError
 from tarviz.stores import memory
 from tarviz.widgets.browse.controller import Browser, RecordRef
-from tarviz.widgets.browse.scanned_records import row_id
+from tarviz.widgets.browse.rows import row_id
 from tarviz.widgets.host.contact_sheet import Cell, printable, sheet
 from tarviz.widgets.host.rpc import answer
 from tests.conftest import DATA

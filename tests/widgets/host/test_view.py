@@ -13,7 +13,7 @@ pytest.importorskip("anywidget", reason="anywidget is in the extra `lab`")
 
 import tarviz
 from tarviz.model.errors import MissingPackageError
-from tarviz.widgets.browse.scanned_records import row_id
+from tarviz.widgets.browse.rows import row_id
 
 
 @pytest.fixture

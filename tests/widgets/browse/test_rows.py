@@ -13,8 +13,8 @@ from tarviz.model.errors import TarvizError
 from tarviz.model.types import URL
 from tarviz.read import stream
 from tarviz.read.stream import ReadOptions
+from tarviz.widgets.browse.rows import Rows, Want, payloads, row_id, split_id
 from tarviz.widgets.browse.scan import Scan
-from tarviz.widgets.browse.scanned_records import Rows, Want, payloads, row_id, split_id
 from tests.conftest import DATA
 from tests.widgets.conftest import png, tar
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tarviz.model.errors import DataError, TarvizError
-from tarviz.ops.payloads import decode_npy, decode_payload, gunzip, kind_of
+from tarviz.ops.values.payloads import decode_npy, decode_payload, gunzip, kind_of
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream as read_stream
 from tests import memory

@@ -103,7 +103,7 @@ def _decode(
 ) -> Any:
     match kind_of(ext, data):
         case "picture":
-            from tarviz.ops.pictures import decode_picture
+            from tarviz.ops.values.pictures import decode_picture
 
             return decode_picture(data, channels=channels, orient=orient, least=least)
         case "class":

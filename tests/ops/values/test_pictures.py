@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from tarviz.model.errors import DataError, LimitError
-from tarviz.ops.pictures import MAX_BYTES, MAX_PIXELS, check_size, decode_image, decode_picture, open_picture, reduction
+from tarviz.ops.values.pictures import MAX_BYTES, MAX_PIXELS, check_size, decode_image, decode_picture, open_picture, reduction
 from tests import memory
 
 COLOURS = np.random.default_rng(1).integers(0, 256, (30, 40, 3), np.uint8)

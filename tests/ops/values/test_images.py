@@ -11,7 +11,7 @@ from PIL import Image
 from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import Feature
 from tarviz.ops import CenterCrop
-from tarviz.ops.images import check_crop, check_image, image_of, pair, through_pil
+from tarviz.ops.values.images import check_crop, check_image, image_of, pair, through_pil
 
 OP = CenterCrop("png", (4, 6))
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from tarviz.ops import Resize
-from tarviz.ops._resizer import fast_resize
+from tarviz.ops.values.resizer import fast_resize
 
 
 class TestTheFastOne:

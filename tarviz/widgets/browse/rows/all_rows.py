@@ -1,0 +1,93 @@
+"""The rows of all shards, in shard and record order, as far as they are known."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Sequence
+
+import numpy as np
+
+from tarviz.formats import header_scan
+from tarviz.model.types import URL
+from tarviz.widgets.browse.rows.shard_rows import Row, Segment, Shard, row_id, split_id
+
+
+class Rows:
+    """The rows of all shards, in shard and record order, as far as they are known. Thread-safe.
+
+    `version` counts changes; `wait` blocks until the next one.
+    """
+
+    def __init__(self, urls: Sequence[URL]) -> None:
+        self.shards = [Shard(number, url) for number, url in enumerate(urls)]
+        self.changed = threading.Condition()
+        self.version = 0
+
+    def touch(self, shard: Shard) -> None:
+        """Say that `shard` has changed."""
+        with self.changed:
+            self.version += 1
+            shard.changed = self.version
+            self.changed.notify_all()
+
+    @property
+    def finished(self) -> bool:
+        return all(shard.finished for shard in self.shards)
+
+    def starts(self) -> list[int]:
+        """Position of each shard's first record among all, up to the first shard that is not finished; the count last."""
+        starts = [0]
+        for shard in self.shards:
+            starts.append(starts[-1] + shard.count)
+            if not shard.finished:
+                break
+        return starts
+
+    def __len__(self) -> int:
+        return self.starts()[-1]
+
+    def row(self, row: int) -> Row:
+        """The row of a number. `IndexError` where there is none."""
+        shard, record = split_id(row)
+        if not 0 <= shard < len(self.shards):
+            raise IndexError(f"shard {shard} of {len(self.shards)}")
+        return self.shards[shard].row(record)
+
+    def ids(self, start: int, stop: int) -> list[int]:
+        """Numbers of the rows at the positions `start`…`stop` of all records."""
+        starts = self.starts()
+        stop = min(stop, starts[-1])
+        ids: list[int] = []
+        shard = max(bisect_right(starts, start) - 1, 0)
+        while start < stop and shard < len(starts) - 1:
+            end = min(stop, starts[shard + 1])
+            ids += range(row_id(shard, start - starts[shard]), row_id(shard, end - starts[shard]))
+            start, shard = end, shard + 1
+        return ids
+
+    def position(self, row: int) -> int | None:
+        """Where a row stands among all records; None while the shards before it are not scanned."""
+        shard, record = split_id(row)
+        starts = self.starts()
+        return starts[shard] + record if shard < len(starts) - 1 and record < self.shards[shard].count else None
+
+    def find(self, key: bytes) -> int | None:
+        """The number of the first known row of this key."""
+        for shard in self.shards:
+            for segment in shard.segments:
+                at = _find(segment, key)
+                if at is not None:
+                    return row_id(shard.number, segment.first + at)
+        return None
+
+    def close(self) -> None:
+        for shard in self.shards:
+            shard.close()
+
+
+def _find(segment: Segment, key: bytes) -> int | None:
+    for at in np.flatnonzero(segment.hash == np.uint64(header_scan.hash_one(key))).tolist():
+        if segment.keys(at, at + 1)[0] == key:
+            return int(at)
+    return None
