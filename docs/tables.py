@@ -148,7 +148,7 @@ def wrong_commands(path: Path, text: str) -> Iterator[str]:
 
 
 def _calls(line: str) -> Iterator[list[str]]:
-    """The words behind each `tarviz` of a command line, up to the next pipe."""
+    """The words after each `tarviz` of a command line, up to the next pipe."""
     try:
         words = shlex.split(line, comments=True)
     except ValueError:

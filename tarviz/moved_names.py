@@ -1,6 +1,6 @@
 """Names of modules that have moved: the old ones work for one release, with a warning that says the new one.
 
-`import tarviz` puts `Finder` behind the other finders, so it is asked only for modules that are not there. `importlib.abc` is for
+`import tarviz` puts `Finder` after the other finders, so it is asked only for modules that are not there. `importlib.abc` is for
 the type checker alone: to import it takes as long as all of `import tarviz` beside it.
 """
 
@@ -34,7 +34,7 @@ MOVED = {
 
 
 class _Moved(Loader):
-    """Gives the module that now holds what was asked for."""
+    """Gives the module under its new name."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = importlib.import_module(MOVED[spec.name])

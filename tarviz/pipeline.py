@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class Plan:
     """What a pipeline will do, found from the names in its first block.
 
-    `fields` is what the shards hold, `record` the schema behind the chain, `schema` the features in the structure of
+    `fields` is what the shards hold, `record` the schema after the chain, `schema` the features in the structure of
     the selection, `needs` the fields that have to be read (None: all).
     """
 

@@ -216,7 +216,7 @@ def _meant(flag: str, value: str) -> list[str]:
 
 
 def _whole(text: str) -> str:
-    """`1e4` as `10000`; what is no such number stays for the verb to refuse."""
+    """`1e4` as `10000`; anything else is left for the verb to refuse."""
     try:
         return str(int(float(text))) if float(text).is_integer() else text
     except (ValueError, OverflowError):

@@ -87,7 +87,7 @@ def browse(
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="Port of the page. [default: a free one]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; any other opens the page to the network.")
 @click.option("--open/--no-open", "opening", default=True, help="Open the page in the browser.")
-@click.option("--idle-exit", default="", metavar="TIME", help="End when nothing was asked for so long: 90s, 30m, 2h.")
+@click.option("--idle-exit", default="", metavar="TIME", help="End after so long without a request: 90s, 30m, 2h.")
 @verb_base.quiet_option
 def command(
     urls: tuple[str, ...], port: int, host: str, opening: bool, idle_exit: str, shuffle: int | None, sort: str, px: str, **wish: Any

@@ -124,7 +124,7 @@ def _keys(template: str | None, sub: tuple[str, str] | None) -> Any:
 
 
 def _span(count: int | None, skip: int, part: str | slice | None) -> tuple[int, int | None, int]:
-    """First record, the one behind the last (None: all), step.
+    """First record, the one after the last (None: all), step.
 
     >>> _span(10, 5, None), _span(None, 0, "10:100:2")
     ((5, 15, 1), (10, 100, 2))

@@ -108,7 +108,7 @@ def sql(
     """What one SELECT over `records` gives (`"SELECT cls, count(*), avg(jpg.width) FROM records GROUP BY cls"`).
 
     Columns: `key`, `shard`, `n`, `size`; `cls`, `txt`, `json` (a struct: `json.meta.src`); `jpg.width`, `jpg.height`, `jpg.mode`,
-    `wav.duration`, `npy.shape`, `EXT.size`, `EXT.checksum`, … They are made when they are asked for and kept beside the cached
+    `wav.duration`, `npy.shape`, `EXT.size`, `EXT.checksum`, … They are made on first use and kept beside the cached
     indexes. With `output` the answer is written there, as its name (`.csv`, `.json`, `.parquet`) or `format` says. A query sees
     the records, and `tags`, and nothing else: no file, no network; `memory` limits it. `UsageError` names what is not there.
     """

@@ -185,7 +185,7 @@ def command(output: str | None, format: Format | None, as_json: bool, **options:
     """Tabulate fields of records, one line each, with the key in front.
 
     Tabs, line ends, backslashes, control characters and bytes that are not UTF-8 are escaped (\\t \\n \\\\ \\x1b \\xff), \\N is a
-    field that is missing. With --json each line is an object: classes are integers, JSON is itself, bytes that are no text {"base64": ...}.
+    field that is missing. With --json each line is an object: classes are integers, JSON is itself, other bytes {"base64": ...}.
     """
     if as_json and format:
         raise UsageError("a table has one format.", hint="Leave out --json, which writes JSON lines, or the other.")

@@ -45,10 +45,10 @@ class Engine(Protocol):
     """A context manager that runs tasks."""
 
     def run(self, tasks: Sequence[Any], failed: Failed | None = None) -> Generator[tuple[Any, IO[bytes] | None], None, None]:
-        """Result and file of each task, in the order of the tasks. The file may be used until the next result is asked for.
+        """Result and file of each task, in the order of the tasks. The file may be used until the next result is taken.
 
         A task that raised is answered by `failed(number, error)`, which may raise itself; without it the first error, in the order
-        of the tasks, is raised in its place, and no task behind it is begun any more. A task whose worker is lost is done again.
+        of the tasks, is raised in its place, and no task after it is begun any more. A task whose worker is lost is done again.
         """
         ...
 

@@ -267,7 +267,7 @@ def _leave(*signalled: Any) -> NoReturn:
 
 
 def _leave_again(lost: Any) -> None:
-    """An exit that was asked for where Python drops exceptions (in a destructor) is asked for again."""
+    """Exit again where Python dropped the exception (a `SystemExit` in a destructor)."""
     if isinstance(lost.exc_value, SystemExit):
         threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGTERM)).start()
     else:

@@ -1,6 +1,6 @@
 """Compressed streams, told by their first bytes and never by a name: gzip, bzip2, xz, zstd.
 
-Every stream is read to its end, several members or streams one behind the other included, and its check sums are
+Every stream is read to its end, several members or streams one after the other included, and its check sums are
 compared; a stream that stops early is an error (CPython's `tarfile` in stream mode passes over it in silence).
 """
 
@@ -152,7 +152,7 @@ class Inflater:
         return result
 
     def _next_stream(self) -> bool:
-        """Begin the stream behind the one that ended; False at the end of the bytes or before trailing ones."""
+        """Begin the stream after the one that ended; False at the end of the bytes or before trailing ones."""
         longest = 6
         while len(self._pending) < longest and self._fill():
             pass
@@ -196,7 +196,7 @@ class _Gzip:
     """
 
     def __init__(self) -> None:
-        self._raw: Any = None  # the deflate stream behind the header
+        self._raw: Any = None  # the deflate stream after the header
         self._tail = b""  # bytes of a header or trailer that is not there whole yet
         self._crc = 0
         self._size = 0

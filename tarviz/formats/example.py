@@ -98,7 +98,7 @@ def _bad(message: str, at: int) -> DataError:
 
 
 def _varint(view: memoryview, at: int, end: int) -> tuple[int, int]:
-    """The number at `at` and the place behind it."""
+    """The number at `at` and the place after it."""
     value = shift = 0
     for here in range(at, min(at + 10, end)):
         byte = view[here]

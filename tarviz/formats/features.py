@@ -198,7 +198,7 @@ def _numbers(field: str, array: np.ndarray[Any, Any], named: Kind, explicit: boo
     if explicit and named == "bytes":
         raise _misfit(field, what, named)
     if array.dtype == np.uint8 and array.ndim >= 2 and not explicit:
-        hint = f"put encode({field}) behind the ops, or give types a kind for it."
+        hint = f"put encode({field}) after the ops, or give types a kind for it."
         raise SchemaError(f"field {field!r} holds {what}, an image.", hint=hint)
     if array.dtype.kind in "iub":
         if explicit and named == "float":

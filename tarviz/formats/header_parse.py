@@ -11,7 +11,7 @@ from tarviz.model.errors import DataError, LimitError
 from tarviz.model.types import MEMBER_TYPES, to_text
 
 MAX_EXTENSIONS = 8  # extension headers before one member
-LARGEST = 1 << 62  # bytes of a member: places behind it must fit 64 bits
+LARGEST = 1 << 62  # bytes of a member: places after it must fit 64 bits
 
 _TYPES = {b"\0": "file", b"0": "file", b"7": "file", b"S": "file", b"1": "hardlink", b"2": "symlink", b"3": "char"}
 _TYPES |= {b"4": "block", b"5": "dir", b"6": "fifo", b"D": "dir"}
@@ -36,7 +36,7 @@ class Walk:
     """What the headers in front of a member said, while it is read.
 
     `at` is the byte of the header that was looked at last; `member` the name and type (an index into `MEMBER_TYPES`) of the member
-    itself, once its header could be read: an error behind that is about that member and no other.
+    itself, once its header could be read: an error after that is about that member and no other.
     """
 
     start: int
@@ -237,7 +237,7 @@ def _pax_pieces(walk: Walk, data: memoryview, base: int, place: int, stored: int
             if len(lines) > wanted:
                 return listed_pieces(lines[1:wanted]), int(real), len(text)
             if len(text) > stored:
-                raise DataError("the sparse map goes on behind the member's end.", code="E_SPARSE")
+                raise DataError("the sparse map goes on after the member's end.", code="E_SPARSE")
     if b"map" in said:
         return listed_pieces(said[b"map"][-1].split(b",") if said[b"map"][-1] else []), int(real), 0
     offsets, lengths = said.get(b"offset", []), said.get(b"numbytes", [])

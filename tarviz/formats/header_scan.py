@@ -28,7 +28,7 @@ class Headers(NamedTuple):
 
     at: NDArray[np.int64]  # 512-byte block number in the buffer
     size: NDArray[np.int64]
-    next: NDArray[np.int64]  # block number behind the payload
+    next: NDArray[np.int64]  # block number after the payload
     plain: NDArray[np.bool_]  # regular file, or a PAX header, with nothing unusual in it
     pax: NDArray[np.bool_]
     name: NDArray[np.uint8]  # [headers, width], NUL-padded
@@ -92,7 +92,7 @@ def headers(raw: NDArray[np.uint8], at: NDArray[np.int64] | None = None) -> Head
     size = (_octal(low) << 21) | (_octal(mid) << 9) | (_octal(high) >> 3)
 
     # Names: nothing may follow the first NUL, and a slash at the end makes it a folder.
-    filled[_NAME - 1] &= _FOUR  # the mode is behind it
+    filled[_NAME - 1] &= _FOUR  # the mode is after it
     wide = max((8 * number + (int(filled[number]).bit_length() + 7) // 8 for number in range(_NAME) if filled[number]), default=1)
     name: Words = rows[:, : (wide + 7) // 8].copy()
     if name.shape[1] == _NAME:

@@ -59,7 +59,7 @@ def _names(names: list[bytes]) -> NDArray[Any]:
 
 
 def joined(parts: list[Members]) -> Members:
-    """Columns one behind the other."""
+    """Columns one after the other."""
     parts = [part for part in parts if len(part)]
     if len(parts) == 1:
         return parts[0]

@@ -36,7 +36,7 @@ class Scanner:
     `notes` collects warnings as faults; `strict` turns those that may hide loss into errors. `open_end` says that members may be
     missing where the archive ended. Of an error, `faulty` is the name and type of the member it is about, where that member's
     header could be read, and `bad` the byte of the header that could not; `extended`: that one was
-    (or may have been) an extension header, and the member behind it has lost its name or size with it;
+    (or may have been) an extension header, and the member after it has lost its name or size with it;
     `go_on` the byte where the next member begins, where the error leaves no doubt of it. Not thread-safe.
     """
 
@@ -158,7 +158,7 @@ class Scanner:
         return found
 
     def _harmless(self, table: header_scan.Headers, data: memoryview, first: int, stop: int) -> int:
-        """Cut the run before the first PAX header that needs care, or that has no member behind it in the run."""
+        """Cut the run before the first PAX header that needs care, or that has no member after it in the run."""
         for row in (np.flatnonzero(table.pax[first:stop]) + first).tolist():
             body = (int(table.at[row]) + 1) * BLOCK
             size = int(table.size[row])
@@ -266,7 +266,7 @@ class Scanner:
         self._late = self.open_end = True
         if self.strict:
             self.error = DataError(
-                "another member begins behind the end-of-archive blocks: a second archive, or zeros where members were.",
+                "another member begins after the end-of-archive blocks: a second archive, or zeros where members were.",
                 code="E_TRAILING",
                 shard=self.shard,
                 offset=place,
@@ -299,7 +299,7 @@ class Scanner:
         return None if name is None or self.extended else to_bytes(name)
 
     def skip_to(self, at: int, member: tuple[bytes, int, int, int] | None = None) -> None:
-        """Go on at byte `at` after an error; or behind `member` (name, start, data, stored bytes), as if nothing behind it was read."""
+        """Go on at byte `at` after an error; or after `member` (name, start, data, stored bytes), as if nothing after it was read."""
         self.at, self.wants, self.error, self.faulty, self.go_on = at, at + BLOCK, None, None, None
         self.ended = self.over = self.open_end = self._junk = self._late = self._lone = False
         if member is not None:

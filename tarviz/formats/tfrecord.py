@@ -45,7 +45,7 @@ class Writable(Protocol):
 
 
 def crc32c(data: Buffer, start: int = 0) -> int:
-    """CRC32C of `data`, or of what gave `start` with `data` behind it; no copy is made."""
+    """CRC32C of `data`, or of what gave `start` with `data` after it; no copy is made."""
     # google_crc32c takes no memoryview or bytearray, but any NumPy array in one piece.
     return _extend(start, data if isinstance(data, bytes) else np.frombuffer(data, np.uint8)) if len(data) else start
 
@@ -174,8 +174,8 @@ def read(
     `source` is bytes, or anything with `readinto`: an open file, a store's stream. Compression is told by the first
     bytes (gzip of several members, zlib), whatever the name says, unless it is given. `shard` names the file in errors.
 
-    Raises `DataError` behind the last good record: `E_LENGTH_CRC` and `E_TRUNCATED` end the file; a payload that does
-    not fit its CRC is `E_DATA_CRC`, and with `on_error="skip"` it is put into `.faults` and reading goes on behind it.
+    Raises `DataError` after the last good record: `E_LENGTH_CRC` and `E_TRUNCATED` end the file; a payload that does
+    not fit its CRC is `E_DATA_CRC`, and with `on_error="skip"` it is put into `.faults` and reading goes on after it.
     A record longer than `max_record_bytes` (None: the configured limit) is a `LimitError`.
 
     >>> [bytes(record) for record in read(frame([b"abc", b""]).buffers()[0])]
@@ -262,7 +262,7 @@ class Reader(Iterator[memoryview]):
         return len(head) >= HEADER and masked_crc32c(head[:8]) == int.from_bytes(head[8:HEADER], "little")
 
     def _walk(self, buffer: bytearray, filled: int) -> tuple[list[tuple[int, int]], int, int, bool]:
-        """Begin and end of the payloads that lie whole in the buffer, the place behind, the bytes needed there, and whether
+        """Begin and end of the payloads that lie whole in the buffer, the place after, the bytes needed there, and whether
         the length there is wrong."""
         places: list[tuple[int, int]] = []
         at, known, unpack = 0, self._masked, _LENGTH.unpack_from
@@ -303,7 +303,7 @@ class Reader(Iterator[memoryview]):
                     "E_DATA_CRC",
                     f"the {end - begin} bytes of record {self.records + len(self.faults)} do not fit their CRC.",
                     details={"resumable_at": base + end + FOOTER},
-                    hint="Fetch the file again, or pass on_error='skip' to go on behind the record.",
+                    hint="Fetch the file again, or pass on_error='skip' to go on after the record.",
                 )
                 if not self._skip:
                     raise error

@@ -129,7 +129,7 @@ def film(blob: bytes | memoryview, count: int = 1, side: int = 320) -> Film | No
 
 
 def _frame_at(file: Any, stream: Any, wanted: float) -> Any:
-    """The first frame at or behind `wanted` seconds, looking at no more than 64; the last one looked at where there is none."""
+    """The first frame at or after `wanted` seconds, looking at no more than 64; the last one looked at where there is none."""
     frame = None
     for number, frame in enumerate(file.decode(stream)):
         if (frame.time or 0) >= wanted - 1e-6 or number > 64:

@@ -67,7 +67,7 @@ def is_ids(array: NDArray[Any]) -> bool:
 def shade(array: NDArray[Any], window: str = "", palette: str = "", *, usual: str = "grey") -> tuple[NDArray[np.uint8], Tone]:
     """An array [h, w] of numbers as colours uint8 [h, w, 3], or [h, w] for grey, and what was done.
 
-    Where no `window` or `palette` is asked for: numbers of classes (`is_ids`) by a palette of their own, uint8 in grey as it is, all else
+    Where no `window` or `palette` is given: numbers of classes (`is_ids`) by a palette of their own, uint8 in grey as it is, all else
     by the window `auto` in the palette `usual`.
     """
     array = array.astype(np.uint8) if array.dtype.kind == "b" else array

@@ -94,9 +94,9 @@ class Members:
 
     `name` is an array of bytes (dtype `S…`, or object where a name is very long); `type` holds an index into
     `MEMBER_TYPES`. `start` is where the member begins, its extension headers (PAX, GNU long name) counted in;
-    `data` is its payload, `end` the block behind that, padding counted in. All three count bytes from the
+    `data` is its payload, `end` the block after that, padding counted in. All three count bytes from the
     beginning of the uncompressed tar. `size` is what a reader gets; a sparse member's payload in the tar is
-    shorter, and `sparse` maps its row to the (offset, length) pieces that are stored there, one behind the other.
+    shorter, and `sparse` maps its row to the (offset, length) pieces that are stored there, one after the other.
     """
 
     name: NDArray[Any]
@@ -304,7 +304,7 @@ class Record(Mapping[str, memoryview]):
 
 
 def rich_form(found: Any) -> dict[str, str]:
-    """What a notebook shows for a record or an index: the viewers make it, looked up when it is asked for."""
+    """What a notebook shows for a record or an index: the viewers make it, looked up on first use."""
     from tarviz.model import plugins
 
     bundle: dict[str, str] = plugins.load("notebook", "rich").bundle(found)

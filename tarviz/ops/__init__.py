@@ -65,7 +65,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The class of an op, imported when it is asked for; a package elsewhere that adds an op is found here too."""
+    """The class of an op, imported on first use; a package elsewhere that adds an op is found here too."""
     if name.startswith("Select"):
         from tarviz import selection
 

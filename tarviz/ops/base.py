@@ -90,7 +90,7 @@ class Op(ABC):
 
     @property
     def steps(self) -> tuple[Op, ...]:
-        """The ops this one stands for: itself, behind the one it was built around (`Resize(Decode("jpg"), …)`)."""
+        """The ops this one stands for: itself, after the one it was built around (`Resize(Decode("jpg"), …)`)."""
         return (self,)
 
     @property
@@ -102,15 +102,15 @@ class Op(ABC):
 
     @abstractmethod
     def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
-        """The record behind the op, a new dict; `draw` holds the op's random numbers, float64 [draws]."""
+        """The record after the op, a new dict; `draw` holds the op's random numbers, float64 [draws]."""
 
     @abstractmethod
     def run_schema(self, schema: Schema) -> Schema:
-        """The schema behind the op. `SchemaError` when the op does not fit, `ValueError` never."""
+        """The schema after the op. `SchemaError` when the op does not fit, `ValueError` never."""
 
     @abstractmethod
     def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
-        """The fields needed before the op, when `wanted` are needed behind it. None means all of them."""
+        """The fields needed before the op, when `wanted` are needed after it. None means all of them."""
 
     def describe_draw(self, draw: Draw) -> str:
         """The random numbers in words, as the op uses them: `"flipped"`, `"rotated by 213.4°"`."""
@@ -167,7 +167,7 @@ class FieldOp(Op):
 
     @abstractmethod
     def apply(self, value: Any, draw: Draw | None = None) -> Any:
-        """The op's meaning: the field's value behind the op. The value given stays as it is."""
+        """The op's meaning: the field's value after the op. The value given stays as it is."""
 
     @abstractmethod
     def infer(self, feature: Feature) -> Feature:
@@ -223,7 +223,7 @@ class RecordOp(Op):
 
     @abstractmethod
     def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
-        """The record behind the op; the dict given is the op's own to change."""
+        """The record after the op; the dict given is the op's own to change."""
 
     @abstractmethod
     def infer_record(self, schema: Schema) -> Schema:

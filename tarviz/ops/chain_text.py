@@ -142,7 +142,7 @@ class _Parser:
         call = Call(self.token, self.start)
         self.advance()
         if self.token != "(":
-            raise self.error(f"expected '(' behind {call.name!r}, found {self.found()}", hint=f"An op is written {call.name}(jpg).")
+            raise self.error(f"expected '(' after {call.name!r}, found {self.found()}", hint=f"An op is written {call.name}(jpg).")
         self.advance()
         while self.token != ")":
             self.argument(call, depth)
@@ -221,7 +221,7 @@ class _Parser:
             if not isinstance(key, str | int):
                 raise pointed("a key has to be a name or a number", self.text, key_start)
             if self.token != ":":
-                raise self.error(f"expected ':' behind {key!r}, found {self.found()}")
+                raise self.error(f"expected ':' after {key!r}, found {self.found()}")
             self.advance()
             values[key] = self.value(depth + 1)
             if self.token == ",":

@@ -88,14 +88,14 @@ class Chain(Sequence[Op]):
         return tuple(slices)
 
     def needs(self, wanted: Iterable[str] | None = None) -> frozenset[str] | None:
-        """The fields that have to be read when `wanted` are asked for behind the chain. None means all."""
+        """The fields that must be read for `wanted` to be there after the chain. None means all."""
         needed = None if wanted is None else frozenset(wanted)
         for op in reversed(self.ops):
             needed = op.needs(needed)
         return None if needed is None else frozenset(name for name in needed if not name.startswith("__"))
 
     def schema(self, fields: Schema, probe: Callable[[], Mapping[str, Any]] | None = None) -> Schema:
-        """The schema behind the chain, found without decoding a byte.
+        """The schema after the chain, found without decoding a byte.
 
         An op whose result cannot be known beforehand (a `Func` without `output_types`, a decoded `npy`) is run
         on the record that `probe` returns. `SchemaError` names the op that does not fit and the cure.
@@ -112,7 +112,7 @@ class Chain(Sequence[Op]):
         return schema
 
     def run(self, record: Mapping[str, Any], drawn: NDArray[np.float64] | None = None) -> dict[str, Any]:
-        """The record behind the chain, a new dict. `drawn` is the record's row of `ops.draws` (left out: seed 0).
+        """The record after the chain, a new dict. `drawn` is the record's row of `ops.draws` (left out: seed 0).
 
         What an op raises reaches the caller as `TarvizError` with op, shard and key filled in.
         """
@@ -153,7 +153,7 @@ class Chain(Sequence[Op]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One op of a traced chain: the record behind it, the fields it worked on, what it drew, and how long it took.
+    """One op of a traced chain: the record after it, the fields it worked on, what it drew, and how long it took.
 
     With `error` set, the record is the one before the op.
     """

@@ -24,7 +24,7 @@ class Decode(FieldOp):
     number of `dtype`, `txt` a str, `json` its tree, `npy` an array, `npz` a dict of them; `….gz` is unpacked first.
     Pickles are refused unless `unsafe` names them.
 
-    `least`, (height, width): a JPEG of more pixels than a `resize` behind it needs is decoded at a half, a quarter or an eighth of
+    `least`, (height, width): a JPEG of more pixels than a `resize` after it needs is decoded at a half, a quarter or an eighth of
     its sides, never smaller than that; the same pixels in every runner, and four to ten times as fast for photos of 12 Mpx. They
     are not those of decoding in full and resizing: each is the mean of a square, so fine detail differs by some steps of 255.
 
@@ -48,7 +48,7 @@ class Decode(FieldOp):
         if self.dtype is not None:
             self.put("dtype", dtype_name(self.name, self.dtype))
             if "float" in str(self.dtype):
-                raise ChainError(f"{self.name} reads whole numbers; put convert behind it for {self.dtype}.")
+                raise ChainError(f"{self.name} reads whole numbers; put convert after it for {self.dtype}.")
         self.put("unsafe", (self.unsafe,) if isinstance(self.unsafe, str) else tuple(self.unsafe))
 
     @property

@@ -16,7 +16,7 @@ from tarviz.ops.convert import dtype_name
 class Func(RecordOp):
     """Calls `f` with the record, a dict it may change: `__key__`, `__shard__`, `__index__`, and the fields as bytes or arrays.
 
-    What `f` returns is the record behind it; None means the dict it was given. Tensors in it (of TensorFlow, PyTorch) become NumPy
+    What `f` returns is the record after it; None means the dict it was given. Tensors in it (of TensorFlow, PyTorch) become NumPy
     arrays. `output_types` and `output_shapes` (field →
     dtype, field → shape with None for what varies) say what `f` makes; fields they do not name stay as they are. Without them
     `f` is tried on one record, and all records have to give dtypes and shapes like that one's.

@@ -19,7 +19,7 @@ from tarviz.ops.values.images import check_image, image_of
 class Normalize(FieldOp):
     """`(image - mean) / std` for a float image [h, w, c]; `mean` and `std` are numbers, or one number per channel.
 
-    They are in the image's own range: 0…1 behind `convert(jpg, float32)`. The dtype stays as it was.
+    They are in the image's own range: 0…1 after `convert(jpg, float32)`. The dtype stays as it was.
     """
 
     mean: float | tuple[float, ...]

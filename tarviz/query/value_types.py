@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from tarviz.model.errors import SchemaError
 from tarviz.model.types import Feature
 
-TEXT_END = b"\xff"  # behind each text of a list: a byte that UTF-8 never has
+TEXT_END = b"\xff"  # after each text of a list: a byte that UTF-8 never has
 
 
 @dataclass(frozen=True, slots=True)
 class Listed(Feature):
-    """Lists, in lists or not, whose lengths vary: `shape` has None there. The axes behind the last None are dense."""
+    """Lists, in lists or not, whose lengths vary: `shape` has None there. The axes after the last None are dense."""
 
     @property
     def ragged(self) -> int:
@@ -26,7 +26,7 @@ class Listed(Feature):
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """The sizes of the axes behind those."""
+        """The sizes of the axes after those."""
         return tuple(size for size in self.shape[self.ragged :] if size is not None)
 
 

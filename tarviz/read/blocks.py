@@ -22,7 +22,7 @@ from tarviz.read.walker import Walker
 class Blocks(Iterator[Block]):
     """The blocks of one shard out of a source of tar bytes; `notes` and `skipped` fill while it runs.
 
-    Ends with `DataError` behind the last certain record when the shard is damaged (not when the walker skips: then it goes on at the
+    Ends with `DataError` after the last certain record when the shard is damaged (not when the walker skips: then it goes on at the
     next valid header, and records that may have lost a member are left out and listed).
     """
 
@@ -104,7 +104,7 @@ def block_of(step: Step, walker: Walker) -> Block:
 
 
 def _expanded(members: Members, data: memoryview, offset: NDArray[np.int64]) -> tuple[memoryview, NDArray[np.int64]]:
-    """Sparse payloads unfolded behind the block's bytes."""
+    """Sparse payloads unfolded after the block's bytes."""
     begin = len(data)
     out = bytearray(begin + sum(int(members.size[row]) for row in members.sparse))
     out[:begin] = data

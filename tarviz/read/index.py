@@ -1,4 +1,4 @@
-"""The records of shards by number and by key, each read when it is asked for."""
+"""The records of shards by number and by key, each read on access."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _chosen(url: URL, options: ReadOptions, index: ShardIndex) -> ShardIndex:
 
 
 class Index(Sequence[Record]):
-    """The records of shards by number (over all shards, from 0) and by key; each is read when it is asked for.
+    """The records of shards by number (over all shards, from 0) and by key; each is read on access.
 
     `len(index)`, `index[17]`, `index["train/n00000017"]`, `index.keys()`. Building reads headers only; it is then
     kept in the cache folder. Reading a record of a plain tar reads that record's bytes and no others; in a
@@ -123,7 +123,7 @@ class Index(Sequence[Record]):
 
 
 class IndexedRecord(Record):
-    """A record read through an index: its bytes, and columns only where they are asked for."""
+    """A record read through an index: its bytes, and columns only where they are needed."""
 
     __slots__ = ("_begin", "_data", "_index", "_url")
 

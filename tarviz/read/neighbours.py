@@ -1,6 +1,6 @@
 """Records on both sides of damage that is skipped: which of them may have lost a member to it.
 
-The damaged member was of the record before it, of the one behind it, or of neither; a header that cannot be read does not say. In
+The damaged member was of the record before it, of the one after it, or of neither; a header that cannot be read does not say. In
 a shard whose records have all had the same fields so far, a record that lacks one tells: it is the one that lost the member, and
 the other is whole. Where neither lacks anything, the member was one more than usual, of either: both may have lost it.
 """
@@ -38,7 +38,7 @@ class Damage:
 
 
 class Neighbours:
-    """Judges the records before and behind damage, in the order of a shard. `held` is the one before, until the one behind is known."""
+    """Judges the records before and after damage, in the order of a shard. `held` is the one before, until the one after is known."""
 
     def __init__(self, grouper: Grouper) -> None:
         self.held: Held | None = None
@@ -69,7 +69,7 @@ class Neighbours:
         self._mixed = not same or bool((table.reshape(-1, width) != table[:width]).any())
 
     def between(self, right: Grouped, *, closed: bool) -> tuple[Held | None, bool, bool]:
-        """The record held, if any, whether it is whole, and whether `right`, the first record behind the damage, is.
+        """The record held, if any, whether it is whole, and whether `right`, the first record after the damage, is.
 
         `closed`: `right` ends before a record or the end mark, not at damage once more.
         """

@@ -83,7 +83,7 @@ class Feed:
         self._present = memoryview(b"")
 
     def more(self, keep: int = 0, need: int = 0) -> memoryview:
-        """The last `keep` bytes of the piece before and what comes behind them, `need` bytes at least unless the source ends. Read-only.
+        """The last `keep` bytes of the piece before and what comes after them, `need` bytes at least unless the source ends. Read-only.
 
         The caller lets go of the piece before, so that its memory is free again.
         """
@@ -130,7 +130,7 @@ class Feed:
         A large record grows by halves of what it needs: what a header promises is not allocated before half of it is there, and at
         no time do the bytes that are moved and those they are moved to take more than the record will.
         """
-        # Room behind what is needed: the header there says that the record is whole, and it should not be moved for that.
+        # Room after what is needed: the header there says that the record is whole, and it should not be moved for that.
         room = size if need <= size and 2 * len(begin) <= size else max(len(begin), need) + size
         while room > 2 * (len(begin) + size):
             room = -(-room // 2)
@@ -173,7 +173,7 @@ def _read(source: Source, view: memoryview) -> tuple[int, Exception | None]:
 
 
 class _Ahead:
-    """One buffer being filled by a thread of its own, behind its headroom."""
+    """One buffer being filled by a thread of its own, after its headroom."""
 
     def __init__(self, source: Source, buffer: Memory) -> None:
         self.error: Exception | None = None

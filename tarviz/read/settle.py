@@ -9,7 +9,7 @@ from tarviz.read.rules import Rules
 
 
 def settled(records: Grouped, pending: int, grouper: Grouper, rules: Rules, skipped: list[Fault]) -> tuple[Grouped, int, DataError | None]:
-    """The records that may be given, the row of the pending one (-1: none), and the error that ends the shard behind them."""
+    """The records that may be given, the row of the pending one (-1: none), and the error that ends the shard after them."""
     whole, problem = grouper.settle(records, len(records))
     while problem is not None and rules.skip:
         row = len(whole)

@@ -123,7 +123,7 @@ def intake(
 ) -> Generator[Batch, None, None]:
     """The records of shards, one shard after the other, `start`…`stop` of them all.
 
-    Raises `DataError` behind the last certain record of a damaged shard; with `on_error="skip"` it goes on and the
+    Raises `DataError` after the last certain record of a damaged shard; with `on_error="skip"` it goes on and the
     report lists what was lost. Close the generator to close the shard.
     """
     place, urls = 0, list(urls)
@@ -267,7 +267,7 @@ def pieces(batch: Batch, rows: NDArray[np.int64] | None = None) -> tuple[NDArray
     """The raw bytes of members, in pieces: where each begins and ends in the tar, and the row it is of.
 
     A member is one piece, unless a global PAX header stands before it: that is left out, since it would rename whatever is
-    written behind it.
+    written after it.
     """
     members = batch.block.members
     rows = np.arange(len(members)) if rows is None else rows

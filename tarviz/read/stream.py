@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from inspect import GEN_CLOSED, getgeneratorstate
 from os import PathLike
 from types import GeneratorType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
@@ -42,7 +43,7 @@ class ReadOptions:
     `strict`: a record that may be incomplete is an error and not yielded; otherwise it is yielded, warned of and
     marked `pending`. `key_split`: `first-dot` or `last-dot`. `group`: `adjacent` members, or all of the `shard`.
     `duplicates`: a field twice in a record is an `error`, or the `first` or `last` holds. `concatenated`: go on
-    behind the end-of-archive mark. `on_error`: `raise`, or `skip` damage and count what was lost.
+    after the end-of-archive mark. `on_error`: `raise`, or `skip` damage and count what was lost.
     `block_size`, `max_member_bytes` in bytes, `max_ratio` of inflated to compressed bytes: None takes the
     configured value. `where` is a condition of `tarviz.table` (`"cls = 3 and json.w > 300"`), `keys` a list of keys or the
     name of a file that holds them: records are chosen first, and only their bytes are read.
@@ -116,7 +117,7 @@ class Shard:
 
     @property
     def trailing(self) -> int | None:
-        """The compressed byte behind which no further stream begins though bytes follow."""
+        """The compressed byte after which no further stream begins though bytes follow."""
         return self._inflater.trailing if self._inflater is not None else None
 
     def close(self) -> None:
@@ -138,7 +139,7 @@ def blocks(
 ) -> Generator[Block, None, None]:
     """The blocks of one shard, in order: whole records, `start`…`stop` of them.
 
-    Raises `DataError` behind the last certain record of a damaged shard, `NotFoundError`, `StoreError`. With
+    Raises `DataError` after the last certain record of a damaged shard, `NotFoundError`, `StoreError`. With
     `start` a plain tar is entered in the middle, where its index (built if need be) says. Closing the iterator
     closes the shard at once.
     """
@@ -249,7 +250,7 @@ class Records(Iterator[Record]):
         try:
             return next(self._run)
         except ValueError:
-            if self._run.gi_frame is not None:  # it has not raised that itself
+            if getgeneratorstate(self._run) != GEN_CLOSED:  # it has not raised that itself
                 raise UsageError("two threads read one iterator at a time.", hint=_SHARED) from None
             raise
 
@@ -278,7 +279,7 @@ def records(urls: URLs, *, options: ReadOptions | None = None, **changes: Unpack
 
     `urls`: a path, URL, template (`train-{0000..0147}.tar`), folder, or a list of these. Keywords are those of
     `ReadOptions` (`strict`, `key_split`, `duplicates`, `on_error`, …). Raises `DataError` where a shard is
-    damaged, behind its last certain record; each warning code comes once through `warnings` as `TarvizWarning`.
+    damaged, after its last certain record; each warning code comes once through `warnings` as `TarvizWarning`.
     """
     targets, wanted = stores.expand(urls), with_changes(options, changes)
     if wanted.where or wanted.keys:
@@ -303,7 +304,7 @@ def members(
 ) -> Iterator[Members]:
     """Every entry of one shard, of any type, in file order, as columns; payloads are passed over, not kept.
 
-    A plain local tar is read around its headers only. Raises `DataError` behind the last readable header.
+    A plain local tar is read around its headers only. Raises `DataError` after the last readable header.
     """
     from tarviz.read.headers import Listing, header_steps
 

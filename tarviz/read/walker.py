@@ -1,7 +1,7 @@
 """The one walk over a shard: which records are certain, pending, doubled, split or lost is decided here and nowhere else.
 
 A walker is handed the bytes of a tar window by window, of any size, and says what they decide. A record is certain when
-something follows that is not of it: a member of another key, or the end-of-archive mark with nothing but padding behind it.
+something follows that is not of it: a member of another key, or the end-of-archive mark with nothing but padding after it.
 The record that is open at a window's end waits for the next window, so where windows end changes nothing.
 """
 
@@ -24,7 +24,7 @@ from tarviz.read.settle import settled
 
 NOTHING = memoryview(b"")
 _LOOK = 1 << 20  # bytes after damage in which the next header is looked for, to say in the error where it is
-_ENDS = ("E_TRUNCATED", "E_NO_EOF", "E_EMPTY", "E_TRAILING")  # there is nothing to look for behind these
+_ENDS = ("E_TRUNCATED", "E_NO_EOF", "E_EMPTY", "E_TRAILING")  # there is nothing to look for after these
 
 
 class _Large(NamedTuple):
@@ -125,7 +125,7 @@ class Walker:
     # What is decided over the members of a window.
 
     def _judge(self, new: Members | None, again: bool, error: Exception | None) -> Iterator[Step]:
-        """`new` is None behind an end mark that was met before. `again`: another archive follows it, and is read."""
+        """`new` is None after an end mark that was met before. `again`: another archive follows it, and is read."""
         scanner = self.scanner
         if new is not None and error is None and not (scanner.ended or again) and sum(map(len, self._waiting)) + len(new) < self.patience:
             self._waiting.append(new)
@@ -181,7 +181,7 @@ class Walker:
         whole, pending, problem = settled(records, pending, self.grouper, self.rules, self.skipped)
         if problem is not None:
             place = problem.offset or 0
-            for notes in (self.scanner.notes, self.grouper.notes):  # nothing behind it was looked at
+            for notes in (self.scanner.notes, self.grouper.notes):  # nothing after it was looked at
                 notes[:] = [note for note in notes if (note.offset or 0) <= place]
         first, data, base = self.records, self._data if held is None else held.data, self._base if held is None else held.base
         self.records += len(whole)
@@ -196,7 +196,7 @@ class Walker:
     # The end of the shard, and damage.
 
     def _give_last(self) -> Iterator[Step]:
-        """The record that waited behind an end mark; it may lack a member where there is a doubt."""
+        """The record that waited after an end mark; it may lack a member where there is a doubt."""
         last, self._last = self._last, None
         if last is not None:
             yield from self._emit(last.record, 0 if self._doubt else -1, last)
@@ -248,7 +248,7 @@ class Walker:
         self._stop(error)
 
     def _behind_damage(self, records: Grouped, *, closed: bool) -> Generator[Step, None, Grouped]:
-        """Give the record before damage, where it is whole; the records behind it, without the first where that may not be."""
+        """Give the record before damage, where it is whole; the records after it, without the first where that may not be."""
         left, whole, right = self._near.between(part(records, 0, 1), closed=closed)
         if left is not None and (whole or not self.rules.strict):
             yield from self._emit(left.record, -1 if whole else 0, left)
@@ -333,7 +333,7 @@ class Walker:
         return int(np.argmax(members.size > limit))
 
     def _pass_over(self, members: Members, row: int) -> None:
-        """Go on behind a member over the limit: none of its bytes are kept."""
+        """Go on after a member over the limit: none of its bytes are kept."""
         start, data, end, stored = int(members.start[row]), int(members.data[row]), int(members.end[row]), _stored(members, row)
         member = bytes(members.name[row]), start, data, stored
         limit = self.rules.max_member_bytes

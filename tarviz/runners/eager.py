@@ -57,7 +57,7 @@ class Eager(Walk, Iterable[Any]):
     epochs, so that random ops draw anew, unless `set_epoch` pins one. Of several processes, each reads its part as `rank` of
     `world_size` says (`shares.pieces`); unlike the other runners, this one does not look for them in the environment.
 
-    `state_dict` and `load_state_dict` go on behind any step. `report` tells what the latest pass read, warned of and skipped
+    `state_dict` and `load_state_dict` go on after any step. `report` tells what the latest pass read, warned of and skipped
     (`on_error="skip"`). One iterator may be used by one thread.
     """
 
@@ -147,14 +147,14 @@ class Eager(Walk, Iterable[Any]):
                 yield collate(batch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the latest iteration stands, behind the steps that were taken from it, as JSON-ready data."""
+        """Where the latest iteration stands, after the steps that were taken from it, as JSON-ready data."""
         if self._now is None:
             return state_of(self._plan(self._loaded.rest), self.epoch, self._loaded.marks)
         plan, epoch, trail = self._now
         return state_of(plan, epoch, {"0": trail.mark(mixed=self.mixed)})
 
     def load_state_dict(self, state: State) -> None:
-        """Let the next iteration go on where `state` says, and those behind it with new epochs.
+        """Let the next iteration go on where `state` says, and those after it with new epochs.
 
         It may have been saved with other numbers of workers and ranks, by this runner or that of torch: a list of the states of all
         ranks, where their number was another. `ChangedError` when a shard it stands in was replaced.

@@ -1,4 +1,4 @@
-"""The runner `indexed`: a pipeline whose records are asked for by number, for samplers, Grain, and a shuffle over all shards."""
+"""The runner `indexed`: a pipeline whose records are fetched by number, for samplers, Grain, and a shuffle over all shards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Indexed(Sequence[Any]):
     """What a pipeline yields, by number: `len`, `[k]`, and several at once as `[[9, 2, 5]]`, an array of numbers, or a slice.
 
     Numbers count from 0 over all shards. Several are read in one pass over each shard, neighbours together, and over HTTP and from
-    object stores several ranges at a time; they come in the order asked for. The first use makes the index of each shard and keeps it
+    object stores several ranges at a time; they come in the order requested. The first use makes the index of each shard and keeps it
     in the cache: of a plain local tar by its headers alone, of any other by reading it once. A record of a compressed shard is
     found by inflating all before it.
 

@@ -26,7 +26,7 @@ _SEED = 0xFFFFFFFFFFFFFFFF
 
 
 class Place(NamedTuple):
-    """Where a reader goes on: in pass `turn`, at record `record` of piece `piece`; in a shuffled one, behind `record` records."""
+    """Where a reader goes on: in pass `turn`, at record `record` of piece `piece`; in a shuffled one, after `record` records."""
 
     turn: int = 0
     piece: int = 0
@@ -52,7 +52,7 @@ class Trail:
             self.versions.append(version(stat))
 
     def move(self, place: Place) -> None:
-        """A value was delivered; `place` is behind it."""
+        """A value was delivered; `place` is after it."""
         self.place, self.loaded = place, None
 
     def mark(self, *, mixed: bool) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def buffer_seed(seed: int, epoch: int, reader: Reader) -> list[int]:
 
 
 def located(found: Sequence[Piece], counts: Sequence[int], place: int) -> tuple[int, int]:
-    """(piece, record of its shard) of record `place` of pieces in a row; (number of pieces, 0) behind the last."""
+    """(piece, record of its shard) of record `place` of pieces in a row; (number of pieces, 0) after the last."""
     for at, (piece, count) in enumerate(zip(found, counts, strict=True)):
         if place < count:
             return at, piece.number(place)
@@ -207,7 +207,7 @@ def _check_versions(pipeline: Pipeline, state: Mapping[str, Any], worker: int, m
         return
     opened = whole[: mark["opened"]]
     if digest([version(stores.of(piece.url).stat(piece.url)) for piece in opened]) != mark["versions"]:
-        text = f"one of the {len(opened)} shards read so far was replaced since the state was saved, this one or one behind it."
+        text = f"one of the {len(opened)} shards read so far was replaced since the state was saved, this one or one after it."
         raise ChangedError(text, shard=opened[0].url, hint=hint)
 
 

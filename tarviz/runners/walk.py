@@ -45,7 +45,7 @@ class Walk:
         return self.shuffle > 1
 
     def values(self, plan: Plan, epoch: int, report: ReadReport, trail: Trail) -> Generator[tuple[Place, Any], None, None]:
-        """(place behind it, value) of each record, from the trail's place on. A pass without records is the last."""
+        """(place after it, value) of each record, from the trail's place on. A pass without records is the last."""
         turn, number, record = trail.place
         while self.repeat is None or turn < self.repeat:
             found = [number, record] != [0, 0]
@@ -133,9 +133,9 @@ class Walk:
 
     def _valued(self, items: Iterator[Placed], epoch: int, report: ReadReport) -> Generator[tuple[int, int, Any], None, None]:
         for chunk, results in self._results(_chunks(items, self._chunk), epoch):
-            for (at, after, _), value in zip(chunk, results, strict=False):  # behind an error that is raised nothing follows
+            for (at, behind, _), value in zip(chunk, results, strict=False):  # after an error that is raised nothing follows
                 if not isinstance(value, TarvizError):
-                    yield at, after, value
+                    yield at, behind, value
                 elif self.pipeline.options.on_error == "raise":
                     raise value
                 else:
@@ -169,7 +169,7 @@ class Walk:
         return self._process(chunk, epoch)
 
     def _process(self, chunk: list[Item], epoch: int) -> list[Any]:
-        """Values of records, or the error in place of a value; behind an error that is to be raised nothing follows."""
+        """Values of records, or the error in place of a value; after an error that is to be raised nothing follows."""
         chain, select = self.pipeline.chain, self.pipeline.select
         drawn = draws(chain, [to_bytes(record["__key__"]) for record, _ in chunk], self.pipeline.seed, epoch) if chain.draws else None
         results: list[Any] = []

@@ -17,7 +17,7 @@ def zoo(folder: str | os.PathLike[str], *, kinds: Iterable[str] | None = None, c
 
     All kinds by default: captions, coco, yolo, voc, detections, segmentation, masks, stereo, wav, flac, mp3, video, text, chat,
     embeddings, points, medical, views, robotics, keys, missing, damaged, and `cut`, a tar that ends in the middle of a record.
-    `flac`, `mp3` and `video` are left out where PyAV is not installed, unless they are asked for (`MissingPackageError`).
+    `flac`, `mp3` and `video` are left out where PyAV is not installed, unless they are requested (`MissingPackageError`).
     `UsageError` for a kind that is not known. The bytes are the same at every call (with the same versions of the libraries).
 
     >>> import tempfile

@@ -148,7 +148,7 @@ def persist(call: Callable[[], _T], attempts: Attempts, reached: Callable[[], bo
 
 
 def retry_after(value: str | None, date: str | None, clock: Clock) -> float | None:
-    """Seconds behind a `Retry-After` header, which holds seconds or a date (RFC 9110 §10.2.3); None if unreadable.
+    """Seconds to wait by a `Retry-After` header, which holds seconds or a date (RFC 9110 §10.2.3); None if unreadable.
 
     A date is held against the server's own `Date`, where it tells one, so that a wrong clock here does no harm.
     """

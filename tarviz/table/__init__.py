@@ -1,6 +1,6 @@
 """Shards as a table, one row a record: `tarviz.table(urls)`, asked in SQL.
 
-Nothing here is imported before it is asked for: DuckDB and pyarrow come with the extra `table`, and every verb runs without them.
+Nothing here is imported before it is used: DuckDB and pyarrow come with the extra `table`, and every verb runs without them.
 The package can be called: `tarviz.table(urls)` is `tarviz.table.opened(urls)`.
 """
 

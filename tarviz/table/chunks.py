@@ -1,7 +1,7 @@
-"""The records of a shard as a table's columns are made of them: keys, sizes, and payloads where they are asked for.
+"""The records of a shard as a table's columns are made of them: keys, sizes, and payloads where they are needed.
 
 A shard of small records is read from front to back; in one with large payloads on this machine the headers are read, and of
-the payloads no more than is asked for.
+the payloads no more than is needed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Chunk:
 def chunks(url: URL, options: ReadOptions, parts: set[Part], report: ReadReport) -> Iterator[Chunk]:
     """The records of one shard, in order, read the cheapest way that makes `parts`.
 
-    Raises `DataError` behind the last record that can be read where the shard is damaged.
+    Raises `DataError` after the last record that can be read where the shard is damaged.
     """
     tiers = {part.tier for part in parts}
     if tiers == {"names"} or ("content" not in tiers and _roomy(url)):
@@ -121,7 +121,7 @@ def _around(url: URL, index: ShardIndex) -> Iterator[Chunk]:
 
 
 class _File:
-    """A plain tar of this machine, opened when the first payload is asked for."""
+    """A plain tar of this machine, opened for the first payload."""
 
     def __init__(self, url: URL) -> None:
         self._url = url

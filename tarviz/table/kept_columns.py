@@ -1,4 +1,4 @@
-"""Columns of shards kept as Parquet beside the cached indexes: one file a shard, named by its version, growing by what is asked for."""
+"""Columns of shards kept as Parquet beside the cached indexes: one file a shard, named by its version, growing by what queries need."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Table:
 
     @property
     def possible(self) -> dict[str, Part]:
-        """Every column that can be asked for, and the part that makes it."""
+        """Every column there can be, and the part that makes it."""
         return columns.of_fields(self.fields)
 
     @property

@@ -1,6 +1,6 @@
 """`Cluster`: a small AIStore on this machine: a proxy and two targets on ports of their own, for the real SDK and for stores.
 
-What it answers follows AIStore's REST interface: objects behind 307 redirects, ranges, listings in pages of
+What it answers follows AIStore's REST interface: objects by 307 redirects, ranges, listings in pages of
 MessagePack, reading inside of archives, uploads in parts, GetBatch, errors as JSON whose text names `ais://bucket/object`.
 
 >>> with Cluster() as cluster:

@@ -32,7 +32,7 @@ _TOGETHER = 256  # single records written at once
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """One field asked for: the extensions that will do, its new name if it gets one, and whether it may be missing."""
+    """One field to keep: the extensions that will do, its new name if it gets one, and whether it may be missing."""
 
     exts: tuple[str, ...]
     name: str | None = None

@@ -55,7 +55,7 @@ _CHANGING = {
 
 
 def is_simple(command: str) -> bool:
-    """Whether a command leaves the shell that runs it as it was, and nothing behind it."""
+    """Whether a command leaves the shell that runs it as it was, and nothing after it."""
     return _SIMPLE.fullmatch(command) is not None and command.split()[0] not in _CHANGING
 
 

@@ -112,7 +112,7 @@ class Commands:
 
 
 def _place(field: tuple[str, bytes | int]) -> int:
-    """Fields that were there stand in their order, new ones behind them."""
+    """Fields that were there stand in their order, new ones after them."""
     return field[1] if isinstance(field[1], int) else 1 << 30
 
 
@@ -159,5 +159,5 @@ def _payload(ext: str, value: Any) -> bytes:
         return str(value).encode()
     what = type(value).__name__
     raise DataError(
-        f"the field {ext!r} is a {what} behind the chain, no bytes.", code="E_SCHEMA", hint=f"End the chain with encode({ext})."
+        f"the field {ext!r} is a {what} after the chain, not bytes.", code="E_SCHEMA", hint=f"End the chain with encode({ext})."
     )

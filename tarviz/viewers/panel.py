@@ -208,7 +208,7 @@ class Panel:
         return "\n".join(lines)
 
     def to_message(self, buffers: list[Any] | None = None) -> tuple[dict[str, Any], list[Any]]:
-        """JSON-ready form and the buffers it refers to as `{"buffer": n}`, put behind those in `buffers`."""
+        """JSON-ready form and the buffers it refers to as `{"buffer": n}`, put after those in `buffers`."""
         buffers = [] if buffers is None else buffers
         blocks = [_block_message(block, buffers) for block in self.blocks]
         controls = [{name: getattr(control, name) for name in ("name", "label", "value", "high", "choices")} for control in self.controls]

@@ -69,7 +69,7 @@ class Outputs(Whole):
         self._source = entry
 
     def add(self, run: Run, numbers: NDArray[np.int64] | None = None, stop: int = 0) -> None:
-        """Write records. `numbers` are theirs in the source, `stop` the number that comes behind them there."""
+        """Write records. `numbers` are theirs in the source, `stop` the number that comes after them there."""
         ends = np.cumsum(run.size)
         first, count = 0, len(ends)
         while first < count:

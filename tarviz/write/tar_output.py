@@ -104,7 +104,7 @@ class TarOutput(Output):
 
 
 def _gathered(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]) -> memoryview:
-    """Pieces of `data`, all of them multiples of 512 bytes, one behind the other in a buffer of their own."""
+    """Pieces of `data`, all of them multiples of 512 bytes, one after the other in a buffer of their own."""
     first, count = begin // _BLOCK, (end - begin) // _BLOCK
     starts = np.cumsum(count) - count
     blocks = np.repeat(first - starts, count) + np.arange(int(count.sum()))

@@ -86,7 +86,7 @@ class TestText:
         ("text", "message"),
         [
             ("decode(jpg", r"expected ',' or '\)' inside decode\(…\), found the end of the text, at character 11"),
-            ("decode jpg", r"expected '\(' behind 'decode'"),
+            ("decode jpg", r"expected '\(' after 'decode'"),
             ("decode(jpg)|", "expected the name of an op, found the end"),
             ("decode(jpg) resize(jpg, 3)", r"expected '\|' or the end, found 'resize', at character 13"),
             ("decode('jpg)", "a string is not closed"),
@@ -98,7 +98,7 @@ class TestText:
             ("decode(/jpg)", "'/' cannot stand here"),
             ("resize(jpg, 1__0)", "cannot be read as a number"),
             ("keep({a: 1)", "expected ',' or '}'"),
-            ("keep({a})", "expected ':' behind 'a'"),
+            ("keep({a})", "expected ':' after 'a'"),
             ("keep({(1,): 2})", "a key has to be a name or a number"),
             ("decode(" * 40, "inside each other"),
             ("decod(jpg)", "no op named 'decod', at character 1.*Did you mean decode"),

@@ -58,7 +58,7 @@ def convert(
 
     `types` names kinds (`bytes int64 float`) by feature; without it `cls cls2 class index id` are int64, renamed or not, the rest bytes.
     `key`: the key becomes the feature `__key__`. `select` keeps and names features: `("jpg", "cls")`, `{"image": "jpg"}`.
-    `record_to_example` makes each Example from the record behind chain and selection, a dict; it returns an Example, its
+    `record_to_example` makes each Example from the record after chain and selection, a dict; it returns an Example, its
     bytes, or a dict of values. `num_workers` processes share the work (`"auto"`: this process alone; None or 0: one per
     processor), or with `engine="ray"` so many tasks at a time run on the cluster at `address` (`"auto"`: as many as it has
     room for); the bytes written do not depend on it. `exists`: `"replace"` an output when the new one is complete, or `"error"`.

@@ -38,7 +38,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(slots=True)
 class Batch:
-    """Framed Examples with the numbers of their records in the shard; `stop` is the number behind the last record looked at."""
+    """Framed Examples with the numbers of their records in the shard; `stop` is the number after the last record looked at."""
 
     frames: tfrecord.Frames
     numbers: Ints
@@ -294,7 +294,7 @@ class PieceJob:
                 numbers.append(batch.numbers)
                 outcome.stop = batch.stop
         except TarvizError as error:
-            outcome.error = error  # raised by the parent, behind the records before it
+            outcome.error = error  # raised by the parent, after the records before it
         outcome.size, outcome.numbers = np.concatenate(sizes), np.concatenate(numbers)
         return outcome
 

@@ -142,6 +142,6 @@ def command(file: str, output: str | None, execute: Literal["always", "never"], 
 
     FILE is a notebook as Markdown (jupytext) or .ipynb, its cells marked slide, subslide, fragment, skip or notes as in Jupyter. It is
     executed, then written as one HTML file that needs nothing else: no network, no server, no kernel. Keys: arrows turn slides, S opens
-    the speaker's notes, O shows all, F fills the screen; ?print-pdf behind the address prints.
+    the speaker's notes, O shows all, F fills the screen; ?print-pdf after the address prints.
     """
     return verb_base.emit(deck(file, output, execute=execute, pdf=pdf, budget=budget, timeout=timeout), as_json)

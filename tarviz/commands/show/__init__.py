@@ -181,7 +181,7 @@ def command(
 ) -> Any:
     """Show the first records: fields, sizes, small values; pictures where the terminal can, with --html, with --png.
 
-    Nothing a record holds is executed; what cannot be shown safely is named and left as bytes. Damage ends a shard and is reported behind
+    Nothing a record holds is executed; what cannot be shown safely is named and left as bytes. Damage ends a shard and is reported after
     its last record. kitty, iTerm2 and terminals with sixels show pictures between the lines; nothing is ever waited for.
     """
     from tarviz.commands.show import inline_images

@@ -29,7 +29,7 @@ _ACROSS = 8
 
 
 def protocol(choice: Inline = "auto", environ: Mapping[str, str] = os.environ) -> str | None:
-    """How the terminal behind standard output shows pictures; None: not at all. `auto` believes the environment.
+    """How the terminal that standard output goes to shows pictures; None: not at all. `auto` believes the environment.
 
     >>> protocol("sixel"), protocol("no")
     ('sixel', None)

@@ -113,7 +113,7 @@ def verify(
     jobs: int | None = None,
     **reading_options: Any,
 ) -> Verified:
-    """Reads shards to their end and lists every fault; goes on behind damage at the next header that is whole.
+    """Reads shards to their end and lists every fault; goes on after damage at the next header that is whole.
 
     Lenient as `ls` is; `strict` makes errors of what strict reading refuses (missing end blocks, split records). `deep` decodes every field
     that tarviz knows, and never runs a pickle. `examples` parses each record of a TFRecord file as `tf.train.Example`; a mapping
@@ -287,7 +287,7 @@ def undecodable(record: Record, ext: str) -> TarvizError | None:
 def command(urls: tuple[str, ...], as_json: bool, strict: bool | None, examples: bool, types: str | None, **options: Any) -> Any:
     """Find every fault in shards and TFRecord files.
 
-    Goes on behind damage, so that all of it is listed: code, shard, record, member, byte offset. Exit code 0: clean; 1: warnings;
+    Goes on after damage, so that all of it is listed: code, shard, record, member, byte offset. Exit code 0: clean; 1: warnings;
     2: faults.
     """
     return verb_base.emit(verify(urls, strict=bool(strict), examples=_types(types) if types else examples, **options), as_json)

@@ -141,7 +141,7 @@ def _chain(conversions: Any) -> Chain:
         return Chain.of(CONVERSIONS)
     for part in conversions if isinstance(conversions, list | tuple) else (conversions,):
         if isinstance(part, Selection):
-            raise ChainError(f"{part} selects and does not convert.", hint="Selections are the argument behind the conversions.")
+            raise ChainError(f"{part} selects and does not convert.", hint="Selections are the argument after the conversions.")
     return Chain.of(conversions)
 
 

@@ -111,7 +111,7 @@ def _strings(selection: Selection, types: Any) -> set[str]:
 
 
 def dataset(pipeline: Pipeline, output_types: Any, output_shapes: Any, num_workers: int) -> tf.data.Dataset:
-    """The pipeline as a tf.data.Dataset, in the dtypes and shapes asked for."""
+    """The pipeline as a tf.data.Dataset, in the requested dtypes and shapes."""
     made: tf.data.Dataset = pipeline.tf(num_workers=num_workers, output_types=output_types, output_shapes=output_shapes)
     return made
 

@@ -248,7 +248,7 @@ class Conversion:
 
     @property
     def whole(self) -> bool:
-        """Whether blocks can be encoded as they are: nothing but bytes and single integers is asked for."""
+        """Whether blocks can be encoded as they are: nothing but bytes and single integers is wanted."""
         return not self.quoted_key and all(one in (FeatureType.BYTES, FeatureType.INT64) for one in self.types.values())
 
     def run(self, reader: SamplesReader, report: ReadReport) -> Iterator[TFExample]:

@@ -125,7 +125,7 @@ def imagehandler(imagespec: str, extensions: Iterable[str] = _PICTURES) -> Image
 
 
 class Continue:
-    """What a decoder returns to hand on other bytes under another name to the decoders behind it."""
+    """What a decoder returns to hand on other bytes under another name to the decoders after it."""
 
     def __init__(self, key: str, data: bytes) -> None:
         self.key, self.data = key, data

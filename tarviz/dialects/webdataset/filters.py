@@ -92,7 +92,7 @@ def parse_field_spec(fields: Any) -> list[list[str]]:
 
 
 def transform_with(sample: Any, transformers: Any) -> Any:
-    """A list of values, each through the function at its place; None and places behind the last function leave it."""
+    """A list of values, each through the function at its place; None and places after the last function leave it."""
     if not transformers:
         return sample
     return list(per_item.MapTuple(tuple(transformers)).one(sample))

@@ -1,4 +1,4 @@
-"""`webdataset.pipeline`: `DataPipeline`, a source and the stages behind it."""
+"""`webdataset.pipeline`: `DataPipeline`, a source and the stages after it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DataPipeline(Base, PipelineStage):
     The source is an iterable or a function without arguments; a stage is one of `filters`, a function from iterator to
     iterator, or an object with `run`. None is left out, lists are taken apart.
 
-    Each `iter` is a new pass. The order of a pass depends on its number, and behind a splitter also on rank and worker:
+    Each `iter` is a new pass. The order of a pass depends on its number, and after a splitter also on rank and worker:
     shards shuffled before `split_by_node` or `split_by_worker` stand in one order in all processes, so that each is read once.
     """
 
@@ -51,7 +51,7 @@ class DataPipeline(Base, PipelineStage):
         return itertools.islice(self.iterator(), self.nsamples) if self.repetitions != 1 else self.iterator()
 
     def iterator(self) -> Iterator[Any]:
-        """All passes that `repeat` or `with_epoch` asks for; ends behind a pass that has yielded nothing."""
+        """All passes that `repeat` or `with_epoch` asks for; ends after a pass that has yielded nothing."""
         here = self.passes.here()
         number = self.passes.begin(here)
         for again in itertools.count():

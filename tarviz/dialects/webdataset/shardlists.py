@@ -191,7 +191,7 @@ class DirectoryShardList(Base):
     ) -> None:
         super().__init__()
         if not path.endswith("/") or not os.path.isdir(path):
-            raise UsageError(f"{path} is not a folder with a / behind its name.")
+            raise UsageError(f"{path} is not a folder with a / after its name.")
         for name, value, words in (("select", select, ("random", "oldest")), ("mode", mode, ("resample", "keep", "unlink"))):
             if value not in words:
                 raise UsageError(f"{name}={value!r} is not one of {', '.join(words)}.")

@@ -102,7 +102,7 @@ def tar_file_expander(
     rename_files: Callable[[str], str] | None = None,
     eof_value: Any = {},  # noqa: B006  never changed
 ) -> Iterator[Sample]:
-    """The files of opened shards: dicts of `fname`, `data` and `__url__`; `eof_value` behind each shard, if not None."""
+    """The files of opened shards: dicts of `fname`, `data` and `__url__`; `eof_value` after each shard, if not None."""
     for source in data:
         try:
             place = {} if source.get("local_path") is None else {"__local_path__": source["local_path"]}

@@ -59,7 +59,7 @@ def decode_buffer(buf: Buffer, infos: bool = False) -> Any:
     """The arrays of a `.ten` field; with `infos` also their names. `DataError` where it is damaged."""
     chunks = list(_chunks(memoryview(buf).cast("B")))
     if len(chunks) % 2:
-        raise DataError("the ten field ends behind a header.", code="E_DECODE")
+        raise DataError("the ten field ends after a header.", code="E_DECODE")
     arrays, names = [], []
     for header, data in zip(chunks[::2], chunks[1::2], strict=True):
         numbers = np.frombuffer(header[16:], "<i8").tolist() if len(header) % 8 == 0 else []

@@ -295,7 +295,7 @@ class ShardWriter(Whole):
 
 
 def packing(name: str, compress: bool | str | None) -> Compression | None:
-    """gzip or nothing, by what is asked for or else by the name."""
+    """gzip or nothing, by the argument, or else by the name."""
     if compress is True or compress == "gz" or (compress is None and name.endswith(("gz",))):
         return "gzip"
     if compress in (None, False):

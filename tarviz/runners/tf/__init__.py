@@ -8,7 +8,7 @@ Measured on two cores, and the reason why it is built like this:
   mapped, page-faulted and unmapped again, 512 faults for 2 MiB, which takes longer than all the rest.
 - `options.autotune` is off. Its thread sleeps 10, 20, 40 … ms between rounds, and an iterator that ends waits until it wakes: a
   pass takes 0.31, 0.63 or 1.27 s, whatever it needs, up to twice its time. That were the two modes of the prototype.
-- Blocks are cut into strings where they are read rather than by `tf.strings.substr`: a copy less, only the fields asked for, and
+- Blocks are cut into strings where they are read rather than by `tf.strings.substr`: a copy less, only the fields needed, and
   no allocation of a block's size, so that a `from_generator` elsewhere in the process does no harm.
 - An index spares the header scan, which is half of the processor time that small records take: with it they are read as fast as
   from TFRecord files.
@@ -159,7 +159,7 @@ def _one(values: tuple[Any, ...]) -> Any:
 
 
 def _batched(schema: Any, shapes: Any, batch: int | None) -> Any:
-    """The shapes asked for, with the axis of batches."""
+    """The shapes given, with the axis of batches."""
     if shapes is None or batch is None:
         return shapes
     return refill(as_tuples(schema), [size if size is None else (None, *size) for size in typed.flat_shapes(schema, shapes)])
@@ -244,7 +244,7 @@ def _native(source: Source, schema: Any, batch: int | None, drop_remainder: bool
 
 
 def _worked(source: Source, schema: Any, workers: int, batch: int | None, drop_remainder: bool) -> Any:
-    """Dataset of selected values behind the steps of the chain.
+    """Dataset of selected values after the steps of the chain.
 
     A record that an op refuses is dropped by the graph (`ignore_errors`); the gap in the numbers brings `Source.settle` in, which
     raises or counts it, with the error that the same record gives in Python. An element numbered -1 marks the end.

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 _SMALL = 64  # bytes; values of one size up to this are cut out in one vector step
 _DEPTH = 2  # blocks that a reading thread is ahead
-_MIXED = 512  # records in a chunk behind a shuffle
+_MIXED = 512  # records in a chunk after a shuffle
 
 
 @dataclass(slots=True, eq=False)
@@ -302,7 +302,7 @@ def _payloads(block: Block, at: NDArray[np.int64]) -> NDArray[np.object_]:
     """The payloads of members as bytes of their own.
 
     A tensor of strings is made of Python bytes, each copied once more; cutting here rather than in the graph (`tf.strings.substr`
-    on the whole block) copies what is asked for only, and makes no allocation of the size of a block: see `tf.py`.
+    on the whole block) copies only what is needed, and makes no allocation of the size of a block: see `tf.py`.
     """
     offset, size = block.offset[at], block.size[at]
     width = int(size[0])

@@ -72,7 +72,7 @@ def batches(
             while True:
                 try:
                     chunk = next(chunks, None)
-                except Exception as error:  # noqa: BLE001  it is raised behind the batches that are whole
+                except Exception as error:  # noqa: BLE001  it is raised after the batches that are whole
                     chunk, broken = None, error
                 if chunk is None:
                     break
@@ -154,10 +154,10 @@ def _stacked(batch: _Batch, column: NDArray[Any], feature: Feature, rows: NDArra
             chunk, at = batch.origin(row)
             places = chunk.places(at)
             raise SchemaError(
-                f"{Feature(feature.dtype, value.shape)} behind {step.chain} does not fit into a batch that begins with "
+                f"{Feature(feature.dtype, value.shape)} after {step.chain} does not fit into a batch that begins with "
                 f"{Feature(feature.dtype, first)}.",
                 shard=places["__shard__"],
                 key=places["__key__"],
-                hint="resize or crop to one size, or batch with padded_batch behind .tf().",
+                hint="resize or crop to one size, or batch with padded_batch after .tf().",
             )
     return np.stack(column.tolist())

@@ -153,7 +153,7 @@ class Source:
     def pull(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
         """The next records for the steps: whether there are any, their numbers, random numbers and columns.
 
-        What goes wrong ends them; `settle` raises it, behind the records that are under way.
+        What goes wrong ends them; `settle` raises it, after the records that are under way.
         """
         run = self._runs.get(int(handle[0]))
         chunk: Chunk | None = None

@@ -27,7 +27,7 @@ class Step:
     """Ops in a row that run in one place: in the graph, or (`python`) as one call out of it.
 
     `draws` are the columns of the chain's random numbers that belong to them. A call takes the fields `takes` and gives
-    `gives`; with `whole` these are all there are behind it. With `select` it gives the selected values, in the order of the
+    `gives`; with `whole` these are all there are after it. With `select` it gives the selected values, in the order of the
     leaves of their structure.
     """
 
@@ -40,7 +40,7 @@ class Step:
     select: Selection | None = None
 
     def call(self, places: Mapping[str, Any], values: list[Any], draw: NDArray[np.float64]) -> list[Any]:
-        """The values behind the step for one record, as arrays and bytes that fit `gives`.
+        """The values after the step for one record, as arrays and bytes that fit `gives`.
 
         What an op raises is a `TarvizError` with op, shard and key; a value that does not fit is a `SchemaError`.
         """
@@ -56,7 +56,7 @@ class Step:
             except (SchemaError, KeyError) as error:
                 listed = picked is not None and isinstance(picked[at], SelectJSON)
                 what = error.message if isinstance(error, SchemaError) else "is not there"
-                text = f"the field {name!r} {what} behind {str(self.chain) or 'the selection'}; the first record had {feature}."
+                text = f"the field {name!r} {what} after {str(self.chain) or 'the selection'}; the first record had {feature}."
                 hint = "output_types=… and output_shapes=… say what it is, SelectJSON(…, fill=0) what stands for null." if listed else None
                 raise SchemaError(text, shard=places["__shard__"], key=places["__key__"], details={"field": name}, hint=hint) from None
         return made
@@ -127,7 +127,7 @@ def fields_read(pipeline: Pipeline, fields: Schema, needs: frozenset[str] | None
 def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable[[], dict[str, Any]]) -> list[Step]:
     """The steps that take `fields` to the selected values, whose features are `schema`.
 
-    An op goes into the graph where it has a lowering, and where nothing before or behind it is a Python object (a decoded
+    An op goes into the graph where it has a lowering, and where nothing before or after it is a Python object (a decoded
     JSON tree), which no tensor holds. `first` gives a record to try ops on that do not say what they return.
     """
     chain, select = pipeline.chain, pipeline.select
@@ -176,7 +176,7 @@ def whole(pipeline: Pipeline, fields: Schema, schema: Structure) -> Step:
 
 
 def _schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]]) -> list[Schema]:
-    """The schema before each op, and behind the last."""
+    """The schema before each op, and after the last."""
     found = [fields]
     record: dict[str, Any] | None = None
     reached = 0

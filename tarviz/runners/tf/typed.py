@@ -1,4 +1,4 @@
-"""Types of what a dataset yields: asked for, or found in the first records; lists of varying lengths as ragged tensors, or padded."""
+"""Types of what a dataset yields: given, or found in the first records; lists of varying lengths as ragged tensors, or padded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORKED = 4  # the same where the chain has to be run
 
 
 def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any) -> Structure:
-    """The schema with types for JSON values and Python objects: those asked for, else those that fit the first records."""
+    """The schema with types for JSON values and Python objects: those given, else those that fit the first records."""
     flat = leaves(schema if isinstance(schema, Schema) else as_tuples(schema))
     kinds, sizes = flat_types(schema, types), flat_shapes(schema, shapes)
     made: list[Feature] = []
@@ -69,7 +69,7 @@ def _records(pipeline: Pipeline) -> Iterator[Record]:
 
 
 def flat_types(schema: Structure, types: Any) -> list[Any]:
-    """The types asked for, one for each leaf; None where none is."""
+    """The types given, one for each leaf; None where none is."""
     structure = as_tuples(schema)
     count = len(leaves(structure))
     if types is None:
@@ -91,7 +91,7 @@ def _flat(structure: Any, given: Any) -> list[Any]:
 
 
 def flat_shapes(schema: Structure, shapes: Any) -> list[tuple[int | None, ...] | None]:
-    """The shapes asked for, one for each leaf; None where none is."""
+    """The shapes given, one for each leaf; None where none is."""
     structure = as_tuples(schema)
     if shapes is None:
         return [None] * len(leaves(structure))
@@ -156,7 +156,7 @@ def _numbers(data: Any, dtype: Any) -> Any:
 
 
 def cast(schema: Structure, values: Any, types: Any, shapes: Any) -> Any:
-    """Tensors with the dtypes and shapes asked for; a string becomes a number by its ASCII digits."""
+    """Tensors with the given dtypes and shapes; a string becomes a number by its ASCII digits."""
     import tensorflow as tf
 
     def one(value: Any, kind: Any, shape: Any) -> Any:

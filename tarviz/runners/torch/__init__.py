@@ -60,7 +60,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
     through a buffer of so many, one per worker, as seed, epoch and worker decide. `repeat`: passes over the shards, each an epoch;
     None goes on for ever.
 
-    `state_dict` and `load_state_dict` continue behind any record, in the same process or, by torchdata's `StatefulDataLoader`, in
+    `state_dict` and `load_state_dict` continue after any record, in the same process or, by torchdata's `StatefulDataLoader`, in
     its workers; with workers of torch's own loader take `loader()`.
     """
 
@@ -183,7 +183,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         return state_of(self.plan(), self.epoch, {})
 
     def load_state_dict(self, state: State) -> None:
-        """Let the next iteration go on where `state` says, and those behind it with new epochs.
+        """Let the next iteration go on where `state` says, and those after it with new epochs.
 
         It may have been saved with other numbers of workers and ranks; where the number of ranks was another, it is a list of
         the states of all ranks. `ChangedError` when a shard it stands in was replaced, `UsageError` when it is of another pipeline.

@@ -16,7 +16,7 @@ SIZE = _TABLE + _ROWS
 class Epochs:
     """Counts epochs in memory that a parent and its workers share; an iteration has `passes` of them.
 
-    Every worker of a loader takes part in every iteration once. A worker whose iteration nobody has noted yet takes the epoch behind
+    Every worker of a loader takes part in every iteration once. A worker whose iteration nobody has noted yet takes the epoch after
     all that are noted, and notes it in its own row; the others find it there, or come to the same result. No lock is needed: a row is
     one word, so it is there whole or not at all, and a worker looks at all rows once before it decides.
     """
@@ -45,7 +45,7 @@ class Epochs:
             self.go_on(pinned + 1)
 
     def go_on(self, epoch: int) -> None:
-        """Let the next iteration be of this epoch, and those behind it of later ones."""
+        """Let the next iteration be of this epoch, and those after it of later ones."""
         self._memory[_TABLE:] = 0
         self._memory[_NEXT], self._memory[_PIN], self._memory[_BASE] = epoch, -1, epoch
 

@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 
 class RemoteStore(Store):
-    """Objects behind HTTP, asked for as `access` says. Threads share it; it pickles by its settings.
+    """Objects over HTTP, with the credentials of `access`. Threads share it; it pickles by its settings.
 
     `headers` go to the origin of each URL given, never to one it redirects to. `retry_timeout` (seconds
     without progress before a read gives up) and `stall_timeout` (seconds without a byte before it is resumed)

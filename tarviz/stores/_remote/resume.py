@@ -176,7 +176,7 @@ class ResumingStream(Stream):
         except (exceptions.HTTPError, OSError, ValueError) as error:
             if excess(error):
                 where = f"byte {self._body_end}, where Content-Length ends it"
-                raise StoreError(f"the body goes on behind {where}.", code="E_LENGTH", shard=self._url, offset=self.offset) from error
+                raise StoreError(f"the body goes on after {where}.", code="E_LENGTH", shard=self._url, offset=self.offset) from error
             early = isinstance(error.__cause__, exceptions.IncompleteRead) or "IncompleteRead" in str(error)
             raise RetryError("the connection was closed early" if early else "the connection broke", at_once=True) from error
 
@@ -262,7 +262,7 @@ class ResumingStream(Stream):
         again = hashlib.sha256()
         clock = self._wire.clock
         if self._body_end is not None and self._body_end <= self.offset and not resumed:
-            self._ended = True  # it begins behind the end
+            self._ended = True  # it begins after the end
             self._drop()
             return
         if self._body_end is not None and self._body_end < self.offset:
@@ -283,7 +283,7 @@ class ResumingStream(Stream):
             raise self._changed(self._version, "the bytes before this place are others now")
 
     def _past_end(self, answer: BaseHTTPResponse, begin: int) -> None:
-        """416: nothing lies at or behind `begin`."""
+        """416: nothing lies at or after `begin`."""
         total, version = total_of(answer), Version.of(answer)
         self._drop()
         if total is None:  # S3 does not say

@@ -76,7 +76,7 @@ class _Body(http.client.HTTPResponse):
         return data
 
     def _behind(self) -> bytes:
-        """What has arrived behind the body, without waiting for it."""
+        """What has arrived after the body, without waiting for it."""
         before = self.wire.gettimeout()  # type: ignore[attr-defined]
         self.wire.settimeout(0)  # type: ignore[attr-defined]
         try:
@@ -178,7 +178,7 @@ class Wire:
         return answer
 
     def _follow(self, ask: _Ask, place: str) -> tuple[urllib3.BaseHTTPResponse, str]:
-        """The answer behind all redirects, and its address."""
+        """The answer after all redirects, and its address."""
         target = place
         for _ in range(REDIRECTS + 1):
             answer = self._send(ask, place, target)

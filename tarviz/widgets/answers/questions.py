@@ -212,7 +212,7 @@ class Questions:
             return "making"
 
     def begin(self, parts: set[Part]) -> None:
-        """Make columns behind whatever goes on; `version` grows when they are there."""
+        """Make columns after whatever goes on; `version` grows when they are there."""
         with self._lock:
             if self._job is None or not self._job.is_alive():
                 self._begin(parts)

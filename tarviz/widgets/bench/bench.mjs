@@ -187,7 +187,7 @@ class BenchView {
     const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
     const [accent, second] = [colour("--tvz-line-1"), colour("--tvz-line-2")];
     const line = this.lines.at(-1);
-    // the time is that behind the first batch, so that runs that start slowly lie on the others
+    // the time is that after the first batch, so that runs that start slowly lie on the others
     const all = this.lines.flatMap((one) => one.points.map((point) => [point[0] - one.first, point[1]]));
     const ys = ticks(Math.max(...all.map((point) => point[1]), 1e-9) * 1.05);
     const most = /** @type {number} */ (ys.at(-1));

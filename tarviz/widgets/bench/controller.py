@@ -202,7 +202,7 @@ class BenchRun(Controller):
 
     @rpc
     def stop(self) -> Message:
-        """End the trial that runs and all behind it; what was measured stays."""
+        """End the trial that runs and all after it; what was measured stays."""
         self._stopping.set()
         return {}
 

@@ -25,7 +25,7 @@ _T += (2.12, 2.11, 2.10, 2.09, 2.09, 2.08, 2.07, 2.07, 2.06, 2.06, 2.06, 2.05, 2
 class Figures:
     """What a run measured.
 
-    `rate` is records per second, `margin` half the width of its 95 % interval, both over `seconds` behind first batch and warm-up, in which
+    `rate` is records per second, `margin` half the width of its 95 % interval, both over `seconds` after first batch and warm-up, in which
     `records` and `bytes` came. `first_seconds` is the time to the first batch of `first_records`. `p50`, `p90`, `p99` are milliseconds
     between one batch and the next.
     """

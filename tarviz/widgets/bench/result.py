@@ -78,7 +78,7 @@ class Against:
 class BenchResult:
     """What a bench measured.
 
-    `rows` (one a setting or peer), `groups` (what the threads were busy with, of the first setting), `config` (what was asked for),
+    `rows` (one a setting or peer), `groups` (what the threads were busy with, of the first setting), `config` (the settings),
     `host` (the machine), `state` (`done`, `stopped`, `failed`).
     """
 

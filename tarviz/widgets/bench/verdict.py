@@ -80,7 +80,7 @@ def _graph_limit(rows: Sequence[Row]) -> tuple[str, str] | None:
 
 
 def graph_stages(rows: Sequence[Row]) -> list[tuple[str, float]]:
-    """(stage, seconds a record) of the graph: what it takes more with an op than without. Of rows of kind `stage` and the one behind."""
+    """(stage, seconds a record) of the graph: what it takes more with an op than without. Of rows of kind `stage` and the one after."""
     known = [row for row in rows if row.kind == "stage" and math.isfinite(row.rate)]
     whole = next((row for row in rows if row.kind == "tarviz" and math.isfinite(row.rate)), None)
     if not known or whole is None:

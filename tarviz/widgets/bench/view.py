@@ -22,5 +22,5 @@ class BenchView(LiveView):
         return self.controller.result
 
     def stop(self) -> BenchResult:
-        """End the trial that runs and all behind it; what was measured."""
+        """End the trial that runs and all after it; what was measured."""
         return self.controller.end()

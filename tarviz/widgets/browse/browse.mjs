@@ -367,7 +367,7 @@ export class BrowserView {
       this.picks.size > 1 ? h("button", { class: "tvz-link", onclick: () => { this.picks.clear(); this.search({}); } }, "all away") : null);
   }
 
-  /** Columns to sort by, behind the usual orders. @param {string[]} columns */
+  /** Columns to sort by, after the usual orders. @param {string[]} columns */
   offerColumns(columns) {
     const value = this.sortSelect.value;
     this.sortSelect.querySelector("optgroup")?.remove();

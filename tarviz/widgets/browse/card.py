@@ -45,7 +45,7 @@ def parts(row: Row, main: str) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 def message(row: Row, main: str, panel: Callable[[str], Panel], buffers: list[Buffer]) -> dict[str, Any]:
-    """The card of a record without its main field, JSON-ready; `panel` makes a field's, whose bytes are put behind `buffers`."""
+    """The card of a record without its main field, JSON-ready; `panel` makes a field's, whose bytes are put after `buffers`."""
     shown, named = parts(row, main)
     items: list[Mapping[str, Any]] = []
     for part, ext in shown:

@@ -1,5 +1,5 @@
 // @ts-check
-// The grid of tiles: only the rows in view are drawn and asked for, however many there are.
+// The grid of tiles: only the rows in view are drawn and fetched, however many there are.
 
 import { asView, BlobCache, fill, formatCount, h, layOut, pictureType, refuse, scrollOf, topOf, visible } from "../host/core.mjs";
 import { overTile } from "../panes/overlay.mjs";

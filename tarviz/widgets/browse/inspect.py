@@ -170,5 +170,5 @@ def refresh(found: Panel, row: Row) -> Panel:
         return found
     return replace(
         found,
-        blocks=[Note("This record may be incomplete: its shard ends without an end mark or is damaged behind it.", "warn"), *found.blocks],
+        blocks=[Note("This record may be incomplete: its shard ends without an end mark or is damaged after it.", "warn"), *found.blocks],
     )

@@ -22,7 +22,7 @@ _NUMBERS = re.compile(r"[\s\d.,eE+\-]*")  # YOLO's boxes are not caption
 
 
 class Labels:
-    """`chosen` is the expression (None: not settled yet, "": none), `given` the one that was asked for; `classes` names class numbers.
+    """`chosen` is the expression (None: not settled yet, "": none), `given` the one that was requested; `classes` names class numbers.
 
     Threads may share it.
     """

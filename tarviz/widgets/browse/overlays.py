@@ -46,7 +46,7 @@ class Over:
         return bool(self.shapes or self.masks)
 
     def message(self, buffers: list[Any]) -> dict[str, Any]:
-        """JSON-ready; masks are put behind `buffers`."""
+        """JSON-ready; masks are put after `buffers`."""
         masks = []
         for mask in self.masks:
             legend = [[number, readable(name), colour] for number, name, colour in mask.legend]
@@ -58,7 +58,7 @@ class Over:
 
 class Overlays:
     """Finds what lies over pictures. `wish` is "" (found by itself), `none`, a mask's field, or where the boxes are: `json.anns`, with the
-    form of the boxes behind a colon where it is not told by itself (`json.anns:xyxy`). A name has the same colour everywhere."""
+    form of the boxes after a colon where it is not told by itself (`json.anns:xyxy`). A name has the same colour everywhere."""
 
     def __init__(self, wish: str = "") -> None:
         path, colon, form = wish.rpartition(":")

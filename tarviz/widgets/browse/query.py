@@ -29,7 +29,7 @@ _CHUNK = 65_536
 class Wish:
     """What a view is to show: rows where `where` and all of `also` are true, of one `shard` (None: of all), `sort`ed, `seed` for random.
 
-    `label` is the column that "label" sorts by. `descending` turns the order round; what has no value stays behind. `keys` are the only
+    `label` is the column that "label" sorts by. `descending` turns the order round; what has no value comes last. `keys` are the only
     ones there are, `only` the only rows.
     """
 

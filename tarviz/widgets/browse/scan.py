@@ -120,7 +120,7 @@ class Scan:
             if not shard.finished and (self._all or not _streamed(shard) or have < self._want + AHEAD):
                 return shard
             if not shard.finished and shard not in ahead:
-                return None  # those behind it are wanted even less
+                return None  # those after it are wanted even less
             before = have if shard not in ahead else before
         return None
 

@@ -10,7 +10,7 @@ export class TableView {
   /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
   constructor(view, signal) {
     this.view = view;
-    /** @type {string[] | undefined} columns that are shown; undefined until they were asked for */
+    /** @type {string[] | undefined} columns that are shown; undefined until they were fetched */
     this.columns = undefined;
     /** @type {string[]} */
     this.offered = [];

@@ -53,7 +53,7 @@ class Tile:
 
 @dataclass(slots=True, eq=False)
 class Strip:
-    """One chain over one record: its tiles, the seconds its ops took, the record behind it (None where an op failed).
+    """One chain over one record: its tiles, the seconds its ops took, the record after it (None where an op failed).
 
     `difference` is the largest absolute difference to the eager result, for columns of other runners.
     """
@@ -154,7 +154,7 @@ def trace(column: Column, record: Values, ext: str, epoch: int, room: Room, side
 
 
 def _standing(step: Step, before: str) -> str:
-    """The field that stands for a record behind a step: one the op worked on, else the one shown before, else any."""
+    """The field that stands for a record after a step: one the op worked on, else the one shown before, else any."""
     for name in (*step.fields, before):
         if name in step.record:
             return name

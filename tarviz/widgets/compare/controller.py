@@ -152,7 +152,7 @@ class Compare(Controller):
         return found
 
     def _beside(self, runner: str) -> list[Column]:
-        """Give every chain a column of another runner, behind its own; the columns that are new."""
+        """Give every chain a column of another runner, after its own; the columns that are new."""
         name = {title: key for key, title in TITLES.items()}.get(runner, runner)
         if name not in plugins.names("runners"):
             there = ", ".join(TITLES.get(each, each) for each in plugins.names("runners"))
@@ -169,7 +169,7 @@ class Compare(Controller):
         return fresh
 
     def _order(self, columns: Sequence[Column], records: Sequence[int]) -> None:
-        """Put columns to the work, record by record; other runners take all records in one go, behind the eager ones."""
+        """Put columns to the work, record by record; other runners take all records in one go, after the eager ones."""
         jobs = [(column, record) for record in records for column in columns if column.runner == EAGER]
         jobs += [(column, -1) for column in columns if column.runner != EAGER]
         with self.changed:

@@ -9,7 +9,7 @@ import { h, refuse } from "../host/core.mjs";
 export const placeName = ({ record, column, step }) => (step < 0 ? `${record}:` : `${record}:${column}:${step}`);
 
 /**
- * Columns in the order they are shown: as given, or the fastest chain first; other runners stay behind their chain.
+ * Columns in the order they are shown: as given, or the fastest chain first; other runners follow their chain.
  * @param {{ name: string, seconds: number | null, runner: string }[]} columns @param {boolean} byTime
  */
 export function columnOrder(columns, byTime) {

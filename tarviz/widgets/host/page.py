@@ -65,7 +65,7 @@ try {
 class Page:
     """A controller as a page: `url` is its address with the token; `serve()` blocks, `start()` does not.
 
-    `port=0` takes a free one. With `idle_exit` (seconds), the page ends when nothing was asked for so long. A `host` other than
+    `port=0` takes a free one. With `idle_exit` (seconds), the page ends after so long without a request. A `host` other than
     127.0.0.1 opens it to the network: the caller says so to the reader.
     """
 
@@ -94,7 +94,7 @@ class Page:
         self._thread: threading.Thread | None = None
 
     def serve(self) -> None:
-        """Answer until `close()` is called from another thread, or nothing was asked for `idle_exit` seconds."""
+        """Answer until `close()` is called from another thread, or `idle_exit` seconds passed without a request."""
         if self.idle_exit:
             threading.Thread(target=self._watch, daemon=True, name="tarviz-idle").start()
         self._server.serve_forever(poll_interval=0.2)
@@ -293,7 +293,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _media(self, path: str) -> None:
-        """A payload, whole or the one range asked for (RFC 9110 §14)."""
+        """A payload, whole or the one range requested (RFC 9110 §14)."""
         try:
             media = self.page.controller.media(path)
         except TarvizError as error:

@@ -263,14 +263,14 @@ class Pass:
         self.epoch, self.round, self.seed, self.here, self.exact, self.done = epoch, number, seed, here, exact, 0
 
     def counted(self, flow: Iterator[Any], skip: int) -> Iterator[Any]:
-        """The flow behind its first `skip` items, counted."""
+        """The flow after its first `skip` items, counted."""
         self.done = skip
         for item in itertools.islice(flow, skip, None):
             self.done += 1
             yield item
 
     def state(self) -> dict[str, Any]:
-        """JSON-ready: pass, seed, worker; the record that comes next, or how many items are done behind the last shuffle."""
+        """JSON-ready: pass, seed, worker; the record that comes next, or how many items are done after the last shuffle."""
         place = {"epoch": self.epoch, "round": self.round, "seed": self.seed, "worker": self.here.worker, "workers": self.here.workers}
         share = {"share": self.progress.share, "record": self.progress.record} if self.exact else {"share": 0, "record": 0}
         return {**place, **share, "done": self.done, "given": self.given}

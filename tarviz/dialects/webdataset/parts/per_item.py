@@ -26,7 +26,7 @@ class Stage(PipelineStage, ABC):
 
     @abstractmethod
     def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        """The items behind the stage; `seed` is a text, its own in every pass and process."""
+        """The items after the stage; `seed` is a text, its own in every pass and process."""
 
     def __call__(self, source: Iterable[Any]) -> Iterator[Any]:
         return self.run(iter(source), str(random.getrandbits(64)))
@@ -108,7 +108,7 @@ class ToTuple(Each):
 
 @dataclass(frozen=True)
 class MapTuple(Each):
-    """One function for each place of a tuple; None leaves a place as it is, places behind the last function too."""
+    """One function for each place of a tuple; None leaves a place as it is, places after the last function too."""
 
     functions: tuple[Callable[[Any], Any] | None, ...]
     exact: bool = False  # as many functions as values

@@ -15,12 +15,12 @@ _SMALL = 8192  # bytes of a member; below, a second copy of the block is cheaper
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The fields that are asked for behind the source: groups of alternatives."""
+    """The fields that the stages after the source need: groups of alternatives."""
 
     groups: tuple[tuple[str, ...], ...]
 
     def columns(self, fields: Sequence[str]) -> Collection[str]:
-        """Which of a record's fields have to be cut out; all of them when one that is asked for is missing."""
+        """Which of a record's fields have to be cut out; all of them when a needed one is missing."""
         if not all(any(name in fields or name.startswith("__") for name in group) for group in self.groups):
             return fields
         return {name for group in self.groups for name in group}

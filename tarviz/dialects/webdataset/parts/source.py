@@ -24,7 +24,7 @@ from tarviz.stores.templates import braces
 if TYPE_CHECKING:
     from tarviz.dialects.webdataset.cache import FileCache
 
-Share: TypeAlias = tuple[str, int, int | None]  # shard, first record, record behind the last (None: its end)
+Share: TypeAlias = tuple[str, int, int | None]  # shard, first record, record after the last (None: its end)
 
 _RESAMPLED = 1 << 60
 
@@ -42,7 +42,7 @@ def shares(urls: Sequence[str], worker: int, workers: int, options: ReadOptions)
     for url, count in zip(urls, counts, strict=True):
         first, last = max(low - before, 0), min(high - before, count)
         if first < last:
-            # The last range runs to the end of the shard, so that damage behind the last record is met by somebody.
+            # The last range runs to the end of the shard, so that damage after the last record is met by somebody.
             found.append((url, first, None if last == count else last))
         before += count
     return found

@@ -1,6 +1,6 @@
-"""The stages of a pipeline behind its source: each takes an iterator and gives one; all are values that pickle.
+"""The stages of a pipeline after its source: each takes an iterator and gives one; all are values that pickle.
 
-`prompt` stages hold nothing back between two results, so that a pass can be resumed behind them; the others are resumed by
+`prompt` stages hold nothing back between two results, so that a pass can be resumed after them; the others are resumed by
 running them again.
 """
 

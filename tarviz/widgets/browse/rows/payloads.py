@@ -16,7 +16,7 @@ _ONE_READ = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A payload asked for: one field of one row."""
+    """A payload to read: one field of one row."""
 
     row: Row
     ext: str
@@ -27,7 +27,7 @@ class Want:
 
 
 def payloads(wants: Iterable[Want], *, limit: int = 64 << 20) -> list[bytes | TarvizError]:
-    """The payloads, in the order asked for, neighbours read in one range; an error where one cannot be had.
+    """The payloads, in the order given, neighbours read in one range; an error where one cannot be had.
 
     A member of more than `limit` bytes is a `LimitError`.
     """

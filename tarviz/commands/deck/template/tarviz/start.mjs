@@ -1,4 +1,4 @@
-// Behind host.mjs in one module: turns the page into slides and wakes its widgets.
+// After host.mjs in one module: turns the page into slides and wakes its widgets.
 
 const WIDTH = 1280;
 const HEIGHT = 720;
