@@ -8,6 +8,10 @@ STAMPS := $(VENV)/.stamps
 TENSORFLOW := $(shell $(PYTHON) -c "import platform, sys; print('tensorflow-cpu' if platform.machine() in ('x86_64', 'AMD64') and sys.platform != 'darwin' else 'tensorflow')")
 
 TSC    := $(STAMPS)/js/node_modules/.bin/tsc
+PRETTIER := $(STAMPS)/js/node_modules/.bin/prettier
+# Both at once: npm removes from the folder what it is not told of.
+NPM    := command -v npm >/dev/null && { [ -x $(TSC) ] && [ -x $(PRETTIER) ] \
+	|| npm install --silent --no-save --prefix $(STAMPS)/js typescript@5.9.3 prettier@3.6.2; }
 
 # FLAGS="--few-skips" makes a skip that tests/skips.txt does not know a failure (CI does).
 FLAGS  ?=
@@ -79,12 +83,14 @@ check: $(STAMPS)/test  ## lint, format, types, import layers, documents, JavaScr
 	$(BIN)/python docs/tables.py --check
 	@if command -v node >/dev/null; then files=$$(git ls-files '*.test.mjs'); [ -z "$$files" ] || node --test $$files; \
 		else echo "node is not installed: the JavaScript tests are left out"; fi
-	@if command -v npm >/dev/null && { [ -x $(TSC) ] || npm install --silent --no-save --prefix $(STAMPS)/js typescript@5.9.3; }; \
-		then $(TSC) -p .ci; else echo "no npm, or it reaches no registry: the types of the JavaScript are not checked"; fi
+	@if $(NPM); then $(TSC) -p .ci && $(PRETTIER) --log-level warn --check $$(git ls-files '*.mjs'); \
+		else echo "no npm, or it reaches no registry: types and format of the JavaScript are not checked"; fi
 
 fix: $(STAMPS)/test  ## mend what tools can mend: lint, format, the tables in the documents
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format --quiet .
+	@if $(NPM); then $(PRETTIER) --log-level warn --write $$(git ls-files '*.mjs'); \
+		else echo "no npm, or it reaches no registry: the JavaScript is not formatted"; fi
 	$(BIN)/python docs/tables.py --write
 
 test-torch: $(STAMPS)/torch  ## the tests that need torch (installs its CPU build)

@@ -80,7 +80,7 @@ class TestBorders:
 
 def graph() -> dict[str, set[str]]:
     """Module → the modules it imports when it is loaded (imports inside functions and for type checkers left out)."""
-    known = {name_of(path) for path in MODULES}
+    known = {name_of(path) for path in [*MODULES, *SCRIPTS] if path.name != "browse.mjs"}  # that one is to be split
     edges: dict[str, set[str]] = {}
     for path in MODULES:
         targets = set()
@@ -131,7 +131,11 @@ class TestCircles:
 
 class TestSizes:
     def test_modules_are_short(self):
-        lines = {path.relative_to(PACKAGE).as_posix(): len(path.read_text("utf-8").splitlines()) for path in MODULES}
+        lines = {
+            path.relative_to(PACKAGE).as_posix(): len(path.read_text("utf-8").splitlines())
+            for path in [*MODULES, *SCRIPTS]
+            if path.name != "browse.mjs"
+        }  # that one is to be split
 
         assert {} == {name: count for name, count in lines.items() if count > LONGEST}
         assert sorted(lines.values())[len(lines) // 2] <= 150

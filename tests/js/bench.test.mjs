@@ -2,12 +2,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { BENCH_KEYS, formatMs, formatRate, nearest, readPoints, ticks } from "../../tarviz/widgets/bench/bench.mjs";
+import { BENCH_KEYS } from "../../tarviz/widgets/bench/bench.mjs";
+import { formatMs, formatRate, nearest, readPoints, ticks } from "../../tarviz/widgets/bench/figures.mjs";
 
 test("points are little-endian floats, a piece at the end is left", () => {
   const view = new DataView(new ArrayBuffer(12 * 2 + 5), 0);
   [1, 2, 3, 4, 5, 6].forEach((value, at) => view.setFloat32(at * 4, value, true));
-  assert.deepEqual(readPoints(view), [[1, 2, 3], [4, 5, 6]]);
+  assert.deepEqual(readPoints(view), [
+    [1, 2, 3],
+    [4, 5, 6],
+  ]);
   assert.deepEqual(readPoints(new DataView(new ArrayBuffer(0))), []);
 });
 
@@ -42,7 +46,11 @@ test("rates and times as people read them", () => {
 });
 
 test("the point under the pointer", () => {
-  const points = [[0.5, 1, 0], [1, 2, 0], [1.5, 3, 0]];
+  const points = [
+    [0.5, 1, 0],
+    [1, 2, 0],
+    [1.5, 3, 0],
+  ];
   assert.deepEqual(nearest(points, 1.2), [1, 2, 0]);
   assert.deepEqual(nearest(points, 9), [1.5, 3, 0]);
   assert.equal(nearest([], 1), undefined);

@@ -17,7 +17,11 @@ test("figures are short, brushed bars become a condition that has its upper end 
   assert.deepEqual(["1,234,567", "−3", "0.3333", "1.00e-7", "cat", ""], [1234567, -3, 1 / 3, 1e-7, "cat", null].map(figure));
   assert.equal("3 values · 1 … 9 · mean 4", figures({ distinct: 3, min: 1, max: 9, mean: 4 }, "bigint"));
   assert.equal("1 value", figures({ distinct: 1, min: "a", max: "a", mean: null }, "varchar"));
-  const bars = [{ low: 0, high: 2.5 }, { low: 2.5, high: 5 }, { low: 5, high: 7.5 }];
+  const bars = [
+    { low: 0, high: 2.5 },
+    { low: 2.5, high: 5 },
+    { low: 5, high: 7.5 },
+  ];
   assert.equal("json.w >= 0 and json.w < 5", spanOf("json.w", bars, 1, 0).where);
   assert.equal("json.w >= 2.5 and json.w <= 7.5", spanOf("json.w", bars, 1, 2).where);
   assert.deepEqual(["'a'", '"it\'s"'], ["a", "it's"].map(quoted));

@@ -2,11 +2,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { COMPARE_KEYS } from "../../tarviz/widgets/compare/compare.mjs";
-import { gained, lines, nextGain, placed } from "../../tarviz/widgets/compare/stage.mjs";
+import { COMPARE_KEYS } from "../../tarviz/widgets/compare/compare_keys.mjs";
+import { gained, nextGain, placed } from "../../tarviz/widgets/compare/picture_pairs.mjs";
+import { lines } from "../../tarviz/widgets/compare/stage.mjs";
 import { columnOrder, differenceText, placeName, step, tileLabel } from "../../tarviz/widgets/compare/strips.mjs";
 
-const grid = { order: [0, 1, 2], lengths: [[3, 2, 1], [3, 0, -1]], last: false };
+const grid = {
+  order: [0, 1, 2],
+  lengths: [
+    [3, 2, 1],
+    [3, 0, -1],
+  ],
+  last: false,
+};
 const at = (record, column, place) => ({ record, column, step: place });
 
 test("arrows move along a chain, from the original to the last step", () => {
@@ -43,7 +51,10 @@ test("other keys lead nowhere", () => assert.equal(step("Enter", at(0, 0, 0), gr
 test("no arrow ever leaves the grid", () => {
   let place = at(0, 0, 0);
   for (let turn = 0; turn < 2000; turn += 1) {
-    place = step(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"][(turn * 7 + (turn >> 3)) % 4], place, { ...grid, last: turn % 3 === 0 });
+    place = step(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"][(turn * 7 + (turn >> 3)) % 4], place, {
+      ...grid,
+      last: turn % 3 === 0,
+    });
     assert.ok(place.record >= 0 && place.record < 2 && place.column >= 0 && place.column < 3);
     assert.ok(place.step >= -1 && place.step < Math.max(1, grid.lengths[place.record][place.column]));
   }
@@ -51,7 +62,9 @@ test("no arrow ever leaves the grid", () => {
 
 test("the fastest chain first, other runners behind theirs", () => {
   const columns = [
-    { name: "a", seconds: 3, runner: "eager" }, { name: "a", seconds: 0.1, runner: "tf.data" }, { name: "b", seconds: 1, runner: "eager" },
+    { name: "a", seconds: 3, runner: "eager" },
+    { name: "a", seconds: 0.1, runner: "tf.data" },
+    { name: "b", seconds: 1, runner: "eager" },
     { name: "c", seconds: null, runner: "eager" },
   ];
   assert.deepEqual(columnOrder(columns, false), [0, 1, 2, 3]);
@@ -66,13 +79,22 @@ test("an original has one place, whatever the chain", () => {
 test("differences in words", () => {
   assert.equal(differenceText({ text: "shapes differ" }), "shapes differ");
   assert.equal(differenceText({ text: "", kind: "uint8", max: 0 }), "no difference (uint8)");
-  assert.equal(differenceText({ text: "", kind: "uint8", max: 12, mean: 0.031, share: 0.5, at: [4, 7, 2] }), "largest 12 at (7, 4) · mean 0.0310 · 50 % differ (uint8)");
+  assert.equal(
+    differenceText({ text: "", kind: "uint8", max: 12, mean: 0.031, share: 0.5, at: [4, 7, 2] }),
+    "largest 12 at (7, 4) · mean 0.0310 · 50 % differ (uint8)",
+  );
   assert.match(differenceText({ text: "", kind: "float32", max: null, mean: null, share: 0.001, at: [] }), /not finite.*0\.10 % differ/);
 });
 
 test("a tile in a sentence", () => {
-  assert.equal(tileLabel({ op: "", feature: "bytes", range: "3 bytes", ms: "", drawn: "", mapping: "", error: "" }), "original, bytes, 3 bytes");
-  assert.equal(tileLabel({ op: "flip(jpg)", feature: "", range: "", ms: "", drawn: "", mapping: "", error: "E_OP: no" }), "flip(jpg), failed: E_OP: no");
+  assert.equal(
+    tileLabel({ op: "", feature: "bytes", range: "3 bytes", ms: "", drawn: "", mapping: "", error: "" }),
+    "original, bytes, 3 bytes",
+  );
+  assert.equal(
+    tileLabel({ op: "flip(jpg)", feature: "", range: "", ms: "", drawn: "", mapping: "", error: "E_OP: no" }),
+    "flip(jpg), failed: E_OP: no",
+  );
 });
 
 test("the difference is amplified and never wraps", () => {

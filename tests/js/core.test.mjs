@@ -3,8 +3,20 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  asView, barTop, BlobCache, bounds, formatBytes, formatCount, isOvertaken, keyName, layOut, makeRpc, MAX_SCROLL, move, pictureType, RpcError, scrollOf, topOf, visible,
+  BlobCache,
+  formatBytes,
+  formatCount,
+  keyName,
+  layOut,
+  MAX_SCROLL,
+  move,
+  pictureType,
+  scrollOf,
+  topOf,
+  visible,
 } from "../../tarviz/widgets/host/core.mjs";
+import { barTop, bounds } from "../../tarviz/widgets/host/plot.mjs";
+import { asView, isOvertaken, makeRpc, RpcError } from "../../tarviz/widgets/host/requests.mjs";
 
 /** A model whose answers the test gives. */
 function fakeModel() {
@@ -45,7 +57,10 @@ test("at most two requests are in flight and the others wait their turn", async 
   assert.equal(4, model.sent.length);
   model.reply(2, "c");
   model.reply(3, "d");
-  assert.deepEqual(["a", "b", "c", "d"], (await Promise.all(all)).map((one) => one.r));
+  assert.deepEqual(
+    ["a", "b", "c", "d"],
+    (await Promise.all(all)).map((one) => one.r),
+  );
   assert.equal(2, call.stats.peak);
 });
 
@@ -80,7 +95,9 @@ test("no answer is said after a while and taken back when one comes", async () =
 
 test("a model that cannot send is a lost kernel, and ending rejects what waits", async () => {
   const model = fakeModel();
-  model.send = () => { throw new Error("Cannot send"); };
+  model.send = () => {
+    throw new Error("Cannot send");
+  };
   await assert.rejects(makeRpc(model)("poll"), (error) => error.fault.code === "no-kernel" && /Run the cell again/.test(error.fault.hint));
   const end = new AbortController();
   const waiting = makeRpc(fakeModel(), { signal: end.signal })("poll");
@@ -97,7 +114,10 @@ test("answers to somebody else's requests are left alone", () => {
 });
 
 test("the grid has as many columns as fit and its height is capped", () => {
-  assert.deepEqual({ columns: 4, rowHeight: 204, rows: 3, height: 620, scrollHeight: 620 }, layOut({ width: 664, count: 12, tile: 160, caption: 36 }));
+  assert.deepEqual(
+    { columns: 4, rowHeight: 204, rows: 3, height: 620, scrollHeight: 620 },
+    layOut({ width: 664, count: 12, tile: 160, caption: 36 }),
+  );
   assert.equal(1, layOut({ width: 50, count: 12, tile: 160, caption: 36 }).columns);
   assert.equal(MAX_SCROLL, layOut({ width: 664, count: 2_000_000, tile: 160, caption: 36 }).scrollHeight);
   assert.equal(0, layOut({ width: 664, count: 0, tile: 160, caption: 36 }).rows);
@@ -115,7 +135,8 @@ test("two million records are reached through the capped scroll bar, both ways",
   const layout = layOut({ width: 664, count: 2_000_000, tile: 160, caption: 36 });
   assert.equal(0, topOf(0, layout, 600));
   assert.ok(Math.abs(topOf(layout.scrollHeight - 600, layout, 600) - (layout.height - 600)) < 1);
-  for (const top of [0, 1, 204, 50_000_000, layout.height - 600]) assert.ok(Math.abs(topOf(scrollOf(top, layout, 600), layout, 600) - top) < 1e-3 * (top + 1));
+  for (const top of [0, 1, 204, 50_000_000, layout.height - 600])
+    assert.ok(Math.abs(topOf(scrollOf(top, layout, 600), layout, 600) - top) < 1e-3 * (top + 1));
   const small = layOut({ width: 664, count: 100, tile: 160, caption: 36 });
   assert.equal(777, topOf(777, small, 600));
 });
@@ -123,7 +144,19 @@ test("two million records are reached through the capped scroll bar, both ways",
 test("keys move within the records there are", () => {
   const grid = { columns: 4, rows: 3, count: 10 };
   const after = (key, at) => move(key, at, grid);
-  assert.deepEqual([6, 4, 9, 1, 0, 9, 9, 0], [after("l", 5), after("h", 5), after("j", 5), after("k", 5), after("Home", 5), after("End", 5), after("PageDown", 5), after("PageUp", 5)]);
+  assert.deepEqual(
+    [6, 4, 9, 1, 0, 9, 9, 0],
+    [
+      after("l", 5),
+      after("h", 5),
+      after("j", 5),
+      after("k", 5),
+      after("Home", 5),
+      after("End", 5),
+      after("PageDown", 5),
+      after("PageUp", 5),
+    ],
+  );
   assert.deepEqual([0, 9, 0], [after("ArrowLeft", 0), after("ArrowDown", 8), after("ArrowUp", 2)]);
   assert.equal(undefined, after("x", 5));
   assert.equal(-1, move("j", 0, { columns: 4, rows: 3, count: 0 }));

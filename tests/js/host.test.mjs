@@ -2,13 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { makeRpc } from "../../tarviz/widgets/host/core.mjs";
+import { makeRpc } from "../../tarviz/widgets/host/requests.mjs";
 import { frozenModel, pack, savedState, unpack } from "../../tarviz/widgets/host/host.mjs";
 
 const state = (answers) => ({ _first: { a: 1 }, _pictures: [], _state: {}, _answers: answers });
 
 test("a request that was answered beforehand is answered, whatever the order of its names", async () => {
-  const call = makeRpc(frozenModel(state([["record", { row: 3, ext: "jpg", options: {} }, { key: "k" }, [new DataView(new ArrayBuffer(2))]]])));
+  const call = makeRpc(
+    frozenModel(state([["record", { row: 3, ext: "jpg", options: {} }, { key: "k" }, [new DataView(new ArrayBuffer(2))]]])),
+  );
   const { r, buffers } = await call("record", { options: {}, ext: "jpg", row: 3 });
   assert.deepEqual({ key: "k" }, r);
   assert.equal(2, buffers[0].byteLength);
@@ -32,7 +34,13 @@ test("any other request is told that there is no kernel", async () => {
 });
 
 test("saved bytes go back to where they were", () => {
-  const back = savedState({ state: { _pictures: [null], _answers: [["record", {}, {}, [null, null]]] }, buffers: [{ path: ["_pictures", 0], data: "AQI=" }, { path: ["_answers", 0, 3, 1], data: "Aw==" }] });
+  const back = savedState({
+    state: { _pictures: [null], _answers: [["record", {}, {}, [null, null]]] },
+    buffers: [
+      { path: ["_pictures", 0], data: "AQI=" },
+      { path: ["_answers", 0, 3, 1], data: "Aw==" },
+    ],
+  });
   assert.equal(2, back._pictures[0].getUint8(1));
   assert.equal(3, back._answers[0][3][1].getUint8(0));
 });

@@ -1,7 +1,8 @@
 // @ts-check
 // The shard browser (controller: Browser in tarviz/widgets/browse/controller.py): shard rail, grid of tiles, record pane.
 
-import { bindKeys, drawnBy, fill, formatBytes, formatCount, h, isOvertaken, later, makeRpc, RpcError } from "../host/core.mjs";
+import { bindKeys, drawnBy, fill, formatBytes, formatCount, h, later } from "../host/core.mjs";
+import { isOvertaken, makeRpc, RpcError } from "../host/requests.mjs";
 import { Layers } from "../panes/overlay.mjs";
 import { Completion } from "./complete.mjs";
 import { Copies } from "./copies.mjs";

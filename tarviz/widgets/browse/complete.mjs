@@ -1,7 +1,8 @@
 // @ts-check
 // Suggestions below a text box: columns, functions and values that can stand at the cursor; arrows and Enter or Tab take one.
 
-import { fill, h, later, RpcError } from "../host/core.mjs";
+import { fill, h, later } from "../host/core.mjs";
+import { RpcError } from "../host/requests.mjs";
 
 export class Completion {
   /**

@@ -2,41 +2,16 @@
 // Two pictures of one record against each other: side by side, wiped, blinking, or their difference with a gain; zoomed as one.
 
 import { fill, focusedBeside, h } from "../host/core.mjs";
+import { gained, nextGain, placed } from "./picture_pairs.mjs";
 
 /** @typedef {{ name: string, place: any, title: string, text: string, small: string | undefined, mapping: string }} Side */
 
-const MODES = [["side", "side by side", ""], ["wipe", "wipe", "w"], ["blink", "blink", "x"], ["difference", "difference", "d"]];
-const GAINS = [1, 2, 4, 8, 16, 32, 64];
-
-/**
- * Where a picture lies in its room: `zoom` 1 fits it in (small ones grow by whole numbers), `x` and `y` (0…1) is the point in the middle.
- * @param {{ width: number, height: number }} picture @param {{ width: number, height: number }} room @param {{ zoom: number, x: number, y: number }} view
- */
-export function placed(picture, room, { zoom, x, y }) {
-  const fitting = Math.min(room.width / picture.width, room.height / picture.height);
-  const scale = (fitting > 2 ? Math.min(16, Math.floor(fitting)) : Math.min(fitting, 2)) * zoom;
-  return { scale, left: room.width / 2 - x * picture.width * scale, top: room.height / 2 - y * picture.height * scale };
-}
-
-/**
- * |a − b| × gain, channel by channel, opaque; and the largest difference before the gain.
- * @param {Uint8ClampedArray} a RGBA @param {Uint8ClampedArray} b RGBA, as long @param {number} gain @param {Uint8ClampedArray} [out]
- */
-export function gained(a, b, gain, out = new Uint8ClampedArray(a.length)) {
-  let largest = 0;
-  for (let at = 0; at < a.length; at += 4) {
-    for (let channel = 0; channel < 3; channel += 1) {
-      const delta = Math.abs(a[at + channel] - b[at + channel]);
-      if (delta > largest) largest = delta;
-      out[at + channel] = delta * gain;
-    }
-    out[at + 3] = 255;
-  }
-  return { out, largest };
-}
-
-/** The next gain. @param {number} gain @param {number} by */
-export const nextGain = (gain, by) => GAINS[Math.max(0, Math.min(GAINS.length - 1, GAINS.indexOf(gain) + by))] ?? 1;
+const MODES = [
+  ["side", "side by side", ""],
+  ["wipe", "wipe", "w"],
+  ["blink", "blink", "x"],
+  ["difference", "difference", "d"],
+];
 
 export class Stage {
   /** @param {AbortSignal} signal @param {{ ask: (place: any) => Promise<Blob | undefined>, changed: () => void, state?: any }} around */
@@ -56,15 +31,32 @@ export class Stage {
     /** @type {Map<string, Promise<ImageBitmap | undefined>>} */
     this.known = new Map();
     /** @type {{ side: Side | undefined, bitmap: ImageBitmap | undefined }[]} */
-    this.sides = [{ side: undefined, bitmap: undefined }, { side: undefined, bitmap: undefined }];
+    this.sides = [
+      { side: undefined, bitmap: undefined },
+      { side: undefined, bitmap: undefined },
+    ];
     this.canvas = h("canvas", { class: "tvz-canvas", role: "img", "aria-label": "the two pictures" });
-    this.frame = h("div", { class: "tvz-frame tvz-stage-frame", tabIndex: 0, "aria-label": "stage: zoom with the wheel, drag to move" }, this.canvas);
-    this.buttons = MODES.map(([name, text, key]) => h("button", { title: key ? `${text} (${key})` : text, onclick: () => this.turn(name) }, text));
+    this.frame = h(
+      "div",
+      { class: "tvz-frame tvz-stage-frame", tabIndex: 0, "aria-label": "stage: zoom with the wheel, drag to move" },
+      this.canvas,
+    );
+    this.buttons = MODES.map(([name, text, key]) =>
+      h("button", { title: key ? `${text} (${key})` : text, onclick: () => this.turn(name) }, text),
+    );
     this.gainButton = h("button", { title: "gain of the difference (+ −)", onclick: () => this.louder(this.gain === 64 ? -6 : 1) });
     this.names = h("div", { class: "tvz-stage-names" });
     this.words = h("div", { class: "tvz-faint tvz-stage-words" });
     this.probe = h("div", { class: "tvz-mono tvz-faint tvz-stage-probe" }, "\u200b");
-    this.root = h("section", { class: "tvz-stage", "aria-label": "A and B" }, h("div", { class: "tvz-stage-modes", role: "toolbar" }, ...this.buttons, this.gainButton), this.names, this.frame, this.probe, this.words);
+    this.root = h(
+      "section",
+      { class: "tvz-stage", "aria-label": "A and B" },
+      h("div", { class: "tvz-stage-modes", role: "toolbar" }, ...this.buttons, this.gainButton),
+      this.names,
+      this.frame,
+      this.probe,
+      this.words,
+    );
     this.listen(signal);
     this.still = globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
     const timer = setInterval(() => {
@@ -85,28 +77,46 @@ export class Stage {
       const box = this.canvas.getBoundingClientRect();
       return { x: event.clientX - box.left, y: event.clientY - box.top };
     };
-    this.canvas.addEventListener("wheel", (/** @type {WheelEvent} */ event) => {
-      if (!event.ctrlKey && !this.frame.closest(".tvz")?.contains(focusedBeside(this.frame))) return;
-      event.preventDefault();
-      this.zoom(Math.exp(-event.deltaY * 0.0016), point(event));
-    }, { signal, passive: false });
+    this.canvas.addEventListener(
+      "wheel",
+      (/** @type {WheelEvent} */ event) => {
+        if (!event.ctrlKey && !this.frame.closest(".tvz")?.contains(focusedBeside(this.frame))) return;
+        event.preventDefault();
+        this.zoom(Math.exp(-event.deltaY * 0.0016), point(event));
+      },
+      { signal, passive: false },
+    );
     this.canvas.addEventListener("dblclick", () => (this.view.zoom === 1 ? this.zoom(4) : this.fit()), { signal });
-    this.canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
-      this.canvas.setPointerCapture(event.pointerId);
-      this.wiping = this.mode === "wipe" && !event.shiftKey;
-      if (this.wiping) this.wipe(point(event).x / this.room().width);
-    }, { signal });
-    this.canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
-      if (!(event.buttons & 1)) return this.tell(point(event));
-      if (this.wiping) return this.wipe(point(event).x / this.room().width);
-      const a = this.sides[0].bitmap;
-      if (!a) return undefined;
-      const { scale } = placed(a, this.half(), this.view);
-      this.view.x -= event.movementX / (a.width * scale);
-      this.view.y -= event.movementY / (a.height * scale);
-      return this.draw();
-    }, { signal });
-    this.canvas.addEventListener("pointerleave", () => { this.probe.textContent = "\u200b"; }, { signal });
+    this.canvas.addEventListener(
+      "pointerdown",
+      (/** @type {PointerEvent} */ event) => {
+        this.canvas.setPointerCapture(event.pointerId);
+        this.wiping = this.mode === "wipe" && !event.shiftKey;
+        if (this.wiping) this.wipe(point(event).x / this.room().width);
+      },
+      { signal },
+    );
+    this.canvas.addEventListener(
+      "pointermove",
+      (/** @type {PointerEvent} */ event) => {
+        if (!(event.buttons & 1)) return this.tell(point(event));
+        if (this.wiping) return this.wipe(point(event).x / this.room().width);
+        const a = this.sides[0].bitmap;
+        if (!a) return undefined;
+        const { scale } = placed(a, this.half(), this.view);
+        this.view.x -= event.movementX / (a.width * scale);
+        this.view.y -= event.movementY / (a.height * scale);
+        return this.draw();
+      },
+      { signal },
+    );
+    this.canvas.addEventListener(
+      "pointerleave",
+      () => {
+        this.probe.textContent = "\u200b";
+      },
+      { signal },
+    );
   }
 
   state() {
@@ -161,7 +171,11 @@ export class Stage {
     const spot = at ? { x: this.mode === "side" ? at.x % (room.width + 4) : at.x, y: at.y } : { x: room.width / 2, y: room.height / 2 };
     const fixed = { x: (spot.x - before.left) / (a.width * before.scale), y: (spot.y - before.top) / (a.height * before.scale) };
     const scale = (before.scale / this.view.zoom) * zoom;
-    this.view = { zoom, x: fixed.x - (spot.x - room.width / 2) / (a.width * scale), y: fixed.y - (spot.y - room.height / 2) / (a.height * scale) };
+    this.view = {
+      zoom,
+      x: fixed.x - (spot.x - room.width / 2) / (a.width * scale),
+      y: fixed.y - (spot.y - room.height / 2) / (a.height * scale),
+    };
     this.draw();
   }
 
@@ -181,10 +195,20 @@ export class Stage {
         this.draw();
       });
     });
-    fill(this.names, ...["A", "B"].flatMap((letter, at) => {
-      const side = this.sides[at].side;
-      return [h("span", { class: `tvz-cut tvz-stage-name tvz-stage-${letter.toLowerCase()}`, title: side?.mapping ? `shown ${side.mapping}` : "" }, h("b", {}, letter), ` ${side?.title ?? ""}`)];
-    }));
+    fill(
+      this.names,
+      ...["A", "B"].flatMap((letter, at) => {
+        const side = this.sides[at].side;
+        return [
+          h(
+            "span",
+            { class: `tvz-cut tvz-stage-name tvz-stage-${letter.toLowerCase()}`, title: side?.mapping ? `shown ${side.mapping}` : "" },
+            h("b", {}, letter),
+            ` ${side?.title ?? ""}`,
+          ),
+        ];
+      }),
+    );
     this.draw();
   }
 
@@ -207,7 +231,9 @@ export class Stage {
   }
 
   drawButtons() {
-    this.buttons.forEach((/** @type {HTMLElement} */ button, /** @type {number} */ at) => button.setAttribute("aria-pressed", String(MODES[at][0] === this.mode)));
+    this.buttons.forEach((/** @type {HTMLElement} */ button, /** @type {number} */ at) =>
+      button.setAttribute("aria-pressed", String(MODES[at][0] === this.mode)),
+    );
     this.gainButton.textContent = `× ${this.gain}`;
     this.gainButton.hidden = this.mode !== "difference";
   }
@@ -276,7 +302,9 @@ export class Stage {
     } else if (side) {
       pen.fillStyle = getComputedStyle(this.frame).color;
       pen.font = "12px sans-serif";
-      lines(side.text || "…", Math.max(10, Math.floor(width / 6.5))).slice(0, 24).forEach((line, at) => pen.fillText(line, x + 8, 20 + at * 16));
+      lines(side.text || "…", Math.max(10, Math.floor(width / 6.5)))
+        .slice(0, 24)
+        .forEach((line, at) => pen.fillText(line, x + 8, 20 + at * 16));
     }
     pen.restore();
   }
@@ -315,7 +343,17 @@ export class Stage {
     const values = this.sides.map(({ bitmap }, number) => {
       if (!bitmap || !this.tip) return "";
       this.tip.clearRect(0, 0, 1, 1);
-      this.tip.drawImage(bitmap, Math.floor((column / a.width) * bitmap.width), Math.floor((line / a.height) * bitmap.height), 1, 1, 0, 0, 1, 1);
+      this.tip.drawImage(
+        bitmap,
+        Math.floor((column / a.width) * bitmap.width),
+        Math.floor((line / a.height) * bitmap.height),
+        1,
+        1,
+        0,
+        0,
+        1,
+        1,
+      );
       return `${"AB"[number]} ${[...this.tip.getImageData(0, 0, 1, 1).data.slice(0, 3)].join(" ")}`;
     });
     this.probe.textContent = `(${column}, ${line}) ${values.filter(Boolean).join(" · ")} · ${Math.round(scale * 100)} %`;

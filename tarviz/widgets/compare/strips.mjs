@@ -15,7 +15,8 @@ export const placeName = ({ record, column, step }) => (step < 0 ? `${record}:` 
 export function columnOrder(columns, byTime) {
   const numbers = columns.map((_, at) => at);
   if (!byTime) return numbers;
-  const chain = (/** @type {number} */ at) => columns.find((other) => other.name === columns[at].name && other.runner === "eager")?.seconds ?? Infinity;
+  const chain = (/** @type {number} */ at) =>
+    columns.find((other) => other.name === columns[at].name && other.runner === "eager")?.seconds ?? Infinity;
   return numbers.sort((x, y) => chain(x) - chain(y) || x - y);
 }
 
@@ -25,7 +26,11 @@ export function columnOrder(columns, byTime) {
  */
 export function step(key, at, { order, lengths, last }) {
   const steps = (/** @type {number} */ record, /** @type {number} */ column) => Math.max(0, lengths[record]?.[column] ?? 0);
-  const put = (/** @type {number} */ record, /** @type {number} */ column, /** @type {number} */ wanted) => ({ record, column, step: Math.min(wanted, steps(record, column) - 1) });
+  const put = (/** @type {number} */ record, /** @type {number} */ column, /** @type {number} */ wanted) => ({
+    record,
+    column,
+    step: Math.min(wanted, steps(record, column) - 1),
+  });
   const row = order.indexOf(at.column);
   const records = lengths.length;
   const [across, down] = [{ ArrowLeft: -1, ArrowRight: 1 }[key], { ArrowUp: -1, ArrowDown: 1 }[key]];
@@ -46,12 +51,29 @@ export function step(key, at, { order, lengths, last }) {
 
 /** A tile in one sentence, for a screen reader. @param {any} tile */
 export const tileLabel = (tile) =>
-  [tile.op || "original", tile.error ? `failed: ${tile.error}` : "", tile.feature, tile.range, tile.ms, tile.drawn, tile.mapping ? `shown ${tile.mapping}` : ""].filter(Boolean).join(", ");
+  [
+    tile.op || "original",
+    tile.error ? `failed: ${tile.error}` : "",
+    tile.feature,
+    tile.range,
+    tile.ms,
+    tile.drawn,
+    tile.mapping ? `shown ${tile.mapping}` : "",
+  ]
+    .filter(Boolean)
+    .join(", ");
 
 /** The difference of two steps in words. @param {any} r the controller's answer */
 export function differenceText(r) {
   if (r.text) return r.text;
-  const short = (/** @type {number | null} */ value) => (value === null ? "not finite" : value === 0 ? "0" : Math.abs(value) >= 1 ? String(Math.round(value * 1000) / 1000) : value.toPrecision(3));
+  const short = (/** @type {number | null} */ value) =>
+    value === null
+      ? "not finite"
+      : value === 0
+        ? "0"
+        : Math.abs(value) >= 1
+          ? String(Math.round(value * 1000) / 1000)
+          : value.toPrecision(3);
   if (r.max === 0) return `no difference (${r.kind})`;
   return `largest ${short(r.max)}${r.at.length ? ` at (${r.at.slice(0, 2).reverse().join(", ")})` : ""} · mean ${short(r.mean)} · ${(r.share * 100).toFixed(r.share < 0.1 ? 2 : 0)} % differ (${r.kind})`;
 }
@@ -76,11 +98,36 @@ export function drawStep(tile, place, { px, url }) {
     };
     box.append(picture);
   } else box.append(h("span", { class: "tvz-snippet tvz-mono", dir: "auto" }, tile.text));
-  const line = (/** @type {string} */ text, /** @type {string} */ kind = "tvz-faint", title = text) => (text ? h("span", { class: `tvz-cut ${kind}`, title }, text) : null);
-  return h("div", { class: "tvz-ctile", role: "option", "aria-selected": "false", "aria-label": tileLabel(tile), "data-place": JSON.stringify(place), title: tile.op },
-    box, h("div", { class: "tvz-ccap" },
+  const line = (/** @type {string} */ text, /** @type {string} */ kind = "tvz-faint", title = text) =>
+    text ? h("span", { class: `tvz-cut ${kind}`, title }, text) : null;
+  return h(
+    "div",
+    {
+      class: "tvz-ctile",
+      role: "option",
+      "aria-selected": "false",
+      "aria-label": tileLabel(tile),
+      "data-place": JSON.stringify(place),
+      title: tile.op,
+    },
+    box,
+    h(
+      "div",
+      { class: "tvz-ccap" },
       line(tile.op.includes(": the whole chain") ? tile.op.split(":")[0] : tile.op || tile.ext, "tvz-op"),
-      line(tile.error ? "" : `${tile.op && tile.ext && !tile.op.includes(`(${tile.ext}`) ? `${tile.ext}: ` : ""}${tile.feature.replaceAll(", ", ",")}`, "tvz-mono"),
+      line(
+        tile.error
+          ? ""
+          : `${tile.op && tile.ext && !tile.op.includes(`(${tile.ext}`) ? `${tile.ext}: ` : ""}${tile.feature.replaceAll(", ", ",")}`,
+        "tvz-mono",
+      ),
       tile.error ? null : h("span", { class: "tvz-ctimes tvz-faint" }, line(tile.range), h("span", { class: "tvz-number" }, tile.ms)),
-      line(tile.drawn, "tvz-drawn"), line(tile.mapping && tile.mapping !== "as it is" ? `shown ${tile.mapping.split(" from ")[0]}` : "", "tvz-faint", `shown ${tile.mapping}`)));
+      line(tile.drawn, "tvz-drawn"),
+      line(
+        tile.mapping && tile.mapping !== "as it is" ? `shown ${tile.mapping.split(" from ")[0]}` : "",
+        "tvz-faint",
+        `shown ${tile.mapping}`,
+      ),
+    ),
+  );
 }

@@ -1,119 +1,5 @@
 // @ts-check
-// What the widgets share: requests to the controller, DOM without markup, keys, virtual rows, pictures, plots.
-
-/**
- * The AFM model a host hands to a widget (tarviz/widgets/host/view.py, host.mjs).
- * @typedef {object} Model
- * @property {(name: string) => any} get
- * @property {(event: string, callback: (...args: any[]) => void) => void} on
- * @property {(event: string, callback: (...args: any[]) => void) => void} off
- * @property {(content: any, callbacks?: any, buffers?: any[]) => void} send
- * @typedef {{ type: string, msg: string, hint: string, code: string }} Fault
- * @typedef {{ r: any, buffers: DataView[] }} Answer
- */
-
-/** An error the controller answered with: `fault` says type, message, hint and code. */
-export class RpcError extends Error {
-  /** @param {Fault} fault */
-  constructor(fault) {
-    super(fault.msg);
-    this.fault = fault;
-  }
-}
-
-/**
- * Requests over a model: at most two in flight, an older one of the same name cancelled, a sentence when none comes back.
- * @param {Model} model
- * @param {{ signal?: AbortSignal, limit?: number, timeout?: number, onSlow?: (waiting: boolean) => void }} [options]
- */
-export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () => {} } = {}) {
-  /** @typedef {{ id: string, name: string, msg: any, done: (a: Answer) => void, fail: (e: Error) => void, timer: any, keep: boolean }} Job */
-  /** @type {Map<string, Job>} */
-  const flying = new Map();
-  /** @type {Job[]} */
-  const waiting = [];
-  let count = 0;
-  let slow = 0;
-  const prefix = Math.random().toString(36).slice(2, 8);
-  const stats = { sent: 0, peak: 0 };
-
-  const drop = (/** @type {Job} */ job) => {
-    flying.delete(job.id);
-    clearTimeout(job.timer);
-    if (job.timer === "slow" && --slow === 0) onSlow(false);
-  };
-  const pump = () => {
-    while (flying.size < limit && waiting.length) {
-      const job = /** @type {Job} */ (waiting.shift());
-      flying.set(job.id, job);
-      stats.sent += 1;
-      stats.peak = Math.max(stats.peak, flying.size);
-      job.timer = setTimeout(() => {
-        job.timer = "slow";
-        slow += 1;
-        onSlow(true);
-      }, timeout);
-      try {
-        model.send({ k: "tvz:req", id: job.id, name: job.name, msg: job.msg });
-      } catch (error) {
-        drop(job);
-        job.fail(new RpcError({ type: "NoKernel", msg: `The kernel behind this was restarted or is gone (${/** @type {any} */ (error).message}).`, hint: "Run the cell again.", code: "no-kernel" }));
-      }
-    }
-  };
-  const overtaken = () => new RpcError({ type: "Overtaken", msg: "overtaken by a later request", hint: "", code: "overtaken" });
-
-  const receive = (/** @type {any} */ content, /** @type {DataView[]} */ buffers) => {
-    if (content?.k !== "tvz:res") return;
-    const job = flying.get(content.id);
-    if (!job) return;
-    drop(job);
-    pump();
-    if (content.err) job.fail(new RpcError(content.err));
-    else job.done({ r: content.r, buffers: (buffers ?? []).map(asView) });
-  };
-  model.on("msg:custom", receive);
-  signal?.addEventListener("abort", () => {
-    model.off("msg:custom", receive);
-    for (const job of [...flying.values(), ...waiting.splice(0)]) {
-      drop(job);
-      job.fail(overtaken());
-    }
-  });
-
-  /**
-   * @param {string} name
-   * @param {any} [msg]
-   * @param {{ keep?: boolean }} [options] `keep`: do not cancel older requests of the same name
-   * @returns {Promise<Answer>}
-   */
-  const call = (name, msg = {}, { keep = false } = {}) =>
-    new Promise((done, fail) => {
-      if (!keep) {
-        for (const job of [...waiting]) {
-          if (job.name !== name || job.keep) continue;
-          waiting.splice(waiting.indexOf(job), 1);
-          job.fail(overtaken());
-        }
-        for (const job of [...flying.values()]) {
-          if (job.name !== name || job.keep) continue;
-          drop(job);
-          model.send({ k: "tvz:cancel", id: job.id });
-          job.fail(overtaken());
-        }
-      }
-      waiting.push({ id: `${prefix}-${(count += 1)}`, name, msg, done, fail, timer: 0, keep });
-      pump();
-    });
-  return Object.assign(call, { stats });
-}
-
-/** @param {any} buffer @returns {DataView} */
-export const asView = (buffer) =>
-  buffer instanceof DataView ? buffer : ArrayBuffer.isView(buffer) ? new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength) : new DataView(buffer);
-
-/** @param {unknown} error */
-export const isOvertaken = (error) => error instanceof RpcError && error.fault.code === "overtaken";
+// What the widgets share: DOM without markup, keys, virtual rows, pictures, text to copy and files to save.
 
 /**
  * A DOM element. Strings become text nodes, never markup.
@@ -145,7 +31,8 @@ export function leave(root) {
 }
 
 /** Replace what an element holds; what is not there is left out. @param {Element} element @param {...(Node | string | null | undefined | false)} children */
-export const fill = (element, ...children) => element.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
+export const fill = (element, ...children) =>
+  element.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
 
 /** Why a tile is not shown, into its box: the code, then as many whole lines as fit. @param {HTMLElement} box @param {string} reason @param {number} px */
 export function refuse(box, reason, px) {
@@ -160,7 +47,8 @@ export function refuse(box, reason, px) {
 export function formatBytes(bytes) {
   let number = bytes;
   for (const unit of ["B", "kB", "MB", "GB", "TB"]) {
-    if (Math.abs(number) < 999.5 || unit === "TB") return `${unit === "B" || number >= 100 ? number.toFixed(0) : number >= 10 ? number.toFixed(1) : number.toFixed(2)} ${unit}`;
+    if (Math.abs(number) < 999.5 || unit === "TB")
+      return `${unit === "B" || number >= 100 ? number.toFixed(0) : number >= 10 ? number.toFixed(1) : number.toFixed(2)} ${unit}`;
     number /= 1000;
   }
   return "";
@@ -250,7 +138,10 @@ export function bindKeys(root, act, signal) {
     "keydown",
     (event) => {
       event.stopPropagation();
-      const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement;
+      const typing =
+        event.target instanceof HTMLInputElement ||
+        event.target instanceof HTMLTextAreaElement ||
+        event.target instanceof HTMLSelectElement;
       if (typing && event.key !== "Escape") return;
       if (act(keyName(event), event)) event.preventDefault();
     },
@@ -308,90 +199,23 @@ export function move(key, at, { columns, rows, count }) {
   const last = count - 1;
   const page = Math.max(1, rows) * columns;
   const to = /** @type {Record<string, number>} */ ({
-    ArrowLeft: at - 1, h: at - 1, ArrowRight: at + 1, l: at + 1,
-    ArrowUp: at - columns, k: at - columns, ArrowDown: at + columns, j: at + columns,
-    Home: 0, End: last, PageUp: at - page, PageDown: at + page,
+    ArrowLeft: at - 1,
+    h: at - 1,
+    ArrowRight: at + 1,
+    l: at + 1,
+    ArrowUp: at - columns,
+    k: at - columns,
+    ArrowDown: at + columns,
+    j: at + columns,
+    Home: 0,
+    End: last,
+    PageUp: at - page,
+    PageDown: at + page,
   })[key];
   if (to === undefined) return undefined;
   if (count === 0) return -1;
   // down from the last full row goes to the last item, not nowhere
   return Math.max(0, Math.min(last, to));
-}
-
-/**
- * Draw a Plot block on a canvas, in the colours of the theme.
- * @param {HTMLCanvasElement} canvas
- * @param {{ kind: string, series: [string, (number | null)[]][], mark?: number | null }} plot
- */
-export function drawPlot(canvas, plot) {
-  const style = getComputedStyle(canvas);
-  const scale = globalThis.devicePixelRatio || 1;
-  const width = canvas.clientWidth || 300;
-  const height = canvas.clientHeight || 80;
-  canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
-  const pen = canvas.getContext("2d");
-  if (!pen) return;
-  pen.scale(scale, scale);
-  const colours = plotColours(plot.series.map(([name]) => name), style.color, style.getPropertyValue("--tvz-accent").trim() || "#1565c0");
-  const all = plot.series.flatMap(([, values]) => values.filter((v) => v !== null));
-  const low = plot.kind === "bars" ? 0 : bounds(all)[0];
-  const high = plot.kind === "bars" ? barTop(all) : bounds(all)[1];
-  const y = (/** @type {number} */ v) => height - 2 - ((Math.min(v, high) - low) / (high - low || 1)) * (height - 4);
-  if (plot.kind === "envelope") {
-    const [[, lows], [, highs]] = plot.series;
-    pen.fillStyle = colours[0];
-    lows.forEach((value, at) => {
-      const top = highs[at];
-      if (value === null || top === null) return;
-      pen.fillRect((at / lows.length) * width, y(top), Math.max(1, width / lows.length), Math.max(1, y(value) - y(top)));
-    });
-    return;
-  }
-  plot.series.forEach(([, values], number) => {
-    pen.globalAlpha = plot.series.length > 1 ? 0.6 : 1;
-    pen.fillStyle = pen.strokeStyle = colours[number];
-    const step = width / values.length;
-    if (plot.kind === "bars") {
-      values.forEach((v, at) => {
-        if (v === null || v <= 0) return;
-        if (at === plot.mark) pen.fillStyle = MARKED;
-        pen.fillRect(at * step, y(v), Math.max(step > 4 ? step - 1 : step, at === plot.mark ? 2 : 0.7), height - 1 - y(v));
-        pen.fillStyle = colours[number];
-      });
-    } else {
-      pen.beginPath();
-      values.forEach((v, at) => v !== null && pen.lineTo((at + 0.5) * step, y(v)));
-      pen.stroke();
-    }
-  });
-}
-
-/** Where bars are cut: the highest, unless a few stand far above all others. @param {any[]} values */
-export function barTop(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  const highest = sorted.at(-1) ?? 1;
-  if (sorted.length < 64) return highest;
-  return Math.min(highest, Math.max(1, sorted[Math.floor(sorted.length * 0.985)] * 1.6));
-}
-
-/** Lowest and highest of many numbers (a spread of thousands into Math.min overflows). @param {any[]} values */
-export function bounds(values) {
-  let low = Infinity;
-  let high = -Infinity;
-  for (const value of values) {
-    if (value < low) low = value;
-    if (value > high) high = value;
-  }
-  return low > high ? [0, 1] : [low, high];
-}
-
-const MARKED = "#e06c00";
-
-/** @param {string[]} names @param {string} text @param {string} accent */
-function plotColours(names, text, accent) {
-  const known = /** @type {Record<string, string>} */ ({ red: "#d04a4a", green: "#3f9a4f", blue: "#4f7fe0", grey: text });
-  return names.map((name, at) => known[name] ?? [accent, "#c2661d", "#5c8a2e", "#8657b5"][at % 4]);
 }
 
 /** Put text on the clipboard; true when it got there. @param {string} text */
@@ -431,12 +255,14 @@ export function later(work, wait, signal) {
 
 /** What a host calls to draw a widget by a view of this class; it returns what ends it.
  * @param {new (model: any, el: HTMLElement, signal: AbortSignal) => { root: HTMLElement }} View */
-export const drawnBy = (View) => (/** @type {{ model: any, el: HTMLElement, signal?: AbortSignal }} */ { model, el, signal: outer }) => {
-  const ending = new AbortController();
-  outer?.addEventListener("abort", () => ending.abort());
-  const view = new View(model, el, ending.signal);
-  return () => {
-    ending.abort();
-    view.root.remove();
+export const drawnBy =
+  (View) =>
+  (/** @type {{ model: any, el: HTMLElement, signal?: AbortSignal }} */ { model, el, signal: outer }) => {
+    const ending = new AbortController();
+    outer?.addEventListener("abort", () => ending.abort());
+    const view = new View(model, el, ending.signal);
+    return () => {
+      ending.abort();
+      view.root.remove();
+    };
   };
-};

@@ -50,23 +50,38 @@ function stub(state) {
   return model;
 }
 
-const lost = (/** @type {any} */ id, /** @type {string} */ msg) => ({ k: "tvz:res", id, err: { type: "NoKernel", msg, hint: "", code: "no-kernel" } });
+const lost = (/** @type {any} */ id, /** @type {string} */ msg) => ({
+  k: "tvz:res",
+  id,
+  err: { type: "NoKernel", msg, hint: "", code: "no-kernel" },
+});
 
 /** JSON with the names of objects in order, to compare messages by. @param {any} value @returns {string} */
 const canonical = (value) =>
-  JSON.stringify(value, (_, part) => (part && typeof part === "object" && !Array.isArray(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part));
+  JSON.stringify(value, (_, part) =>
+    part && typeof part === "object" && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
 
 /** A model of saved state: what was answered beforehand (`View.to_static`) is answered, anything else "no kernel". @param {State} state */
 export function frozenModel(state) {
   const model = stub(state);
-  const known = new Map((state._answers ?? []).map(([name, message, reply, buffers]) => [message === null ? name : name + canonical(message), { reply, buffers }]));
+  const known = new Map(
+    (state._answers ?? []).map(([name, message, reply, buffers]) => [
+      message === null ? name : name + canonical(message),
+      { reply, buffers },
+    ]),
+  );
   return {
     ...model,
     /** @param {any} content */
     send: (content) => {
       if (content?.k !== "tvz:req") return;
       const found = known.get(content.name + canonical(content.msg ?? {})) ?? known.get(content.name);
-      const answer = found ? { k: "tvz:res", id: content.id, r: structuredClone(found.reply) } : lost(content.id, "There is no kernel behind this picture.");
+      const answer = found
+        ? { k: "tvz:res", id: content.id, r: structuredClone(found.reply) }
+        : lost(content.id, "There is no kernel behind this picture.");
       setTimeout(() => model.emit("msg:custom", answer, found?.buffers ?? []));
     },
   };
@@ -107,14 +122,17 @@ export function mountAll(saved, page = document, now = false) {
     // A shadow keeps the page's style off the widget and the widget's off the page; reveal.js takes every <section> it sees for a slide.
     const shadow = element.attachShadow({ mode: "open" });
     const room = page.createElement("div");
-    const dress = () => { room.className = `tvz-host tvz-${page.body.dataset.theme ?? "auto"}`; };
+    const dress = () => {
+      room.className = `tvz-host tvz-${page.body.dataset.theme ?? "auto"}`;
+    };
     dress();
     new MutationObserver(dress).observe(page.body, { attributes: true, attributeFilter: ["data-theme"] });
     shadow.append(Object.assign(page.createElement("style"), { textContent: saved.styles[model.style] ?? "" }), room);
     mount(widget, frozenModel(savedState(model)), room);
     element.dataset.tarvizDrawn = "true";
   };
-  const begin = (/** @type {any} */ element) => draw(element).catch((error) => element.append(`This widget could not be drawn: ${error.message}`));
+  const begin = (/** @type {any} */ element) =>
+    draw(element).catch((error) => element.append(`This widget could not be drawn: ${error.message}`));
   const seen = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;

@@ -26,11 +26,17 @@ export class KeySheet {
       this.close();
       return;
     }
-    const caps = (/** @type {string} */ names) => names.split(" ").flatMap((name, at) => [at ? " " : "", /^(or|…|\(held\))$/.test(name) ? name : h("kbd", {}, name)]);
+    const caps = (/** @type {string} */ names) =>
+      names.split(" ").flatMap((name, at) => [at ? " " : "", /^(or|…|\(held\))$/.test(name) ? name : h("kbd", {}, name)]);
     const close = h("button", { onclick: () => this.toggle() }, "close");
-    this.shown = h("div", { class: "tvz-sheet", role: "dialog", "aria-modal": "true", "aria-label": "keys" }, h("h2", {}, "Keys"),
+    this.shown = h(
+      "div",
+      { class: "tvz-sheet", role: "dialog", "aria-modal": "true", "aria-label": "keys" },
+      h("h2", {}, "Keys"),
       h("dl", {}, ...this.keys.flatMap(([names, what]) => [h("dt", {}, ...caps(names)), h("dd", {}, what)])),
-      this.more && h("p", { class: "tvz-faint" }, this.more), close);
+      this.more && h("p", { class: "tvz-faint" }, this.more),
+      close,
+    );
     this.root().append(/** @type {HTMLElement} */ (this.shown));
     close.focus({ preventScroll: true }); // a long list begins at its beginning
   }

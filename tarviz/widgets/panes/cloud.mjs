@@ -14,7 +14,10 @@ export function drawCloud(places, colours, { turn, tilt, zoom }, into) {
   const { width, height, data } = into;
   const depth = new Float32Array(width * height).fill(-Infinity);
   for (let at = 0; at < data.length; at += 4) {
-    data[at] = BACK[0]; data[at + 1] = BACK[1]; data[at + 2] = BACK[2]; data[at + 3] = 255;
+    data[at] = BACK[0];
+    data[at + 1] = BACK[1];
+    data[at + 2] = BACK[2];
+    data[at + 3] = 255;
   }
   const [ct, st, ci, si] = [Math.cos(turn), Math.sin(turn), Math.cos(tilt), Math.sin(tilt)];
   const scale = Math.min(width, height) * 0.38 * zoom;
@@ -46,7 +49,12 @@ export function drawPoints(block, buffers, { signal }) {
   const places = raw ? new Float32Array(raw.buffer.slice(raw.byteOffset, raw.byteOffset + raw.byteLength)) : new Float32Array();
   const tint = buffers[block.colours?.buffer];
   const colours = tint ? new Uint8Array(tint.buffer, tint.byteOffset, tint.byteLength) : new Uint8Array();
-  const canvas = h("canvas", { class: "tvz-cloud", tabIndex: 0, role: "img", "aria-label": `point cloud of ${block.total} points; arrow keys turn it` });
+  const canvas = h("canvas", {
+    class: "tvz-cloud",
+    tabIndex: 0,
+    role: "img",
+    "aria-label": `point cloud of ${block.total} points; arrow keys turn it`,
+  });
   let frame = 0;
   const draw = () => {
     frame = 0;
@@ -60,7 +68,9 @@ export function drawPoints(block, buffers, { signal }) {
     drawCloud(places, colours, view, image);
     pen.putImageData(image, 0, 0);
   };
-  const soon = () => { frame ||= requestAnimationFrame(draw); };
+  const soon = () => {
+    frame ||= requestAnimationFrame(draw);
+  };
   const move = (/** @type {number} */ turn, /** @type {number} */ tilt, factor = 1) => {
     view.turn += turn;
     view.tilt = Math.max(-1.57, Math.min(1.57, view.tilt + tilt));
@@ -68,18 +78,51 @@ export function drawPoints(block, buffers, { signal }) {
     soon();
   };
   canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ e) => canvas.setPointerCapture(e.pointerId), { signal });
-  canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ e) => { if (e.buttons & 1) move(e.movementX * 0.01, e.movementY * 0.01); }, { signal });
-  canvas.addEventListener("wheel", (/** @type {WheelEvent} */ e) => { e.preventDefault(); move(0, 0, Math.exp(-e.deltaY * 0.0016)); }, { signal, passive: false });
-  canvas.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
-    const step = /** @type {Record<string, [number, number, number]>} */ ({ ArrowLeft: [-0.1, 0, 1], ArrowRight: [0.1, 0, 1], ArrowUp: [0, -0.1, 1], ArrowDown: [0, 0.1, 1], "+": [0, 0, 1.2], "-": [0, 0, 1 / 1.2] })[e.key];
-    if (!step) return;
-    e.preventDefault();
-    e.stopPropagation();
-    move(...step);
-  }, { signal });
+  canvas.addEventListener(
+    "pointermove",
+    (/** @type {PointerEvent} */ e) => {
+      if (e.buttons & 1) move(e.movementX * 0.01, e.movementY * 0.01);
+    },
+    { signal },
+  );
+  canvas.addEventListener(
+    "wheel",
+    (/** @type {WheelEvent} */ e) => {
+      e.preventDefault();
+      move(0, 0, Math.exp(-e.deltaY * 0.0016));
+    },
+    { signal, passive: false },
+  );
+  canvas.addEventListener(
+    "keydown",
+    (/** @type {KeyboardEvent} */ e) => {
+      const step = /** @type {Record<string, [number, number, number]>} */ ({
+        ArrowLeft: [-0.1, 0, 1],
+        ArrowRight: [0.1, 0, 1],
+        ArrowUp: [0, -0.1, 1],
+        ArrowDown: [0, 0.1, 1],
+        "+": [0, 0, 1.2],
+        "-": [0, 0, 1 / 1.2],
+      })[e.key];
+      if (!step) return;
+      e.preventDefault();
+      e.stopPropagation();
+      move(...step);
+    },
+    { signal },
+  );
   const watch = new ResizeObserver(soon);
   watch.observe(canvas);
   signal.addEventListener("abort", () => watch.disconnect());
   const shown = places.length / 3;
-  return h("figure", { class: "tvz-figure" }, canvas, h("figcaption", { class: "tvz-faint" }, `${block.total} points${shown < block.total ? `, ${shown} drawn` : ""} · drag to turn, wheel to come closer`));
+  return h(
+    "figure",
+    { class: "tvz-figure" },
+    canvas,
+    h(
+      "figcaption",
+      { class: "tvz-faint" },
+      `${block.total} points${shown < block.total ? `, ${shown} drawn` : ""} · drag to turn, wheel to come closer`,
+    ),
+  );
 }

@@ -63,7 +63,8 @@ export function drawOver(pen, over, layers, { scale, x, y }, { names = true, mas
     if (kind === "box") {
       const [left, top, width, height] = numbers;
       pen.strokeRect(x + left * scale, y + top * scale, width * scale, height * scale);
-      if (names && layers.on.names && (name || score !== null)) nameTag(pen, [name, score === null ? "" : score.toFixed(2)].filter(Boolean).join(" "), x + left * scale, y + top * scale, colour);
+      if (names && layers.on.names && (name || score !== null))
+        nameTag(pen, [name, score === null ? "" : score.toFixed(2)].filter(Boolean).join(" "), x + left * scale, y + top * scale, colour);
     } else if (kind === "polygon") {
       pen.beginPath();
       for (let at = 0; at < numbers.length; at += 2) pen.lineTo(x + numbers[at] * scale, y + numbers[at + 1] * scale);
@@ -131,24 +132,64 @@ export function overTile(over, layers, { picture, scale, x, y }, mask) {
  * @param {Over} over @param {Layers} layers @param {() => void} redraw
  */
 export function layerBar(over, layers, redraw) {
-  const act = (/** @type {() => void} */ work) => () => { work(); redraw(); };
+  const act = (/** @type {() => void} */ work) => () => {
+    work();
+    redraw();
+  };
   /** @type {Map<string, number>} */
   const names = new Map();
   const kinds = new Set(over.shapes.map(([kind]) => kind));
   for (const [kind, , name] of over.shapes) if (kind === "box" || !kinds.has("box")) names.set(name, (names.get(name) ?? 0) + 1);
   const toggle = (/** @type {keyof Layers["on"]} */ kind, /** @type {string} */ text) =>
     h("button", { class: "tvz-chip", "aria-pressed": String(layers.on[kind]), onclick: act(() => layers.toggle(kind)) }, text);
-  const bar = h("div", { class: "tvz-layers", role: "group", "aria-label": "what lies over the picture" },
-    kinds.has("box") ? toggle("box", "boxes") : null, kinds.has("polygon") ? toggle("polygon", "outlines") : null,
-    kinds.has("points") ? toggle("points", "key points") : null, kinds.has("box") ? toggle("names", "names") : null,
+  const bar = h(
+    "div",
+    { class: "tvz-layers", role: "group", "aria-label": "what lies over the picture" },
+    kinds.has("box") ? toggle("box", "boxes") : null,
+    kinds.has("polygon") ? toggle("polygon", "outlines") : null,
+    kinds.has("points") ? toggle("points", "key points") : null,
+    kinds.has("box") ? toggle("names", "names") : null,
     over.masks.length ? toggle("mask", over.masks.map((mask) => mask.ext).join(", ")) : null,
-    over.masks.length ? h("input", { type: "range", min: 0, max: 1, step: 0.05, value: layers.opacity, "aria-label": "opacity of the mask", title: "opacity of the mask", oninput: (/** @type {any} */ e) => { layers.opacity = Number(e.target.value); redraw(); }, onchange: () => layers.changed() }) : null);
-  const chip = (/** @type {string} */ name, /** @type {string} */ colour, /** @type {string} */ more, /** @type {(() => void) | undefined} */ hide) => {
+    over.masks.length
+      ? h("input", {
+          type: "range",
+          min: 0,
+          max: 1,
+          step: 0.05,
+          value: layers.opacity,
+          "aria-label": "opacity of the mask",
+          title: "opacity of the mask",
+          oninput: (/** @type {any} */ e) => {
+            layers.opacity = Number(e.target.value);
+            redraw();
+          },
+          onchange: () => layers.changed(),
+        })
+      : null,
+  );
+  const chip = (
+    /** @type {string} */ name,
+    /** @type {string} */ colour,
+    /** @type {string} */ more,
+    /** @type {(() => void) | undefined} */ hide,
+  ) => {
     const dot = h("span", { class: "tvz-swatch" });
     dot.style.background = colour;
-    return h(hide ? "button" : "span", { class: "tvz-chip tvz-class", ...(hide ? { "aria-pressed": String(!layers.hidden.has(name)), title: `show or hide ${name || "the unnamed"}`, onclick: act(hide) } : {}) }, dot, h("span", { dir: "auto" }, name || "unnamed"), more);
+    return h(
+      hide ? "button" : "span",
+      {
+        class: "tvz-chip tvz-class",
+        ...(hide
+          ? { "aria-pressed": String(!layers.hidden.has(name)), title: `show or hide ${name || "the unnamed"}`, onclick: act(hide) }
+          : {}),
+      },
+      dot,
+      h("span", { dir: "auto" }, name || "unnamed"),
+      more,
+    );
   };
   for (const [name, count] of names) bar.append(chip(name, layers.colour(name), count > 1 ? ` ${count}` : "", () => layers.hide(name)));
-  for (const mask of over.masks) for (const [number, name, colour] of mask.legend ?? []) bar.append(chip(name || String(number), colour, "", undefined));
+  for (const mask of over.masks)
+    for (const [number, name, colour] of mask.legend ?? []) bar.append(chip(name || String(number), colour, "", undefined));
   return bar;
 }

@@ -3,7 +3,8 @@
 
 import { drawPoints } from "./cloud.mjs";
 import { drawImage } from "./picture.mjs";
-import { copyText, drawPlot, fill, formatBytes, formatCount, h, scrollOf, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
+import { copyText, fill, formatBytes, formatCount, h, scrollOf, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
+import { drawPlot } from "../host/plot.mjs";
 
 /**
  * What a panel needs of the widget around it.
@@ -29,7 +30,11 @@ export function drawPanel(panel, buffers, around) {
   }
   if (panel.facts.length) {
     box.append(
-      h("dl", { class: "tvz-facts" }, ...panel.facts.flatMap((/** @type {string[]} */ [name, value]) => [h("dt", {}, name), h("dd", { class: "tvz-mono" }, value)])),
+      h(
+        "dl",
+        { class: "tvz-facts" },
+        ...panel.facts.flatMap((/** @type {string[]} */ [name, value]) => [h("dt", {}, name), h("dd", { class: "tvz-mono" }, value)]),
+      ),
     );
   }
   return box;
@@ -60,20 +65,33 @@ function drawFrames(block, buffers, { signal }) {
     const player = strip.closest(".tvz-panel")?.querySelector("video");
     if (player) player.currentTime = time;
   };
-  strip.append(...block.times.map((/** @type {number} */ time, /** @type {number} */ at) => {
-    const button = h("button", { title: `go to ${time.toFixed(2)} s`, "aria-label": `go to ${time.toFixed(2)} seconds`, onclick: () => goTo(time) });
-    button.style.left = `${(100 * at) / block.times.length}%`;
-    button.style.width = `${100 / block.times.length}%`;
-    return button;
-  }));
+  strip.append(
+    ...block.times.map((/** @type {number} */ time, /** @type {number} */ at) => {
+      const button = h("button", {
+        title: `go to ${time.toFixed(2)} s`,
+        "aria-label": `go to ${time.toFixed(2)} seconds`,
+        onclick: () => goTo(time),
+      });
+      button.style.left = `${(100 * at) / block.times.length}%`;
+      button.style.width = `${100 / block.times.length}%`;
+      return button;
+    }),
+  );
   return strip;
 }
 
 /** A conversation, a turn a box. @param {any} block */
 function drawTurns(block) {
-  const side = (/** @type {string} */ who) => (/^(assistant|gpt|bot|model|ai)$/i.test(who) ? " tvz-answer" : /^system$/i.test(who) ? " tvz-system" : "");
-  return h("ol", { class: "tvz-turns" }, ...block.turns.map((/** @type {string[]} */ [who, said]) => h("li", { class: `tvz-turn${side(who)}` }, h("b", { dir: "auto" }, who), h("span", { dir: "auto" }, said))),
-    block.left ? h("li", { class: "tvz-faint" }, `… ${formatCount(block.left)} more turns`) : null);
+  const side = (/** @type {string} */ who) =>
+    /^(assistant|gpt|bot|model|ai)$/i.test(who) ? " tvz-answer" : /^system$/i.test(who) ? " tvz-system" : "";
+  return h(
+    "ol",
+    { class: "tvz-turns" },
+    ...block.turns.map((/** @type {string[]} */ [who, said]) =>
+      h("li", { class: `tvz-turn${side(who)}` }, h("b", { dir: "auto" }, who), h("span", { dir: "auto" }, said)),
+    ),
+    block.left ? h("li", { class: "tvz-faint" }, `… ${formatCount(block.left)} more turns`) : null,
+  );
 }
 
 /** @param {any[]} controls @param {Around} around */
@@ -88,8 +106,18 @@ function drawControls(controls, around) {
       around.ask({ ...around.options, [control.name]: at >= 0 ? slices : value });
     };
     const input = control.choices.length
-      ? h("select", { onchange: (/** @type {any} */ e) => change(e.target.value) }, ...control.choices.map((/** @type {string} */ c) => h("option", { value: c, selected: c === control.value }, c)))
-      : h("input", { type: "range", min: 0, max: control.high, value: control.value, onchange: (/** @type {any} */ e) => change(Number(e.target.value)) });
+      ? h(
+          "select",
+          { onchange: (/** @type {any} */ e) => change(e.target.value) },
+          ...control.choices.map((/** @type {string} */ c) => h("option", { value: c, selected: c === control.value }, c)),
+        )
+      : h("input", {
+          type: "range",
+          min: 0,
+          max: control.high,
+          value: control.value,
+          onchange: (/** @type {any} */ e) => change(Number(e.target.value)),
+        });
     row.append(h("label", {}, `${control.label} `, input, control.choices.length ? "" : ` ${control.value} of 0…${control.high}`));
   }
   return row;
@@ -103,15 +131,21 @@ function drawText(block, buffers) {
   for (const line of lines.slice(0, 4000)) list.append(h(block.numbered ? "li" : "div", { dir: "auto" }, line === "" ? "\u200b" : line));
   if (!block.preview || !block.data) return list;
   const box = h("div", {}, list);
-  const show = h("button", {
-    onclick: () => {
-      const url = URL.createObjectURL(new Blob([/** @type {any} */ (buffers[block.data.buffer])], { type: block.preview }));
-      const picture = h("img", { src: url, alt: "preview of the markup as a picture", class: "tvz-preview" });
-      picture.onload = picture.onerror = () => URL.revokeObjectURL(url);
-      picture.addEventListener("error", () => picture.replaceWith(h("p", { class: "tvz-note tvz-note-bad" }, "The browser cannot draw it.")));
-      show.replaceWith(picture);
+  const show = h(
+    "button",
+    {
+      onclick: () => {
+        const url = URL.createObjectURL(new Blob([/** @type {any} */ (buffers[block.data.buffer])], { type: block.preview }));
+        const picture = h("img", { src: url, alt: "preview of the markup as a picture", class: "tvz-preview" });
+        picture.onload = picture.onerror = () => URL.revokeObjectURL(url);
+        picture.addEventListener("error", () =>
+          picture.replaceWith(h("p", { class: "tvz-note tvz-note-bad" }, "The browser cannot draw it.")),
+        );
+        show.replaceWith(picture);
+      },
     },
-  }, "preview as picture (scripts in it do not run)");
+    "preview as picture (scripts in it do not run)",
+  );
   box.prepend(show);
   return box;
 }
@@ -126,7 +160,8 @@ function drawTree(block, _buffers, around) {
     for (const line of root.querySelectorAll(".tvz-leaf, summary")) {
       const hit = wanted !== "" && line.textContent.toLowerCase().includes(wanted);
       line.classList.toggle("tvz-hit", hit);
-      if (hit) for (let up = line.parentElement; up && up !== root; up = up.parentElement) if (up instanceof HTMLDetailsElement) up.open = true;
+      if (hit)
+        for (let up = line.parentElement; up && up !== root; up = up.parentElement) if (up instanceof HTMLDetailsElement) up.open = true;
     }
     root.querySelector(".tvz-hit")?.scrollIntoView({ block: "nearest" });
   });
@@ -139,16 +174,54 @@ export const selectPath = (path, ext) => `SelectJSON(${JSON.stringify(ext)}, ${J
 
 /** @param {any[]} node @param {(string | number)[]} path @param {string} name @param {string} ext @param {Around} around @param {number} depth @returns {HTMLElement} */
 function treeNode(node, path, name, ext, around, depth) {
-  const copy = async () => around.say((await copyText(selectPath(path, ext))) ? `copied ${selectPath(path, ext)}` : "the clipboard is closed to this page");
-  const label = name === "" ? null : h("button", { class: "tvz-name", title: "copy the path", onclick: (/** @type {Event} */ e) => { e.preventDefault(); copy(); } }, name);
+  const copy = async () =>
+    around.say((await copyText(selectPath(path, ext))) ? `copied ${selectPath(path, ext)}` : "the clipboard is closed to this page");
+  const label =
+    name === ""
+      ? null
+      : h(
+          "button",
+          {
+            class: "tvz-name",
+            title: "copy the path",
+            onclick: (/** @type {Event} */ e) => {
+              e.preventDefault();
+              copy();
+            },
+          },
+          name,
+        );
   if (node[0] === "o" || node[0] === "a") {
     const [kind, children, left] = node;
     const object = kind === "o";
     const count = children.length + left;
     // no button within a button: here the name copies by the mouse, or by c on the line
-    const title = name === "" ? null : h("span", { class: "tvz-name", title: "copy the path (c)", onclick: (/** @type {Event} */ e) => { e.preventDefault(); copy(); } }, name);
-    const pressed = (/** @type {KeyboardEvent} */ e) => { if (e.key === "c" && !e.ctrlKey && !e.metaKey) { e.stopPropagation(); copy(); } };
-    const details = h("details", { open: depth < 2 && children.length <= 60 }, h("summary", { onkeydown: pressed }, title, h("span", { class: "tvz-faint" }, object ? `{${count}}` : `[${count}]`)));
+    const title =
+      name === ""
+        ? null
+        : h(
+            "span",
+            {
+              class: "tvz-name",
+              title: "copy the path (c)",
+              onclick: (/** @type {Event} */ e) => {
+                e.preventDefault();
+                copy();
+              },
+            },
+            name,
+          );
+    const pressed = (/** @type {KeyboardEvent} */ e) => {
+      if (e.key === "c" && !e.ctrlKey && !e.metaKey) {
+        e.stopPropagation();
+        copy();
+      }
+    };
+    const details = h(
+      "details",
+      { open: depth < 2 && children.length <= 60 },
+      h("summary", { onkeydown: pressed }, title, h("span", { class: "tvz-faint" }, object ? `{${count}}` : `[${count}]`)),
+    );
     const open = () => {
       if (details.childElementCount > 1 || !details.open) return;
       children.forEach((/** @type {any} */ child, /** @type {number} */ at) => {
@@ -161,18 +234,26 @@ function treeNode(node, path, name, ext, around, depth) {
     open();
     return details;
   }
-  const text = node[0] === "s" ? `"${node[1]}"${node[2] > node[1].length ? `… (${formatCount(node[2])} characters)` : ""}` : String(node[1]);
+  const text =
+    node[0] === "s" ? `"${node[1]}"${node[2] > node[1].length ? `… (${formatCount(node[2])} characters)` : ""}` : String(node[1]);
   return h("div", { class: "tvz-leaf", dir: "auto" }, label, h("span", { class: `tvz-v-${node[0]}` }, text));
 }
 
 /** @param {any} block */
 function drawTable(block) {
   const right = new Set(block.right);
-  const cell = (/** @type {string} */ tag, /** @type {string} */ text, /** @type {number} */ at) => h(tag, { class: right.has(at) ? "tvz-right" : "", dir: "auto" }, text);
-  return h("div", { class: "tvz-table-box", tabIndex: 0 },
-    h("table", { class: "tvz-table tvz-mono" },
+  const cell = (/** @type {string} */ tag, /** @type {string} */ text, /** @type {number} */ at) =>
+    h(tag, { class: right.has(at) ? "tvz-right" : "", dir: "auto" }, text);
+  return h(
+    "div",
+    { class: "tvz-table-box", tabIndex: 0 },
+    h(
+      "table",
+      { class: "tvz-table tvz-mono" },
       h("thead", {}, h("tr", {}, ...block.columns.map((/** @type {string} */ t, /** @type {number} */ at) => cell("th", t, at)))),
-      h("tbody", {}, ...block.rows.map((/** @type {string[]} */ row) => h("tr", {}, ...row.map((t, at) => cell("td", t, at)))))));
+      h("tbody", {}, ...block.rows.map((/** @type {string[]} */ row) => h("tr", {}, ...row.map((t, at) => cell("td", t, at))))),
+    ),
+  );
 }
 
 /** @param {any} block @param {DataView[]} _buffers @param {Around} around */
@@ -189,7 +270,11 @@ function drawPlotBlock(block, _buffers, { signal }) {
 function drawMedia(tag, block, around) {
   const player = h(tag, { controls: true, preload: "metadata", class: "tvz-media" });
   const box = h("div", {}, player);
-  player.addEventListener("error", () => player.src && box.append(h("p", { class: "tvz-note tvz-note-bad" }, "The browser cannot play it.")), { once: true });
+  player.addEventListener(
+    "error",
+    () => player.src && box.append(h("p", { class: "tvz-note tvz-note-bad" }, "The browser cannot play it.")),
+    { once: true },
+  );
   if (around.media) {
     player.src = around.media;
     return box;
@@ -263,14 +348,19 @@ export function drawHex(around, from = 0) {
       const part = Math.floor((row * width) / HEX_PART);
       const view = parts.get(part);
       if (view === undefined) ask(part);
-      text.push(view instanceof DataView ? hexRow(view, row * width - part * HEX_PART, row * width, width) : `${(row * width).toString(16).padStart(8, "0")}  …`);
+      text.push(
+        view instanceof DataView
+          ? hexRow(view, row * width - part * HEX_PART, row * width, width)
+          : `${(row * width).toString(16).padStart(8, "0")}  …`,
+      );
     }
     lines.textContent = text.join("\n");
     lines.style.transform = `translateY(${Math.min(box.scrollTop, Math.max(0, layout.scrollHeight - text.length * HEX_ROW))}px)`;
   };
   const ask = (/** @type {number} */ part) => {
     parts.set(part, "asked");
-    around.rpc("part", { row: around.row, ext: around.ext, start: part * HEX_PART, length: HEX_PART }, { keep: true })
+    around
+      .rpc("part", { row: around.row, ext: around.ext, start: part * HEX_PART, length: HEX_PART }, { keep: true })
       .then((/** @type {any} */ { buffers }) => {
         parts.set(part, buffers[0] ?? new DataView(new ArrayBuffer(0)));
         if (parts.size > 64) parts.delete(/** @type {number} */ (parts.keys().next().value));
@@ -290,9 +380,21 @@ export function drawHex(around, from = 0) {
 
 /** Rows of [name, value …] as a table. @param {string[][]} rows */
 export function factTable(rows) {
-  return h("table", { class: "tvz-table tvz-mono tvz-fact-table" }, h("tbody", {}, ...rows.map((row) =>
-    row[0].startsWith("—") ? h("tr", {}, h("th", { colSpan: row.length }, row.join(" "))) : h("tr", {}, ...row.map((cell, at) => h(at ? "td" : "th", { dir: "auto" }, cell))))));
+  return h(
+    "table",
+    { class: "tvz-table tvz-mono tvz-fact-table" },
+    h(
+      "tbody",
+      {},
+      ...rows.map((row) =>
+        row[0].startsWith("—")
+          ? h("tr", {}, h("th", { colSpan: row.length }, row.join(" ")))
+          : h("tr", {}, ...row.map((cell, at) => h(at ? "td" : "th", { dir: "auto" }, cell))),
+      ),
+    ),
+  );
 }
 
 /** Bytes as hex rows, 16 to a row. @param {DataView} view */
-export const hexDump = (view) => Array.from({ length: Math.ceil(view.byteLength / 16) }, (_, row) => hexRow(view, row * 16, row * 16)).join("\n");
+export const hexDump = (view) =>
+  Array.from({ length: Math.ceil(view.byteLength / 16) }, (_, row) => hexRow(view, row * 16, row * 16)).join("\n");

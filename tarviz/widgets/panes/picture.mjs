@@ -15,7 +15,13 @@ export function drawImage(block, buffers, { signal }) {
   picture.src = url;
   signal.addEventListener("abort", () => URL.revokeObjectURL(url));
   view.frame.view = view;
-  return h("figure", { class: "tvz-figure" }, view.frame, view.foot, block.label ? h("figcaption", { class: "tvz-faint" }, block.label) : null);
+  return h(
+    "figure",
+    { class: "tvz-figure" },
+    view.frame,
+    view.foot,
+    block.label ? h("figcaption", { class: "tvz-faint" }, block.label) : null,
+  );
 }
 
 const ARRAYS = { uint8: Uint8Array, uint16: Uint16Array, int32: Int32Array, float32: Float32Array };
@@ -63,17 +69,37 @@ export class ImageView {
       const box = this.canvas.getBoundingClientRect();
       return [event.clientX - box.left, event.clientY - box.top];
     };
-    this.canvas.addEventListener("wheel", (/** @type {WheelEvent} */ event) => {
-      if (!this.picture || (!event.ctrlKey && !this.frame.contains(focusedBeside(this.frame)) && !this.frame.closest(".tvz")?.contains(focusedBeside(this.frame)))) return;
-      event.preventDefault();
-      this.zoom(Math.exp(-event.deltaY * 0.0016), ...at(event));
-    }, { signal, passive: false });
-    this.canvas.addEventListener("dblclick", (/** @type {MouseEvent} */ event) => (this.scale ? this.fit() : this.zoom(1 / this.shown().scale, ...at(event))), { signal });
-    this.canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => this.canvas.setPointerCapture(event.pointerId), { signal });
-    this.canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
-      if (event.buttons & 1) this.pan(event.movementX, event.movementY);
-      else this.tell(...at(event));
-    }, { signal });
+    this.canvas.addEventListener(
+      "wheel",
+      (/** @type {WheelEvent} */ event) => {
+        if (
+          !this.picture ||
+          (!event.ctrlKey &&
+            !this.frame.contains(focusedBeside(this.frame)) &&
+            !this.frame.closest(".tvz")?.contains(focusedBeside(this.frame)))
+        )
+          return;
+        event.preventDefault();
+        this.zoom(Math.exp(-event.deltaY * 0.0016), ...at(event));
+      },
+      { signal, passive: false },
+    );
+    this.canvas.addEventListener(
+      "dblclick",
+      (/** @type {MouseEvent} */ event) => (this.scale ? this.fit() : this.zoom(1 / this.shown().scale, ...at(event))),
+      { signal },
+    );
+    this.canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => this.canvas.setPointerCapture(event.pointerId), {
+      signal,
+    });
+    this.canvas.addEventListener(
+      "pointermove",
+      (/** @type {PointerEvent} */ event) => {
+        if (event.buttons & 1) this.pan(event.movementX, event.movementY);
+        else this.tell(...at(event));
+      },
+      { signal },
+    );
     this.canvas.addEventListener("pointerleave", () => this.tell(-1, -1), { signal });
   }
 

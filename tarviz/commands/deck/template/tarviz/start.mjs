@@ -28,8 +28,17 @@ for (const note of document.querySelectorAll(".fragment aside.notes")) note.clos
 await Promise.allSettled([...document.images].map((image) => image.decode()));
 fit();
 await Reveal.initialize({
-  width: WIDTH, height: HEIGHT, margin: 0.02, center: false, hash: true, transition: "none", backgroundTransition: "none",
-  slideNumber: "c/t", pdfSeparateFragments: false, pdfMaxPagesPerSlide: 1, plugins: [RevealNotes],
+  width: WIDTH,
+  height: HEIGHT,
+  margin: 0.02,
+  center: false,
+  hash: true,
+  transition: "none",
+  backgroundTransition: "none",
+  slideNumber: "c/t",
+  pdfSeparateFragments: false,
+  pdfMaxPagesPerSlide: 1,
+  plugins: [RevealNotes],
 });
 mountAll(JSON.parse(document.getElementById("tarviz-widgets").textContent), document, printing);
 document.documentElement.dataset.tarvizDeck = "ready";

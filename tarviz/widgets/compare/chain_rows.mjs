@@ -1,0 +1,68 @@
+// @ts-check
+// The chains of a comparison as rows of a table: name, ops, seed, time, what comes out.
+
+import { h } from "../host/core.mjs";
+
+/** A row a chain, in the order they are shown. @param {import("./compare.mjs").CompareView} view */
+export function chainRows(view) {
+  return view.order.map((at) => {
+    const column = view.columns[at];
+    const eager = column.runner === "eager";
+    const on = view.at.column === at;
+    return h(
+      "tr",
+      { class: on ? "tvz-on" : "", onclick: () => view.select({ ...view.at, column: at, step: Math.max(0, view.at.step) }) },
+      h("th", { class: "tvz-cut", dir: "auto" }, eager ? column.name : h("span", { class: "tvz-faint" }, `↳ ${column.runner}`)),
+      h(
+        "td",
+        { class: "tvz-mono tvz-cut tvz-chain", title: column.chain },
+        eager
+          ? column.chain || "(no ops)"
+          : h("span", { class: /^no diff/.test(column.apart) ? "tvz-good" : "" }, column.apart || (column.failed ? "failed" : "…")),
+      ),
+      h(
+        "td",
+        { class: "tvz-faint tvz-seed" },
+        column.random && eager ? `seed ${column.seed} ` : "",
+        column.random && eager
+          ? h(
+              "button",
+              {
+                class: "tvz-link",
+                title: "new seed for this chain (r)",
+                onclick: (/** @type {Event} */ e) => {
+                  e.stopPropagation();
+                  view.reroll(at);
+                },
+              },
+              "new",
+            )
+          : "",
+      ),
+      h("td", { class: "tvz-number" }, column.ms),
+      h(
+        "td",
+        { class: "tvz-mono tvz-cut tvz-out" },
+        column.failed ? h("span", { class: "tvz-bad" }, `${column.failed} failed`) : column.out,
+      ),
+      h(
+        "td",
+        {},
+        eager
+          ? h(
+              "button",
+              {
+                class: "tvz-link",
+                title: "copy the chain (y)",
+                onclick: (/** @type {Event} */ e) => {
+                  e.stopPropagation();
+                  view.copy(column.chain);
+                },
+              },
+              "copy",
+            )
+          : "",
+      ),
+    );
+  });
+}
