@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tarviz"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+SCRIPTS = sorted(PACKAGE.rglob("*.mjs"))
 LONGEST = 400  # lines of a module
 MOST = 20  # modules in a folder
 
