@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
+import lzma
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +63,16 @@ def corpus(folder: str) -> list[Any]:
     entries = json.loads((DATA / "corpora" / "MANIFEST.json").read_text("utf-8"))["files"]
     paths = [(DATA / "corpora" / each["file"], each) for each in entries if each["file"].startswith(f"{folder}/")]
     return [pytest.param(path, each, id=path.name.split(".")[0]) for path, each in paths if path.is_file()]
+
+
+@functools.cache
+def unpacked() -> Path:
+    """A folder with the large tars of the corpus, which lie packed in `data/corpora/packed`; it goes when the tests are over."""
+    folder = Path(tempfile.mkdtemp(prefix="tarviz-corpus-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for path in sorted((DATA / "corpora" / "packed").glob("*.xz")):
+        (folder / path.stem).write_bytes(lzma.decompress(path.read_bytes()))
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -24,15 +24,11 @@ from tarviz.model.errors import DataError, TarvizError
 from tarviz.model.types import to_bytes
 from tarviz.read import stream
 from tests.commands.conftest import plain
-from tests.conftest import DATA
+from tests.conftest import DATA, unpacked
 
-SHARED = Path(__file__).parents[3] / "shared" / "corpora"
-ROOT = SHARED if (SHARED / "generated").is_dir() else DATA / "corpora"
+FOLDERS = [*(DATA / "corpora" / name for name in ("generated", "webdataset", "aistore", "gotfdata")), unpacked()]
 TARS = sorted(
-    path
-    for folder in ("generated", "webdataset", "aistore", "gotfdata")
-    for path in (ROOT / folder).glob("*")
-    if ".t" in path.name and path.suffix not in (".json", ".tfrecord", ".record")
+    path for folder in FOLDERS for path in folder.glob("*") if ".t" in path.name and path.suffix not in (".json", ".tfrecord", ".record")
 )
 HARMLESS = ("B10", "B33")  # damage nobody can see; a valid tar
 pytestmark = pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")

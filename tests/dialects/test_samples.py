@@ -23,10 +23,11 @@ from PIL import Image
 from tarviz.model import plugins
 from tarviz.model.errors import TarvizWarning
 from tarviz.samples import write_shard
+from tests.conftest import DATA
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-SEEDS = ROOT.parent / "shared/seeds"
+TEXTS = DATA / "texts"  # their lines of code, each where it stands in its text; the rest is left empty
 SAMPLES: list[dict[str, Any]] = tomllib.loads((HERE / "samples.toml").read_text("utf-8"))["sample"]
 OLD_NAMES = {"tarscat": "cat", "tar2tsv": "tsv", "tarsplit": "split", "tarshow": "show", "tarproc": "proc"}
 SCRIPTS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
@@ -332,7 +333,4 @@ class TestTable:
 
 
 def seed(text: str) -> str:
-    path = next(SEEDS.glob(f"{text}_*.txt"), None) if SEEDS.is_dir() else None
-    if path is None:
-        pytest.skip("the texts are not here")
-    return path.read_text("utf-8")
+    return (TEXTS / f"{text}.txt").read_text("utf-8")

@@ -28,17 +28,13 @@ from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
 from tests import memory
-from tests.conftest import corpus
+from tests.conftest import DATA, corpus, unpacked
 
 pytestmark = pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
 
 CASES = [entry | {"path": str(path)} for path, entry in (case.values for case in corpus("generated"))]
-SHARED = Path(__file__).parents[3] / "shared" / "corpora"
-if SHARED.is_dir():  # the large ones are not carried along
-    known = {case["file"] for case in CASES}
-    listed = json.loads((SHARED / "MANIFEST.json").read_text("utf-8"))["files"]
-    large = [case for case in listed if case["file"].startswith("generated/") and case["file"] not in known]
-    CASES += [case | {"path": str(SHARED / case["file"])} for case in large]
+LISTED = json.loads((DATA / "corpora" / "MANIFEST.json").read_text("utf-8"))["files"]
+CASES += [case | {"path": str(path)} for case in LISTED if (path := unpacked() / Path(case["file"]).name).is_file()]
 
 
 def read(path: Any, **options: Any) -> tuple[list[Any], TarvizError | None, ReadReport]:

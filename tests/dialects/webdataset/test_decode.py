@@ -19,6 +19,7 @@ from PIL import Image
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset.autodecode import ByExtension, image_specs
 from tarviz.model.errors import DataError, TarvizError
+from tests.conftest import DATA
 
 NUMPY = [spec for spec, (container, _, _) in image_specs().items() if container == "numpy"]
 TORCH = [spec for spec, (container, _, _) in image_specs().items() if container == "torch"]
@@ -159,11 +160,7 @@ class TestSafety:
 
     @pytest.mark.filterwarnings("ignore::UserWarning")
     def test_the_hostile_shard_runs_nothing(self) -> None:
-        path = Path(__file__).parents[2] / "data/corpora/generated/D00-hostile-payloads.tar"
-        if not path.exists():
-            path = Path(__file__).parents[4] / "shared/corpora/generated/D00-hostile-payloads.tar"
-        if not path.exists():
-            pytest.skip("the corpus is not here")
+        path = DATA / "corpora/generated/D00-hostile-payloads.tar"
         failed: list[Exception] = []
 
         def note(error: Exception) -> bool:
