@@ -8,8 +8,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tarviz.widgets.browse.rows.scan import scan
-
 from tarviz.commands.cat import cat
 from tarviz.commands.ls import entries, ls
 from tarviz.commands.verify import verify
@@ -25,6 +23,7 @@ from tarviz.read.shard_index import shard_index
 from tarviz.read.spans import shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.widgets.browse.rows.shard_rows import Shard
+from tarviz.widgets.browse.scan import scan
 
 Fields = tuple[tuple[str, Any], ...]
 Fault = tuple[str, int | None]  # code, byte

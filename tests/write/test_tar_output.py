@@ -18,7 +18,7 @@ from tarviz.model.types import URL
 from tarviz.read.spans import Batch, Source, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.write.inputs import Inputs
-from tarviz.write.tar_output import Outlet, Picked, Range
+from tarviz.write.tar_output import Picked, Range, TarOutput
 from tests.read.tars import END, member
 
 NONE = Inputs([])
@@ -32,19 +32,19 @@ class TestPieces:
     def test_bytes_ranges_and_picked_ones_come_in_their_order(self, make: Callable[..., Path], tmp_path: Path):
         data = os.urandom(100_000)
         one = source(make, data)
-        with Outlet(str(tmp_path / "out.tar"), inputs=NONE) as outlet:
-            outlet.write([b"head", Range(one, 50_000, 99_999), b"-", Picked([one], [5, 70_000], [10, 70_003], 8), memoryview(b"tail")])
+        with TarOutput(str(tmp_path / "out.tar"), inputs=NONE) as output:
+            output.write([b"head", Range(one, 50_000, 99_999), b"-", Picked([one], [5, 70_000], [10, 70_003], 8), memoryview(b"tail")])
 
         expected = b"head" + data[50_000:99_999] + b"-" + data[5:10] + data[70_000:70_003] + b"tail" + END
         assert expected == (tmp_path / "out.tar").read_bytes()
-        assert len(expected) == outlet.bytes
+        assert len(expected) == output.bytes
 
     @pytest.mark.parametrize("size", [100, 100_000])
     @pytest.mark.parametrize("count", [1, 3])
     def test_pieces_of_several_tars_are_those_of_each(self, make: Callable[..., Path], tmp_path: Path, size: int, count: int):
         sources = [source(make, bytes([at]) * size, f"{at}.tar") for at in range(count)]
-        with Outlet(str(tmp_path / "out.tar"), inputs=NONE) as outlet:
-            outlet.pick(sources, np.array([1] * count), np.array([size - 1] * count))
+        with TarOutput(str(tmp_path / "out.tar"), inputs=NONE) as output:
+            output.pick(sources, np.array([1] * count), np.array([size - 1] * count))
 
         assert b"".join(bytes([at]) * (size - 2) for at in range(count)) + END == (tmp_path / "out.tar").read_bytes()
 
@@ -52,10 +52,10 @@ class TestPieces:
     def test_records_of_a_batch_are_copied_wherever_they_lie(self, make: Callable[..., Path], tmp_path: Path, size: int):
         parts = [member(f"{at:02d}.bin", bytes([at]) * size) for at in range(30)]
         batches: list[Batch] = list(shard_batches(URL(str(make(b"".join(parts) + END, "in.tar"))), ReadOptions(), ReadReport()))
-        with Outlet(str(tmp_path / "out.tar"), inputs=NONE) as outlet:
+        with TarOutput(str(tmp_path / "out.tar"), inputs=NONE) as output:
             for batch in batches:
                 starts = batch.block.members.start
-                outlet.copy(batch, starts[::2], batch.block.members.end[::2])
+                output.copy(batch, starts[::2], batch.block.members.end[::2])
 
         assert b"".join(parts[::2]) + END == (tmp_path / "out.tar").read_bytes()
 
@@ -67,17 +67,17 @@ class TestName:
     )
     def test_it_is_packed_as_its_name_says(self, make: Callable[..., Path], tmp_path: Path, suffix: str, unpack: Callable[[bytes], bytes]):
         one = source(make, b"range")
-        with Outlet(str(tmp_path / f"out.{suffix}"), inputs=NONE) as outlet:
-            outlet.write([member("a.txt", b"1"), Range(one, 1, 4)])
+        with TarOutput(str(tmp_path / f"out.{suffix}"), inputs=NONE) as output:
+            output.write([member("a.txt", b"1"), Range(one, 1, 4)])
 
         assert member("a.txt", b"1") + b"ang" + END == unpack((tmp_path / f"out.{suffix}").read_bytes())
 
     def test_nothing_has_it_before_the_end(self, tmp_path: Path):
-        outlet = Outlet(str(tmp_path / "out.tar"), inputs=NONE)
-        outlet.write([member("a.txt", b"1")])
-        outlet.settle()
+        output = TarOutput(str(tmp_path / "out.tar"), inputs=NONE)
+        output.write([member("a.txt", b"1")])
+        output.settle()
         assert not (tmp_path / "out.tar").exists()
-        outlet.close()
+        output.commit()
 
         assert len(member("a.txt", b"1") + END) == (tmp_path / "out.tar").stat().st_size
 
@@ -85,8 +85,8 @@ class TestName:
         (tmp_path / "out.tar").write_bytes(b"before")
 
         def fail() -> Any:
-            with Outlet(str(tmp_path / "out.tar"), inputs=NONE) as outlet:
-                outlet.write([b"x" * 1_000_000])
+            with TarOutput(str(tmp_path / "out.tar"), inputs=NONE) as output:
+                output.write([b"x" * 1_000_000])
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
@@ -99,9 +99,9 @@ class TestSources:
     @pytest.mark.parametrize("change", ["cut", "other"])
     def test_a_file_that_changes_while_it_is_copied_makes_no_tar(self, make: Callable[..., Path], tmp_path: Path, change: str):
         one = source(make, bytes(100_000))
-        outlet = Outlet(str(tmp_path / "out.tar"), inputs=NONE)
+        output = TarOutput(str(tmp_path / "out.tar"), inputs=NONE)
         os.truncate(tmp_path / "in.tar", 50_000 if change == "cut" else 200_000)
-        with pytest.raises(ChangedError), outlet:
-            outlet.write([Range(one, 0, 100_000)])
+        with pytest.raises(ChangedError), output:
+            output.write([Range(one, 0, 100_000)])
 
         assert ["in.tar"] == os.listdir(tmp_path)
