@@ -78,9 +78,8 @@ class Op(ABC):
         """Whether `run_tf` can do this op inside a TensorFlow graph."""
         return False
 
-    @property
-    def native(self) -> bool:
-        """Whether `run` works in native code that lets go of the interpreter, faster than TensorFlow does the same."""
+    def native(self, feature: Feature) -> bool:
+        """Whether `run` works on such a field in native code that lets go of the interpreter, faster than TensorFlow does the same."""
         return False
 
     @property

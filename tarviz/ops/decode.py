@@ -69,8 +69,7 @@ class Decode(FieldOp):
             return False
         return self.kind == "class" or (self.kind == "picture" and self.channels in (1, 3))
 
-    @property
-    def native(self) -> bool:
+    def native(self, feature: Feature) -> bool:
         return self.kind == "picture" and decodes_fast()
 
     def apply(self, value: Any, draw: Draw | None = None) -> Any:

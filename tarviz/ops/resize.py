@@ -39,6 +39,9 @@ class Resize(FieldOp):
             return fast(image, height, width)
         return through_pil(image, lambda picture: picture.resize((width, height), Image.Resampling.BILINEAR))
 
+    def native(self, feature: Feature) -> bool:
+        return feature.dtype == "uint8" and fast_resize() is not None
+
     def infer(self, feature: Feature) -> Feature:
         return Feature(feature.dtype, (*self.size, check_image(self, feature).shape[2]))
 

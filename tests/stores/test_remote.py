@@ -220,8 +220,7 @@ class TestLeaks:
         self.breaks(place, count)
         wait_until(lambda: place.server.connections <= 1)
 
-        assert open_files() <= files + 2
-        assert threading.active_count() <= threads + 1
+        wait_until(lambda: open_files() <= files + 2 and threading.active_count() <= threads + 1)
 
 
 def wait_until(true):

@@ -32,7 +32,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.query.value_types import Listed
 from tarviz.runners.plans import Plan
 from tarviz.runners.shares import Reader, known, world_of
-from tarviz.runners.tf.steps import Step, fields_read, leaves, parted, refill, steps, travelling, whole
+from tarviz.runners.tf.steps import Step, fields_read, leaves, parted, refill, schemas, steps, travelling, whole
 from tarviz.selection import SelectAll, as_tuples
 
 try:
@@ -110,8 +110,14 @@ def run(
     there = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
     first = pipeline._peek()[1]
     schema = typed.found(pipeline, plan.schema, output_types, output_shapes)
-    native = bool(pipeline.chain) and (pays(pipeline.chain, first) if graph is None else not graph)
-    made = [whole(pipeline, there, schema)] if native else steps(pipeline, there, schema, lambda: unpack(first, plan.needs))
+
+    def probe() -> dict[str, Any]:
+        return unpack(first, plan.needs)
+
+    native = bool(pipeline.chain) and not graph
+    if native and graph is None:
+        native = pays(pipeline.chain, schemas(pipeline.chain, there, probe), first)
+    made = [whole(pipeline, there, schema)] if native else steps(pipeline, there, schema, probe)
     pipeline = pipeline._with(options=replace(pipeline.options, block_size=pipeline.options.block_size or 2 * configured().block_size))
     _learn()
     places = _places(pipeline)

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import SchemaError, TarvizError
-from tarviz.model.types import Feature
+from tarviz.model.types import Feature, Schema
+from tarviz.ops import Decode, Resize
 from tarviz.ops.chains import Chain
 from tarviz.read.stream import ReadReport
 from tarviz.runners.tf.feed import Chunk
@@ -34,10 +35,16 @@ _LEAST = 16_000  # bytes of a compressed picture
 Columns = list[NDArray[Any]]
 
 
-def pays(chain: Chain, first: Mapping[str, Any]) -> bool:
-    """Whether the chain is faster outside the graph: it decodes pictures natively, and those of the first record are not tiny."""
-    decoded = [name for op in chain if op.native for name in getattr(op, "exts", ()) if name in first]
-    return any(len(first[name]) >= _LEAST for name in decoded)
+def pays(chain: Chain, schemas: Sequence[Schema], first: Mapping[str, Any]) -> bool:
+    """Whether the chain is faster outside the graph: it decodes pictures natively, those of the first record are not tiny, and it resizes
+    none but of uint8. `schemas` has the schema before each op."""
+    large = False
+    for op, before in zip(chain, schemas, strict=False):
+        if isinstance(op, Decode) and op.native(before[op.field(before)]):
+            large = large or len(first.get(op.field(before), b"")) >= _LEAST
+        elif isinstance(op, Resize) and not op.native(before[op.field(before)]):
+            return False
+    return large
 
 
 @dataclass(slots=True, eq=False)

@@ -131,9 +131,9 @@ def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable
     JSON tree), which no tensor holds. `first` gives a record to try ops on that do not say what they return.
     """
     chain, select = pipeline.chain, pipeline.select
-    schemas = _schemas(chain, fields, first)
+    found = schemas(chain, fields, first)
     wanted = select.needs()
-    live = [_live(schemas[at], chain[at:].needs(wanted)) for at in range(len(chain) + 1)]
+    live = [_live(found[at], chain[at:].needs(wanted)) for at in range(len(chain) + 1)]
     solid = [all(feature.dtype != "object" for feature in part.values()) for part in live]
     picking = any(isinstance(leaf, SelectJSON) for leaf in select.leaves()) or not solid[-1]
     for feature in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)):
@@ -155,9 +155,9 @@ def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable
         elif tail:
             made.append(Step(part, draws, True, live[at], _picked(select, schema), True, select))
         elif all(isinstance(op, FieldOp) for op in part):
-            names = _touched(part, schemas[at : end + 1])
-            takes = Schema({name: schemas[at][name] for name in names})
-            made.append(Step(part, draws, True, takes, tuple((name, schemas[end][name]) for name in names)))
+            names = _touched(part, found[at : end + 1])
+            takes = Schema({name: found[at][name] for name in names})
+            made.append(Step(part, draws, True, takes, tuple((name, found[end][name]) for name in names)))
         else:
             made.append(Step(part, draws, True, live[at], tuple(live[end].items()), True))
         at = end
@@ -175,7 +175,7 @@ def whole(pipeline: Pipeline, fields: Schema, schema: Structure) -> Step:
     return Step(chain, slice(0, chain.draws), True, takes, _picked(select, schema), True, select)
 
 
-def _schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]]) -> list[Schema]:
+def schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]]) -> list[Schema]:
     """The schema before each op, and after the last."""
     found = [fields]
     record: dict[str, Any] | None = None

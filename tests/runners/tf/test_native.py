@@ -22,6 +22,7 @@ from tarviz.samples import write_shard
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
 native = pytest.importorskip("tarviz.runners.tf.native")
+steps = pytest.importorskip("tarviz.runners.tf.steps")
 
 PHOTOS = "decode(jpg)|resize(jpg, (64, 48))"
 
@@ -62,11 +63,17 @@ def test_the_tensors_are_those_of_the_graph(photos: str, batch: int | None, drop
 
 def test_photos_are_worked_on_in_threads_and_tiny_pictures_in_the_graph(photos: str) -> None:
     pytest.importorskip("simplejpeg", reason="simplejpeg: pip install 'tarviz[fast]'")
-    chain = parse_chain(PHOTOS)
+    pytest.importorskip("cykooz_resizer", reason="cykooz-resizer: pip install 'tarviz[fast]'")
 
-    assert native.pays(chain, {"jpg": photo(0, (500, 375))})
-    assert not native.pays(chain, {"jpg": photo(0, (28, 28))})
-    assert not native.pays(parse_chain("decode(cls)"), {"cls": b"1" * 100_000})
+    def pays(chain: str, **first: bytes) -> bool:
+        schema = Schema({name: Feature("bytes") for name in first})
+        return native.pays(parse_chain(chain), steps.schemas(parse_chain(chain), schema, dict), first)
+
+    assert pays(PHOTOS, jpg=photo(0, (500, 375)))
+    assert pays(PHOTOS + "|convert(jpg, float32)", jpg=photo(0, (500, 375)))
+    assert not pays("decode(jpg)|convert(jpg, float32)|resize(jpg, (64, 48))", jpg=photo(0, (500, 375)))
+    assert not pays(PHOTOS, jpg=photo(0, (28, 28)))
+    assert not pays("decode(cls)", cls=b"1" * 100_000)
     assert Pipeline(photos, PHOTOS, select="jpg").tf()._source.native
     assert not Pipeline(photos, PHOTOS, select="jpg").tf(graph=True)._source.native
 
