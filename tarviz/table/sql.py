@@ -82,12 +82,19 @@ def written(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
     return str(text)
 
 
-def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Asked:
+def value(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Asked:
+    """An expression, as the SELECT of one column; it may have the calls of a condition: `size(jpg)`."""
+    return query(base, f"SELECT ({text}\n) FROM records", possible, calls=True)
+
+
+def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part], *, calls: bool = False) -> Asked:
     """A whole SELECT over `records` and `tags`, its columns found among `possible`."""
     if len(text) > 20 * MAX_LENGTH:
         raise UsageError("the query is too long.", code="E_QUERY")
     asked = Asked(text, parsed(base, text.strip().rstrip(";")))
     own = _relations(asked.tree)
+    if calls:
+        replaced(asked.tree, lambda node: _call(base, node, possible, asked))
     _resolve(asked, possible, own)
     if "tags" not in own:
         replaced(asked.tree, lambda node: _tag_test(base, node))

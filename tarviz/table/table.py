@@ -200,7 +200,7 @@ class Table:
     def expression(self, text: str) -> str:
         """An expression over columns (`json.w / json.h`, `jpg.width`) as SQL, its columns made."""
         base = self._ready().cursor()
-        asked = self._translated(lambda: sql.query(base, f"SELECT ({text}\n) FROM records", self.possible))
+        asked = self._translated(lambda: sql.value(base, text, self.possible))
         made = self._finished(asked, lenient=False)
         self._translated(lambda: self._ready().cursor().sql(made))
         return made.removeprefix("SELECT ").removesuffix(" FROM records")
@@ -211,7 +211,7 @@ class Table:
 
     def unmade(self, text: str) -> set[Part]:
         """What has to be made before an expression or a condition can be answered."""
-        asked = self._translated(lambda: sql.query(self._ready().cursor(), f"SELECT ({text}\n) FROM records", self.possible))
+        asked = self._translated(lambda: sql.value(self._ready().cursor(), text, self.possible))
         return {part for part in asked.parts if any(part not in shard.parts for shard in self._kept)}
 
     def sizes(self, where: str = "") -> tuple[int, int]:

@@ -115,8 +115,10 @@ class TestKept:
         page = open_page(zoo["captions"])
         page.until(VISIBLE)
         page.key("Space", "ArrowRight", "ArrowRight", "Space")
+        page.tab.locator("select.tvz-save").select_option(kind)
+        page.until("document.querySelector('.tvz-save-words').textContent.startsWith('2 marked')")
         with page.tab.expect_download() as waiting:
-            page.tab.get_by_label("save records").select_option(kind)
+            page.tab.get_by_role("button", name="download", exact=True).click()
         path = tmp_path / waiting.value.suggested_filename
         waiting.value.save_as(path)
 

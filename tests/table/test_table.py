@@ -378,3 +378,10 @@ def test_a_flac_says_how_long_it_is():
 
     assert (2.0, 44100.0) == read(b"fLaC" + struct.pack(">I", 34) + bytes(10) + info + bytes(16), 500)
     assert math.isclose(1.5, read(sound(1.5, 8000)[:100], 24044)[0])
+
+
+def test_rows_may_be_ordered_by_the_size_of_a_field(make):
+    table = tarviz.table(make([("a", {"txt": b"12"}), ("b", {"txt": b"123"}), ("c", {"txt": b"1"})]))
+
+    assert [2, 0, 1] == table.rows("", "size(txt)").n.tolist()
+    assert [0, 1, 2] == table.rows("", "size(nothing)").n.tolist()

@@ -185,7 +185,7 @@ export class Grid {
   async tellNames() {
     const query = this.view.query;
     try {
-      const { r: found } = await this.view.rpc("why");
+      const { r: found } = await this.view.rpc("why").catch(() => ({ r: { reasons: [] } })); // a condition with an error: the status says which
       if (query !== this.view.query) return;
       if (found.reasons.length) this.empty.append(h("table", { class: "tvz-why" }, h("tbody", {}, ...found.reasons.map(reason))));
       const { r } = await this.view.rpc("columns");
