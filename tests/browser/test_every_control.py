@@ -83,7 +83,9 @@ def test_browse(shards: list[Path], open_widget: Callable[..., Any], tmp_path: P
         page.key("Escape", "Escape")
         if page.tab.get_by_role("button", name="show all").is_visible():  # what was pressed fits no record
             page.tab.get_by_role("button", name="show all").click()
-            page.until("!document.querySelector('.tvz-filters')?.getClientRects().length || document.querySelector('.tvz-tile, .tvz-table')")
+            page.until(
+                "!document.querySelector('.tvz-filters')?.getClientRects().length || document.querySelector('.tvz-tile, .tvz-table')"
+            )
         if not page.tab.locator(".tvz-pane").is_visible():  # the button for it was pressed
             page.tab.get_by_role("button", name="pane", exact=True).click()
         if not page.tab.locator(".tvz-tile").first.is_visible():  # so was the one for the table
