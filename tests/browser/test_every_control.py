@@ -65,6 +65,7 @@ def press_all(page: Any, pressed: list[str], limit: int = 160) -> None:
     raise AssertionError(f"more than {limit} controls: {pressed}")
 
 
+@pytest.mark.timeout(600)  # every control, at two widths
 def test_browse(shards: list[Path], open_widget: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)  # "write" writes where the kernel runs
     for width in (1280, 520):
