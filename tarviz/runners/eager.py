@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tarviz.model.errors import UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
+from tarviz.runners.arguments import whole_number
 from tarviz.runners.plans import Plan, Resumed, State, Trail, chosen, state_of
 from tarviz.runners.shares import Piece, Reader, known, world_of
 from tarviz.runners.walk import Item, Walk, placed
@@ -82,8 +82,8 @@ class Eager(Walk, Iterable[Any]):
             ("num_workers", num_workers, 0),
             ("epoch", epoch, 0),
         ):
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-                raise UsageError(f"{name}={value!r} is not a whole number from {least} on.")
+            if value is not None:
+                whole_number(name, value, least)
         super().__init__(pipeline, shuffle=shuffle or 0, repeat=repeat, num_workers=num_workers)
         self.batch = batch
         self.drop_remainder = drop_remainder
@@ -113,8 +113,8 @@ class Eager(Walk, Iterable[Any]):
 
     def set_epoch(self, epoch: int | None) -> None:
         """Pin the first pass of each `iter` to this epoch; None lets every `iter` go on to a new one again."""
-        if epoch is not None and (not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0):
-            raise UsageError(f"epoch={epoch!r} is not a whole number from 0 on.")
+        if epoch is not None:
+            whole_number("epoch", epoch)
         if epoch is None and self._pinned:
             self.epoch += self.repeat or 1
         self._pinned = epoch is not None

@@ -20,6 +20,7 @@ from tarviz.read.chosen import numbers as chosen_numbers
 from tarviz.read.picked import picked
 from tarviz.read.shard_index import refusal, shard_index
 from tarviz.read.stream import ReadReport
+from tarviz.runners.arguments import whole_number
 from tarviz.runners.walk import Walk
 
 
@@ -79,8 +80,7 @@ class Indexed(Sequence[Any]):
 
     def set_epoch(self, epoch: int) -> None:
         """What random ops draw from now on."""
-        if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
-            raise UsageError(f"epoch={epoch!r} is not a whole number from 0 on.")
+        whole_number("epoch", epoch)
         self.epoch = epoch
 
     @overload

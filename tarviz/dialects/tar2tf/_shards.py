@@ -17,6 +17,7 @@ from tarviz.model.types import URL
 from tarviz.ops import Decode, Drop, FieldOp, Keep, Op, Rename
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
+from tarviz.runners.arguments import whole_number
 from tarviz.selection import Select, SelectDict, Selection, SelectList
 from tarviz.stores.templates import braces
 from tarviz.write import Names
@@ -197,9 +198,8 @@ def size_limit(max_shard_size: Any, path: Any) -> int | float | str | None:
 
 def workers(num_workers: Any) -> int:
     """A number of workers."""
-    if isinstance(num_workers, bool) or not isinstance(num_workers, int) or num_workers < 0:
-        raise UsageError(f"num_workers={num_workers!r} is not a whole number from 0 on.")
-    return num_workers
+    whole_number("num_workers", num_workers)
+    return int(num_workers)
 
 
 def refuse(unknown: Mapping[str, Any], where: str, known: Sequence[str]) -> None:

@@ -30,6 +30,7 @@ from tarviz.model.types import Feature, Schema
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.query.value_types import Listed
+from tarviz.runners.arguments import whole_number
 from tarviz.runners.plans import Plan
 from tarviz.runners.shares import Reader, known, world_of
 from tarviz.runners.tf.steps import Step, fields_read, leaves, parted, refill, schemas, steps, travelling, whole
@@ -99,8 +100,8 @@ def run(
     """
     counts = (("batch", batch, 1), ("shuffle", shuffle, 0), ("repeat", repeat, 0), ("num_workers", num_workers, 0))
     for name, value, least in (*counts, ("prefetch", prefetch, 0), ("epoch", epoch, 0)):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-            raise UsageError(f"{name}={value!r} is not a whole number from {least} on.")
+        if value is not None:
+            whole_number(name, value, least)
     reader = _reader(rank, world_size, input_context)
     workers = 1 if num_workers == 0 else num_workers or configured().workers or len(os.sched_getaffinity(0))
     if "-" in pipeline.urls:

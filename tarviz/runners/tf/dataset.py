@@ -8,8 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tarviz.model.errors import TarvizError, UsageError
+from tarviz.model.errors import TarvizError
 from tarviz.read.stream import ReadReport
+from tarviz.runners.arguments import whole_number
 from tarviz.runners.tf.source import Source
 
 
@@ -36,8 +37,8 @@ class Records(tf.data.Dataset):  # type: ignore[misc]
 
     def set_epoch(self, epoch: int | None) -> None:
         """Pin the first pass of each iteration to this epoch; None lets every one go on to a new one again."""
-        if epoch is not None and (not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0):
-            raise UsageError(f"epoch={epoch!r} is not a whole number from 0 on.")
+        if epoch is not None:
+            whole_number("epoch", epoch)
         self._source.set_epoch(epoch)
 
     def __iter__(self) -> Any:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
-from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
+from tarviz.model.errors import MissingPackageError, TarvizError
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
+from tarviz.runners.arguments import whole_number
 from tarviz.runners.plans import Plan, Resumed, State, Trail, check, chosen, state_of
 from tarviz.runners.shares import Reader, known, world_of
 from tarviz.runners.torch.epochs import SIZE, Epochs
@@ -76,8 +77,8 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         epoch: int = 0,
     ) -> None:
         for name, value in (("shuffle", shuffle), ("repeat", repeat), ("epoch", epoch)):
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-                raise UsageError(f"{name}={value!r} is not a whole number from 0 on.")
+            if value is not None:
+                whole_number(name, value)
         self._given = None if rank is None and world_size is None else world_of(rank, world_size)
         self.pipeline = pipeline
         self.shuffle = shuffle or 0
@@ -123,8 +124,8 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
 
         What was loaded by `load_state_dict` is forgotten.
         """
-        if epoch is not None and (not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0):
-            raise UsageError(f"epoch={epoch!r} is not a whole number from 0 on.")
+        if epoch is not None:
+            whole_number("epoch", epoch)
         self.epochs.pin(epoch)
         self._loaded = self._now = None
 
