@@ -33,7 +33,7 @@ from tarviz.query.value_types import Listed
 from tarviz.runners.arguments import whole_number
 from tarviz.runners.plans import Plan
 from tarviz.runners.shares import Reader, known, world_of
-from tarviz.runners.tf.steps import Step, fields_read, leaves, parted, refill, schemas, steps, travelling, whole
+from tarviz.runners.tf.steps import Step, fields_read, leaves, parted, refill, schemas, steps, whole
 from tarviz.selection import SelectAll, as_tuples
 
 try:
@@ -238,7 +238,7 @@ def _raw(source: Source, record_bytes: int, batch: int | None = None, drop_remai
 
 def _native(source: Source, schema: Any, batch: int | None, drop_remainder: bool) -> Any:
     """Dataset of selected values that threads have made."""
-    features = [part for _, feature in source.steps[0].gives for part in travelling(feature)]
+    features = source.steps[0].tensors
 
     def pick(_: Any, *columns: Any) -> Any:
         for column, feature in zip(columns, features, strict=True):
@@ -320,7 +320,7 @@ def _record(source: Source, handle: Any, number: Any, drawn: Any, record: dict[s
 def _call(source: Source, at: int, step: Step, inputs: list[Any]) -> list[Any]:
     if not step.gives:
         return []
-    found = [part for _, feature in step.gives for part in travelling(feature)]
+    found = step.tensors
     made = tf.numpy_function(functools.partial(source.call, at), inputs, [_dtype(feature) for feature in found])
     for tensor, feature in zip(made, found, strict=True):
         tensor.set_shape(feature.shape)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import DataError, Fault, SchemaError
+from tarviz.model.errors import DataError, Fault, SchemaError, TarvizError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import Block, Record, to_bytes, to_text
 from tarviz.ops.base import missing
@@ -25,6 +25,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import Plan, buffer_seed
 from tarviz.runners.shares import Piece, Reader, check_any
 from tarviz.runners.shuffle_buffer import shuffled
+from tarviz.runners.walk import placed
 
 T = TypeVar("T")
 
@@ -81,6 +82,12 @@ class Chunk:
     def origin(self, row: int) -> Record | None:
         """Where a record's members stand; its payloads are gone."""
         return None if self.trail is None else self.trail[0][int(self.trail[1][row])]
+
+    def placed(self, row: int, error: TarvizError) -> TarvizError:
+        """The error of a record, with member and byte where these are known."""
+        origin = self.origin(row)
+        found = placed(error, origin)
+        return found if origin is None else found.at(offset=origin.members[0].header_offset)
 
 
 def chunks(

@@ -25,8 +25,7 @@ from tarviz.ops import Decode, Resize
 from tarviz.ops.chains import Chain
 from tarviz.read.stream import ReadReport
 from tarviz.runners.tf.feed import Chunk
-from tarviz.runners.tf.steps import Step, travelling
-from tarviz.runners.walk import placed
+from tarviz.runners.tf.steps import Step
 
 _TASK = 16  # records worked on in a row by one thread
 ALIGNED = 64  # bytes; TensorFlow takes over a NumPy buffer, without a copy, only when it is aligned like this
@@ -70,7 +69,7 @@ def batches(
 
     An op's error is raised in the turn of its batch, with the place of its record; with `skip` the record is left out and counted.
     """
-    features = [part for _, feature in step.gives for part in travelling(feature)]
+    features = step.tensors
     done = functools.partial(_done, step=step, features=features, report=report if skip else None)
     broken: Exception | None = None
     with closing(chunks), ThreadPoolExecutor(workers, "tarviz-tf") as pool:
@@ -123,11 +122,7 @@ def _work(step: Step, chunk: Chunk, begin: int, end: int, columns: Columns, row:
         try:
             made = step.call(chunk.places(at), [column[at] for column in given], chunk.draws[at])
         except TarvizError as error:
-            origin = chunk.origin(at)
-            found = placed(error, origin)
-            if origin is not None:
-                found.at(offset=origin.members[0].header_offset)
-            failed.append((row + at - begin, found))
+            failed.append((row + at - begin, chunk.placed(at, error)))
             if not skip:
                 break
             continue

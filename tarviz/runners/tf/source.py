@@ -20,8 +20,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import Plan
 from tarviz.runners.tf.feed import Chunk, chunks
 from tarviz.runners.tf.native import ALIGNED, batches, room
-from tarviz.runners.tf.steps import Step, travelling
-from tarviz.runners.walk import placed
+from tarviz.runners.tf.steps import Step
 
 _KEPT = 4  # chunks remembered at least, so that a lost record can be named
 
@@ -172,7 +171,7 @@ class Source:
 
     def _nothing(self) -> list[NDArray[Any]]:
         if self.native:
-            return [room(0, Feature(feature.dtype)) for _, made in self.steps[0].gives for feature in travelling(made)]
+            return [room(0, Feature(feature.dtype)) for feature in self.steps[0].tensors]
         return [np.empty(0, np.int64 if name == "__index__" else object) for name in self.columns]
 
     def _keep(self, run: Run, chunk: Chunk) -> None:
@@ -221,7 +220,6 @@ class Source:
         assert run.failed is not None
         found = run.failed.pop(number, None)
         chunk, row = self._find(run, number)
-        origin = chunk.origin(row)
         if found is None:
             try:
                 drawn = chunk.draws[row]
@@ -236,11 +234,7 @@ class Source:
                 shard=places["__shard__"],
                 key=places["__key__"],
             )
-        if isinstance(found, TarvizError):
-            found = placed(found, origin)
-            if origin is not None:
-                found.at(offset=origin.members[0].header_offset)
-        return found
+        return chunk.placed(row, found) if isinstance(found, TarvizError) else found
 
     def _find(self, run: Run, number: int) -> tuple[Chunk, int]:
         with self._lock:

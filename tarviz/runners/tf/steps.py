@@ -39,6 +39,11 @@ class Step:
     whole: bool = False
     select: Selection | None = None
 
+    @property
+    def tensors(self) -> list[Feature]:
+        """The features of the tensors that its values are: of a list, the strings of bytes that it travels in."""
+        return [part for _, feature in self.gives for part in _travelling(feature)]
+
     def call(self, places: Mapping[str, Any], values: list[Any], draw: NDArray[np.float64]) -> list[Any]:
         """The values after the step for one record, as arrays and bytes that fit `gives`.
 
@@ -62,7 +67,7 @@ class Step:
         return made
 
 
-def travelling(feature: Feature) -> list[Feature]:
+def _travelling(feature: Feature) -> list[Feature]:
     """What goes over the border for a value: lists as strings of bytes."""
     return [Feature("bytes")] * (1 + feature.ragged) if isinstance(feature, Listed) else [feature]
 
