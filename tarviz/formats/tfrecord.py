@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Literal, Protocol, TypeAlias
 
 import google_crc32c
@@ -32,6 +32,7 @@ Compression: TypeAlias = Literal["gzip", "zlib"]
 HEADER, FOOTER = 12, 4
 FRAME = HEADER + FOOTER  # bytes that framing adds to a record
 _BLOCK = 1 << 20
+_TOGETHER, _TOGETHER_BYTES = 1024, 4 << 20  # records, and their bytes, that are framed and written at once
 _DELTA = 0xA282EAD8
 _LENGTH = struct.Struct("<QI")
 _crc: Callable[[Any], int] = google_crc32c.value
@@ -134,6 +135,19 @@ def frame(records: Examples | Sequence[bytes]) -> Frames:
     return Frames(size + FRAME, headers, records.pieces, _footers(crcs), False)
 
 
+def together(records: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Records in lists to be framed and written at once; the last may be empty."""
+    batch: list[bytes] = []
+    size = 0
+    for data in records:
+        batch.append(data)
+        size += len(data)
+        if len(batch) >= _TOGETHER or size >= _TOGETHER_BYTES:
+            yield batch
+            batch, size = [], 0
+    yield batch
+
+
 def _crc_of_pieces(pieces: Iterable[Buffer]) -> int:
     crc = 0
     for piece in pieces:
@@ -153,8 +167,7 @@ def _cut(table: NDArray[np.uint8], width: int) -> list[bytes]:
 def write(file: Writable, records: Iterable[bytes]) -> int:
     """Frame records and write them to an open binary file or sink; returns how many."""
     count = 0
-    run = iter(records)
-    while batch := list(islice(run, 1024)):
+    for batch in together(records):
         for buffer in frame(batch).buffers():
             file.write(buffer)
         count += len(batch)

@@ -311,3 +311,13 @@ def test_skip_reads_on_behind_the_damage(name):
 
     assert 4 == len(list(reader))
     assert [(162, 243)] == [(fault.offset, fault.details["resumable_at"]) for fault in reader.faults]
+
+
+class TestTogether:
+    @pytest.mark.parametrize("sizes", [[], [1] * 3000, [3 << 20] * 3, [5 << 20, 1], [0] * 1024])
+    def test_records_keep_their_order_and_lists_are_bounded(self, sizes: list[int]) -> None:
+        records = [bytes(size) for size in sizes]
+        batches = list(tfrecord.together(iter(records)))
+
+        assert records == [record for batch in batches for record in batch]
+        assert all(len(batch) <= 1024 and sum(map(len, batch[:-1])) < 4 << 20 for batch in batches)

@@ -26,7 +26,6 @@ SamplesReader: TypeAlias = Iterator[Any]
 TFExampleReader: TypeAlias = Iterator[Any]
 
 OPTIONS = ReadOptions(key_split="last-dot", group="shard", duplicates="last")
-_BATCH = 1024
 _CHUNK = 1 << 20
 
 
@@ -171,7 +170,7 @@ class Pipeline:
             self._write(count)
         elif isinstance(self._out, str | os.PathLike):
             with Outputs(Names(os.fspath(self._out))) as outputs:
-                for batch in _batches(map(serialized, count)):
+                for batch in tfrecord.together(map(serialized, count)):
                     outputs.add(tfrecord.frame(batch))
         elif self._out is not None:
             tfrecord.write(self._out, map(serialized, count))
@@ -379,15 +378,3 @@ def _reader(found: Any, where: str) -> Iterator[Any]:
     if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
         raise UsageError(f"the function of {where} returned {type(found).__name__}, not a reader (an iterator).")
     return iter(found)
-
-
-def _batches(run: Iterator[bytes]) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
-    size = 0
-    for data in run:
-        batch.append(data)
-        size += len(data)
-        if len(batch) >= _BATCH or size >= 4 * _CHUNK:
-            yield batch
-            batch, size = [], 0
-    yield batch

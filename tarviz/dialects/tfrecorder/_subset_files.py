@@ -20,7 +20,6 @@ from tarviz.model.types import URL
 from tarviz.write import Names, Outputs, manifest_url
 
 _LOG = logging.getLogger(__name__)
-_BATCH = 4 << 20  # bytes of Examples that are framed and written together
 MAX_SIZE = 1e6  # bytes of a file
 CSV = "examples.csv"
 CONFIG = "tfrecord_files_config.txt"
@@ -56,7 +55,7 @@ def write_subsets(
         shapes, ignored = Shapes({}), [0]
         names = Names(stores.join(folder, f"{{shard}}{SUFFIX}"))
         with Outputs(names, limit) as outputs:
-            for batch in _batches(_serialized(listed, shapes, ignored, kwargs)):
+            for batch in tfrecord.together(_serialized(listed, shapes, ignored, kwargs)):
                 outputs.add(tfrecord.frame(batch))
         _forget(folder, len(outputs.done))
         if examples_log_in_csv_file:
@@ -110,18 +109,6 @@ def _serialized(examples: Sequence[Example], shapes: Shapes, ignored: list[int],
                 raise error.at(key=f"example {number}") from error.__cause__
             chunk.release()
         example.release()
-
-
-def _batches(run: Iterator[bytes]) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
-    size = 0
-    for data in run:
-        batch.append(data)
-        size += len(data)
-        if size >= _BATCH:
-            yield batch
-            batch, size = [], 0
-    yield batch
 
 
 def _forget(folder: URL, count: int) -> None:
