@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { KEYS } from "../../tarviz/widgets/browse/keys.mjs";
-import { figure, figures, spanOf } from "../../tarviz/widgets/browse/facets.mjs";
-import { missing } from "../../tarviz/widgets/browse/grid.mjs";
+import { KEYS } from "../../tarviz/widgets/browse/page/keys.mjs";
+import { figure, figures, spanOf } from "../../tarviz/widgets/browse/filters/facets.mjs";
+import { missing } from "../../tarviz/widgets/browse/page/grid.mjs";
 import { frozenModel, pack, unpack } from "../../tarviz/widgets/host/host.mjs";
 import { hexRow, selectPath } from "../../tarviz/widgets/panes/panels.mjs";
-import { filterOfSet, quoted, shortKey } from "../../tarviz/widgets/browse/rail.mjs";
+import { filterOfSet, quoted, shortKey } from "../../tarviz/widgets/browse/page/rail.mjs";
 
 test("a set of fields becomes a filter", () => {
   assert.equal("has('jpg') and has('cls') and not has('json')", filterOfSet(["jpg", "cls"], ["cls", "jpg", "json"]));

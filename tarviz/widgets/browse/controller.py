@@ -30,7 +30,7 @@ from tarviz.widgets.browse import export, python_calls, status
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.overlays import Overlays, painted
 from tarviz.widgets.browse.query import Query, Wish, find_row
-from tarviz.widgets.browse.record_answers import RecordAnswers
+from tarviz.widgets.browse.record_pane.record_answers import RecordAnswers
 from tarviz.widgets.browse.rows import Row, Rows, row_id
 from tarviz.widgets.browse.scan import Scan
 from tarviz.widgets.browse.thumbnails import SIZES, Tile, Tiles

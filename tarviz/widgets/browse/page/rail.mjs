@@ -1,7 +1,7 @@
 // @ts-check
 // The rail beside the grid: shards, findings, fields, sets of fields, columns. A click on any of them filters.
 
-import { fill, formatBytes, formatCount, h, keyName, visible } from "../host/core.mjs";
+import { fill, formatBytes, formatCount, h, keyName, visible } from "../../host/core.mjs";
 
 const RAIL_ROW = 24;
 

@@ -1,9 +1,9 @@
 // @ts-check
 // The pane of one record: its fields, each as a value, as bytes, as a tf.train.Example, and its tar header.
 
-import { fill, formatBytes, formatCount, h, saveAs } from "../host/core.mjs";
-import { isOvertaken, RpcError } from "../host/requests.mjs";
-import { drawHex, factTable, hexDump, readAll } from "../panes/panels.mjs";
+import { fill, formatBytes, formatCount, h, saveAs } from "../../host/core.mjs";
+import { isOvertaken, RpcError } from "../../host/requests.mjs";
+import { drawHex, factTable, hexDump, readAll } from "../../panes/panels.mjs";
 import { drawCard } from "./card.mjs";
 import { shortKey } from "./rail.mjs";
 

@@ -1,7 +1,7 @@
 // @ts-check
 // From found to kept, beside the grid: what would be saved and where to, checks whose findings are tags, the label doctor.
 
-import { fill, focusedBeside, formatBytes, formatCount, h } from "../host/core.mjs";
+import { fill, focusedBeside, formatBytes, formatCount, h } from "../../host/core.mjs";
 
 const KINDS = [["tar", "shards (.tar)"], ["csv", "a table (.csv)"], ["parquet", "a table (.parquet)"], ["txt", "keys (.txt)"]];
 const MOST_DOWNLOADED = 512 * 2 ** 20;

@@ -1,12 +1,12 @@
 // @ts-check
 // The shard browser (controller: Browser in tarviz/widgets/browse/controller.py): shard rail, grid of tiles, record pane.
 
-import { bindKeys, drawnBy, fill, formatBytes, formatCount, h, later } from "../host/core.mjs";
-import { isOvertaken, makeRpc, RpcError } from "../host/requests.mjs";
-import { Layers } from "../panes/overlay.mjs";
-import { Completion } from "./complete.mjs";
+import { bindKeys, drawnBy, fill, formatBytes, formatCount, h, later } from "../../host/core.mjs";
+import { isOvertaken, makeRpc, RpcError } from "../../host/requests.mjs";
+import { Layers } from "../../panes/overlay.mjs";
+import { Completion } from "../filters/complete.mjs";
 import { Copies } from "./copies.mjs";
-import { Facets } from "./facets.mjs";
+import { Facets } from "../filters/facets.mjs";
 import { Grid } from "./grid.mjs";
 import { Keep } from "./keep.mjs";
 import { Keys } from "./keys.mjs";

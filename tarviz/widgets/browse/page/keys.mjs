@@ -1,8 +1,8 @@
 // @ts-check
 // The keys of the shard browser, and the sheet that lists them.
 
-import { leave, move } from "../host/core.mjs";
-import { KeySheet } from "../host/sheet.mjs";
+import { leave, move } from "../../host/core.mjs";
+import { KeySheet } from "../../host/sheet.mjs";
 
 /** What the keys do, as the help sheet lists it. */
 export const KEYS = [

@@ -1,15 +1,15 @@
 // @ts-check
 // A record as a card: its picture with what lies over it, pictures beside it that zoom along, captions, sound, data.
 
-import { drawPanel } from "../panes/panels.mjs";
-import { drawOver, layerBar } from "../panes/overlay.mjs";
-import { h } from "../host/core.mjs";
+import { drawPanel } from "../../panes/panels.mjs";
+import { drawOver, layerBar } from "../../panes/overlay.mjs";
+import { h } from "../../host/core.mjs";
 
 const VISUAL = new Set(["image", "points", "video", "audio", "frames", "turns"]);
 
 /**
- * The value of a record as the pane shows it: one field, or its card where the controller sent one (tarviz/widgets/browse/card.py).
- * @param {any} record @param {DataView[]} buffers @param {any} around @param {import("../panes/overlay.mjs").Layers} layers
+ * The value of a record as the pane shows it: one field, or its card where the controller sent one (tarviz/widgets/browse/record_pane/card.py).
+ * @param {any} record @param {DataView[]} buffers @param {any} around @param {import("../../panes/overlay.mjs").Layers} layers
  * @param {(ext: string) => void} pick shows a field alone
  * @returns {HTMLElement[]}
  */
@@ -50,7 +50,7 @@ function drawItem({ ext, part, panel }, buffers, around, pick) {
   return named(ext, inner, pick);
 }
 
-/** What lies over the first picture of a panel. @param {HTMLElement} panel @param {any} over @param {DataView[]} buffers @param {any} around @param {import("../panes/overlay.mjs").Layers} layers */
+/** What lies over the first picture of a panel. @param {HTMLElement} panel @param {any} over @param {DataView[]} buffers @param {any} around @param {import("../../panes/overlay.mjs").Layers} layers */
 function layOver(panel, over, buffers, around, layers) {
   const view = /** @type {any} */ (panel.querySelector(".tvz-frame"))?.view;
   if (!view) return [];

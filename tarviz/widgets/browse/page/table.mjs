@@ -1,7 +1,7 @@
 // @ts-check
 // The table view: a row a record, a column an expression; sorted by a click on a column, widths by dragging its edge.
 
-import { fill, formatCount, h, MAX_SCROLL, topOf } from "../host/core.mjs";
+import { fill, formatCount, h, MAX_SCROLL, topOf } from "../../host/core.mjs";
 
 const LINE_HEIGHT = 27;
 const CELLS_AT_ONCE = 80;

@@ -1,12 +1,12 @@
 // @ts-check
 // Suggestions below a text box: columns, functions and values that can stand at the cursor; arrows and Enter or Tab take one.
 
-import { fill, h, later } from "../host/core.mjs";
-import { RpcError } from "../host/requests.mjs";
+import { fill, h, later } from "../../host/core.mjs";
+import { RpcError } from "../../host/requests.mjs";
 
 export class Completion {
   /**
-   * @param {import("./browse.mjs").BrowserView} view @param {HTMLInputElement} input
+   * @param {import("../page/browse.mjs").BrowserView} view @param {HTMLInputElement} input
    * @param {{ label?: boolean, take?: () => void }} options `label`: a column is wanted; `take`: what to do when one was taken
    */
   constructor(view, input, { label = false, take = () => {} } = {}) {

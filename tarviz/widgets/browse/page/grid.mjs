@@ -1,9 +1,9 @@
 // @ts-check
 // The grid of tiles: only the rows in view are drawn and fetched, however many there are.
 
-import { BlobCache, fill, formatCount, h, layOut, pictureType, refuse, scrollOf, topOf, visible } from "../host/core.mjs";
-import { asView } from "../host/requests.mjs";
-import { overTile } from "../panes/overlay.mjs";
+import { BlobCache, fill, formatCount, h, layOut, pictureType, refuse, scrollOf, topOf, visible } from "../../host/core.mjs";
+import { asView } from "../../host/requests.mjs";
+import { overTile } from "../../panes/overlay.mjs";
 import { shortKey } from "./rail.mjs";
 
 const TILE_CAPTION = 36;

@@ -1,7 +1,7 @@
 // @ts-check
 // What leaves the shard browser: copies for the clipboard, and its state, which is saved and shared.
 
-import { copyText, saveAs } from "../host/core.mjs";
+import { copyText, saveAs } from "../../host/core.mjs";
 
 export class Copies {
   /** @param {import("./browse.mjs").BrowserView} view */

@@ -1,7 +1,7 @@
 // @ts-check
 // The columns of the rail: what each holds over all records and over those that show, as figures and bars; a click or a brush filters.
 
-import { fill, formatBytes, formatCount, h, keyName } from "../host/core.mjs";
+import { fill, formatBytes, formatCount, h, keyName } from "../../host/core.mjs";
 
 const OPEN_FIRST = 5;
 const LISTED = 14;
@@ -33,7 +33,7 @@ export function spanOf(column, bars, from, to) {
 }
 
 export class Facets {
-  /** @param {import("./browse.mjs").BrowserView} view */
+  /** @param {import("../page/browse.mjs").BrowserView} view */
   constructor(view) {
     this.view = view;
     /** @type {any[]} columns there are: name, type */

@@ -1,0 +1,1 @@
+"""What the pane of one record shows: the answers to its requests, cards, header rows, the dump of a member."""
