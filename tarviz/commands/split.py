@@ -21,7 +21,7 @@ from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import SHARD_SUFFIXES, URLs
 from tarviz.tools import field_selection
 from tarviz.tools.shard_command import line, run_for
-from tarviz.write import Names
+from tarviz.write import Exists, Names
 from tarviz.write.inputs import Inputs
 from tarviz.write.piped import is_command
 from tarviz.write.tar_output import TarOutput
@@ -40,6 +40,7 @@ def split(
     start: int = 0,
     command: str | None = None,
     files: str | None = None,
+    exists: Exists = "replace",
     **reading: Any,
 ) -> Made:
     """Writes records into shards of at most `count` records and `size` bytes; with neither, 100 000 and 10⁹.
@@ -48,7 +49,7 @@ def split(
     shard, and a record is never cut. `output` holds a counter: `{shard:06d}` or `%06d` from `start`, `{}` from `start` + 1; a bare name
     gets `-000000.tar`. After `maxshards` no more is read. `command` is a line for bash, run on each finished shard: `{shard}`, `{abspath}`,
     `{basename}`, `{dirname}`, `{base}` and `{ext}` are parts of its name, quoted as they need; a plain command gets the name as its last
-    argument.
+    argument. `exists`: `"replace"` an output when the new one is complete, or `"error"`.
     """
     options = with_changes(ReadOptions(), reading)
     if count is None and size is None:
@@ -58,7 +59,7 @@ def split(
         raise UsageError("a shard holds at least one record, and there is at least one.")
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     names = Names(pattern(fspath(output)))
-    shards = _Shards(names, count, limit, start, maxshards, command, options.on_error == "skip", Inputs(targets))
+    shards = _Shards(names, count, limit, start, maxshards, command, options.on_error == "skip", Inputs(targets), exists)
     with (
         verb_base.silent_warnings(),
         verb_base.progress(None, "records") as bar,
@@ -104,12 +105,15 @@ class _Shards:
         command: str | None,
         skip: bool,
         inputs: Inputs,
+        exists: Exists,
     ) -> None:
         if not names.counts and names.text != "-" and not is_command(names.text):
             raise UsageError(f"{redact(names.text)!r} has no counter.", hint="Write {shard:06d} or %06d.")
         self.names, self.count, self.limit, self.start, self.most = names, count, limit, start, most
-        self.command, self.skip, self.inputs = command, skip, inputs
+        self.command, self.skip, self.inputs, self.exists = command, skip, inputs, exists
         inputs.refuse_any(names, first=start, count=most)
+        if exists == "error":
+            names.refuse_taken()
         if command is not None:
             line(command)  # says what is wrong with it before anything is read
         self.report = ReadReport()
@@ -124,7 +128,7 @@ class _Shards:
             if self.outlet is None:
                 if self.most is not None and len(self.done) >= self.most:
                     return False
-                self.outlet = TarOutput(self.names.at(self.start + len(self.done)), inputs=self.inputs)
+                self.outlet = TarOutput(self.names.at(self.start + len(self.done)), inputs=self.inputs, exists=self.exists)
                 self.form.forget()
             last = self._fit(ends, first)
             if last > first:
@@ -186,6 +190,9 @@ def _sizes(batch: Batch) -> NDArray[np.int64]:
 @click.option("--start", type=click.IntRange(min=0), default=0, metavar="N", help="The first shard's number.")
 @click.option("-C", "--command", "ready", metavar="COMMAND", help="A line for bash, run on each finished shard.")
 @click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@click.option(
+    "--exists", type=click.Choice(["replace", "error"]), default="replace", show_default=True, help="What happens to outputs there are."
+)
 @tool_options
 def command(urls: tuple[str, ...], ready: str | None, as_json: bool, **options: Any) -> Any:
     """Split records over shards: so many records or bytes each, by default 100 000 and 1 GB.

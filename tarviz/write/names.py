@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -88,6 +89,22 @@ class Names:
         path, mark, query = (self.text, "", "") if stores.is_local(self.text) else self.text.partition("?")
         base, suffix = _suffix(path)
         return URL(f"{base}-{number}{suffix}{mark}{query}")
+
+    def refuse_taken(self) -> None:
+        """`UsageError` when something has one of these names already; of names that a store counts the first is looked for."""
+        taken: URL | None = None
+        if self.counts and self.pattern:
+            name = re.compile("[0-9]+".join(re.escape(part) for part in _COUNTER.split(stores.local_path(self.text))[::3]))
+            taken = next((URL(found) for found in sorted(glob.iglob(self.pattern)) if name.fullmatch(found)), None)
+        elif self.text != "-":
+            with suppress(NotFoundError):
+                stores.of(self.text).stat(self.at(0))
+                taken = self.at(0)
+        if taken is not None:
+            raise UsageError(
+                f"{redact(taken)} is there already.",
+                hint="Nothing was written. Choose another name; in Python, exists='replace' replaces it.",
+            )
 
 
 def _suffix(path: str) -> tuple[str, str]:

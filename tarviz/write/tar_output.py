@@ -17,6 +17,7 @@ from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
 from tarviz.read.spans import Batch, Source, ranges
 from tarviz.write.inputs import Inputs
+from tarviz.write.names import Exists
 from tarviz.write.output import Output, Piece
 from tarviz.write.packing import packing
 from tarviz.write.piped import CommandSink, is_command
@@ -74,9 +75,10 @@ class Picked(NamedTuple):
 class TarOutput(Output):
     """One tar being written, packed as its name says. `bytes` counts tar bytes, the end mark included once it is committed."""
 
-    def __init__(self, url: str, *, inputs: Inputs) -> None:
+    def __init__(self, url: str, *, inputs: Inputs, exists: Exists = "replace") -> None:
         sink = CommandSink(URL(url)) if is_command(url) else None
-        super().__init__(url, packing=packing(url) if sink is None else None, inputs=inputs, ending=TAR_END, summed=False, sink=sink)
+        packed = packing(url) if sink is None else None
+        super().__init__(url, packing=packed, exists=exists, inputs=inputs, ending=TAR_END, summed=False, sink=sink)
 
     def copy(self, batch: Batch, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
         """Append the raw bytes `begin`…`end` (places in the tar, several of them) of a batch."""

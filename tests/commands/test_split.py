@@ -270,3 +270,13 @@ class TestShell:
 
     def test_default_limits(self):
         assert (100_000, 10**9) == (module.DEFAULT_COUNT, module.DEFAULT_SIZE)
+
+
+def test_where_it_is_wished_for_nothing_that_is_there_is_replaced(make: Make, tmp_path: Path):
+    (tmp_path / "s-000001.tar").write_bytes(b"of somebody")
+
+    with pytest.raises(UsageError, match=r"s-000001\.tar is there already"):
+        split(make(numbered(4)), tmp_path / "s.tar", count=2, exists="error")
+    assert b"of somebody" == (tmp_path / "s-000001.tar").read_bytes()
+    assert not (tmp_path / "s-000000.tar").exists()
+    assert 2 == len(split(make(numbered(4)), tmp_path / "s.tar", count=2).outputs)

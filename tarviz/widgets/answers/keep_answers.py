@@ -21,6 +21,7 @@ from tarviz.widgets.browse.query import Query
 from tarviz.widgets.browse.rows import Rows
 from tarviz.widgets.browse.scan import Scan
 from tarviz.widgets.host.rpc import Controller, Message, rpc
+from tarviz.write import Exists
 
 _PREDICTED = re.compile(r"(?i)(?:^|[._])(?:pred|prediction|predicted|pred_label|guess)$")
 _CONFIDENCE = re.compile(r"(?i)(?:^|[._])(?:conf|confidence|prob|probability|score|logit)$")
@@ -62,8 +63,8 @@ class KeepAnswers(Controller):
         self.job.start(f"writing {path}", work)
         return self.job.message()
 
-    def write_rows(self, ids: NDArray[np.int64], path: str) -> int:
-        """Write rows; how many."""
+    def write_rows(self, ids: NDArray[np.int64], path: str, *, exists: Exists = "error") -> int:
+        """Write rows; how many. A name that is taken is a `UsageError`."""
         raise NotImplementedError
 
     @rpc

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz import stores
 from tarviz.model import plugins
 from tarviz.model.errors import ChangedError, UsageError
-from tarviz.model.types import URL
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
 from tarviz.widgets.browse.rows import RECORD_BITS, Rows, Shard
+from tarviz.write import Exists, Names
 
+_COUNTER = re.compile(r"\{|%0?\d*d")
 _READ = ("key_split", "concatenated", "block_size", "max_member_bytes", "max_ratio")
 
 
@@ -36,10 +36,10 @@ def copyable(rows: Rows) -> bool:
     return all(shard.url != "-" for shard in rows.shards)
 
 
-def copy(rows: Rows, ids: NDArray[np.int64], output: str | os.PathLike[str], options: ReadOptions) -> None:
+def copy(rows: Rows, ids: NDArray[np.int64], output: str | os.PathLike[str], options: ReadOptions, *, exists: Exists = "error") -> None:
     """Write rows as one tar, or, where the name has a counter (`subset-{}.tar`), as shards of at most 10⁹ bytes.
 
-    `ChangedError` when a shard is no longer the one that was scanned.
+    `ChangedError` when a shard is no longer the one that was scanned; `UsageError` when an output is there already and `exists` says so.
     """
     chosen: dict[str, NDArray[np.int64]] = {}
     versions: dict[str, dict[str, Any]] = {}
@@ -53,15 +53,17 @@ def copy(rows: Rows, ids: NDArray[np.int64], output: str | os.PathLike[str], opt
     reading = {name: getattr(options, name) for name in _READ} | {"strict": False, "where": Chosen("rows", chosen, versions)}
     reading["duplicates"] = "first" if options.duplicates == "error" else options.duplicates
     name = os.fspath(output)
-    verb = "split" if "{" in name or "%0" in name else "cat"
-    getattr(plugins.load("commands", verb), verb)(list(chosen), name, **reading)
+    if exists == "error":
+        refuse_existing(name)
+    if _COUNTER.search(name):
+        plugins.load("commands", "split").split(list(chosen), name, exists=exists, **reading)
+    else:
+        plugins.load("commands", "cat").cat(list(chosen), name, **reading)
 
 
 def refuse_existing(output: str) -> None:
-    """`UsageError` where a page would overwrite a file."""
-    url = URL(output)
-    if "{" not in output and stores.is_local(url) and Path(stores.local_path(url)).exists():
-        raise UsageError(f"{output!r} is there already.", hint="Choose another name.")
+    """`UsageError` where something has the name of an output already, one of those that `{}` counts too."""
+    Names(plugins.load("commands", "split").pattern(output) if _COUNTER.search(output) else output).refuse_taken()
 
 
 def _by_shard(rows: Rows, ids: NDArray[np.int64]) -> list[tuple[Shard, NDArray[np.int64]]]:

@@ -36,6 +36,7 @@ from tarviz.widgets.browse.scan import Scan
 from tarviz.widgets.browse.thumbnails import SIZES, Tile, Tiles
 from tarviz.widgets.host import contact_sheet
 from tarviz.widgets.host.rpc import Answer, Message, rpc
+from tarviz.write import Exists
 
 FIRST = 24
 MOST_COMPARED = 12
@@ -373,14 +374,14 @@ class Browser(RecordAnswers, TableAnswers, KeepAnswers):
         chosen = {"image": self.image, "label": self.labels.given or "", "px": self.px, "overlay": self.overlay, "start": start}
         return python_calls.browse(self.urls, self.query.wish, chosen)
 
-    def write(self, path: str | PathLike[str]) -> int:
+    def write(self, path: str | PathLike[str], *, exists: Exists = "error") -> int:
         """Write the marked records, or else all that show, by the name's end (see `export.KINDS`): how many."""
         urls = [shard.url for shard in self.rows.shards]
         ids = [row_id(urls.index(URL(ref.shard)), ref.index) for ref in self.marked]
-        return self.write_rows(self.chosen_rows(ids or None), str(path))
+        return self.write_rows(self.chosen_rows(ids or None), str(path), exists=exists)
 
-    def write_rows(self, ids: NDArray[np.int64], path: str) -> int:
-        return export.write(path, self.rows, ids, self.questions)
+    def write_rows(self, ids: NDArray[np.int64], path: str, *, exists: Exists = "error") -> int:
+        return export.write(path, self.rows, ids, self.questions, exists=exists)
 
     def records(self) -> Iterator[Record]:
         """The records of the rows that show, in their order, as far as they are known."""

@@ -17,7 +17,7 @@ from tarviz.widgets.answers import kept
 from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse.cells import cells, columns
 from tarviz.widgets.browse.rows import Row, Rows
-from tarviz.write import TAR_END, Output, tar_member
+from tarviz.write import TAR_END, Exists, Output, tar_member
 
 KINDS = ("tar", "csv", "parquet", "txt")
 """Shards, tables, a list of keys."""
@@ -75,19 +75,22 @@ def parquet(questions: Questions, ids: NDArray[np.int64]) -> bytes:
     return out.getvalue()
 
 
-def write(path: str | os.PathLike[str], rows: Rows, ids: NDArray[np.int64], questions: Questions) -> int:
+def write(path: str | os.PathLike[str], rows: Rows, ids: NDArray[np.int64], questions: Questions, *, exists: Exists = "error") -> int:
     """Write rows to `path` by its ending (`.tar`, `.csv`, `.parquet`, `.txt`), which has its name when it is complete; returns how many.
 
-    A `.tar` whose name has a counter (`subset-{}.tar`) is shards of at most 10⁹ bytes. Members are copied as they are.
+    A `.tar` whose name has a counter (`subset-{}.tar`) is shards of at most 10⁹ bytes. Members are copied as they are. Nothing is
+    overwritten unless `exists="replace"` says so: a name that is taken is a `UsageError`.
     """
     kind = PurePath(path).suffix.removeprefix(".").lower()
     if kind not in KINDS:
         raise UsageError(f"{os.fspath(path)!r} does not say what is to be written.", hint=f"End it in .{', .'.join(KINDS)}.")
+    if exists == "error":
+        kept.refuse_existing(os.fspath(path))
     if kind == "tar" and kept.copyable(rows):
-        kept.copy(rows, ids, path, questions.options)
+        kept.copy(rows, ids, path, questions.options, exists=exists)
         return len(ids)
     chosen = [rows.row(row) for row in ids.tolist()] if kind != "parquet" else []
-    with Output(URL(os.fspath(path))) as output:
+    with Output(URL(os.fspath(path)), exists=exists) as output:
         if kind == "tar":
             for pieces in members(row.load() for row in chosen):
                 output.write(pieces)

@@ -10,6 +10,7 @@ from typing import Any
 from tarviz.model.types import Record
 from tarviz.widgets.browse.controller import FIRST, Browser
 from tarviz.widgets.host.view import View
+from tarviz.write import Exists
 
 import traitlets  # isort: skip (behind _view, which says what is missing)
 
@@ -48,11 +49,11 @@ class BrowseView(View):
         """The Python call that shows what is shown now."""
         return self.controller.spec
 
-    def export(self, path: str | os.PathLike[str]) -> int:
+    def export(self, path: str | os.PathLike[str], *, exists: Exists = "error") -> int:
         """Write the marked records, or where none is marked all that show, to `path`: a shard (`.tar`), shards of at most 10⁹ bytes
         (`subset-{}.tar`), a table (`.csv`, `.parquet`) or a list of keys (`.txt`). Members are copied bit for bit, in the order they lie.
-        Returns how many records were written."""
-        return self.controller.write(path)
+        Nothing that is there is overwritten, unless `exists="replace"` says so: `UsageError`. Returns how many records were written."""
+        return self.controller.write(path, exists=exists)
 
     def records(self) -> Iterator[Record]:
         """The records of the rows that show, in their order."""

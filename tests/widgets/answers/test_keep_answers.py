@@ -14,6 +14,7 @@ pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[
 pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
 
 import tarviz
+from tarviz.model.errors import UsageError
 from tarviz.widgets.browse.controller import Browser
 from tests.widgets.browse.test_controller import ask, settle, shown
 from tests.widgets.conftest import png, records, tar
@@ -86,6 +87,42 @@ class TestKeep:
 
         assert "is there already" in error["msg"]
         assert "nothing to save" in str(ask(browser, "keep", path="x.tar", marked=[]) and browser.job.wait(20) and browser.job.text)
+
+    @pytest.mark.parametrize(
+        ("there", "name"),
+        [("subset-1.tar", "subset-{}.tar"), ("subset-7.tar", "subset-{}.tar"), ("s-000002.tar", "s-%06d.tar"), ("keys.txt", "keys.txt")],
+    )
+    def test_nothing_that_is_there_is_overwritten(self, browser, tmp_path, there, name):
+        folder = tmp_path / "out"
+        folder.mkdir()
+        (folder / there).write_bytes(b"of somebody")
+        wishes = [ask(browser, "keep", path=str(folder / name))[0]]
+        if name.endswith(".tar"):
+            wishes.append(ask(browser, "clean", path=str(folder / name))[0])
+        with pytest.raises(UsageError, match="is there already"):
+            browser.write(folder / name)
+
+        assert all(f"{there} is there already" in error["msg"] for error in wishes)
+        assert [(there, b"of somebody")] == [(path.name, path.read_bytes()) for path in folder.iterdir()]
+
+    def test_what_only_looks_like_a_shard_of_the_same_name_is_no_hindrance(self, browser, tmp_path):
+        (tmp_path / "subset-old.tar").write_bytes(b"of somebody")
+
+        assert 60 == browser.write(tmp_path / "subset-{}.tar")
+        assert b"of somebody" == (tmp_path / "subset-old.tar").read_bytes()
+
+    def test_where_it_is_wished_for_what_is_there_is_replaced(self, browser, tmp_path):
+        for name in ("subset-{}.tar", "s.tar", "s.csv"):
+            browser.write(tmp_path / name)
+            shown(browser, "cls = 1")
+
+            assert 20 == browser.write(tmp_path / name, exists="replace")
+        assert 20 == len(list(tarviz.records(tmp_path / "subset-1.tar"))) == len(list(tarviz.records(tmp_path / "s.tar")))
+
+    def test_on_a_store_too(self, browser):
+        browser.write("memory://kept/subset-{}.tar")
+        with pytest.raises(UsageError, match="is there already"):
+            browser.write("memory://kept/subset-{}.tar")
 
     def test_a_shard_that_was_replaced_is_not_mixed_in(self, browser, shards, tmp_path):
         tar(shards[0], records(100, 30))
