@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { KEYS } from "../../tarviz/widgets/browse/page/keys.mjs";
-import { figure, figures, spanOf } from "../../tarviz/widgets/browse/filters/facets.mjs";
+import { figure, figures, spanOf } from "../../tarviz/widgets/browse/filters/facet_figures.mjs";
 import { missing } from "../../tarviz/widgets/browse/page/grid.mjs";
 import { frozenModel, pack, unpack } from "../../tarviz/widgets/host/host.mjs";
 import { hexRow, selectPath } from "../../tarviz/widgets/panes/panels.mjs";

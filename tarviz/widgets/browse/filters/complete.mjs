@@ -28,11 +28,15 @@ export class Completion {
     input.addEventListener("input", ask, { signal: view.signal });
     input.addEventListener("blur", () => this.close(), { signal: view.signal });
     input.addEventListener("keydown", (e) => this.press(e), { signal: view.signal, capture: true });
-    this.list.addEventListener("pointerdown", (/** @type {any} */ e) => {
-      e.preventDefault(); // the box keeps the keys
-      const one = e.target.closest("[data-at]");
-      if (one) this.accept(Number(one.dataset.at));
-    }, { signal: view.signal });
+    this.list.addEventListener(
+      "pointerdown",
+      (/** @type {any} */ e) => {
+        e.preventDefault(); // the box keeps the keys
+        const one = e.target.closest("[data-at]");
+        if (one) this.accept(Number(one.dataset.at));
+      },
+      { signal: view.signal },
+    );
   }
 
   get shown() {
@@ -61,7 +65,17 @@ export class Completion {
     const { input, list } = this;
     list.hidden = !this.items.length;
     input.setAttribute("aria-expanded", String(!list.hidden));
-    fill(list, ...this.items.map(([text, note], at) => h("div", { role: "option", id: `${this.uid}-${at}`, "data-at": String(at), "aria-selected": String(at === this.at) }, h("span", { class: "tvz-mono tvz-cut" }, text), h("span", { class: "tvz-faint tvz-cut" }, note))));
+    fill(
+      list,
+      ...this.items.map(([text, note], at) =>
+        h(
+          "div",
+          { role: "option", id: `${this.uid}-${at}`, "data-at": String(at), "aria-selected": String(at === this.at) },
+          h("span", { class: "tvz-mono tvz-cut" }, text),
+          h("span", { class: "tvz-faint tvz-cut" }, note),
+        ),
+      ),
+    );
     if (this.at >= 0) input.setAttribute("aria-activedescendant", `${this.uid}-${this.at}`);
     else input.removeAttribute("aria-activedescendant");
     const frame = this.view.root.getBoundingClientRect();

@@ -2,35 +2,10 @@
 // The columns of the rail: what each holds over all records and over those that show, as figures and bars; a click or a brush filters.
 
 import { fill, formatBytes, formatCount, h, keyName } from "../../host/core.mjs";
+import { figure, figures, spanOf } from "./facet_figures.mjs";
 
 const OPEN_FIRST = 5;
 const LISTED = 14;
-
-/** A figure as it is read: whole numbers in groups, others with four digits. @param {any} value */
-export function figure(value) {
-  if (typeof value !== "number") return String(value ?? "");
-  if (Number.isInteger(value)) return Math.abs(value) < 1e15 ? (value < 0 ? "−" : "") + formatCount(Math.abs(value)) : value.toPrecision(4);
-  return Math.abs(value) >= 1e6 || Math.abs(value) < 1e-3 ? value.toExponential(2) : String(Number(value.toPrecision(4)));
-}
-
-/** What a column holds, in a line. @param {any} side one summary of a facet @param {string} type */
-export function figures(side, type) {
-  const numbers = side.mean !== null && side.mean !== undefined;
-  return [
-    `${formatCount(side.distinct)} value${side.distinct === 1 ? "" : "s"}`,
-    numbers && side.distinct > 1 ? `${figure(side.min)} … ${figure(side.max)}` : "",
-    numbers && side.distinct > 1 && type !== "boolean" ? `mean ${figure(side.mean)}` : "",
-  ].filter(Boolean).join(" · ");
-}
-
-/** The condition for a run of a histogram's bars. @param {string} column @param {any[]} bars @param {number} from @param {number} to */
-export function spanOf(column, bars, from, to) {
-  const [low, high] = from <= to ? [from, to] : [to, from];
-  return {
-    where: `${column} >= ${bars[low].low} and ${column} ${high === bars.length - 1 ? "<=" : "<"} ${bars[high].high}`,
-    text: `${column} ${figure(bars[low].low)} … ${figure(bars[high].high)}`,
-  };
-}
 
 export class Facets {
   /** @param {import("../page/browse.mjs").BrowserView} view */
@@ -69,7 +44,23 @@ export class Facets {
     const { state, note, bytes } = this.view.tableState;
     const scanned = this.view.exact;
     if (state === "costly" && scanned !== undefined) {
-      fill(this.note, h("button", { class: "tvz-link", "data-name": "count", title: "read all shards and count what each column holds", onclick: () => this.view.rpc("prepare").then(() => this.view.wake()).catch((/** @type {any} */ e) => this.view.trouble(e)) }, `count all columns (reads ${formatBytes(bytes)})`));
+      fill(
+        this.note,
+        h(
+          "button",
+          {
+            class: "tvz-link",
+            "data-name": "count",
+            title: "read all shards and count what each column holds",
+            onclick: () =>
+              this.view
+                .rpc("prepare")
+                .then(() => this.view.wake())
+                .catch((/** @type {any} */ e) => this.view.trouble(e)),
+          },
+          `count all columns (reads ${formatBytes(bytes)})`,
+        ),
+      );
     } else fill(this.note, note ? h("span", { class: state === "making" ? "tvz-busy" : "" }, note) : "");
     this.note.hidden = !note && state !== "costly";
     if (state === "ready" && this.asked !== this.wanted()) this.refresh();
@@ -85,7 +76,12 @@ export class Facets {
         const { r } = await this.view.rpc("facets", {}, { keep: true });
         this.columns = r.columns;
         this.version = version;
-        this.open ??= new Set(this.columns.filter((column) => column.type && column.type !== "list" && !/\.size$/.test(column.name)).slice(0, OPEN_FIRST).map((column) => column.name));
+        this.open ??= new Set(
+          this.columns
+            .filter((column) => column.type && column.type !== "list" && !/\.size$/.test(column.name))
+            .slice(0, OPEN_FIRST)
+            .map((column) => column.name),
+        );
         this.view.offerColumns(this.columns.map((column) => column.name));
       }
       const query = this.view.query;
@@ -109,8 +105,33 @@ export class Facets {
     if (this.dragged) return;
     const shown = this.columns.slice(0, this.all ? undefined : Math.max(LISTED, (this.open?.size ?? 0) + 4));
     const left = this.columns.length - shown.length;
-    const focus = /** @type {any} */ (this.list.contains(document.activeElement) ? document.activeElement : this.list.getRootNode() instanceof ShadowRoot ? /** @type {any} */ (this.list.getRootNode()).activeElement : null)?.dataset?.name;
-    fill(this.list, this.columns.length ? h("h3", {}, "columns") : null, ...shown.map((column) => this.facet(column)), left > 0 ? h("button", { class: "tvz-link", "data-name": "more columns", onclick: () => { this.all = true; this.draw(); this.view.rail.rove(); } }, `${left} more`) : null);
+    const focus = /** @type {any} */ (
+      this.list.contains(document.activeElement)
+        ? document.activeElement
+        : this.list.getRootNode() instanceof ShadowRoot
+          ? /** @type {any} */ (this.list.getRootNode()).activeElement
+          : null
+    )?.dataset?.name;
+    fill(
+      this.list,
+      this.columns.length ? h("h3", {}, "columns") : null,
+      ...shown.map((column) => this.facet(column)),
+      left > 0
+        ? h(
+            "button",
+            {
+              class: "tvz-link",
+              "data-name": "more columns",
+              onclick: () => {
+                this.all = true;
+                this.draw();
+                this.view.rail.rove();
+              },
+            },
+            `${left} more`,
+          )
+        : null,
+    );
     this.view.rail.rove();
     if (focus) /** @type {any} */ (this.list.querySelector(`[data-name="${CSS.escape(focus)}"]`))?.focus();
   }
@@ -120,10 +141,25 @@ export class Facets {
     const { name } = column;
     const open = !!this.open?.has(name);
     const on = this.view.picks.has(name);
-    const head = h("button", { class: `tvz-facet-head${on ? " tvz-on" : ""}`, "data-name": `facet ${name}`, "aria-expanded": String(open), title: open ? "fold" : column.type ? "what it holds" : "what it holds; it is read first", onclick: () => this.toggle(name) },
-      h("span", { class: "tvz-cut tvz-mono", dir: "auto" }, name), h("span", { class: "tvz-faint tvz-cut" }, column.type ? SHORT[column.type] ?? column.type : "…"));
+    const head = h(
+      "button",
+      {
+        class: `tvz-facet-head${on ? " tvz-on" : ""}`,
+        "data-name": `facet ${name}`,
+        "aria-expanded": String(open),
+        title: open ? "fold" : column.type ? "what it holds" : "what it holds; it is read first",
+        onclick: () => this.toggle(name),
+      },
+      h("span", { class: "tvz-cut tvz-mono", dir: "auto" }, name),
+      h("span", { class: "tvz-faint tvz-cut" }, column.type ? (SHORT[column.type] ?? column.type) : "…"),
+    );
     const known = this.known.get(name);
-    return h("div", { class: "tvz-facet" }, head, ...(open ? known ? this.body(name, known) : [h("p", { class: "tvz-faint" }, column.type ? "" : "being read …")] : []));
+    return h(
+      "div",
+      { class: "tvz-facet" },
+      head,
+      ...(open ? (known ? this.body(name, known) : [h("p", { class: "tvz-faint" }, column.type ? "" : "being read …")]) : []),
+    );
   }
 
   /** @param {string} name */
@@ -138,12 +174,27 @@ export class Facets {
   body(name, facet) {
     const { all, kept } = facet;
     const filtered = kept.records !== all.records;
-    const missing = all.missing ? h("button", { class: "tvz-link", "data-name": `missing ${name}`, title: "only records without it", onclick: () => this.view.pick(name, `${name} is null`, `no ${name}`) }, `${formatCount(filtered ? kept.missing : all.missing)}${filtered ? ` of ${formatCount(all.missing)}` : ""} missing`) : null;
+    const missing = all.missing
+      ? h(
+          "button",
+          {
+            class: "tvz-link",
+            "data-name": `missing ${name}`,
+            title: "only records without it",
+            onclick: () => this.view.pick(name, `${name} is null`, `no ${name}`),
+          },
+          `${formatCount(filtered ? kept.missing : all.missing)}${filtered ? ` of ${formatCount(all.missing)}` : ""} missing`,
+        )
+      : null;
     const lines = [h("div", { class: "tvz-figures tvz-faint" }, figures(all, facet.type), missing ? " · " : "", missing)];
-    if (filtered) lines.push(h("div", { class: "tvz-figures" }, kept.records - kept.missing ? `shown: ${figures(kept, facet.type)}` : "shown: none has it"));
+    if (filtered)
+      lines.push(
+        h("div", { class: "tvz-figures" }, kept.records - kept.missing ? `shown: ${figures(kept, facet.type)}` : "shown: none has it"),
+      );
     const { bars } = facet;
     if (bars.length && bars[0].low !== null && bars[0].low !== bars[0].high) lines.push(this.histogram(name, facet));
-    else if (bars.length && !(bars.length > 3 && bars.every((/** @type {any} */ bar) => bar.all === 1))) lines.push(...this.values(name, facet));
+    else if (bars.length && !(bars.length > 3 && bars.every((/** @type {any} */ bar) => bar.all === 1)))
+      lines.push(...this.values(name, facet));
     return lines;
   }
 
@@ -154,22 +205,51 @@ export class Facets {
     const chosen = this.view.picks.get(name)?.parts ?? [];
     const rows = facet.bars.map((/** @type {any} */ bar) => {
       const on = chosen.includes(bar.where);
-      const row = h("button", { class: `tvz-bar${on ? " tvz-on" : ""}`, title: `only ${bar.where}\nwith Ctrl or Shift: this too`, "data-name": bar.where, "aria-pressed": String(on), onclick: (/** @type {MouseEvent} */ e) => this.pickValue(name, bar, e.ctrlKey || e.metaKey || e.shiftKey) },
-        h("span", { class: "tvz-cut", dir: "auto" }, bar.text === "" ? "(empty)" : bar.text), h("span", { class: "tvz-faint tvz-number" }, filtered ? `${formatCount(bar.kept)} / ${formatCount(bar.all)}` : formatCount(bar.all)));
+      const row = h(
+        "button",
+        {
+          class: `tvz-bar${on ? " tvz-on" : ""}`,
+          title: `only ${bar.where}\nwith Ctrl or Shift: this too`,
+          "data-name": bar.where,
+          "aria-pressed": String(on),
+          onclick: (/** @type {MouseEvent} */ e) => this.pickValue(name, bar, e.ctrlKey || e.metaKey || e.shiftKey),
+        },
+        h("span", { class: "tvz-cut", dir: "auto" }, bar.text === "" ? "(empty)" : bar.text),
+        h(
+          "span",
+          { class: "tvz-faint tvz-number" },
+          filtered ? `${formatCount(bar.kept)} / ${formatCount(bar.all)}` : formatCount(bar.all),
+        ),
+      );
       row.style.setProperty("--share", String(bar.all / most));
       row.style.setProperty("--kept", String(bar.kept / most));
       return row;
     });
     const [all, kept] = facet.other;
-    if (all) rows.push(h("p", { class: "tvz-faint tvz-figures" }, `and ${formatCount(facet.all.distinct - facet.bars.length)} rarer: ${filtered ? `${formatCount(kept)} / ` : ""}${formatCount(all)} records`));
+    if (all)
+      rows.push(
+        h(
+          "p",
+          { class: "tvz-faint tvz-figures" },
+          `and ${formatCount(facet.all.distinct - facet.bars.length)} rarer: ${filtered ? `${formatCount(kept)} / ` : ""}${formatCount(all)} records`,
+        ),
+      );
     return rows;
   }
 
   /** @param {string} name @param {any} bar @param {boolean} more */
   pickValue(name, bar, more) {
     const before = this.view.picks.get(name)?.parts ?? [];
-    const parts = more ? (before.includes(bar.where) ? before.filter((/** @type {string} */ one) => one !== bar.where) : [...before, bar.where]) : before.length === 1 && before[0] === bar.where ? [] : [bar.where];
-    const texts = parts.map((/** @type {string} */ where) => this.known.get(name)?.bars.find((/** @type {any} */ one) => one.where === where)?.text ?? where);
+    const parts = more
+      ? before.includes(bar.where)
+        ? before.filter((/** @type {string} */ one) => one !== bar.where)
+        : [...before, bar.where]
+      : before.length === 1 && before[0] === bar.where
+        ? []
+        : [bar.where];
+    const texts = parts.map(
+      (/** @type {string} */ where) => this.known.get(name)?.bars.find((/** @type {any} */ one) => one.where === where)?.text ?? where,
+    );
     this.view.pick(name, parts.join(" or "), `${name}: ${texts.join(", ")}`, parts);
   }
 
@@ -179,18 +259,36 @@ export class Facets {
     const most = Math.max(1, ...bars.map((/** @type {any} */ bar) => bar.all));
     const span = this.view.picks.get(name)?.span;
     const columns = bars.map((/** @type {any} */ bar, /** @type {number} */ at) => {
-      const one = h("span", { class: `tvz-col${span && at >= span[0] && at <= span[1] ? " tvz-on" : ""}`, title: `${bar.text}\n${facet.kept.records === facet.all.records ? "" : `${formatCount(bar.kept)} of `}${formatCount(bar.all)}` });
+      const one = h("span", {
+        class: `tvz-col${span && at >= span[0] && at <= span[1] ? " tvz-on" : ""}`,
+        title: `${bar.text}\n${facet.kept.records === facet.all.records ? "" : `${formatCount(bar.kept)} of `}${formatCount(bar.all)}`,
+      });
       one.style.setProperty("--all", String(bar.all / most));
       one.style.setProperty("--kept", String(bar.kept / most));
       return one;
     });
-    const box = h("div", { class: "tvz-hist", role: "slider", tabIndex: -1, "data-name": `bars ${name}`, "aria-label": `${name}: drag, or arrows with Shift and then Enter, to filter`, "aria-valuemin": "0", "aria-valuemax": String(bars.length - 1) }, ...columns);
+    const box = h(
+      "div",
+      {
+        class: "tvz-hist",
+        role: "slider",
+        tabIndex: -1,
+        "data-name": `bars ${name}`,
+        "aria-label": `${name}: drag, or arrows with Shift and then Enter, to filter`,
+        "aria-valuemin": "0",
+        "aria-valuemax": String(bars.length - 1),
+      },
+      ...columns,
+    );
     let [from, to] = span ?? [0, 0];
     const light = () => {
       const [low, high] = from <= to ? [from, to] : [to, from];
       columns.forEach((/** @type {any} */ one, /** @type {number} */ at) => one.classList.toggle("tvz-on", at >= low && at <= high));
       box.setAttribute("aria-valuenow", String(to));
-      box.setAttribute("aria-valuetext", `${spanOf(name, bars, from, to).text}: ${bars.slice(low, high + 1).reduce((/** @type {number} */ sum, /** @type {any} */ bar) => sum + bar.kept, 0)} records`);
+      box.setAttribute(
+        "aria-valuetext",
+        `${spanOf(name, bars, from, to).text}: ${bars.slice(low, high + 1).reduce((/** @type {number} */ sum, /** @type {any} */ bar) => sum + bar.kept, 0)} records`,
+      );
     };
     box.setAttribute("aria-valuenow", String(to));
     box.setAttribute("aria-valuetext", bars[to].text);
@@ -237,8 +335,28 @@ export class Facets {
       e.stopPropagation();
     });
     const [low, high] = [bars[0].low, bars.at(-1).high];
-    return h("div", { class: "tvz-histbox" }, box, h("div", { class: "tvz-ends tvz-faint" }, h("span", {}, figure(low)), facet.log ? h("span", { title: "each bar is wider than the one before by the same factor" }, "log") : null, h("span", {}, figure(high))));
+    return h(
+      "div",
+      { class: "tvz-histbox" },
+      box,
+      h(
+        "div",
+        { class: "tvz-ends tvz-faint" },
+        h("span", {}, figure(low)),
+        facet.log ? h("span", { title: "each bar is wider than the one before by the same factor" }, "log") : null,
+        h("span", {}, figure(high)),
+      ),
+    );
   }
 }
 
-const SHORT = /** @type {Record<string, string>} */ ({ bigint: "int", integer: "int", ubigint: "int", hugeint: "int", double: "float", varchar: "text", boolean: "bool", list: "list" });
+const SHORT = /** @type {Record<string, string>} */ ({
+  bigint: "int",
+  integer: "int",
+  ubigint: "int",
+  hugeint: "int",
+  double: "float",
+  varchar: "text",
+  boolean: "bool",
+  list: "list",
+});

@@ -32,7 +32,15 @@ export class BrowserView {
     this.selected = -1;
     /** @type {Set<number>} */
     this.marked = new Set(saved.marked ?? []);
-    this.wish = { where: this.config.where, sort: this.config.sort, seed: this.config.seed, shard: null, only: false, descending: false, column: undefined };
+    this.wish = {
+      where: this.config.where,
+      sort: this.config.sort,
+      seed: this.config.seed,
+      shard: null,
+      only: false,
+      descending: false,
+      column: undefined,
+    };
     /** @type {Map<string, { where: string, text: string, parts: string[], span?: number[] }>} conditions that were clicked, by what they are about */
     this.picks = new Map(this.config.also.map((/** @type {string} */ where) => [where, { where, text: where, parts: [where] }]));
     /** @type {any} how far columns are made, as the controller says */
@@ -76,54 +84,224 @@ export class BrowserView {
   /** @param {HTMLElement} el */
   build(el) {
     const { signal, config } = this;
-    const choose = (/** @type {string} */ name, /** @type {[any, string][]} */ choices, /** @type {any} */ value, /** @type {(v: string) => void} */ act) => {
-      const select = h("select", { "aria-label": name, title: name, onchange: () => act(select.value) }, ...choices.map(([v, text]) => h("option", { value: v, selected: v === value }, text)));
+    const choose = (
+      /** @type {string} */ name,
+      /** @type {[any, string][]} */ choices,
+      /** @type {any} */ value,
+      /** @type {(v: string) => void} */ act,
+    ) => {
+      const select = h(
+        "select",
+        { "aria-label": name, title: name, onchange: () => act(select.value) },
+        ...choices.map(([v, text]) => h("option", { value: v, selected: v === value }, text)),
+      );
       return select;
     };
     this.filterInput = h("input", {
-      type: "search", class: "tvz-filter", value: this.wish.where, spellcheck: false, autocapitalize: "off", autocomplete: "off",
-      placeholder: "filter: cls = 3 and json.w > 300, has:json, or part of a key", "aria-label": "filter", title: "Keys, columns, JSON paths, fields:  cls = 3 and json.w > 300   has:json   size(jpg) > 50000   txt like '%cat%'",
+      type: "search",
+      class: "tvz-filter",
+      value: this.wish.where,
+      spellcheck: false,
+      autocapitalize: "off",
+      autocomplete: "off",
+      placeholder: "filter: cls = 3 and json.w > 300, has:json, or part of a key",
+      "aria-label": "filter",
+      title: "Keys, columns, JSON paths, fields:  cls = 3 and json.w > 300   has:json   size(jpg) > 50000   txt like '%cat%'",
     });
-    const apply = later(() => this.filterInput.value.trim() !== this.wish.where.trim() && this.search({ where: this.filterInput.value }), 400, signal);
+    const apply = later(
+      () => this.filterInput.value.trim() !== this.wish.where.trim() && this.search({ where: this.filterInput.value }),
+      400,
+      signal,
+    );
     this.filterHelp = new Completion(this, this.filterInput, { take: () => apply() });
     this.filterInput.addEventListener("input", apply, { signal });
-    this.filterInput.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
-      if (e.key === "Enter") { this.search({ where: this.filterInput.value }); this.list.focus(); }
-    }, { signal });
-    this.goInput = h("input", { type: "text", class: "tvz-go", placeholder: "key or #number", "aria-label": "go to a key or #number", hidden: true, spellcheck: false });
-    this.goInput.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") this.goTo(this.goInput.value); }, { signal });
-    this.goInput.addEventListener("blur", () => { this.goInput.hidden = true; }, { signal });
-    this.sortSelect = choose("order", [["order", "as they lie"], ["key", "by key"], ["size", "largest first"], ["label", "by label"], ["random", "shuffled"]], this.wish.sort, (sort) => this.search(sort.startsWith("by ") ? { sort: "label", column: sort.slice(3), descending: false } : { sort, column: undefined }));
-    this.sizeSelect = choose("size of the tiles", config.sizes.map((/** @type {number} */ s) => [String(s), `${s} px`]), String(this.px), (px) => this.resize(Number(px)));
-    this.imageSelect = h("select", { "aria-label": "field shown", title: "field shown", onchange: () => this.showField(this.imageSelect.value) });
-    this.labelInput = h("input", { type: "text", class: "tvz-label-input", value: this.label, placeholder: "label", "aria-label": "label below the tiles: a field or JSON path", title: "label below the tiles: a field or JSON path", spellcheck: false, onchange: () => this.relabel(this.labelInput.value) });
+    this.filterInput.addEventListener(
+      "keydown",
+      (/** @type {KeyboardEvent} */ e) => {
+        if (e.key === "Enter") {
+          this.search({ where: this.filterInput.value });
+          this.list.focus();
+        }
+      },
+      { signal },
+    );
+    this.goInput = h("input", {
+      type: "text",
+      class: "tvz-go",
+      placeholder: "key or #number",
+      "aria-label": "go to a key or #number",
+      hidden: true,
+      spellcheck: false,
+    });
+    this.goInput.addEventListener(
+      "keydown",
+      (/** @type {KeyboardEvent} */ e) => {
+        if (e.key === "Enter") this.goTo(this.goInput.value);
+      },
+      { signal },
+    );
+    this.goInput.addEventListener(
+      "blur",
+      () => {
+        this.goInput.hidden = true;
+      },
+      { signal },
+    );
+    this.sortSelect = choose(
+      "order",
+      [
+        ["order", "as they lie"],
+        ["key", "by key"],
+        ["size", "largest first"],
+        ["label", "by label"],
+        ["random", "shuffled"],
+      ],
+      this.wish.sort,
+      (sort) =>
+        this.search(sort.startsWith("by ") ? { sort: "label", column: sort.slice(3), descending: false } : { sort, column: undefined }),
+    );
+    this.sizeSelect = choose(
+      "size of the tiles",
+      config.sizes.map((/** @type {number} */ s) => [String(s), `${s} px`]),
+      String(this.px),
+      (px) => this.resize(Number(px)),
+    );
+    this.imageSelect = h("select", {
+      "aria-label": "field shown",
+      title: "field shown",
+      onchange: () => this.showField(this.imageSelect.value),
+    });
+    this.labelInput = h("input", {
+      type: "text",
+      class: "tvz-label-input",
+      value: this.label,
+      placeholder: "label",
+      "aria-label": "label below the tiles: a field or JSON path",
+      title: "label below the tiles: a field or JSON path",
+      spellcheck: false,
+      onchange: () => this.relabel(this.labelInput.value),
+    });
     this.labelHelp = new Completion(this, this.labelInput, { label: true, take: () => this.relabel(this.labelInput.value) });
-    this.shardSelect = h("select", { class: "tvz-shard-select", "aria-label": "shard", title: "shard", onchange: () => this.search({ shard: this.shardSelect.value === "" ? null : Number(this.shardSelect.value) }) });
-    this.title = h("span", { ...(this.model.media ? { role: "heading", "aria-level": "1" } : {}), class: "tvz-title tvz-cut", title: config.title, dir: "auto" }, config.title);
+    this.shardSelect = h("select", {
+      class: "tvz-shard-select",
+      "aria-label": "shard",
+      title: "shard",
+      onchange: () => this.search({ shard: this.shardSelect.value === "" ? null : Number(this.shardSelect.value) }),
+    });
+    this.title = h(
+      "span",
+      { ...(this.model.media ? { role: "heading", "aria-level": "1" } : {}), class: "tvz-title tvz-cut", title: config.title, dir: "auto" },
+      config.title,
+    );
     this.facts = h("span", { class: "tvz-faint tvz-head-facts tvz-cut" });
-    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) => h("button", { title, onclick: act }, text);
-    this.turnButton = h("button", { class: "tvz-turn-order", "aria-label": "descending", "aria-pressed": "false", title: "turn the order round", onclick: () => this.search({ descending: !this.wish.descending }) }, "↓↑");
-    this.tableButton = h("button", { "aria-pressed": "false", title: "table or tiles (t)", onclick: () => this.showTable(!this.table.shown) }, "table");
-    this.saveSelect = h("select", { class: "tvz-save", "aria-label": "save records", title: "save what is marked, or what is shown", onchange: () => { this.keep.kind.value = this.saveSelect.value; this.keep.open(); this.saveSelect.value = ""; } },
-      h("option", { value: "" }, "save …"), h("option", { value: "tar" }, "as shards (.tar)"), h("option", { value: "csv" }, "as a table (.csv)"), h("option", { value: "parquet" }, "as a table (.parquet)"), h("option", { value: "txt" }, "keys (.txt)"));
+    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) =>
+      h("button", { title, onclick: act }, text);
+    this.turnButton = h(
+      "button",
+      {
+        class: "tvz-turn-order",
+        "aria-label": "descending",
+        "aria-pressed": "false",
+        title: "turn the order round",
+        onclick: () => this.search({ descending: !this.wish.descending }),
+      },
+      "↓↑",
+    );
+    this.tableButton = h(
+      "button",
+      { "aria-pressed": "false", title: "table or tiles (t)", onclick: () => this.showTable(!this.table.shown) },
+      "table",
+    );
+    this.saveSelect = h(
+      "select",
+      {
+        class: "tvz-save",
+        "aria-label": "save records",
+        title: "save what is marked, or what is shown",
+        onchange: () => {
+          this.keep.kind.value = this.saveSelect.value;
+          this.keep.open();
+          this.saveSelect.value = "";
+        },
+      },
+      h("option", { value: "" }, "save …"),
+      h("option", { value: "tar" }, "as shards (.tar)"),
+      h("option", { value: "csv" }, "as a table (.csv)"),
+      h("option", { value: "parquet" }, "as a table (.parquet)"),
+      h("option", { value: "txt" }, "keys (.txt)"),
+    );
     this.paneButton = button("pane", "record pane on or off (i)", () => this.togglePane());
-    this.railButton = h("button", { class: "tvz-rail-button", title: "fields, classes, findings", "aria-expanded": "false", onclick: () => this.showRail(!this.root.classList.contains("tvz-railed")) }, "fields");
-    this.head = h("header", { class: "tvz-head" }, this.title, this.facts, button("copy as Python", "copy the call that shows what is shown now", () => this.copies.spec()), button("?", "keys", () => this.keys.sheet.toggle()));
-    this.tools = h("div", { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" }, this.filterInput, this.goInput, this.railButton, this.shardSelect, this.sortSelect, this.turnButton, this.imageSelect, this.labelInput, this.sizeSelect, this.tableButton, this.saveSelect, this.paneButton);
+    this.railButton = h(
+      "button",
+      {
+        class: "tvz-rail-button",
+        title: "fields, classes, findings",
+        "aria-expanded": "false",
+        onclick: () => this.showRail(!this.root.classList.contains("tvz-railed")),
+      },
+      "fields",
+    );
+    this.head = h(
+      "header",
+      { class: "tvz-head" },
+      this.title,
+      this.facts,
+      button("copy as Python", "copy the call that shows what is shown now", () => this.copies.spec()),
+      button("?", "keys", () => this.keys.sheet.toggle()),
+    );
+    this.tools = h(
+      "div",
+      { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" },
+      this.filterInput,
+      this.goInput,
+      this.railButton,
+      this.shardSelect,
+      this.sortSelect,
+      this.turnButton,
+      this.imageSelect,
+      this.labelInput,
+      this.sizeSelect,
+      this.tableButton,
+      this.saveSelect,
+      this.paneButton,
+    );
     this.middle = h("div", { class: "tvz-middle" }, this.grid.root, this.table.root);
     this.main = h("div", { class: "tvz-main" }, this.rail.root, this.middle, this.pane.root);
     this.statusText = h("span", { role: "status", "aria-live": "polite", class: "tvz-cut" });
     this.statusActions = h("span", {});
     this.status = h("footer", { class: "tvz-status" }, this.statusText, this.statusActions);
     this.chips = h("div", { class: "tvz-picks", role: "group", "aria-label": "filters that were clicked", hidden: true });
-    this.root = h("div", { class: "tvz tvz-browse", role: "region", "aria-label": `tarviz browser of ${config.title}` }, this.head, this.tools, this.keep.bar, this.chips, this.main, this.status, this.filterHelp.list, this.labelHelp.list);
+    this.root = h(
+      "div",
+      { class: "tvz tvz-browse", role: "region", "aria-label": `tarviz browser of ${config.title}` },
+      this.head,
+      this.tools,
+      this.keep.bar,
+      this.chips,
+      this.main,
+      this.status,
+      this.filterHelp.list,
+      this.labelHelp.list,
+    );
     this.drawPicks();
     el.append(this.root);
 
     this.grid.root.addEventListener("click", (/** @type {any} */ e) => this.clicked(e), { signal });
-    this.grid.root.addEventListener("dblclick", (/** @type {any} */ e) => { if (e.target.closest(".tvz-tile")) this.zoom(true); }, { signal });
+    this.grid.root.addEventListener(
+      "dblclick",
+      (/** @type {any} */ e) => {
+        if (e.target.closest(".tvz-tile")) this.zoom(true);
+      },
+      { signal },
+    );
     bindKeys(this.root, (name, event) => this.keys.press(name, event), signal);
-    this.root.addEventListener("keyup", (/** @type {KeyboardEvent} */ e) => { if (e.key === "Shift") this.root.classList.remove("tvz-bare"); }, { signal });
+    this.root.addEventListener(
+      "keyup",
+      (/** @type {KeyboardEvent} */ e) => {
+        if (e.key === "Shift") this.root.classList.remove("tvz-bare");
+      },
+      { signal },
+    );
     this.root.addEventListener("focusout", () => this.root.classList.remove("tvz-bare"), { signal });
     const watch = new ResizeObserver(() => this.resized());
     watch.observe(this.root);
@@ -148,13 +326,26 @@ export class BrowserView {
   /** @param {any} saved */
   start(saved) {
     const hash = this.model.media ? new URLSearchParams(location.hash.slice(1)) : new URLSearchParams();
-    const wish = { where: hash.get("where") ?? saved.where, sort: hash.get("sort") ?? saved.sort, seed: Number(hash.get("seed") ?? saved.seed ?? 0), shard: saved.shard ?? null };
+    const wish = {
+      where: hash.get("where") ?? saved.where,
+      sort: hash.get("sort") ?? saved.sort,
+      seed: Number(hash.get("seed") ?? saved.seed ?? 0),
+      shard: saved.shard ?? null,
+    };
     const picks = readPicks(hash.get("also")) ?? ([...hash.keys()].length ? [] : saved.picks);
     if (picks) this.picks = new Map(picks);
     this.drawPicks();
-    const changed = [...this.picks.values()].map((pick) => pick.where).join("\n") !== this.config.also.join("\n") || (wish.where ?? this.wish.where) !== this.wish.where || (wish.sort ?? this.wish.sort) !== this.wish.sort || wish.shard !== null;
+    const changed =
+      [...this.picks.values()].map((pick) => pick.where).join("\n") !== this.config.also.join("\n") ||
+      (wish.where ?? this.wish.where) !== this.wish.where ||
+      (wish.sort ?? this.wish.sort) !== this.wish.sort ||
+      wish.shard !== null;
     const begin = async () => {
-      if (changed) await this.search({ where: wish.where ?? this.wish.where, sort: wish.sort ?? this.wish.sort, seed: wish.seed, shard: wish.shard }, true);
+      if (changed)
+        await this.search(
+          { where: wish.where ?? this.wish.where, sort: wish.sort ?? this.wish.sort, seed: wish.seed, shard: wish.shard },
+          true,
+        );
       const to = hash.get("row") ?? this.config.start;
       if (to) await this.goTo(to, true);
       else if (this.count && !this.narrow()) this.select(Math.min(saved.at ?? 0, this.count - 1), { quiet: true });
@@ -174,7 +365,9 @@ export class BrowserView {
     while (!this.signal.aborted) {
       await this.pollNow(false);
       if (this.lost || (this.exact && this.done && !this.keep.job.running && (this.facets.settled || this.facets.busy))) {
-        await new Promise((go) => { this.wake = () => go(undefined); });
+        await new Promise((go) => {
+          this.wake = () => go(undefined);
+        });
         continue;
       }
       await new Promise((go) => setTimeout(go, document.hidden ? 2000 : 250));
@@ -225,7 +418,13 @@ export class BrowserView {
         this.count = poll.query.count;
         this.grid.layout = undefined;
       }
-      this.searching = poll.query.done ? "" : this.plain() ? "" : poll.query.note ? poll.query.note : `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}`;
+      this.searching = poll.query.done
+        ? ""
+        : this.plain()
+          ? ""
+          : poll.query.note
+            ? poll.query.note
+            : `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}`;
       if (poll.query.error) this.say(poll.query.error, "bad");
       this.followFirst();
     }
@@ -240,7 +439,16 @@ export class BrowserView {
     }
     const bytes = this.shards.reduce((sum, shard) => sum + (shard?.size ?? 0), 0);
     const about = poll.exact ? "" : "≥ ";
-    fill(this.facts, [`${formatCount(this.shards.length)} shard${this.shards.length === 1 ? "" : "s"}`, `${about}${formatCount(poll.total)} records`, bytes ? formatBytes(bytes) : ""].filter(Boolean).join(" · "));
+    fill(
+      this.facts,
+      [
+        `${formatCount(this.shards.length)} shard${this.shards.length === 1 ? "" : "s"}`,
+        `${about}${formatCount(poll.total)} records`,
+        bytes ? formatBytes(bytes) : "",
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    );
     this.stale = this.shards.some((shard) => shard?.stale);
     this.tellState();
     this.rail.draw();
@@ -264,7 +472,14 @@ export class BrowserView {
   }
 
   plain() {
-    return this.wish.where.trim() === "" && !this.picks.size && this.wish.sort === "order" && !this.wish.descending && this.wish.shard === null && !this.wish.only;
+    return (
+      this.wish.where.trim() === "" &&
+      !this.picks.size &&
+      this.wish.sort === "order" &&
+      !this.wish.descending &&
+      this.wish.shard === null &&
+      !this.wish.only
+    );
   }
 
   tellState() {
@@ -272,11 +487,22 @@ export class BrowserView {
     this.message = undefined;
     const shown = this.plain() ? "" : `${formatCount(this.count)} shown`;
     this.statusText.className = `tvz-cut${this.exact && this.done ? "" : this.shards.some((s) => s?.state === "scanning") || this.searching ? " tvz-busy" : ""}`;
-    const text = [this.selected >= 0 && this.count ? `#${formatCount(this.at)} of ${formatCount(this.count)}` : "", shown, this.searching, this.state, this.marked.size ? `${this.marked.size} marked` : ""].filter(Boolean).join(" · ");
+    const text = [
+      this.selected >= 0 && this.count ? `#${formatCount(this.at)} of ${formatCount(this.count)}` : "",
+      shown,
+      this.searching,
+      this.state,
+      this.marked.size ? `${this.marked.size} marked` : "",
+    ]
+      .filter(Boolean)
+      .join(" · ");
     if (this.statusText.textContent !== text) this.statusText.textContent = text;
     const actions = [];
     if (this.searching) actions.push(h("button", { onclick: () => this.rpc("stop").catch(() => {}) }, "Stop"));
-    if (this.shards.some((s) => s?.state === "paused")) actions.push(h("button", { title: "read all shards to their end", onclick: () => this.rpc("go_on").then(() => this.wake()) }, "scan all"));
+    if (this.shards.some((s) => s?.state === "paused"))
+      actions.push(
+        h("button", { title: "read all shards to their end", onclick: () => this.rpc("go_on").then(() => this.wake()) }, "scan all"),
+      );
     const stale = this.shards.find((s) => s?.stale || s?.state === "missing");
     if (stale) actions.push(h("button", { onclick: () => this.again(stale.number) }, "scan again"));
     const key = actions.map((a) => a.textContent).join();
@@ -308,7 +534,10 @@ export class BrowserView {
   /** @param {boolean} slow */
   tellSlow(slow) {
     if (slow) this.say("No answer from the kernel: it is busy, or it was restarted. Run the cell again to go on.", "bad");
-    else { this.message = undefined; this.tellState(); }
+    else {
+      this.message = undefined;
+      this.tellState();
+    }
   }
 
   // ---- searching
@@ -318,7 +547,16 @@ export class BrowserView {
     const next = { ...this.wish, ...wish };
     if (next.only && !this.marked.size) return this.say("Nothing is marked: Space marks the record.");
     try {
-      const { r } = await this.rpc("search", { where: next.where, sort: next.sort, seed: next.seed, shard: next.shard, label: next.column ?? this.label, only: next.only ? [...this.marked] : null, descending: next.descending, also: [...this.picks.values()].map((pick) => pick.where) });
+      const { r } = await this.rpc("search", {
+        where: next.where,
+        sort: next.sort,
+        seed: next.seed,
+        shard: next.shard,
+        label: next.column ?? this.label,
+        only: next.only ? [...this.marked] : null,
+        descending: next.descending,
+        also: [...this.picks.values()].map((pick) => pick.where),
+      });
       this.wish = next;
       this.drawPicks();
       this.query = r.query;
@@ -364,8 +602,38 @@ export class BrowserView {
 
   drawPicks() {
     this.chips.hidden = !this.picks.size;
-    fill(this.chips, ...[...this.picks].map(([name, { where, text }]) => h("button", { class: "tvz-chip tvz-pick", title: `${where}\nclick to take it away`, "aria-label": `take away the filter ${text}`, onclick: () => { this.picks.delete(name); this.search({}); } }, h("span", { class: "tvz-cut", dir: "auto" }, text), " ✕")),
-      this.picks.size > 1 ? h("button", { class: "tvz-link", onclick: () => { this.picks.clear(); this.search({}); } }, "all away") : null);
+    fill(
+      this.chips,
+      ...[...this.picks].map(([name, { where, text }]) =>
+        h(
+          "button",
+          {
+            class: "tvz-chip tvz-pick",
+            title: `${where}\nclick to take it away`,
+            "aria-label": `take away the filter ${text}`,
+            onclick: () => {
+              this.picks.delete(name);
+              this.search({});
+            },
+          },
+          h("span", { class: "tvz-cut", dir: "auto" }, text),
+          " ✕",
+        ),
+      ),
+      this.picks.size > 1
+        ? h(
+            "button",
+            {
+              class: "tvz-link",
+              onclick: () => {
+                this.picks.clear();
+                this.search({});
+              },
+            },
+            "all away",
+          )
+        : null,
+    );
   }
 
   /** Columns to sort by, after the usual orders. @param {string[]} columns */
@@ -497,7 +765,11 @@ export class BrowserView {
     const names = (this.summary?.fields ?? []).map((/** @type {any} */ [ext]) => ext);
     if (names.join() === this.fieldNames) return;
     this.fieldNames = names.join();
-    fill(this.imageSelect, h("option", { value: "" }, "first picture"), ...names.slice(0, 60).map((/** @type {string} */ ext) => h("option", { value: ext }, ext)));
+    fill(
+      this.imageSelect,
+      h("option", { value: "" }, "first picture"),
+      ...names.slice(0, 60).map((/** @type {string} */ ext) => h("option", { value: ext }, ext)),
+    );
     this.imageSelect.value = this.image;
   }
 
@@ -558,7 +830,10 @@ export class BrowserView {
 export function readPicks(text) {
   try {
     const found = JSON.parse(text ?? "");
-    return Array.isArray(found) && found.every((pair) => typeof pair?.[0] === "string" && typeof pair[1]?.where === "string" && typeof pair[1].text === "string") ? found : undefined;
+    return Array.isArray(found) &&
+      found.every((pair) => typeof pair?.[0] === "string" && typeof pair[1]?.where === "string" && typeof pair[1].text === "string")
+      ? found
+      : undefined;
   } catch {
     return undefined;
   }

@@ -16,7 +16,9 @@ const VISUAL = new Set(["image", "points", "video", "audio", "frames", "turns"])
 export function drawCard(record, buffers, around, layers, pick) {
   const { panel, card, over } = record;
   Object.assign(layers.colours, record.colours);
-  const cut = panel.blocks.findIndex((/** @type {any} */ block) => !VISUAL.has(block.type) && block.kind !== "envelope" && block.tone !== "bad");
+  const cut = panel.blocks.findIndex(
+    (/** @type {any} */ block) => !VISUAL.has(block.type) && block.kind !== "envelope" && block.tone !== "bad",
+  );
   const lead = cut < 0 ? panel.blocks.length : cut;
   const items = card?.items ?? [];
   const split = items.length && lead > 0;
@@ -25,18 +27,39 @@ export function drawCard(record, buffers, around, layers, pick) {
   if (over) parts.push(...layOver(main, over, buffers, around, layers));
   const pictures = items.filter((/** @type {any} */ item) => item.part === "picture");
   if (pictures.length) {
-    parts.unshift(h("div", { class: "tvz-beside" }, named(record.ext, main, pick), ...pictures.map((/** @type {any} */ item) => drawItem(item, buffers, around, pick))));
+    parts.unshift(
+      h(
+        "div",
+        { class: "tvz-beside" },
+        named(record.ext, main, pick),
+        ...pictures.map((/** @type {any} */ item) => drawItem(item, buffers, around, pick)),
+      ),
+    );
     parts.splice(1, 1);
     linkZoom(parts[0]);
   }
   for (const item of items) if (item.part !== "picture") parts.push(drawItem(item, buffers, around, pick));
-  if (card?.named.length) parts.push(h("p", { class: "tvz-faint tvz-row" }, "also: ", ...card.named.slice(0, 40).map((/** @type {string} */ ext) => h("button", { class: "tvz-link", onclick: () => pick(ext) }, ext))));
+  if (card?.named.length)
+    parts.push(
+      h(
+        "p",
+        { class: "tvz-faint tvz-row" },
+        "also: ",
+        ...card.named.slice(0, 40).map((/** @type {string} */ ext) => h("button", { class: "tvz-link", onclick: () => pick(ext) }, ext)),
+      ),
+    );
   if (split) parts.push(drawPanel({ ...panel, controls: [], blocks: panel.blocks.slice(lead) }, buffers, around));
   return parts;
 }
 
 /** @param {string} ext @param {HTMLElement} inner @param {(ext: string) => void} pick */
-const named = (ext, inner, pick) => h("section", { class: "tvz-item", "aria-label": ext }, h("button", { class: "tvz-link tvz-item-name", title: `show ${ext} alone`, onclick: () => pick(ext) }, ext), inner);
+const named = (ext, inner, pick) =>
+  h(
+    "section",
+    { class: "tvz-item", "aria-label": ext },
+    h("button", { class: "tvz-link tvz-item-name", title: `show ${ext} alone`, onclick: () => pick(ext) }, ext),
+    inner,
+  );
 
 /** One field of a card, without what only matters when it is looked at alone. @param {any} item @param {DataView[]} buffers @param {any} around @param {(ext: string) => void} pick */
 function drawItem({ ext, part, panel }, buffers, around, pick) {
@@ -59,11 +82,15 @@ function layOver(panel, over, buffers, around, layers) {
   over.masks.forEach((/** @type {any} */ mask, /** @type {number} */ at) => {
     const url = URL.createObjectURL(new Blob([/** @type {any} */ (buffers[mask.buffer])], { type: "image/png" }));
     const picture = new Image();
-    picture.onload = () => { masks[at] = picture; view.draw(); };
+    picture.onload = () => {
+      masks[at] = picture;
+      view.draw();
+    };
     picture.src = url;
     around.signal.addEventListener("abort", () => URL.revokeObjectURL(url));
   });
-  view.over = (/** @type {CanvasRenderingContext2D} */ pen, /** @type {any} */ place) => drawOver(pen, over, layers, { ...place, scale: (place.scale * view.width) / (over.width || view.width) }, { masks });
+  view.over = (/** @type {CanvasRenderingContext2D} */ pen, /** @type {any} */ place) =>
+    drawOver(pen, over, layers, { ...place, scale: (place.scale * view.width) / (over.width || view.width) }, { masks });
   const bar = h("div", {});
   const redraw = () => {
     view.draw();
@@ -78,4 +105,3 @@ function linkZoom(box) {
   const views = [...box.querySelectorAll(".tvz-frame")].map((frame) => /** @type {any} */ (frame).view).filter(Boolean);
   for (const view of views) view.moved = () => views.forEach((other) => other !== view && other.follow(view));
 }
-

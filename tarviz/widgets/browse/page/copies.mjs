@@ -41,7 +41,10 @@ export class Copies {
   compare() {
     const { view } = this;
     if (!view.marked.size) return view.say("Nothing is marked: Space marks the record.");
-    view.rpc("call", { marked: [...view.marked] }).then(({ r }) => this.text(r.python), (error) => view.trouble(error));
+    view.rpc("call", { marked: [...view.marked] }).then(
+      ({ r }) => this.text(r.python),
+      (error) => view.trouble(error),
+    );
     return undefined;
   }
 
@@ -54,7 +57,12 @@ export class Copies {
     try {
       view.say(`gathering ${marked ? "the marked" : "all that show"} …`);
       const { r, buffers } = await view.rpc("export", { kind, marked, columns: kind === "csv" ? columns : null });
-      const name = `${view.config.title.split("/").at(-1).replace(/\.tar.*$/, "") || "records"}-${marked ? "marked" : "shown"}.${kind}`;
+      const name = `${
+        view.config.title
+          .split("/")
+          .at(-1)
+          .replace(/\.tar.*$/, "") || "records"
+      }-${marked ? "marked" : "shown"}.${kind}`;
       saveAs(name, [/** @type {any} */ (buffers[0])]);
       view.say(`${r.count} records saved as ${name}`);
     } catch (error) {
@@ -64,7 +72,19 @@ export class Copies {
 
   remember() {
     const { view } = this;
-    const state = { selected: view.selected >= 0 ? view.selected : null, at: view.at, marked: [...view.marked].slice(0, 100_000), px: view.px, image: view.image, where: view.wish.where, sort: view.wish.sort, seed: view.wish.seed, shard: view.wish.shard, picks: [...view.picks], table: view.table.shown };
+    const state = {
+      selected: view.selected >= 0 ? view.selected : null,
+      at: view.at,
+      marked: [...view.marked].slice(0, 100_000),
+      px: view.px,
+      image: view.image,
+      where: view.wish.where,
+      sort: view.wish.sort,
+      seed: view.wish.seed,
+      shard: view.wish.shard,
+      picks: [...view.picks],
+      table: view.table.shown,
+    };
     if (view.lost) return;
     view.model.send({ k: "tvz:state", state });
     if (view.model.media) {

@@ -38,7 +38,13 @@ export class Grid {
     this.area = h("div", { class: "tvz-area" });
     this.tilesBox = h("div", { class: "tvz-tiles" });
     this.empty = h("p", { class: "tvz-empty tvz-faint", hidden: true });
-    this.root = h("div", { class: "tvz-grid", role: "listbox", tabIndex: 0, "aria-label": "records", "aria-multiselectable": "true" }, this.area, this.tilesBox, this.empty);
+    this.root = h(
+      "div",
+      { class: "tvz-grid", role: "listbox", tabIndex: 0, "aria-label": "records", "aria-multiselectable": "true" },
+      this.area,
+      this.tilesBox,
+      this.empty,
+    );
     this.root.addEventListener("scroll", () => this.scrolled(), { signal });
   }
 
@@ -117,7 +123,10 @@ export class Grid {
       const moved = this.root.scrollTop - (this.scrollSeen ?? 0);
       const capped = layout.height > layout.scrollHeight;
       // small steps (a wheel) move by pixels, long ones (the bar is dragged) by their share of the whole
-      this.top = capped && Math.abs(moved) < 2 * this.viewHeight() ? Math.max(0, Math.min(this.top + moved, layout.height - this.viewHeight())) : topOf(this.root.scrollTop, layout, this.viewHeight());
+      this.top =
+        capped && Math.abs(moved) < 2 * this.viewHeight()
+          ? Math.max(0, Math.min(this.top + moved, layout.height - this.viewHeight()))
+          : topOf(this.root.scrollTop, layout, this.viewHeight());
     }
     this.scrollSet = undefined;
     this.scrollSeen = this.root.scrollTop;
@@ -175,7 +184,11 @@ export class Grid {
     this.empty.hidden = !nothing;
     if (nothing && this.told !== this.view.query) {
       this.told = this.view.query;
-      fill(this.empty, this.view.plain() ? this.emptyText() : "No record fits. ", this.view.plain() ? "" : h("button", { onclick: () => this.view.showAll() }, "show all"));
+      fill(
+        this.empty,
+        this.view.plain() ? this.emptyText() : "No record fits. ",
+        this.view.plain() ? "" : h("button", { onclick: () => this.view.showAll() }, "show all"),
+      );
       if (!this.view.plain() && !this.view.lost) this.tellNames();
     }
     this.fetch();
@@ -189,7 +202,10 @@ export class Grid {
       if (query !== this.view.query) return;
       if (found.reasons.length) this.empty.append(h("table", { class: "tvz-why" }, h("tbody", {}, ...found.reasons.map(reason))));
       const { r } = await this.view.rpc("columns");
-      if (query === this.view.query && r.columns.length) this.empty.append(h("span", { class: "tvz-names" }, "These records have: ", h("span", { class: "tvz-mono" }, r.columns.slice(0, 24).join("  "))));
+      if (query === this.view.query && r.columns.length)
+        this.empty.append(
+          h("span", { class: "tvz-names" }, "These records have: ", h("span", { class: "tvz-mono" }, r.columns.slice(0, 24).join("  "))),
+        );
     } catch (error) {
       this.view.trouble(error);
     }
@@ -232,12 +248,19 @@ export class Grid {
     const differs = this.view.common ? missing(this.view.common, item.fields) : "";
     const name = shortKey(item.key);
     tile.append(
-      h("div", { class: "tvz-caption" },
+      h(
+        "div",
+        { class: "tvz-caption" },
         item.label ? h("span", { class: "tvz-label tvz-cut", dir: "auto" }, item.label) : null,
-        h("span", { class: "tvz-key tvz-cut tvz-faint", dir: "auto", title: item.key }, name)),
+        h("span", { class: "tvz-key tvz-cut tvz-faint", dir: "auto", title: item.key }, name),
+      ),
     );
-    if (differs || item.pending) box.append(h("span", { class: "tvz-badge", title: `fields: ${item.fields.join(", ")}` }, item.pending ? "may be cut" : differs));
-    tile.setAttribute("aria-label", `${name}${item.label ? `, ${item.label}` : ""}${item.tile.reason ? `, cannot be shown: ${item.tile.reason}` : ""}`);
+    if (differs || item.pending)
+      box.append(h("span", { class: "tvz-badge", title: `fields: ${item.fields.join(", ")}` }, item.pending ? "may be cut" : differs));
+    tile.setAttribute(
+      "aria-label",
+      `${name}${item.label ? `, ${item.label}` : ""}${item.tile.reason ? `, cannot be shown: ${item.tile.reason}` : ""}`,
+    );
     return tile;
   }
 
@@ -272,7 +295,11 @@ export class Grid {
     const query = this.view.query;
     this.asked.add(name);
     try {
-      const { r, buffers } = await this.view.rpc("fetch", { query, start, stop: end, px: this.sizeFor(), image: this.view.image, label: this.view.labelKnown ? this.view.label : null }, { keep: true });
+      const { r, buffers } = await this.view.rpc(
+        "fetch",
+        { query, start, stop: end, px: this.sizeFor(), image: this.view.image, label: this.view.labelKnown ? this.view.label : null },
+        { keep: true },
+      );
       this.asked.delete(name);
       if (query === this.view.query && !r.stale && r.ordered === this.view.ordered) this.takeRows(r, buffers);
       if (!this.asked.size) this.view.facets.follow();
@@ -299,7 +326,13 @@ export class Grid {
   /** @param {number} position */
   loaded(position) {
     const item = this.items.get(position);
-    return !!item && item.px === this.view.px && item.image === this.view.image && item.labelled === this.view.label && (!item.picture || this.blobs.items.has(item.picture));
+    return (
+      !!item &&
+      item.px === this.view.px &&
+      item.image === this.view.image &&
+      item.labelled === this.view.label &&
+      (!item.picture || this.blobs.items.has(item.picture))
+    );
   }
 
   /** @param {number} first @param {number} stop */
@@ -339,8 +372,16 @@ export class Grid {
 
 /** A condition and what it does, as a row. @param {[string, number, number, string]} found text, records it fits alone, records that fit the others, what its column holds */
 function reason([text, fits, others, holds]) {
-  const said = holds || (fits && others ? `alone ${formatCount(fits)}; without it ${formatCount(others)} would fit` : fits ? `alone ${formatCount(fits)}` : "");
-  return h("tr", { class: fits ? "" : "tvz-bad" }, h("td", { class: "tvz-mono" }, text), h("td", {}, fits ? "" : "fits none"), h("td", { class: "tvz-faint" }, said));
+  const said =
+    holds ||
+    (fits && others ? `alone ${formatCount(fits)}; without it ${formatCount(others)} would fit` : fits ? `alone ${formatCount(fits)}` : "");
+  return h(
+    "tr",
+    { class: fits ? "" : "tvz-bad" },
+    h("td", { class: "tvz-mono" }, text),
+    h("td", {}, fits ? "" : "fits none"),
+    h("td", { class: "tvz-faint" }, said),
+  );
 }
 
 /** Fields a record lacks or has beyond the usual, short; "" where it is usual, or of another kind altogether. @param {string} common @param {string[]} fields */

@@ -3,7 +3,12 @@
 
 import { fill, focusedBeside, formatBytes, formatCount, h } from "../../host/core.mjs";
 
-const KINDS = [["tar", "shards (.tar)"], ["csv", "a table (.csv)"], ["parquet", "a table (.parquet)"], ["txt", "keys (.txt)"]];
+const KINDS = [
+  ["tar", "shards (.tar)"],
+  ["csv", "a table (.csv)"],
+  ["parquet", "a table (.parquet)"],
+  ["txt", "keys (.txt)"],
+];
 const MOST_DOWNLOADED = 512 * 2 ** 20;
 
 export class Keep {
@@ -21,11 +26,46 @@ export class Keep {
     /** what is drawn, so that nothing is drawn anew for nothing */
     this.key = "";
     this.words = h("span", { class: "tvz-save-words" });
-    this.kind = h("select", { "aria-label": "what is written", onchange: () => this.name() }, ...KINDS.map(([value, text]) => h("option", { value }, text)));
-    this.path = h("input", { type: "text", class: "tvz-save-path tvz-mono", spellcheck: false, "aria-label": "name of what is written, where the kernel runs", title: "where the kernel runs; {} counts shards of at most 1 GB" });
-    this.path.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") this.write(); }, { signal: view.signal });
-    this.download = h("button", { title: "save it through this page", onclick: () => { this.close(); view.copies.save(this.kind.value); } }, "download");
-    this.bar = h("div", { class: "tvz-saver", role: "group", "aria-label": "save records", hidden: true }, this.words, this.kind, this.path, h("button", { title: "write it where the kernel runs", onclick: () => this.write() }, "write"), this.download, h("button", { "aria-label": "close", title: "close", onclick: () => this.close() }, "✕"));
+    this.kind = h(
+      "select",
+      { "aria-label": "what is written", onchange: () => this.name() },
+      ...KINDS.map(([value, text]) => h("option", { value }, text)),
+    );
+    this.path = h("input", {
+      type: "text",
+      class: "tvz-save-path tvz-mono",
+      spellcheck: false,
+      "aria-label": "name of what is written, where the kernel runs",
+      title: "where the kernel runs; {} counts shards of at most 1 GB",
+    });
+    this.path.addEventListener(
+      "keydown",
+      (/** @type {KeyboardEvent} */ e) => {
+        if (e.key === "Enter") this.write();
+      },
+      { signal: view.signal },
+    );
+    this.download = h(
+      "button",
+      {
+        title: "save it through this page",
+        onclick: () => {
+          this.close();
+          view.copies.save(this.kind.value);
+        },
+      },
+      "download",
+    );
+    this.bar = h(
+      "div",
+      { class: "tvz-saver", role: "group", "aria-label": "save records", hidden: true },
+      this.words,
+      this.kind,
+      this.path,
+      h("button", { title: "write it where the kernel runs", onclick: () => this.write() }, "write"),
+      this.download,
+      h("button", { "aria-label": "close", title: "close", onclick: () => this.close() }, "✕"),
+    );
     this.checks = h("div", { class: "tvz-checks" });
     this.doctorBox = h("div", { class: "tvz-doctor" });
     this.root = h("div", {}, this.checks, this.doctorBox);
@@ -68,7 +108,9 @@ export class Keep {
   async write() {
     const { view } = this;
     try {
-      const { r } = this.clean ? await view.rpc("clean", { path: this.path.value }) : await view.rpc("keep", { path: this.path.value, marked: view.marked.size ? [...view.marked] : null });
+      const { r } = this.clean
+        ? await view.rpc("clean", { path: this.path.value })
+        : await view.rpc("keep", { path: this.path.value, marked: view.marked.size ? [...view.marked] : null });
       this.close();
       this.take(r);
       view.wake();
@@ -93,7 +135,11 @@ export class Keep {
       this.tagVersion = version;
       try {
         this.tags = (await view.rpc("tags", {}, { keep: true })).r.tags;
-        this.found = (await view.rpc("doctor", this.found?.predicted ? { truth: this.found.truth, predicted: this.found.predicted } : {}, { keep: true })).r;
+        this.found = (
+          await view.rpc("doctor", this.found?.predicted ? { truth: this.found.truth, predicted: this.found.predicted } : {}, {
+            keep: true,
+          })
+        ).r;
         this.drawDoctor();
       } catch (error) {
         view.trouble(error);
@@ -110,11 +156,48 @@ export class Keep {
     const key = JSON.stringify([job.running, job.text, this.tags, [...view.picks.keys()]]);
     if (this.key === key) return undefined;
     this.key = key;
-    fill(this.checks, h("h3", {}, "checks"),
-      job.running ? h("p", { class: "tvz-figures" }, h("span", { class: "tvz-busy" }, job.text), " ", h("button", { class: "tvz-link", "data-name": "stop job", onclick: () => view.rpc("stop_job").catch(() => {}) }, "stop")) : null,
+    fill(
+      this.checks,
+      h("h3", {}, "checks"),
+      job.running
+        ? h(
+            "p",
+            { class: "tvz-figures" },
+            h("span", { class: "tvz-busy" }, job.text),
+            " ",
+            h("button", { class: "tvz-link", "data-name": "stop job", onclick: () => view.rpc("stop_job").catch(() => {}) }, "stop"),
+          )
+        : null,
       ...rows,
-      job.running ? null : h("div", { class: "tvz-figures" }, h("button", { class: "tvz-link", "data-name": "check all", title: "decode every field, compare all payloads; what is found is tagged is:bad, is:dup", onclick: () => this.check() }, this.tags.length ? "check again" : "check all"),
-        this.tags.some(([tag]) => tag === "bad" || tag === "dup") ? h("button", { class: "tvz-link", "data-name": "write clean", title: "new shards of all records that are neither bad nor a duplicate", onclick: () => this.open(true) }, "write clean shards …") : null));
+      job.running
+        ? null
+        : h(
+            "div",
+            { class: "tvz-figures" },
+            h(
+              "button",
+              {
+                class: "tvz-link",
+                "data-name": "check all",
+                title: "decode every field, compare all payloads; what is found is tagged is:bad, is:dup",
+                onclick: () => this.check(),
+              },
+              this.tags.length ? "check again" : "check all",
+            ),
+            this.tags.some(([tag]) => tag === "bad" || tag === "dup")
+              ? h(
+                  "button",
+                  {
+                    class: "tvz-link",
+                    "data-name": "write clean",
+                    title: "new shards of all records that are neither bad nor a duplicate",
+                    onclick: () => this.open(true),
+                  },
+                  "write clean shards …",
+                )
+              : null,
+          ),
+    );
     view.rail.rove();
     return undefined;
   }
@@ -135,15 +218,75 @@ export class Keep {
     const most = Math.max(1, ...counts.flatMap((/** @type {number[]} */ row, /** @type {number} */ i) => row.filter((_, j) => i !== j)));
     const cell = (/** @type {number} */ i, /** @type {number} */ j) => {
       const on = view.picks.get("doctor")?.where === cells[i][j];
-      const one = h("td", { class: `${i === j ? "tvz-right-cell" : ""}${on ? " tvz-on" : ""}` }, counts[i][j] ? h("button", { "data-name": `cell ${i} ${j}`, title: `${truth} ${labels[i]}, taken for ${labels[j]}: ${formatCount(counts[i][j])}`, onclick: () => this.pickCell(cells[i][j], `${labels[i]} taken for ${labels[j]}`) }, formatCount(counts[i][j])) : "·");
+      const one = h(
+        "td",
+        { class: `${i === j ? "tvz-right-cell" : ""}${on ? " tvz-on" : ""}` },
+        counts[i][j]
+          ? h(
+              "button",
+              {
+                "data-name": `cell ${i} ${j}`,
+                title: `${truth} ${labels[i]}, taken for ${labels[j]}: ${formatCount(counts[i][j])}`,
+                onclick: () => this.pickCell(cells[i][j], `${labels[i]} taken for ${labels[j]}`),
+              },
+              formatCount(counts[i][j]),
+            )
+          : "·",
+      );
       one.style.setProperty("--share", String(i === j ? 0 : counts[i][j] / most));
       return one;
     };
-    fill(this.doctorBox, h("h3", {}, "label doctor ", h("span", { class: "tvz-faint" }, `${(100 * found.accuracy).toFixed(1)} % of ${predicted} agree`)),
-      h("div", { class: "tvz-doctor-scroll" }, h("table", { class: "tvz-confusion" },
-        h("thead", {}, h("tr", {}, h("th", { title: `rows: ${truth}; columns: ${predicted}` }, ""), ...labels.map((/** @type {string} */ label) => h("th", { title: `${predicted} ${label}` }, h("span", { class: "tvz-cut" }, label))))),
-        h("tbody", {}, ...labels.map((/** @type {string} */ label, /** @type {number} */ i) => h("tr", {}, h("th", { title: `${truth} ${label}` }, h("span", { class: "tvz-cut" }, label)), ...labels.map((/** @type {any} */ _, /** @type {number} */ j) => cell(i, j))))))),
-      h("div", { class: "tvz-figures" }, h("button", { class: "tvz-link", "data-name": "mistakes", title: found.confidence ? `ranked by ${found.confidence}` : "", onclick: () => this.pickCell(found.wrong, `${truth} is not ${predicted}`) }, "all that differ"), found.confidence ? h("span", { class: "tvz-faint" }, `surest first by ${found.confidence}`) : null));
+    fill(
+      this.doctorBox,
+      h("h3", {}, "label doctor ", h("span", { class: "tvz-faint" }, `${(100 * found.accuracy).toFixed(1)} % of ${predicted} agree`)),
+      h(
+        "div",
+        { class: "tvz-doctor-scroll" },
+        h(
+          "table",
+          { class: "tvz-confusion" },
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              h("th", { title: `rows: ${truth}; columns: ${predicted}` }, ""),
+              ...labels.map((/** @type {string} */ label) =>
+                h("th", { title: `${predicted} ${label}` }, h("span", { class: "tvz-cut" }, label)),
+              ),
+            ),
+          ),
+          h(
+            "tbody",
+            {},
+            ...labels.map((/** @type {string} */ label, /** @type {number} */ i) =>
+              h(
+                "tr",
+                {},
+                h("th", { title: `${truth} ${label}` }, h("span", { class: "tvz-cut" }, label)),
+                ...labels.map((/** @type {any} */ _, /** @type {number} */ j) => cell(i, j)),
+              ),
+            ),
+          ),
+        ),
+      ),
+      h(
+        "div",
+        { class: "tvz-figures" },
+        h(
+          "button",
+          {
+            class: "tvz-link",
+            "data-name": "mistakes",
+            title: found.confidence ? `ranked by ${found.confidence}` : "",
+            onclick: () => this.pickCell(found.wrong, `${truth} is not ${predicted}`),
+          },
+          "all that differ",
+        ),
+        found.confidence ? h("span", { class: "tvz-faint" }, `surest first by ${found.confidence}`) : null,
+      ),
+    );
     return view.rail.rove();
   }
 
@@ -151,7 +294,10 @@ export class Keep {
   pickCell(where, text) {
     const { view, found } = this;
     const off = view.picks.get("doctor")?.where === where;
-    const order = off || !found.confidence ? { sort: "order", column: undefined, descending: false } : { sort: "label", column: found.confidence, descending: true };
+    const order =
+      off || !found.confidence
+        ? { sort: "order", column: undefined, descending: false }
+        : { sort: "label", column: found.confidence, descending: true };
     view.pick("doctor", where, text, [where], undefined, order);
     this.drawDoctor();
   }

@@ -6,47 +6,105 @@ import { KeySheet } from "../../host/sheet.mjs";
 
 /** What the keys do, as the help sheet lists it. */
 export const KEYS = [
-  ["← ↑ → ↓ or h j k l", "move"], ["Home End PgUp PgDn", "move far"], ["Enter", "enlarge the record"], ["Esc", "back; again: leave the browser"],
-  ["[ ]", "shard before, shard after"], ["g", "go to a key or #number"], ["/", "filter"], ["1 … 9", "field of the record"], ["0", "all its fields: the card"], ["o", "boxes, outlines, masks on or off"],
-  ["Shift (held)", "hide the labels"], ["+ −", "size of the tiles, or of the enlarged picture"], ["r", "shuffle anew"], ["Space", "mark"], ["m", "marked records only"],
-  ["y", "copy the key"], ["Y", "copy as Python"], ["c", "copy a comparison of the marked"], ["i", "record pane on or off"], ["t", "table or tiles"], ["?", "this list"],
+  ["← ↑ → ↓ or h j k l", "move"],
+  ["Home End PgUp PgDn", "move far"],
+  ["Enter", "enlarge the record"],
+  ["Esc", "back; again: leave the browser"],
+  ["[ ]", "shard before, shard after"],
+  ["g", "go to a key or #number"],
+  ["/", "filter"],
+  ["1 … 9", "field of the record"],
+  ["0", "all its fields: the card"],
+  ["o", "boxes, outlines, masks on or off"],
+  ["Shift (held)", "hide the labels"],
+  ["+ −", "size of the tiles, or of the enlarged picture"],
+  ["r", "shuffle anew"],
+  ["Space", "mark"],
+  ["m", "marked records only"],
+  ["y", "copy the key"],
+  ["Y", "copy as Python"],
+  ["c", "copy a comparison of the marked"],
+  ["i", "record pane on or off"],
+  ["t", "table or tiles"],
+  ["?", "this list"],
 ];
 
-const FILTERS = "Filter: cls = 3 and json.w > 300 · has:json · not has:cls · is:bad · size(jpg) > 50000 · txt like '%cat%' · matches(key, '^val/') · or part of a key. Columns in the rail: click a value (Ctrl: one more), drag over bars.";
+const FILTERS =
+  "Filter: cls = 3 and json.w > 300 · has:json · not has:cls · is:bad · size(jpg) > 50000 · txt like '%cat%' · matches(key, '^val/') · or part of a key. Columns in the rail: click a value (Ctrl: one more), drag over bars.";
 
 export class Keys {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
     this.view = view;
-    this.sheet = new KeySheet(KEYS, () => view.root, () => view.list.focus(), FILTERS);
+    this.sheet = new KeySheet(
+      KEYS,
+      () => view.root,
+      () => view.list.focus(),
+      FILTERS,
+    );
   }
 
   /** @param {string} name @param {KeyboardEvent} event */
   press(name, event) {
     const { view } = this;
     const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-    if (name === "Shift") { view.root.classList.add("tvz-bare"); return false; }
+    if (name === "Shift") {
+      view.root.classList.add("tvz-bare");
+      return false;
+    }
     if (name === "Escape") return this.escape(typing);
     if (typing) return false;
     if (this.sheet.shown) {
       if (name === "?") this.sheet.toggle();
       return name === "?";
     }
-    const inGrid = view.list.contains(/** @type {Node} */ (event.target)) || event.target === view.root || view.root.classList.contains("tvz-zoomed");
+    const inGrid =
+      view.list.contains(/** @type {Node} */ (event.target)) || event.target === view.root || view.root.classList.contains("tvz-zoomed");
     const inRail = view.rail.list.contains(/** @type {Node} */ (event.target));
-    if (inRail && (name === "ArrowDown" || name === "ArrowUp")) { view.stepShard(name === "ArrowDown" ? 1 : -1); return true; }
+    if (inRail && (name === "ArrowDown" || name === "ArrowUp")) {
+      view.stepShard(name === "ArrowDown" ? 1 : -1);
+      return true;
+    }
     const layout = view.grid.measure();
     if (inGrid || /^[hjkl]$/.test(name)) {
-      const to = move(name, view.at, { columns: view.table.shown || (view.root.classList.contains("tvz-zoomed") && /Arrow(Up|Down)|^[jk]$/.test(name)) ? 1 : layout.columns, rows: view.table.shown ? Math.floor(view.table.root.clientHeight / 27) - 1 : Math.floor(view.grid.viewHeight() / layout.rowHeight), count: view.count });
-      if (to !== undefined) { view.select(to); return true; }
+      const to = move(name, view.at, {
+        columns:
+          view.table.shown || (view.root.classList.contains("tvz-zoomed") && /Arrow(Up|Down)|^[jk]$/.test(name)) ? 1 : layout.columns,
+        rows: view.table.shown ? Math.floor(view.table.root.clientHeight / 27) - 1 : Math.floor(view.grid.viewHeight() / layout.rowHeight),
+        count: view.count,
+      });
+      if (to !== undefined) {
+        view.select(to);
+        return true;
+      }
     }
     if ((name === "Enter" || name === "Space") && !inGrid) return false;
-    if (/^[0-9]$/.test(name)) { view.pane.pickField(Number(name) - 1); return true; }
+    if (/^[0-9]$/.test(name)) {
+      view.pane.pickField(Number(name) - 1);
+      return true;
+    }
     const acts = /** @type {Record<string, () => void>} */ ({
-      Enter: () => view.zoom(!view.root.classList.contains("tvz-zoomed")), "[": () => view.stepShard(-1), "]": () => view.stepShard(1), g: () => view.askGo(),
-      "/": () => { view.filterInput.focus(); view.filterInput.select(); }, "+": () => this.step(1), "=": () => this.step(1), "-": () => this.step(-1),
-      r: () => view.search({ sort: "random", seed: view.wish.sort === "random" ? view.wish.seed + 1 : view.wish.seed }), Space: () => view.mark(),
-      m: () => view.search({ only: !view.wish.only }), y: () => view.copies.key(), Y: () => view.copies.record(), c: () => view.copies.compare(), i: () => view.togglePane(), "?": () => this.sheet.toggle(), o: () => view.toggleOver(), t: () => view.showTable(!view.table.shown),
+      Enter: () => view.zoom(!view.root.classList.contains("tvz-zoomed")),
+      "[": () => view.stepShard(-1),
+      "]": () => view.stepShard(1),
+      g: () => view.askGo(),
+      "/": () => {
+        view.filterInput.focus();
+        view.filterInput.select();
+      },
+      "+": () => this.step(1),
+      "=": () => this.step(1),
+      "-": () => this.step(-1),
+      r: () => view.search({ sort: "random", seed: view.wish.sort === "random" ? view.wish.seed + 1 : view.wish.seed }),
+      Space: () => view.mark(),
+      m: () => view.search({ only: !view.wish.only }),
+      y: () => view.copies.key(),
+      Y: () => view.copies.record(),
+      c: () => view.copies.compare(),
+      i: () => view.togglePane(),
+      "?": () => this.sheet.toggle(),
+      o: () => view.toggleOver(),
+      t: () => view.showTable(!view.table.shown),
     });
     if (!acts[name]) return false;
     acts[name]();

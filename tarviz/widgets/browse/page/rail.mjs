@@ -68,12 +68,35 @@ export class Rail {
     for (let at = first; at < stop; at += 1) {
       const shard = all && at === 0 ? undefined : this.view.shards[at - all];
       const on = this.view.wish.shard === (shard ? shard.number : null);
-      const row = h("div", { class: `tvz-shard${on ? " tvz-on" : ""}`, role: "option", "aria-selected": String(on), title: shard ? shardTitle(shard) : "all shards", onclick: () => this.view.search({ shard: shard ? shard.number : null }) },
+      const row = h(
+        "div",
+        {
+          class: `tvz-shard${on ? " tvz-on" : ""}`,
+          role: "option",
+          "aria-selected": String(on),
+          title: shard ? shardTitle(shard) : "all shards",
+          onclick: () => this.view.search({ shard: shard ? shard.number : null }),
+        },
         shard ? h("span", { class: `tvz-dot tvz-dot-${shard.state}` }) : null,
         h("span", { class: "tvz-cut tvz-shard-name", dir: "auto" }, shard ? shard.name : "all shards"),
-        shard?.faults ? h("span", { class: shard.state === "damaged" || shard.state === "missing" ? "tvz-bad" : "tvz-warn", "aria-label": `${shard.faults} findings` }, "⚠") : null,
-        h("span", { class: "tvz-faint tvz-number" }, `${shard && !finished(shard) ? "≥ " : ""}${formatCount(shard ? shard.count : this.view.total ?? 0)}`));
-      if (shard) row.style.setProperty("--share", String((shard.share !== null && !finished(shard) ? shard.share : shard.count / most) || 0));
+        shard?.faults
+          ? h(
+              "span",
+              {
+                class: shard.state === "damaged" || shard.state === "missing" ? "tvz-bad" : "tvz-warn",
+                "aria-label": `${shard.faults} findings`,
+              },
+              "⚠",
+            )
+          : null,
+        h(
+          "span",
+          { class: "tvz-faint tvz-number" },
+          `${shard && !finished(shard) ? "≥ " : ""}${formatCount(shard ? shard.count : (this.view.total ?? 0))}`,
+        ),
+      );
+      if (shard)
+        row.style.setProperty("--share", String((shard.share !== null && !finished(shard) ? shard.share : shard.count / most) || 0));
       row.style.top = `${at * RAIL_ROW}px`;
       rows.push(row);
     }
@@ -81,7 +104,11 @@ export class Rail {
     if (this.view.shardSelect.options.length !== Math.min(count, 501) || this.shardCount !== this.view.shards.length) {
       this.shardCount = this.view.shards.length;
       this.view.shardSelect.hidden = this.view.shards.length < 2;
-      fill(this.view.shardSelect, h("option", { value: "" }, "all shards"), ...this.view.shards.slice(0, 500).map((/** @type {any} */ s) => h("option", { value: String(s.number) }, s.name)));
+      fill(
+        this.view.shardSelect,
+        h("option", { value: "" }, "all shards"),
+        ...this.view.shards.slice(0, 500).map((/** @type {any} */ s) => h("option", { value: String(s.number) }, s.name)),
+      );
       this.view.shardSelect.value = this.view.wish.shard === null ? "" : String(this.view.wish.shard);
     }
   }
@@ -96,18 +123,67 @@ export class Rail {
     const most = Math.max(1, ...fields.map((/** @type {any} */ [, n]) => n));
     const parts = [];
     if (faults.length) {
-      parts.push(h("h3", {}, "findings"), ...faults.slice(0, this.allFaults ? 60 : 3).map((/** @type {any} */ fault) => h("div", { class: "tvz-finding" },
-        h("strong", { class: fault.code.startsWith("E_") ? "tvz-bad" : "tvz-warn" }, fault.code), ` ${this.view.shards[fault.shard]?.name ?? ""}`,
-        fault.offset === null || fault.offset === undefined ? "" : fault.key ? h("button", { class: "tvz-link tvz-mono", title: "show the bytes there", onclick: () => this.view.goToByte(fault) }, `byte ${formatCount(fault.offset)}`) : h("span", { class: "tvz-mono" }, ` byte ${formatCount(fault.offset)}`), h("div", { class: "tvz-faint" }, fault.message),
-        fault.key ? h("button", { class: "tvz-link tvz-cut", title: `go to ${fault.key}`, onclick: () => this.view.goTo(fault.key) }, shortKey(fault.key)) : null)));
-      if (faults.length > 3 && !this.allFaults) parts.push(this.furtherButton(faults.length - 3, () => { this.allFaults = true; }));
+      parts.push(
+        h("h3", {}, "findings"),
+        ...faults
+          .slice(0, this.allFaults ? 60 : 3)
+          .map((/** @type {any} */ fault) =>
+            h(
+              "div",
+              { class: "tvz-finding" },
+              h("strong", { class: fault.code.startsWith("E_") ? "tvz-bad" : "tvz-warn" }, fault.code),
+              ` ${this.view.shards[fault.shard]?.name ?? ""}`,
+              fault.offset === null || fault.offset === undefined
+                ? ""
+                : fault.key
+                  ? h(
+                      "button",
+                      { class: "tvz-link tvz-mono", title: "show the bytes there", onclick: () => this.view.goToByte(fault) },
+                      `byte ${formatCount(fault.offset)}`,
+                    )
+                  : h("span", { class: "tvz-mono" }, ` byte ${formatCount(fault.offset)}`),
+              h("div", { class: "tvz-faint" }, fault.message),
+              fault.key
+                ? h(
+                    "button",
+                    { class: "tvz-link tvz-cut", title: `go to ${fault.key}`, onclick: () => this.view.goTo(fault.key) },
+                    shortKey(fault.key),
+                  )
+                : null,
+            ),
+          ),
+      );
+      if (faults.length > 3 && !this.allFaults)
+        parts.push(
+          this.furtherButton(faults.length - 3, () => {
+            this.allFaults = true;
+          }),
+        );
     }
     if (fields.length) {
-      parts.push(h("h3", {}, "fields"), ...fields.slice(0, this.allFields ? 60 : 7).map((/** @type {[string, number]} */ [ext, n]) => this.bar(ext, n, most, `has(${quoted(ext)})`, `has ${ext}`)));
-      if (fields.length > 7 && !this.allFields) parts.push(this.furtherButton(fields.length - 7, () => { this.allFields = true; }));
+      parts.push(
+        h("h3", {}, "fields"),
+        ...fields
+          .slice(0, this.allFields ? 60 : 7)
+          .map((/** @type {[string, number]} */ [ext, n]) => this.bar(ext, n, most, `has(${quoted(ext)})`, `has ${ext}`)),
+      );
+      if (fields.length > 7 && !this.allFields)
+        parts.push(
+          this.furtherButton(fields.length - 7, () => {
+            this.allFields = true;
+          }),
+        );
     }
     if (sets.length > 1) {
-      parts.push(h("h3", {}, "records that have …"), matrix(sets, all.slice(0, 9), (fields) => this.view.pick("fields", filterOfSet(fields, all), `just ${fields.join(", ")}`), (fields) => this.view.picks.get("fields")?.where === filterOfSet(fields, all)));
+      parts.push(
+        h("h3", {}, "records that have …"),
+        matrix(
+          sets,
+          all.slice(0, 9),
+          (fields) => this.view.pick("fields", filterOfSet(fields, all), `just ${fields.join(", ")}`),
+          (fields) => this.view.picks.get("fields")?.where === filterOfSet(fields, all),
+        ),
+      );
     }
     fill(this.scanned, ...parts);
     this.rove();
@@ -115,13 +191,34 @@ export class Rail {
 
   /** @param {number} count @param {() => void} act */
   furtherButton(count, act) {
-    return h("button", { class: "tvz-link", onclick: () => { act(); this.drawMore(); } }, `${count} more`);
+    return h(
+      "button",
+      {
+        class: "tvz-link",
+        onclick: () => {
+          act();
+          this.drawMore();
+        },
+      },
+      `${count} more`,
+    );
   }
 
   /** @param {string} text @param {number} n @param {number} most @param {string} filter @param {string} said the filter in words */
   bar(text, n, most, filter, said) {
     const on = this.view.picks.has(said);
-    const row = h("button", { class: `tvz-bar${on ? " tvz-on" : ""}`, title: `only records with this: ${filter}`, "data-name": filter, "aria-pressed": String(on), onclick: () => this.view.pick(said, filter, said) }, h("span", { class: "tvz-cut", dir: "auto" }, text), h("span", { class: "tvz-faint tvz-number" }, formatCount(n)));
+    const row = h(
+      "button",
+      {
+        class: `tvz-bar${on ? " tvz-on" : ""}`,
+        title: `only records with this: ${filter}`,
+        "data-name": filter,
+        "aria-pressed": String(on),
+        onclick: () => this.view.pick(said, filter, said),
+      },
+      h("span", { class: "tvz-cut", dir: "auto" }, text),
+      h("span", { class: "tvz-faint tvz-number" }, formatCount(n)),
+    );
     row.style.setProperty("--share", String(n / most));
     return row;
   }
@@ -131,15 +228,59 @@ export class Rail {
 const finished = (shard) => ["done", "damaged", "missing"].includes(shard.state);
 
 /** @param {any} shard */
-const shardTitle = (shard) => [shard.url, shard.size === null ? "" : formatBytes(shard.size), `${formatCount(shard.count)} records`, shard.state, shard.compression, shard.stale ? "changed since the scan" : ""].filter(Boolean).join("\n");
+const shardTitle = (shard) =>
+  [
+    shard.url,
+    shard.size === null ? "" : formatBytes(shard.size),
+    `${formatCount(shard.count)} records`,
+    shard.state,
+    shard.compression,
+    shard.stale ? "changed since the scan" : "",
+  ]
+    .filter(Boolean)
+    .join("\n");
 
 /**
  * Field × count: one row a set of fields, a dot where it has the field.
  * @param {[string[], number][]} sets @param {string[]} fields @param {(fields: string[]) => void} pick @param {(fields: string[]) => boolean} isOn
  */
 function matrix(sets, fields, pick, isOn) {
-  return h("table", { class: "tvz-matrix" },
-    h("thead", {}, h("tr", {}, ...fields.map((ext) => h("th", { title: ext }, h("span", { class: "tvz-cut", dir: "auto" }, ext))), h("th", { class: "tvz-right" }, "records"))),
-    h("tbody", {}, ...sets.map(([names, count]) => h("tr", { class: isOn(names) ? "tvz-on" : "", tabIndex: 0, role: "button", "aria-pressed": String(isOn(names)), title: `only records with just: ${names.join(", ")}`, onclick: () => pick(names), onkeydown: (/** @type {KeyboardEvent} */ e) => { if (keyName(e) === "Enter") pick(names); } },
-      ...fields.map((ext) => h("td", { "aria-label": names.includes(ext) ? `has ${ext}` : `no ${ext}` }, names.includes(ext) ? "●" : "·")), h("td", { class: "tvz-right" }, formatCount(count))))));
+  return h(
+    "table",
+    { class: "tvz-matrix" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ...fields.map((ext) => h("th", { title: ext }, h("span", { class: "tvz-cut", dir: "auto" }, ext))),
+        h("th", { class: "tvz-right" }, "records"),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      ...sets.map(([names, count]) =>
+        h(
+          "tr",
+          {
+            class: isOn(names) ? "tvz-on" : "",
+            tabIndex: 0,
+            role: "button",
+            "aria-pressed": String(isOn(names)),
+            title: `only records with just: ${names.join(", ")}`,
+            onclick: () => pick(names),
+            onkeydown: (/** @type {KeyboardEvent} */ e) => {
+              if (keyName(e) === "Enter") pick(names);
+            },
+          },
+          ...fields.map((ext) =>
+            h("td", { "aria-label": names.includes(ext) ? `has ${ext}` : `no ${ext}` }, names.includes(ext) ? "●" : "·"),
+          ),
+          h("td", { class: "tvz-right" }, formatCount(count)),
+        ),
+      ),
+    ),
+  );
 }

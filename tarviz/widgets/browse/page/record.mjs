@@ -70,36 +70,120 @@ export class RecordPane {
   fillSaved(item) {
     this.end();
     const url = this.view.grid.blobs.get(item.picture);
-    fill(this.root, h("div", { class: "tvz-pane-head" }, h("h2", { class: "tvz-cut", dir: "auto" }, item.key)), url ? h("img", { src: url, alt: "", class: "tvz-saved" }) : h("p", {}, item.tile.text || item.tile.reason), h("p", { class: "tvz-note" }, "No kernel: only the saved thumbnail can be shown."), h("p", { class: "tvz-faint" }, `fields: ${item.fields.join(", ")}`));
+    fill(
+      this.root,
+      h("div", { class: "tvz-pane-head" }, h("h2", { class: "tvz-cut", dir: "auto" }, item.key)),
+      url ? h("img", { src: url, alt: "", class: "tvz-saved" }) : h("p", {}, item.tile.text || item.tile.reason),
+      h("p", { class: "tvz-note" }, "No kernel: only the saved thumbnail can be shown."),
+      h("p", { class: "tvz-faint" }, `fields: ${item.fields.join(", ")}`),
+    );
   }
 
   /** @param {any} [record] @param {DataView[]} [buffers] */
   fill(record, buffers = []) {
     this.end();
     this.record = record;
-    if (!record) return void fill(this.root, h("p", { class: "tvz-faint tvz-hint" }, "Select a record to look into it. ", h("kbd", {}, "?"), " lists the keys."));
+    if (!record)
+      return void fill(
+        this.root,
+        h("p", { class: "tvz-faint tvz-hint" }, "Select a record to look into it. ", h("kbd", {}, "?"), " lists the keys."),
+      );
     const keep = this.root.scrollTop;
     const ext = record.ext ?? "";
     const field = record.fields.find((/** @type {any} */ f) => f.ext === ext);
     const signal = this.pane.signal;
     const around = {
-      rpc: this.view.rpc, signal, say: (/** @type {string} */ text) => this.view.say(text), row: record.id, ext, size: field?.size ?? 0, options: this.options,
-      media: this.view.model.media?.(`${record.id}/${encodeURIComponent(ext)}`), mediaOf: (/** @type {string} */ other) => this.view.model.media?.(`${record.id}/${encodeURIComponent(other)}`), fields: record.fields, ask: (/** @type {any} */ options) => { this.options = options; this.open(); },
+      rpc: this.view.rpc,
+      signal,
+      say: (/** @type {string} */ text) => this.view.say(text),
+      row: record.id,
+      ext,
+      size: field?.size ?? 0,
+      options: this.options,
+      media: this.view.model.media?.(`${record.id}/${encodeURIComponent(ext)}`),
+      mediaOf: (/** @type {string} */ other) => this.view.model.media?.(`${record.id}/${encodeURIComponent(other)}`),
+      fields: record.fields,
+      ask: (/** @type {any} */ options) => {
+        this.options = options;
+        this.open();
+      },
     };
     const chips = record.fields.map((/** @type {any} */ f, /** @type {number} */ at) =>
-      h("button", { class: "tvz-chip", role: "tab", "aria-selected": String(this.field !== "" && f.ext === ext), title: `${f.kind}, ${formatBytes(f.size)}, byte ${formatCount(f.offset)}${at < 9 ? ` (key ${at + 1})` : ""}`, onclick: () => this.pickField(at) }, h("b", { dir: "auto" }, f.ext || "?"), ` ${formatBytes(f.size)}`));
-    const tab = (/** @type {string} */ id, /** @type {string} */ text) => h("button", { role: "tab", "aria-selected": String(this.tab === id), onclick: () => { this.tab = id; this.fill(record, buffers); } }, text);
+      h(
+        "button",
+        {
+          class: "tvz-chip",
+          role: "tab",
+          "aria-selected": String(this.field !== "" && f.ext === ext),
+          title: `${f.kind}, ${formatBytes(f.size)}, byte ${formatCount(f.offset)}${at < 9 ? ` (key ${at + 1})` : ""}`,
+          onclick: () => this.pickField(at),
+        },
+        h("b", { dir: "auto" }, f.ext || "?"),
+        ` ${formatBytes(f.size)}`,
+      ),
+    );
+    const tab = (/** @type {string} */ id, /** @type {string} */ text) =>
+      h(
+        "button",
+        {
+          role: "tab",
+          "aria-selected": String(this.tab === id),
+          onclick: () => {
+            this.tab = id;
+            this.fill(record, buffers);
+          },
+        },
+        text,
+      );
     const body = h("div", { class: "tvz-body", role: "tabpanel" });
-    fill(this.root,
-      h("div", { class: "tvz-pane-head" }, h("h2", { class: "tvz-cut", title: record.key, dir: "auto" }, record.key), h("div", { class: "tvz-faint tvz-cut", title: record.shard }, `#${record.index} of ${record.shard.split("/").at(-1)}`)),
-      h("div", { class: "tvz-chips", role: "tablist", "aria-label": "fields" }, record.fields.length > 1 ? h("button", { class: "tvz-chip", role: "tab", "aria-selected": String(this.field === ""), title: "all fields (key 0)", onclick: () => this.pickField(-1) }, h("b", {}, "card")) : null, ...chips),
-      h("div", { class: "tvz-tabs", role: "tablist", "aria-label": "views" }, tab("value", "Value"), tab("bytes", "Bytes"), tab("example", "tf.Example"), tab("header", "Tar header")),
+    fill(
+      this.root,
+      h(
+        "div",
+        { class: "tvz-pane-head" },
+        h("h2", { class: "tvz-cut", title: record.key, dir: "auto" }, record.key),
+        h("div", { class: "tvz-faint tvz-cut", title: record.shard }, `#${record.index} of ${record.shard.split("/").at(-1)}`),
+      ),
+      h(
+        "div",
+        { class: "tvz-chips", role: "tablist", "aria-label": "fields" },
+        record.fields.length > 1
+          ? h(
+              "button",
+              {
+                class: "tvz-chip",
+                role: "tab",
+                "aria-selected": String(this.field === ""),
+                title: "all fields (key 0)",
+                onclick: () => this.pickField(-1),
+              },
+              h("b", {}, "card"),
+            )
+          : null,
+        ...chips,
+      ),
+      h(
+        "div",
+        { class: "tvz-tabs", role: "tablist", "aria-label": "views" },
+        tab("value", "Value"),
+        tab("bytes", "Bytes"),
+        tab("example", "tf.Example"),
+        tab("header", "Tar header"),
+      ),
       body,
-      h("div", { class: "tvz-pane-foot" },
+      h(
+        "div",
+        { class: "tvz-pane-foot" },
         h("button", { onclick: () => this.view.copies.record(), title: "Y" }, "copy as Python"),
         field ? h("button", { onclick: () => this.saveField(around, record) }, `save .${ext}`) : null,
         h("button", { onclick: () => this.view.mark(), title: "Space" }, "mark"),
-        h("button", { onclick: () => this.view.zoom(!this.view.root.classList.contains("tvz-zoomed")), title: "Enter" }, this.view.root.classList.contains("tvz-zoomed") ? "back" : "enlarge")));
+        h(
+          "button",
+          { onclick: () => this.view.zoom(!this.view.root.classList.contains("tvz-zoomed")), title: "Enter" },
+          this.view.root.classList.contains("tvz-zoomed") ? "back" : "enlarge",
+        ),
+      ),
+    );
     this.fillBody(body, record, buffers, around);
     this.root.scrollTop = keep;
     return undefined;
@@ -112,27 +196,79 @@ export class RecordPane {
     try {
       if (this.tab === "value" && record.panel) {
         const panel = record.panel;
-        panel.facts = [...panel.facts, ["offset", `${formatCount(place.offset)} (0x${place.offset.toString(16)})`], ["shown by", panel.viewer]];
-        record.panel = { ...panel, facts: panel.facts.filter((/** @type {any} */ [name], /** @type {number} */ at) => panel.facts.findIndex((/** @type {any} */ [other]) => other === name) === at) };
-        fill(body, ...drawCard(record, buffers, around, this.view.layers, (ext) => this.pickField(record.fields.findIndex((/** @type {any} */ f) => f.ext === ext))));
+        panel.facts = [
+          ...panel.facts,
+          ["offset", `${formatCount(place.offset)} (0x${place.offset.toString(16)})`],
+          ["shown by", panel.viewer],
+        ];
+        record.panel = {
+          ...panel,
+          facts: panel.facts.filter(
+            (/** @type {any} */ [name], /** @type {number} */ at) =>
+              panel.facts.findIndex((/** @type {any} */ [other]) => other === name) === at,
+          ),
+        };
+        fill(
+          body,
+          ...drawCard(record, buffers, around, this.view.layers, (ext) =>
+            this.pickField(record.fields.findIndex((/** @type {any} */ f) => f.ext === ext)),
+          ),
+        );
       } else if (this.tab === "bytes") {
-        const sum = h("button", { onclick: () => this.view.rpc("digest", { row: record.id, ext: around.ext }).then((/** @type {any} */ { r }) => sum.replaceWith(h("span", { class: "tvz-mono tvz-wrap" }, r.sha256)), (/** @type {unknown} */ e) => this.view.trouble(e)) }, "SHA-256");
+        const sum = h(
+          "button",
+          {
+            onclick: () =>
+              this.view.rpc("digest", { row: record.id, ext: around.ext }).then(
+                (/** @type {any} */ { r }) => sum.replaceWith(h("span", { class: "tvz-mono tvz-wrap" }, r.sha256)),
+                (/** @type {unknown} */ e) => this.view.trouble(e),
+              ),
+          },
+          "SHA-256",
+        );
         const at = this.wantedByte === undefined ? 0 : Math.max(0, this.wantedByte - place.offset);
         this.wantedByte = undefined;
-        fill(body, drawHex(around, at), h("div", { class: "tvz-row" }, `${formatCount(around.size)} bytes from byte ${formatCount(place.offset)} (0x${place.offset.toString(16)}) `, sum));
+        fill(
+          body,
+          drawHex(around, at),
+          h(
+            "div",
+            { class: "tvz-row" },
+            `${formatCount(around.size)} bytes from byte ${formatCount(place.offset)} (0x${place.offset.toString(16)}) `,
+            sum,
+          ),
+        );
       } else if (this.tab === "example") {
         const { r, buffers: raw } = await this.view.rpc("example", { row: record.id });
         if (around.signal.aborted) return undefined;
-        fill(body, ...r.notes.map((/** @type {string} */ note) => h("p", { class: "tvz-note tvz-note-warn" }, note)), h("h3", {}, "features"), factTable(r.features), h("h3", {}, `TFRecord frame, ${formatCount(r.size)} bytes`), factTable(r.frame),
-          h("details", {}, h("summary", {}, "bytes of the example"), h("pre", { class: "tvz-mono tvz-dump" }, hexDump(raw[0]))));
+        fill(
+          body,
+          ...r.notes.map((/** @type {string} */ note) => h("p", { class: "tvz-note tvz-note-warn" }, note)),
+          h("h3", {}, "features"),
+          factTable(r.features),
+          h("h3", {}, `TFRecord frame, ${formatCount(r.size)} bytes`),
+          factTable(r.frame),
+          h("details", {}, h("summary", {}, "bytes of the example"), h("pre", { class: "tvz-mono tvz-dump" }, hexDump(raw[0]))),
+        );
       } else if (this.tab === "header") {
         const { r, buffers: raw } = await this.view.rpc("header", { row: record.id, ext: around.ext });
         if (around.signal.aborted) return undefined;
-        fill(body, factTable(r.rows), h("details", {}, h("summary", {}, "bytes of the header"), h("pre", { class: "tvz-mono tvz-dump" }, hexDump(raw[0]))));
+        fill(
+          body,
+          factTable(r.rows),
+          h("details", {}, h("summary", {}, "bytes of the header"), h("pre", { class: "tvz-mono tvz-dump" }, hexDump(raw[0]))),
+        );
       }
     } catch (error) {
       if (isOvertaken(error)) return undefined;
-      fill(body, h("p", { class: "tvz-note tvz-note-bad", role: "alert" }, error instanceof RpcError ? `${error.fault.code}: ${error.fault.msg}` : String(error)));
+      fill(
+        body,
+        h(
+          "p",
+          { class: "tvz-note tvz-note-bad", role: "alert" },
+          error instanceof RpcError ? `${error.fault.code}: ${error.fault.msg}` : String(error),
+        ),
+      );
     }
     return undefined;
   }

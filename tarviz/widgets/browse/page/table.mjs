@@ -25,12 +25,22 @@ export class TableView {
     this.head = h("div", { class: "tvz-thead", role: "row" });
     this.body = h("div", { class: "tvz-tbody", role: "rowgroup" });
     this.area = h("div", { class: "tvz-table-area", "aria-hidden": "true" });
-    this.root = h("div", { class: "tvz-tableview", role: "grid", tabIndex: 0, "aria-label": "records as a table", hidden: true }, h("div", { role: "rowgroup", class: "tvz-thead-box" }, this.head), this.area, this.body);
+    this.root = h(
+      "div",
+      { class: "tvz-tableview", role: "grid", tabIndex: 0, "aria-label": "records as a table", hidden: true },
+      h("div", { role: "rowgroup", class: "tvz-thead-box" }, this.head),
+      this.area,
+      this.body,
+    );
     this.root.addEventListener("scroll", () => this.draw(), { signal });
-    this.body.addEventListener("click", (/** @type {any} */ e) => {
-      const row = e.target.closest("[data-position]");
-      if (row) view.select(Number(row.dataset.position));
-    }, { signal });
+    this.body.addEventListener(
+      "click",
+      (/** @type {any} */ e) => {
+        const row = e.target.closest("[data-position]");
+        if (row) view.select(Number(row.dataset.position));
+      },
+      { signal },
+    );
     this.body.addEventListener("dblclick", () => view.zoom(true), { signal });
   }
 
@@ -54,7 +64,10 @@ export class TableView {
   }
 
   width(/** @type {string} */ column) {
-    return this.widths.get(column) ?? (column === "key" ? 170 : /(caption|text|prompt|title|content|url|txt|instruction|transcript)/.test(column) ? 280 : 116);
+    return (
+      this.widths.get(column) ??
+      (column === "key" ? 170 : /(caption|text|prompt|title|content|url|txt|instruction|transcript)/.test(column) ? 280 : 116)
+    );
   }
 
   template() {
@@ -82,7 +95,8 @@ export class TableView {
   /** @param {number} top */
   setTop(top) {
     const { height, scrollHeight } = this.layout();
-    this.root.scrollTop = height <= scrollHeight ? top : (top / Math.max(1, height - this.root.clientHeight)) * (scrollHeight - this.root.clientHeight);
+    this.root.scrollTop =
+      height <= scrollHeight ? top : (top / Math.max(1, height - this.root.clientHeight)) * (scrollHeight - this.root.clientHeight);
   }
 
   draw() {
@@ -112,9 +126,19 @@ export class TableView {
     for (let position = first; position < stop; position += 1) {
       const item = this.items.get(position);
       const selected = position === view.at && view.selected >= 0;
-      const row = h("div", { class: `tvz-trow${item && view.marked.has(item.id) ? " tvz-marked" : ""}`, role: "row", id: `${view.grid.uid}-t${position}`, "aria-rowindex": position + 2, "aria-selected": String(selected), "data-position": position },
+      const row = h(
+        "div",
+        {
+          class: `tvz-trow${item && view.marked.has(item.id) ? " tvz-marked" : ""}`,
+          role: "row",
+          id: `${view.grid.uid}-t${position}`,
+          "aria-rowindex": position + 2,
+          "aria-selected": String(selected),
+          "data-position": position,
+        },
         h("div", { role: "rowheader", class: "tvz-cell tvz-cut", dir: "auto", title: item?.key ?? "" }, item?.key ?? "…"),
-        ...columns.map((_, at) => tableCell(item?.cells[at])));
+        ...columns.map((_, at) => tableCell(item?.cells[at])),
+      );
       row.style.gridTemplateColumns = template;
       row.style.top = `${LINE_HEIGHT + position * LINE_HEIGHT + shift}px`;
       rows.push(row);
@@ -131,18 +155,32 @@ export class TableView {
   drawHead() {
     const { wish } = this.view;
     /** @type {string} */
-    const sorted = wish.sort === "label" ? wish.column ?? this.view.label : wish.sort === "key" ? "key" : "";
+    const sorted = wish.sort === "label" ? (wish.column ?? this.view.label) : wish.sort === "key" ? "key" : "";
     const heads = ["key", ...(this.columns ?? [])].map((column) => {
       const on = column === sorted;
       const grip = h("span", { class: "tvz-grip", "aria-hidden": "true" });
       grip.addEventListener("pointerdown", (/** @type {PointerEvent} */ e) => this.resize(column, grip, e));
       grip.addEventListener("click", (/** @type {Event} */ e) => e.stopPropagation());
-      return h("div", { class: "tvz-th", role: "columnheader", "aria-sort": on ? (wish.descending ? "descending" : "ascending") : "none" },
-        h("button", { class: "tvz-cut", title: `sort by ${column}`, onclick: () => this.sort(column, on) }, column, on ? (wish.descending ? " ↓" : " ↑") : ""), grip);
+      return h(
+        "div",
+        { class: "tvz-th", role: "columnheader", "aria-sort": on ? (wish.descending ? "descending" : "ascending") : "none" },
+        h(
+          "button",
+          { class: "tvz-cut", title: `sort by ${column}`, onclick: () => this.sort(column, on) },
+          column,
+          on ? (wish.descending ? " ↓" : " ↑") : "",
+        ),
+        grip,
+      );
     });
     const left = this.offered.filter((name) => !(this.columns ?? []).includes(name));
-    const more = h("select", { class: "tvz-more-columns", "aria-label": "add or remove a column", title: "columns", onchange: () => this.change(more.value) },
-      h("option", { value: "" }, "columns …"), ...left.map((name) => h("option", { value: `+${name}` }, `+ ${name}`)), ...(this.columns ?? []).map((name) => h("option", { value: `-${name}` }, `− ${name}`)));
+    const more = h(
+      "select",
+      { class: "tvz-more-columns", "aria-label": "add or remove a column", title: "columns", onchange: () => this.change(more.value) },
+      h("option", { value: "" }, "columns …"),
+      ...left.map((name) => h("option", { value: `+${name}` }, `+ ${name}`)),
+      ...(this.columns ?? []).map((name) => h("option", { value: `-${name}` }, `− ${name}`)),
+    );
     fill(this.head, ...heads, h("div", { role: "columnheader" }, more));
     this.head.style.gridTemplateColumns = `${this.template()} 96px`;
   }
@@ -159,7 +197,13 @@ export class TableView {
   sort(column, on) {
     const { wish } = this.view;
     const descending = on && !wish.descending;
-    this.view.search(on && wish.descending ? { sort: "order", descending: false, column: undefined } : column === "key" ? { sort: "key", descending, column: undefined } : { sort: "label", column, descending });
+    this.view.search(
+      on && wish.descending
+        ? { sort: "order", descending: false, column: undefined }
+        : column === "key"
+          ? { sort: "key", descending, column: undefined }
+          : { sort: "label", column, descending },
+    );
   }
 
   /** @param {string} column @param {HTMLElement} grip @param {PointerEvent} event */
@@ -186,8 +230,13 @@ export class TableView {
     const { key } = this;
     this.asked.add(start);
     try {
-      const { r } = await this.view.rpc("cells", { query: this.view.query, start, stop: start + CELLS_AT_ONCE, columns: this.columns ?? [] }, { keep: true });
-      if (key === this.key && !r.stale && r.ordered === this.view.ordered) r.rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => this.items.set(start + at, row));
+      const { r } = await this.view.rpc(
+        "cells",
+        { query: this.view.query, start, stop: start + CELLS_AT_ONCE, columns: this.columns ?? [] },
+        { keep: true },
+      );
+      if (key === this.key && !r.stale && r.ordered === this.view.ordered)
+        r.rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => this.items.set(start + at, row));
       if (this.items.size > 4000) for (const at of this.items.keys()) if (at < first - 400 || at > stop + 400) this.items.delete(at);
     } catch (error) {
       this.view.trouble(error);
@@ -202,6 +251,17 @@ export class TableView {
 /** @param {any} value */
 function tableCell(value) {
   const number = typeof value === "number";
-  const text = value === null || value === undefined ? "" : number ? (Number.isInteger(value) ? formatCount(value) : String(Number(value.toPrecision(6)))) : String(value);
-  return h("div", { role: "gridcell", class: `tvz-cell tvz-cut${number ? " tvz-number" : ""}`, dir: number ? "ltr" : "auto", title: number ? "" : text }, text.replaceAll("\n", " ⏎ "));
+  const text =
+    value === null || value === undefined
+      ? ""
+      : number
+        ? Number.isInteger(value)
+          ? formatCount(value)
+          : String(Number(value.toPrecision(6)))
+        : String(value);
+  return h(
+    "div",
+    { role: "gridcell", class: `tvz-cell tvz-cut${number ? " tvz-number" : ""}`, dir: number ? "ltr" : "auto", title: number ? "" : text },
+    text.replaceAll("\n", " ⏎ "),
+  );
 }

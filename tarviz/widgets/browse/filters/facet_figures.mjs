@@ -1,0 +1,32 @@
+// @ts-check
+// The figures of a column as they are read: numbers, a summary in a line, the condition for a run of bars.
+
+import { formatCount } from "../../host/core.mjs";
+
+/** A figure as it is read: whole numbers in groups, others with four digits. @param {any} value */
+export function figure(value) {
+  if (typeof value !== "number") return String(value ?? "");
+  if (Number.isInteger(value)) return Math.abs(value) < 1e15 ? (value < 0 ? "−" : "") + formatCount(Math.abs(value)) : value.toPrecision(4);
+  return Math.abs(value) >= 1e6 || Math.abs(value) < 1e-3 ? value.toExponential(2) : String(Number(value.toPrecision(4)));
+}
+
+/** What a column holds, in a line. @param {any} side one summary of a facet @param {string} type */
+export function figures(side, type) {
+  const numbers = side.mean !== null && side.mean !== undefined;
+  return [
+    `${formatCount(side.distinct)} value${side.distinct === 1 ? "" : "s"}`,
+    numbers && side.distinct > 1 ? `${figure(side.min)} … ${figure(side.max)}` : "",
+    numbers && side.distinct > 1 && type !== "boolean" ? `mean ${figure(side.mean)}` : "",
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}
+
+/** The condition for a run of a histogram's bars. @param {string} column @param {any[]} bars @param {number} from @param {number} to */
+export function spanOf(column, bars, from, to) {
+  const [low, high] = from <= to ? [from, to] : [to, from];
+  return {
+    where: `${column} >= ${bars[low].low} and ${column} ${high === bars.length - 1 ? "<=" : "<"} ${bars[high].high}`,
+    text: `${column} ${figure(bars[low].low)} … ${figure(bars[high].high)}`,
+  };
+}
