@@ -82,7 +82,7 @@ export class Facets {
             .slice(0, OPEN_FIRST)
             .map((column) => column.name),
         );
-        this.view.offerColumns(this.columns.map((column) => column.name));
+        this.view.tools.offerColumns(this.columns.map((column) => column.name));
       }
       const query = this.view.query;
       for (const name of [...(this.open ?? [])]) {

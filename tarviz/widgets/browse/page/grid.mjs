@@ -187,7 +187,7 @@ export class Grid {
       fill(
         this.empty,
         this.view.plain() ? this.emptyText() : "No record fits. ",
-        this.view.plain() ? "" : h("button", { onclick: () => this.view.showAll() }, "show all"),
+        this.view.plain() ? "" : h("button", { onclick: () => this.view.searches.showAll() }, "show all"),
       );
       if (!this.view.plain() && !this.view.lost) this.tellNames();
     }
@@ -346,7 +346,7 @@ export class Grid {
     if (!this.view.labelKnown && message.rows.length) {
       this.view.labelKnown = true;
       this.view.label = message.label ?? "";
-      this.view.labelInput.value = this.view.label;
+      this.view.tools.label.value = this.view.label;
     }
     Object.assign(this.view.layers.colours, message.colours);
     message.rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => {

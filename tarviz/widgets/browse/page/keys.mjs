@@ -87,10 +87,10 @@ export class Keys {
       Enter: () => view.zoom(!view.root.classList.contains("tvz-zoomed")),
       "[": () => view.stepShard(-1),
       "]": () => view.stepShard(1),
-      g: () => view.askGo(),
+      g: () => view.tools.askGo(),
       "/": () => {
-        view.filterInput.focus();
-        view.filterInput.select();
+        view.tools.filter.focus();
+        view.tools.filter.select();
       },
       "+": () => this.step(1),
       "=": () => this.step(1),

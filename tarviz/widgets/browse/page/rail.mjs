@@ -101,15 +101,15 @@ export class Rail {
       rows.push(row);
     }
     fill(this.area, ...rows);
-    if (this.view.shardSelect.options.length !== Math.min(count, 501) || this.shardCount !== this.view.shards.length) {
+    if (this.view.tools.shard.options.length !== Math.min(count, 501) || this.shardCount !== this.view.shards.length) {
       this.shardCount = this.view.shards.length;
-      this.view.shardSelect.hidden = this.view.shards.length < 2;
+      this.view.tools.shard.hidden = this.view.shards.length < 2;
       fill(
-        this.view.shardSelect,
+        this.view.tools.shard,
         h("option", { value: "" }, "all shards"),
         ...this.view.shards.slice(0, 500).map((/** @type {any} */ s) => h("option", { value: String(s.number) }, s.name)),
       );
-      this.view.shardSelect.value = this.view.wish.shard === null ? "" : String(this.view.wish.shard);
+      this.view.tools.shard.value = this.view.wish.shard === null ? "" : String(this.view.wish.shard);
     }
   }
 
@@ -138,7 +138,7 @@ export class Rail {
                 : fault.key
                   ? h(
                       "button",
-                      { class: "tvz-link tvz-mono", title: "show the bytes there", onclick: () => this.view.goToByte(fault) },
+                      { class: "tvz-link tvz-mono", title: "show the bytes there", onclick: () => this.view.searches.goToByte(fault) },
                       `byte ${formatCount(fault.offset)}`,
                     )
                   : h("span", { class: "tvz-mono" }, ` byte ${formatCount(fault.offset)}`),
@@ -146,7 +146,7 @@ export class Rail {
               fault.key
                 ? h(
                     "button",
-                    { class: "tvz-link tvz-cut", title: `go to ${fault.key}`, onclick: () => this.view.goTo(fault.key) },
+                    { class: "tvz-link tvz-cut", title: `go to ${fault.key}`, onclick: () => this.view.searches.goTo(fault.key) },
                     shortKey(fault.key),
                   )
                 : null,

@@ -47,7 +47,7 @@ export class RecordPane {
         }
       }
       this.fill(r, buffers);
-      this.view.tellState();
+      this.view.status.tell();
     } catch (error) {
       if (isOvertaken(error)) return;
       if (error instanceof RpcError && error.fault.code === "no-kernel") this.fillSaved(item);

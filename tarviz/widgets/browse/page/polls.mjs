@@ -1,0 +1,129 @@
+// @ts-check
+// What the controller says of the shards and of the search, asked for as long as something goes on.
+
+import { fill, formatBytes, formatCount } from "../../host/core.mjs";
+
+export class Polls {
+  /** @param {import("./browse.mjs").BrowserView} view */
+  constructor(view) {
+    this.view = view;
+    this.polling = false;
+    this.polled = 0;
+    this.looked = false;
+  }
+
+  async loop() {
+    const { view } = this;
+    while (!view.signal.aborted) {
+      await this.now(false);
+      if (view.lost || (view.exact && view.done && !view.keep.job.running && (view.facets.settled || view.facets.busy))) {
+        await new Promise((go) => {
+          view.wake = () => go(undefined);
+        });
+        continue;
+      }
+      await new Promise((go) => setTimeout(go, document.hidden ? 2000 : 250));
+    }
+  }
+
+  /** @param {boolean} idle */
+  async now(idle) {
+    const { view } = this;
+    if (this.polling) this.looked ||= idle; // asked for while a poll is under way: looked after when it is back
+    if (this.polling || view.signal.aborted) return;
+    this.polling = true;
+    this.polled = performance.now();
+    try {
+      const { r } = await view.rpc("poll", { since: view.version, want: this.wanted(), idle }, { keep: true });
+      view.lost = false;
+      this.take(r);
+    } catch (error) {
+      view.trouble(error);
+    } finally {
+      this.polling = false;
+    }
+    if (idle && !view.lost && !(view.exact && view.done)) view.wake();
+    if (this.looked) {
+      this.looked = false;
+      await this.now(true);
+    }
+  }
+
+  wanted() {
+    const { stop } = this.view.grid.visibleRange(2);
+    return Math.min(stop, this.view.count + 400);
+  }
+
+  /** @param {any} poll */
+  take(poll) {
+    const { view } = this;
+    view.version = poll.version;
+    for (const shard of poll.shards) view.shards[shard.number] = shard;
+    view.exact = poll.exact;
+    view.total = poll.total;
+    if (poll.query.number === view.query) {
+      view.done = poll.query.done;
+      if (view.ordered !== poll.query.ordered) {
+        // what was shown while rows were still being found was not in their order
+        view.ordered = poll.query.ordered;
+        if (view.ordered) this.reordered();
+      }
+      if (poll.query.count !== view.count) {
+        view.count = poll.query.count;
+        view.grid.layout = undefined;
+      }
+      view.searching = poll.query.done
+        ? ""
+        : view.plain()
+          ? ""
+          : poll.query.note
+            ? poll.query.note
+            : `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}`;
+      if (poll.query.error) view.say(poll.query.error, "bad");
+      this.followFirst();
+    }
+    view.state = poll.status;
+    view.tableState = poll.table;
+    if (!view.grid.asked.size) view.facets.follow(); // pictures first
+    view.keep.take(poll.job);
+    if (poll.summary) {
+      view.summary = poll.summary;
+      view.rail.drawMore();
+      view.tools.offerFields(view.summary.fields);
+    }
+    const bytes = view.shards.reduce((sum, shard) => sum + (shard?.size ?? 0), 0);
+    const about = poll.exact ? "" : "≥ ";
+    fill(
+      view.facts,
+      [
+        `${formatCount(view.shards.length)} shard${view.shards.length === 1 ? "" : "s"}`,
+        `${about}${formatCount(poll.total)} records`,
+        bytes ? formatBytes(bytes) : "",
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    );
+    view.stale = view.shards.some((shard) => shard?.stale);
+    view.status.tell();
+    view.rail.draw();
+    view.grid.draw();
+  }
+
+  reordered() {
+    const { view } = this;
+    view.grid.items.clear();
+    view.grid.asked.clear();
+    view.table.key = "";
+    view.follow ||= view.pane.record !== undefined && view.at === 0;
+  }
+
+  /** After a search the pane shows the first record found, or that there is none. */
+  followFirst() {
+    const { view } = this;
+    if (!view.follow || (!view.count && !view.done)) return;
+    if (view.count) {
+      view.follow = false;
+      view.select(0);
+    } else if (view.pane.record) view.pane.fill();
+  }
+}

@@ -1,0 +1,175 @@
+// @ts-check
+// What is searched for: the filter that was written, those that were clicked, the order, and the way to one record.
+
+import { fill, h } from "../../host/core.mjs";
+import { isOvertaken } from "../../host/requests.mjs";
+
+export class Search {
+  /** @param {import("./browse.mjs").BrowserView} view */
+  constructor(view) {
+    this.view = view;
+    this.chips = h("div", { class: "tvz-picks", role: "group", "aria-label": "filters that were clicked", hidden: true });
+  }
+
+  plain() {
+    const { view } = this;
+    return (
+      view.wish.where.trim() === "" &&
+      !view.picks.size &&
+      view.wish.sort === "order" &&
+      !view.wish.descending &&
+      view.wish.shard === null &&
+      !view.wish.only
+    );
+  }
+
+  /** @param {any} wish @param {boolean} [quiet] */
+  async run(wish, quiet = false) {
+    const { view } = this;
+    const next = { ...view.wish, ...wish };
+    if (next.only && !view.marked.size) return view.say("Nothing is marked: Space marks the record.");
+    try {
+      const { r } = await view.rpc("search", {
+        where: next.where,
+        sort: next.sort,
+        seed: next.seed,
+        shard: next.shard,
+        label: next.column ?? view.label,
+        only: next.only ? [...view.marked] : null,
+        descending: next.descending,
+        also: [...view.picks.values()].map((pick) => pick.where),
+      });
+      view.wish = next;
+      this.drawPicks();
+      view.query = r.query;
+      view.done = false;
+      view.ordered = next.sort === "order" && !next.descending;
+      view.count = 0;
+      view.grid.restart();
+      view.at = 0;
+      view.follow ||= view.pane.record !== undefined;
+      view.tools.showSearch(next);
+      view.status.message = undefined;
+      view.rail.draw();
+      view.rail.drawMore();
+      if (!quiet) view.remembering();
+      await view.polls.now(false);
+      if (!view.keep.bar.hidden) view.keep.close();
+      view.wake();
+    } catch (error) {
+      if (!isOvertaken(error)) view.tools.filter.setAttribute("aria-invalid", "true");
+      if (!view.tools.filterHelp?.shown) view.trouble(error); // while it is being written it may well be unfinished
+    }
+    return undefined;
+  }
+
+  /** Filter by a click: `name` is what the condition is about, and has one at a time; the same again takes it away.
+   * @param {string} name @param {string} where @param {string} text @param {string[]} [parts] @param {number[]} [span] @param {any} [order] */
+  pick(name, where, text, parts = [where], span = undefined, order = {}) {
+    const before = this.view.picks.get(name);
+    if (!where || before?.where === where) this.view.picks.delete(name);
+    else this.view.picks.set(name, { where, text, parts, span });
+    this.run(order);
+  }
+
+  /** No filter at all. */
+  showAll() {
+    this.view.picks.clear();
+    return this.run({ where: "", shard: null, only: false });
+  }
+
+  drawPicks() {
+    const { view } = this;
+    this.chips.hidden = !view.picks.size;
+    fill(
+      this.chips,
+      ...[...view.picks].map(([name, { where, text }]) =>
+        h(
+          "button",
+          {
+            class: "tvz-chip tvz-pick",
+            title: `${where}\nclick to take it away`,
+            "aria-label": `take away the filter ${text}`,
+            onclick: () => {
+              view.picks.delete(name);
+              this.run({});
+            },
+          },
+          h("span", { class: "tvz-cut", dir: "auto" }, text),
+          " ✕",
+        ),
+      ),
+      view.picks.size > 1
+        ? h(
+            "button",
+            {
+              class: "tvz-link",
+              onclick: () => {
+                view.picks.clear();
+                this.run({});
+              },
+            },
+            "all away",
+          )
+        : null,
+    );
+  }
+
+  /** @param {string} text @param {boolean} [quiet] */
+  async goTo(text, quiet = false) {
+    const { view } = this;
+    view.tools.go.hidden = true;
+    if (!text.trim()) return;
+    try {
+      let { r } = await view.rpc("find", { text });
+      if (r.position === null && !this.plain()) {
+        view.picks.clear();
+        await this.run({ where: "", sort: "order", shard: null, only: false }, true);
+        ({ r } = await view.rpc("find", { text }));
+      }
+      if (r.position === null) return view.say("It is known, but not shown yet: the shards before it are still being scanned.");
+      view.count = Math.max(view.count, r.position + 1);
+      view.grid.layout = undefined;
+      view.select(r.position, { quiet, id: r.row });
+      if (!quiet) view.list.focus();
+    } catch (error) {
+      view.trouble(error);
+    }
+    return undefined;
+  }
+
+  /** The bytes a finding is about: the field it lies in, scrolled to it. @param {any} fault */
+  async goToByte(fault) {
+    this.view.pane.wantedByte = fault.offset;
+    this.view.pane.tab = "bytes";
+    await this.goTo(fault.key);
+  }
+
+  /** @param {number} shard */
+  async again(shard) {
+    const { view } = this;
+    try {
+      const { r } = await view.rpc("again", { shard });
+      view.query = r.query;
+      view.grid.forget();
+      view.version = -1;
+      await view.polls.now(false);
+      view.wake();
+    } catch (error) {
+      view.trouble(error);
+    }
+  }
+}
+
+/** The conditions in an address; undefined where there are none to read. @param {string | null} text @returns {[string, any][] | undefined} */
+export function readPicks(text) {
+  try {
+    const found = JSON.parse(text ?? "");
+    return Array.isArray(found) &&
+      found.every((pair) => typeof pair?.[0] === "string" && typeof pair[1]?.where === "string" && typeof pair[1].text === "string")
+      ? found
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,78 @@
+// @ts-check
+// The line below the records: where the cursor is, what goes on, what went wrong, and the buttons that help.
+
+import { fill, formatCount, h } from "../../host/core.mjs";
+import { isOvertaken, RpcError } from "../../host/requests.mjs";
+
+export class StatusLine {
+  /** @param {import("./browse.mjs").BrowserView} view */
+  constructor(view) {
+    this.view = view;
+    /** @type {{ until: number } | undefined} what was said last, while it stands */
+    this.message = undefined;
+    this.shownActions = "";
+    this.text = h("span", { role: "status", "aria-live": "polite", class: "tvz-cut" });
+    this.actions = h("span", {});
+    this.root = h("footer", { class: "tvz-status" }, this.text, this.actions);
+  }
+
+  /** What is shown and how far the shards are read, with what can be done about it. */
+  tell() {
+    const { view } = this;
+    if (this.message && performance.now() < this.message.until) return;
+    this.message = undefined;
+    const shown = view.plain() ? "" : `${formatCount(view.count)} shown`;
+    this.text.className = `tvz-cut${view.exact && view.done ? "" : view.shards.some((s) => s?.state === "scanning") || view.searching ? " tvz-busy" : ""}`;
+    const text = [
+      view.selected >= 0 && view.count ? `#${formatCount(view.at)} of ${formatCount(view.count)}` : "",
+      shown,
+      view.searching,
+      view.state,
+      view.marked.size ? `${view.marked.size} marked` : "",
+    ]
+      .filter(Boolean)
+      .join(" · ");
+    if (this.text.textContent !== text) this.text.textContent = text;
+    const actions = [];
+    if (view.searching) actions.push(h("button", { onclick: () => view.rpc("stop").catch(() => {}) }, "Stop"));
+    if (view.shards.some((s) => s?.state === "paused"))
+      actions.push(
+        h("button", { title: "read all shards to their end", onclick: () => view.rpc("go_on").then(() => view.wake()) }, "scan all"),
+      );
+    const stale = view.shards.find((s) => s?.stale || s?.state === "missing");
+    if (stale) actions.push(h("button", { onclick: () => view.searches.again(stale.number) }, "scan again"));
+    const key = actions.map((a) => a.textContent).join();
+    if (this.shownActions !== key) {
+      this.shownActions = key;
+      fill(this.actions, ...actions);
+    }
+  }
+
+  /** @param {string} text @param {"" | "bad"} [tone] */
+  say(text, tone = "") {
+    this.message = { until: performance.now() + (tone ? 15_000 : 4000) };
+    this.text.className = tone === "bad" ? "tvz-cut tvz-bad" : "tvz-cut";
+    this.text.textContent = text;
+    this.text.title = text;
+    setTimeout(() => !this.view.signal.aborted && this.tell(), tone ? 15_100 : 4100);
+  }
+
+  /** @param {unknown} error */
+  trouble(error) {
+    if (isOvertaken(error)) return;
+    const fault = error instanceof RpcError ? error.fault : { code: "", msg: String(error), hint: "" };
+    if (fault.code === "no-kernel") {
+      this.view.lost = true;
+      this.say(`${fault.msg} ${fault.hint} The pictures that were there stay.`, "bad");
+    } else this.say(`${fault.msg}${fault.hint ? ` ${fault.hint}` : ""}`, "bad");
+  }
+
+  /** @param {boolean} slow */
+  tellSlow(slow) {
+    if (slow) this.say("No answer from the kernel: it is busy, or it was restarted. Run the cell again to go on.", "bad");
+    else {
+      this.message = undefined;
+      this.tell();
+    }
+  }
+}

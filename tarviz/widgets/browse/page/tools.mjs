@@ -1,0 +1,218 @@
+// @ts-check
+// The controls above the records: filter, order, shard, field, label, size, table, save.
+
+import { fill, h, later } from "../../host/core.mjs";
+import { Completion } from "../filters/complete.mjs";
+
+export class Tools {
+  /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
+  constructor(view, signal) {
+    this.view = view;
+    const { config } = view;
+    const choose = (
+      /** @type {string} */ name,
+      /** @type {[any, string][]} */ choices,
+      /** @type {any} */ value,
+      /** @type {(v: string) => void} */ act,
+    ) => {
+      const select = h(
+        "select",
+        { "aria-label": name, title: name, onchange: () => act(select.value) },
+        ...choices.map(([v, text]) => h("option", { value: v, selected: v === value }, text)),
+      );
+      return select;
+    };
+    this.filter = h("input", {
+      type: "search",
+      class: "tvz-filter",
+      value: view.wish.where,
+      spellcheck: false,
+      autocapitalize: "off",
+      autocomplete: "off",
+      placeholder: "filter: cls = 3 and json.w > 300, has:json, or part of a key",
+      "aria-label": "filter",
+      title: "Keys, columns, JSON paths, fields:  cls = 3 and json.w > 300   has:json   size(jpg) > 50000   txt like '%cat%'",
+    });
+    const apply = later(
+      () => this.filter.value.trim() !== view.wish.where.trim() && view.search({ where: this.filter.value }),
+      400,
+      signal,
+    );
+    this.filterHelp = new Completion(view, this.filter, { take: () => apply() });
+    this.filter.addEventListener("input", apply, { signal });
+    this.filter.addEventListener(
+      "keydown",
+      (/** @type {KeyboardEvent} */ e) => {
+        if (e.key === "Enter") {
+          view.search({ where: this.filter.value });
+          view.list.focus();
+        }
+      },
+      { signal },
+    );
+    this.go = h("input", {
+      type: "text",
+      class: "tvz-go",
+      placeholder: "key or #number",
+      "aria-label": "go to a key or #number",
+      hidden: true,
+      spellcheck: false,
+    });
+    this.go.addEventListener(
+      "keydown",
+      (/** @type {KeyboardEvent} */ e) => {
+        if (e.key === "Enter") view.searches.goTo(this.go.value);
+      },
+      { signal },
+    );
+    this.go.addEventListener(
+      "blur",
+      () => {
+        this.go.hidden = true;
+      },
+      { signal },
+    );
+    this.order = choose(
+      "order",
+      [
+        ["order", "as they lie"],
+        ["key", "by key"],
+        ["size", "largest first"],
+        ["label", "by label"],
+        ["random", "shuffled"],
+      ],
+      view.wish.sort,
+      (sort) =>
+        view.search(sort.startsWith("by ") ? { sort: "label", column: sort.slice(3), descending: false } : { sort, column: undefined }),
+    );
+    this.tileSize = choose(
+      "size of the tiles",
+      config.sizes.map((/** @type {number} */ s) => [String(s), `${s} px`]),
+      String(view.px),
+      (px) => view.resize(Number(px)),
+    );
+    this.field = h("select", {
+      "aria-label": "field shown",
+      title: "field shown",
+      onchange: () => view.showField(this.field.value),
+    });
+    this.label = h("input", {
+      type: "text",
+      class: "tvz-label-input",
+      value: view.label,
+      placeholder: "label",
+      "aria-label": "label below the tiles: a field or JSON path",
+      title: "label below the tiles: a field or JSON path",
+      spellcheck: false,
+      onchange: () => view.relabel(this.label.value),
+    });
+    this.labelHelp = new Completion(view, this.label, { label: true, take: () => view.relabel(this.label.value) });
+    this.shard = h("select", {
+      class: "tvz-shard-select",
+      "aria-label": "shard",
+      title: "shard",
+      onchange: () => view.search({ shard: this.shard.value === "" ? null : Number(this.shard.value) }),
+    });
+    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) =>
+      h("button", { title, onclick: act }, text);
+    this.turn = h(
+      "button",
+      {
+        class: "tvz-turn-order",
+        "aria-label": "descending",
+        "aria-pressed": "false",
+        title: "turn the order round",
+        onclick: () => view.search({ descending: !view.wish.descending }),
+      },
+      "↓↑",
+    );
+    this.table = h(
+      "button",
+      { "aria-pressed": "false", title: "table or tiles (t)", onclick: () => view.showTable(!view.table.shown) },
+      "table",
+    );
+    this.save = h(
+      "select",
+      {
+        class: "tvz-save",
+        "aria-label": "save records",
+        title: "save what is marked, or what is shown",
+        onchange: () => {
+          view.keep.kind.value = this.save.value;
+          view.keep.open();
+          this.save.value = "";
+        },
+      },
+      h("option", { value: "" }, "save …"),
+      h("option", { value: "tar" }, "as shards (.tar)"),
+      h("option", { value: "csv" }, "as a table (.csv)"),
+      h("option", { value: "parquet" }, "as a table (.parquet)"),
+      h("option", { value: "txt" }, "keys (.txt)"),
+    );
+    this.pane = button("pane", "record pane on or off (i)", () => view.togglePane());
+    this.rail = h(
+      "button",
+      {
+        class: "tvz-rail-button",
+        title: "fields, classes, findings",
+        "aria-expanded": "false",
+        onclick: () => view.showRail(!view.root.classList.contains("tvz-railed")),
+      },
+      "fields",
+    );
+    this.root = h(
+      "div",
+      { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" },
+      this.filter,
+      this.go,
+      this.rail,
+      this.shard,
+      this.order,
+      this.turn,
+      this.field,
+      this.label,
+      this.tileSize,
+      this.table,
+      this.save,
+      this.pane,
+    );
+  }
+
+  /** The controls say what was searched for. @param {any} wish */
+  showSearch(wish) {
+    this.filter.removeAttribute("aria-invalid");
+    this.filter.value = wish.where;
+    this.order.value = wish.column && wish.sort === "label" ? `by ${wish.column}` : wish.sort;
+    this.turn.setAttribute("aria-pressed", String(wish.descending));
+    this.shard.value = wish.shard === null ? "" : String(wish.shard);
+  }
+
+  /** Columns to sort by, after the usual orders. @param {string[]} columns */
+  offerColumns(columns) {
+    const value = this.order.value;
+    this.order.querySelector("optgroup")?.remove();
+    const group = h("optgroup", { label: "by column" }, ...columns.slice(0, 100).map((name) => h("option", { value: `by ${name}` }, name)));
+    this.order.append(group);
+    this.order.value = value;
+  }
+
+  /** A key or a number is wanted. */
+  askGo() {
+    this.go.hidden = false;
+    this.go.value = "";
+    this.go.focus();
+  }
+
+  /** The fields that can stand on the tiles. @param {[string, ...any][]} fields */
+  offerFields(fields) {
+    const names = fields.map(([ext]) => ext);
+    if (names.join() === this.fieldNames) return;
+    this.fieldNames = names.join();
+    fill(
+      this.field,
+      h("option", { value: "" }, "first picture"),
+      ...names.slice(0, 60).map((/** @type {string} */ ext) => h("option", { value: ext }, ext)),
+    );
+    this.field.value = this.view.image;
+  }
+}
