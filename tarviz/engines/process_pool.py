@@ -267,7 +267,7 @@ def _leave(*signalled: Any) -> NoReturn:
 
 
 def _leave_again(lost: Any) -> None:
-    """Exit again where Python dropped the exception (a `SystemExit` in a destructor)."""
+    """Re-raise a `SystemExit` that was lost in a destructor, by sending SIGTERM."""
     if isinstance(lost.exc_value, SystemExit):
         threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGTERM)).start()
     else:

@@ -190,7 +190,7 @@ class Inflater:
 
 
 class _Gzip:
-    """One gzip member. Header and trailer are read here, so that data comes out before its check sum is judged.
+    """One gzip member. Header and trailer are parsed here, so that data is yielded before its CRC is verified.
 
     Source: RFC 1952 §2.3.
     """

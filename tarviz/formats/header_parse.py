@@ -1,4 +1,4 @@
-"""One member read with care: PAX, GNU long names, base-256, sparse maps, vendor types."""
+"""Slow-path parser for one tar member: PAX, GNU long names, base-256, sparse maps, vendor types."""
 
 from __future__ import annotations
 

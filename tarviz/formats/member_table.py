@@ -1,4 +1,4 @@
-"""Members put together as columns, and columns taken apart."""
+"""Build, concatenate and select `Members` tables."""
 
 from __future__ import annotations
 

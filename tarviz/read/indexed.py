@@ -20,10 +20,10 @@ from tarviz.stores import Stat
 
 
 def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None) -> Generator[Block, None, None]:
-    """`stream.blocks`, through the index of the shard where that says all there is to say.
+    """Like `stream.blocks`, but uses the cached index of a shard if that is complete.
 
-    So it does for a plain local tar that had no fault when it was indexed and has not changed since (size and time; the file that
-    is opened is compared again). It saves three quarters of the processor time that small records take.
+    It is complete for a plain local tar that had no fault when it was indexed and has not changed since (size and time; the opened
+    file is compared again). This saves three quarters of the processor time that small records take.
     """
     found = usable_index(url, options)
     if found is None:

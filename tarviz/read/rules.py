@@ -12,7 +12,7 @@ Payloads: TypeAlias = Literal["all", "sparse", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is strict, what a limit, what happens at damage.
+    """Strictness, limits, and what to do about damage.
 
     `payloads`: which members the limit is for: all that are read, `sparse` ones only (they alone are unfolded), or none.
     """

@@ -146,7 +146,7 @@ def intake(
 
 
 def shard_batches(url: URL, options: ReadOptions, report: ReadReport, *, returning: bool = False) -> Generator[Batch, None, None]:
-    """The records of one shard. With `returning` a key may come again, nobody is told."""
+    """The records of one shard. `returning=True` disables the check for repeated keys."""
     if options.where or options.keys:
         yield from _chosen(url, options, report)
         return

@@ -159,7 +159,7 @@ def blocks(
 def adjacent_blocks(
     url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None, *, returning: bool = False
 ) -> Generator[Block, None, None]:
-    """`blocks` for members that stand together; `returning`: a key may come again, nobody is told."""
+    """Like `blocks` for adjacent grouping. `returning=True` disables the check for repeated keys."""
     place = 0
     if start > 0:
         place, start_at = _entry(url, options, start)

@@ -65,7 +65,7 @@ class Outputs(Whole):
             raise UsageError("an output holds at least one record.")
 
     def source(self, entry: dict[str, Any]) -> None:
-        """Say which shard the records come from that are added next (see `source_entry`)."""
+        """Set the source shard that later `add` calls are attributed to in the manifest (see `source_entry`)."""
         self._source = entry
 
     def add(self, run: Run, numbers: NDArray[np.int64] | None = None, stop: int = 0) -> None:

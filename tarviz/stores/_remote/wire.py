@@ -60,7 +60,7 @@ class _Excess(http.client.HTTPException):
 
 
 class _Body(http.client.HTTPResponse):
-    """A response that notices bytes after its declared end, where http.client would leave them lying."""
+    """A response that detects bytes past its Content-Length, which http.client ignores."""
 
     def __init__(self, sock: object, *args: object, **options: object) -> None:
         super().__init__(sock, *args, **options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Counts records as they arrive, exactly: the first batch apart, warm-up cut off by time, nothing counted twice."""
+"""Rate meter: times the first batch separately, drops the warm-up, counts each record exactly once."""
 
 from __future__ import annotations
 
