@@ -256,7 +256,8 @@ export class BrowserView {
   /** @param {number} by */
   stepShard(by) {
     if (this.shards.length < 2) return;
-    const at = this.wish.shard === null ? (by > 0 ? 0 : this.shards.length - 1) : this.wish.shard + by;
+    const { shard } = this.searches.next;
+    const at = shard === null ? (by > 0 ? 0 : this.shards.length - 1) : shard + by;
     this.search({ shard: at < 0 || at >= this.shards.length ? null : at });
   }
 

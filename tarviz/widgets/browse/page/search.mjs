@@ -8,6 +8,8 @@ export class Search {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
     this.view = view;
+    /** What was asked for last, answered or not: a key pressed before the answer goes on from there. @type {any} */
+    this.next = view.wish;
     this.chips = h("div", { class: "tvz-picks", role: "group", "aria-label": "filters that were clicked", hidden: true });
   }
 
@@ -26,8 +28,9 @@ export class Search {
   /** @param {any} wish @param {boolean} [quiet] */
   async run(wish, quiet = false) {
     const { view } = this;
-    const next = { ...view.wish, ...wish };
+    const next = { ...this.next, ...wish };
     if (next.only && !view.marked.size) return view.say("Nothing is marked: Space marks the record.");
+    this.next = next;
     try {
       const { r } = await view.rpc("search", {
         where: next.where,
@@ -57,7 +60,10 @@ export class Search {
       if (!view.keep.bar.hidden) view.keep.close();
       view.wake();
     } catch (error) {
-      if (!isOvertaken(error)) view.tools.filter.setAttribute("aria-invalid", "true");
+      if (!isOvertaken(error)) {
+        this.next = view.wish;
+        view.tools.filter.setAttribute("aria-invalid", "true");
+      }
       if (!view.tools.filterHelp?.shown) view.trouble(error); // while it is being written it may well be unfinished
     }
     return undefined;
