@@ -18,7 +18,7 @@ from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.model.errors import DataError, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.read.stream import Shard
-from tarviz.stores import Stat, Store, Stream
+from tarviz.stores import Sink, Stat, Store, Stream
 from tarviz.stores.cached import CachedStore, hash_of
 
 _PIECE = 1 << 20
@@ -210,7 +210,7 @@ def download(url: str, dest: str, chunk_size: int = _PIECE, verbose: bool = Fals
 class _Any(Store):
     """The stores of all URLs, those of a user's own (`gopen_schemes`) too, which tell nothing of an object beforehand."""
 
-    lists = writes = selects = False
+    lists = writes = selects = True
 
     def stat(self, url: URL) -> Stat:
         return Stat(url) if own_opener(url) is not None else _behind(url).stat(url)
@@ -218,6 +218,18 @@ class _Any(Store):
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
         own = own_opener(url)
         return _behind(url).open(url, offset=offset, etag=etag) if own is None else _OwnStream(url, own(url, "rb", 8192))
+
+    def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
+        return _behind(url).read(url, offset, length, etag=etag)
+
+    def list(self, url: URL) -> Iterator[Stat]:
+        return _behind(url).list(url)
+
+    def create(self, url: URL) -> Sink:
+        return _behind(url).create(url)
+
+    def delete(self, url: URL) -> None:
+        _behind(url).delete(url)
 
 
 class _OwnStream(Stream):

@@ -71,9 +71,10 @@ class TarWriter(Whole):
     """Writes samples to one tar: `with TarWriter("out.tar") as sink: sink.write({"__key__": "0001", "png": image, "cls": 7})`.
 
     `fileobj` is a path or URL, packed as its name (`.tar.gz`, `.tgz`, `.tar.bz2`, `.tar.xz`, `.tar.zst`) or `compress` says
-    (True, "gz", "bz2", "xz", "zst"), which is there once `close` has completed it, or an open binary file. `encoder`: True encodes by extension, False takes bytes and text only, a dict has functions by extension,
-    a function gets the sample. `mtime` is the time of the members, now when left out. `user`, `group` and `format` are
-    taken for old code's sake: names of owners are not written, and long names are written as GNU tar does.
+    (True, "gz", "bz2", "xz", "zst"), which is there once `close` has completed it, or an open binary file. `encoder`: True
+    encodes by extension, False takes bytes and text only, a dict has functions by extension, a function gets the sample.
+    `mtime` is the time of the members, now when left out. `user`, `group` and `format` are taken for old code's sake: names
+    of owners are not written, and long names are written as GNU tar does.
 
     `UsageError` for a sample that was read from the tar being written, as its `__url__` says.
     """
