@@ -70,8 +70,8 @@ class CachedStore(Store):
     def list(self, url: URL) -> Iterator[Stat]:
         return self.store.list(url)
 
-    def create(self, url: URL) -> Sink:
-        return self.store.create(url)
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
+        return self.store.create(url, replace=replace)
 
     def delete(self, url: URL) -> None:
         self.store.delete(url)

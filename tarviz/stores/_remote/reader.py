@@ -91,7 +91,7 @@ class RemoteStore(Store):
     def list(self, url: URL) -> Iterator[Stat]:
         raise UsageError(f"{url.partition(':')[0]}:// URLs cannot be listed.", shard=url)
 
-    def create(self, url: URL) -> Sink:
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
         raise UsageError(f"{url.partition(':')[0]}:// URLs can be read, not written.", shard=url)
 
     def delete(self, url: URL) -> None:
