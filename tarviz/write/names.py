@@ -75,7 +75,7 @@ class Names:
             return ""
         path = stores.local_path(self.text)
         if self.counts:
-            return "*".join(glob.escape(part) for part in _COUNTER.split(path)[:: _COUNTER.groups + 1])
+            return "*".join(glob.escape(part) for part in _around(path))
         base, suffix = _suffix(path)
         return f"{glob.escape(base)}*{glob.escape(suffix)}"
 
@@ -95,7 +95,7 @@ class Names:
         """`UsageError` when something has one of these names already; of names that a store counts the first is looked for."""
         taken: URL | None = None
         if self.counts and self.pattern:
-            name = re.compile("[0-9]+".join(re.escape(part) for part in _COUNTER.split(stores.local_path(self.text))[::3]))
+            name = re.compile("[0-9]+".join(re.escape(part) for part in _around(stores.local_path(self.text))))
             taken = next((URL(found) for found in sorted(glob.iglob(self.pattern)) if name.fullmatch(found)), None)
         elif self.text != "-":
             with suppress(NotFoundError):
@@ -106,6 +106,11 @@ class Names:
                 f"{redact(taken)} is there already.",
                 hint="Nothing was written. Choose another name; in Python, exists='replace' replaces it.",
             )
+
+
+def _around(text: str) -> list[str]:
+    """What stands before, between and behind the counters."""
+    return _COUNTER.split(text)[:: _COUNTER.groups + 1]
 
 
 def _numbered(counter: re.Match[str], number: int) -> str:
