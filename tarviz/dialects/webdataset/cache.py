@@ -225,7 +225,7 @@ class _Any(Store):
     def list(self, url: URL) -> Iterator[Stat]:
         return _behind(url).list(url)
 
-    def create(self, url: URL) -> Sink:
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
         return _behind(url).create(url)
 
     def delete(self, url: URL) -> None:
