@@ -118,7 +118,7 @@ def sql(
     table = urls if isinstance(urls, Table) else opened(urls, memory=memory, workers=workers, **reading)
     if not isinstance(urls, Table):
         with verb_base.progress(None, "shards", label="making columns") as bar:
-            table.progress = lambda done, total: bar.add(done - bar.done)
+            table.passes.progress = lambda done, total: bar.add(done - bar.done)
             answer = Answer(table.arrow(query), table.findings)
     else:
         answer = Answer(table.arrow(query), table.findings)

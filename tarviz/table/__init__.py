@@ -18,17 +18,22 @@ __all__ = ["opened"]
 
 # `choice` is what reading looks up by name; the rest is what the table is made of.
 SUPPORT: tuple[str, ...] = (
-    "arrow_types",
-    "chunks",
     "columns",
     "comparisons",
     "database",
+    "export",
     "facets",
-    "headers",
-    "json_columns",
-    "kept_columns",
+    "findings",
+    "interrupts",
+    "labels",
+    "making",
+    "paths",
+    "rows",
+    "sql",
+    "table",
+    "tags",
+    "why",
 )
-SUPPORT += ("making", "sql", "table", "tags", "findings", "export", "labels", "paths", "why")
 
 
 def opened(urls: URLs, *, memory: int | str | None = None, workers: int | None = None, **reading: Any) -> Table:

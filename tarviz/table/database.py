@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError
-from tarviz.table.arrow_types import conflict, fitted, merged
-from tarviz.table.kept_columns import Kept
+from tarviz.table.making.arrow_types import conflict, fitted, merged
+from tarviz.table.making.kept_columns import Kept
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,7 +50,7 @@ def connected(shards: list[Kept], limit: int | None = None) -> duckdb.DuckDBPyCo
     settings |= {"autoload_known_extensions": False, "memory_limit": f"{(limit or memory_limit()) // 1024}KiB"}
     settings |= {"ieee_floating_point_ops": False, "error_on_division_by_zero": False, "temp_directory": ""}
     base = duckdb.connect(config=settings)
-    files, tables = _sorted_out([shard for shard in shards if shard.records])
+    files, names, tables = _sorted_out([shard for shard in shards if shard.records])
     if files:
         base.execute(f"SET allowed_paths=[{', '.join(map(_quoted, files))}]")
     base.execute("SET parquet_metadata_cache=true")
@@ -58,7 +58,8 @@ def connected(shards: list[Kept], limit: int | None = None) -> duckdb.DuckDBPyCo
     for macro in _MACROS:
         base.execute(f"CREATE MACRO {macro}")
     base.execute("CREATE TABLE tags (shard VARCHAR, key VARCHAR, tag VARCHAR, note VARCHAR)")
-    sources = [f"SELECT * FROM read_parquet([{', '.join(map(_quoted, files))}], union_by_name=true)"] if files else []
+    # By name: a file may get more columns while it is asked.
+    sources = [f"SELECT {names} FROM read_parquet([{', '.join(map(_quoted, files))}], union_by_name=true)"] if files else []
     for number, table in enumerate(tables):
         base.register("_given", table)
         base.execute(f"CREATE TABLE _part{number} AS SELECT * FROM _given")
@@ -75,8 +76,9 @@ def _nothing(shards: list[Kept]) -> str:
     return "SELECT NULL::VARCHAR AS key, NULL::VARCHAR AS shard, NULL::BIGINT AS n, NULL::BIGINT AS size WHERE false"
 
 
-def _sorted_out(shards: list[Kept]) -> tuple[list[str], list[pa.Table]]:
-    """Shards that DuckDB can read from their files as they are, and tables of those whose columns must be fitted first."""
+def _sorted_out(shards: list[Kept]) -> tuple[list[str], str, list[pa.Table]]:
+    """Shards that DuckDB can read from their files as they are, the names of their columns, and tables of those shards whose columns
+    must be fitted first."""
     types: dict[str, pa.DataType] = {}
     schemas = [shard.columns() for shard in shards]
     odd: set[str] = set()
@@ -89,19 +91,18 @@ def _sorted_out(shards: list[Kept]) -> tuple[list[str], list[pa.Table]]:
                 types[each.name] = merged(seen, each.type)
             else:
                 types[each.name] = each.type
-    if not odd:
-        return [str(shard.file) for shard in shards if shard.memory is None], [s.memory for s in shards if s.memory is not None]
-    files, tables = [], []
+    files, tables, names = [], [], dict[str, None]()
     for shard, schema in zip(shards, schemas, strict=True):
         if shard.memory is None and not any(each.name in odd and each.type != types[each.name] for each in schema):
             files.append(str(shard.file))
+            names |= dict.fromkeys(schema.names)
             continue
         table = shard.table()
         for at, each in enumerate(schema):
             if each.name in odd:
                 table = table.set_column(at, each.name, _fitted(table.column(at), types[each.name]))
         tables.append(table)
-    return files, tables
+    return files, ", ".join(map(quoted_name, names)), tables
 
 
 def _fitted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -50,9 +51,8 @@ class Groups:
 
     def tag(self, tag: str = "dup") -> int:
         """Tag all but the first of each group, with the first one's key as the note. How many."""
-        for group in self.groups:
-            self.table.tags.add([(each.shard, each.key) for each in group[1:]], tag, f"like {group[0].key}")
-        return len(self.extra)
+        noted = [(each.shard, each.key, f"like {group[0].key}") for group in self.groups for each in group[1:]]
+        return self.table.tags.add_noted(noted, tag)
 
     def __repr__(self) -> str:
         return f"<{len(self.groups)} groups, {len(self.extra)} records more than their firsts>"
@@ -92,14 +92,16 @@ def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -
         return Groups(table, [], 0)
     light = np.array([row[3] for row in rows])
     hashes = np.array([row[4] for row in rows], np.uint64)
-    one, other = pairs(hashes, distance)
+    one, other = pairs(hashes, distance, look=table.look)
     good = np.abs(light[one] - light[other]) <= LIGHT
     one, other = one[good], other[good]
     groups = [[Member(*rows[at][:3]) for at in group] for group in _joined(one, other, len(rows))]
     return Groups(table, groups, len(one))
 
 
-def pairs(hashes: NDArray[np.uint64], distance: int = DISTANCE) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def pairs(
+    hashes: NDArray[np.uint64], distance: int = DISTANCE, *, look: Callable[[], None] = lambda: None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Positions of hashes that differ in at most `distance` bits, each pair once, the lower position first.
 
     Two such hashes are equal in one of `distance + 1` bands: only those that share a band are compared, so that a million records
@@ -120,6 +122,7 @@ def pairs(hashes: NDArray[np.uint64], distance: int = DISTANCE) -> tuple[NDArray
         there = np.arange(len(order) - 1)
         step = 1
         while len(there := there[there + step < len(order)]):
+            look()
             there = there[sorted_band[there] == sorted_band[there + step]]
             near_by = there[np.bitwise_count(sorted_codes[there] ^ sorted_codes[there + step]) <= distance]
             a, b = at[order[near_by]], at[order[near_by + step]]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tarviz.table.table import Rows, Table
+    from tarviz.table.rows import Rows
+    from tarviz.table.table import Table
 
 MAX_LABELS = 200
 

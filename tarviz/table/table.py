@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from functools import partial
 from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +15,17 @@ import numpy as np
 
 from tarviz import stores
 from tarviz.model.config import parse_size
-from tarviz.model.errors import UsageError, redact
-from tarviz.model.redaction import redacted_repr
-from tarviz.model.types import URL, rich_form
+from tarviz.model.errors import ChangedError, TarvizError, UsageError, redact
+from tarviz.model.types import rich_form
 from tarviz.read.chosen import version
 from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
-from tarviz.table import columns, comparisons, database, kept_columns, paths, sql
+from tarviz.table import columns, comparisons, database, paths, sql
 from tarviz.table.columns import NAMES, Part
+from tarviz.table.interrupts import Interrupts
+from tarviz.table.making import kept_columns
+from tarviz.table.making.passes import Passes
+from tarviz.table.rows import Rows
 from tarviz.table.sql import Asked
 
 if TYPE_CHECKING:
@@ -32,26 +35,6 @@ if TYPE_CHECKING:
 
     from tarviz.table.facets import Facet
     from tarviz.table.tags import Tags
-
-_OPEN = 64  # the last questions, which can be interrupted
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Records chosen, in an order: `shard[i]` counts in `shards`, `n[i]` is the record's number in it."""
-
-    shards: list[URL]
-    shard: NDArray[np.int32]
-    n: NDArray[np.int64]
-
-    __repr__ = redacted_repr
-
-    def __len__(self) -> int:
-        return len(self.n)
-
-    def of(self, shard: int) -> NDArray[np.int64]:
-        """The numbers of the records of one shard, ascending."""
-        return np.sort(self.n[self.shard == shard])
 
 
 class Table:
@@ -69,42 +52,36 @@ class Table:
         database.needed()
         self.urls = stores.expand(urls)
         self.options = with_changes(None, {"strict": False, **reading})
-        self.progress = progress
-        self._workers = workers or cpu_count() or 1
         self._limit = None if memory is None else parse_size(memory)
-        self._kept = [kept_columns.kept(url, self.options) for url in self.urls]
         self._base: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()
         self._cached: dict[Any, Any] = {}
-        self._cursors: deque[duckdb.DuckDBPyConnection] = deque(maxlen=_OPEN)
+        self._asked = Interrupts()
+        kept = kept_columns.kept(self.urls, self.options)
+        self.passes = Passes(kept, self.options, workers or cpu_count() or 1, progress)
+        self._seen = 0  # the version of the columns that `_base` and `_cached` are of
 
     # what there is
 
     def make(self, parts: Iterable[Part]) -> None:
-        """Make the columns of `parts` where they are not there yet, several shards at once."""
-        wanted = {NAMES, *parts}
-        with self._lock:
-            todo = [shard for shard in self._kept if wanted - shard.parts]
-            if not todo:
-                return
-            done = 0
-            with ThreadPoolExecutor(min(self._workers, len(todo)), "tarviz-table") as pool:
-                try:
-                    for _ in pool.map(lambda shard: shard.add(wanted, self.options), todo):
-                        done += 1
-                        if self.progress is not None:
-                            self.progress(done, len(todo))
-                except BaseException:
-                    pool.shutdown(wait=True, cancel_futures=True)
-                    raise
-            self._base = None
-            self._cached.clear()
+        """Make the columns of `parts` where they are not there yet, several shards at once; `interrupt` ends it between two records."""
+        self.passes.make({*parts}, self._asked.stop)
+
+    def so_far(self, parts: Iterable[Part]) -> Table | None:
+        """A table over what has `parts` by now, shards and beginnings of shards, while a pass goes on; None where nothing has."""
+        if not (found := [shard for shard in self.passes.so_far({NAMES, *parts}) if shard.records]):
+            return None
+        other = copy.copy(self)  # its queries are ended as ours are
+        other.urls = [shard.url for shard in found]
+        other._base, other._cached, other._lock = None, {}, threading.RLock()
+        other.passes = Passes(found, self.options, 1)
+        return other
 
     @property
     def fields(self) -> list[str]:
         """The extensions there are, in the order they are met."""
         self.make([NAMES])
-        return list(dict.fromkeys(ext for shard in self._kept for ext in shard.exts))
+        return list(dict.fromkeys(ext for shard in self.passes.kept for ext in shard.exts))
 
     @property
     def possible(self) -> dict[str, Part]:
@@ -125,7 +102,6 @@ class Table:
         return found
 
     def _leaves(self) -> dict[str, str | None]:
-        self.make([NAMES])
         made = dict(zip(*self._types(), strict=True))
         found: dict[str, str | None] = {}
         for name in self.possible:
@@ -138,17 +114,11 @@ class Table:
     @property
     def findings(self) -> dict[str, int]:
         """What was met while columns were made: fields that are not JSON, warnings and damage by code."""
-        found: dict[str, int] = {}
-        for shard in self._kept:
-            for name, count in {f"{ext}.bad": count for ext, count in shard.bad.items() if count}.items():
-                found[name] = found.get(name, 0) + count
-            for code, count in (*shard.counts.items(), *(((shard.error["code"], 1),) if shard.error else ())):
-                found[code] = found.get(code, 0) + count
-        return found
+        return self.passes.findings()
 
     def __len__(self) -> int:
         self.make([NAMES])
-        return sum(shard.records for shard in self._kept)
+        return sum(shard.records for shard in self.passes.kept)
 
     # questions
 
@@ -163,7 +133,7 @@ class Table:
         base = self._ready()
         if asked.tagged:
             base = self._with_tags()
-        cursor = self._cursor(base)
+        cursor = self._asked.cursor(base)
         relation: duckdb.DuckDBPyRelation = self._translated(lambda: cursor.sql(text), asked.unknown)
         return relation
 
@@ -209,10 +179,13 @@ class Table:
         """The column, or the path inside one, that a condition names first; "" where it names none."""
         return sql.first_column(sql.condition(self._ready().cursor(), where, self.possible))
 
-    def unmade(self, text: str) -> set[Part]:
-        """What has to be made before an expression or a condition can be answered."""
-        asked = self._translated(lambda: sql.value(self._ready().cursor(), text, self.possible))
-        return {part for part in asked.parts if any(part not in shard.parts for shard in self._kept)}
+    def unmade(self, text: str, where: str = "") -> set[Part]:
+        """What has to be made before an expression, over what a condition leaves, can be answered."""
+        base = self._ready().cursor()
+        parts = self._translated(lambda: sql.value(base, text, self.possible)).parts
+        if where.strip():
+            parts = parts | self._translated(lambda: sql.condition(base, where, self.possible)).parts
+        return self.passes.unmade(parts)
 
     def sizes(self, where: str = "") -> tuple[int, int]:
         """How many records fit, and the bytes of their payloads."""
@@ -224,7 +197,7 @@ class Table:
         import pyarrow as pa
 
         wanted = list(dict.fromkeys(keys))
-        base = self._cursor(self._ready())
+        base = self._asked.cursor(self._ready())
         base.register("wanted", pa.table({"key": pa.array(wanted, pa.string())}))
         query = "SELECT r.shard, r.n, r.key FROM records r SEMI JOIN wanted USING (key)"
         found = self._translated(lambda: base.sql(query).to_arrow_table())
@@ -239,7 +212,7 @@ class Table:
         """Every column made so far, for the records `n` of the shards numbered `shard`, in the order they lie."""
         import pyarrow as pa
 
-        base = self._cursor(self._ready())
+        base = self._asked.cursor(self._ready())
         names = pa.array([redact(url) for url in self.urls], pa.string()).take(pa.array(shard))
         base.register("wanted", pa.table({"shard": names, "n": pa.array(n)}))
         rows = base.sql("SELECT r.* FROM _records r SEMI JOIN wanted USING (shard, n) ORDER BY shard, n")
@@ -259,21 +232,27 @@ class Table:
 
         return Tags(self)  # not kept: in a cycle the database would end whenever garbage is collected, in a forked worker too
 
-    def interrupt(self) -> None:
-        """End whatever query is running, in whatever thread; it raises `UsageError` with the code E_STOPPED."""
-        for cursor in list(self._cursors):
-            cursor.interrupt()
+    def until(self, stop: threading.Event) -> AbstractContextManager[None]:
+        """What this thread asks meanwhile is ended by `interrupt(stop)`."""
+        return self._asked.until(stop)
+
+    def look(self) -> None:
+        """Raise E_STOPPED where this thread's question was ended: for what takes long beside a query."""
+        self._asked.look()
+
+    def interrupt(self, stop: threading.Event | None = None) -> None:
+        """End whatever is asked or read, in whatever thread, or only what is `until(stop)`; it raises `UsageError` with E_STOPPED."""
+        self.passes.interrupt(stop)
+        self._asked.interrupt(stop)
 
     @property
     def versions(self) -> dict[str, dict[str, Any]]:
         """Which version of each shard is asked."""
-        return {shard.url: shard.identity for shard in self._kept}
+        return {shard.url: shard.identity for shard in self.passes.kept}
 
     def check(self) -> None:
         """`ChangedError` when a shard is no longer the one that was asked."""
-        from tarviz.model.errors import ChangedError
-
-        for shard in self._kept:
+        for shard in self.passes.kept:
             if version(shard.url) != shard.identity:
                 raise ChangedError("the shard was replaced since the table was opened.", shard=shard.url, hint="Ask again.")
 
@@ -290,19 +269,34 @@ class Table:
 
     def remembered(self, name: Any, make: Callable[[], Any]) -> Any:
         """What `make` gives, kept until columns or tags change."""
-        if name not in self._cached:
-            self._cached[name] = make()
-        return self._cached[name]
+        self._renew()
+        if name in (cached := self._cached):
+            return cached[name]
+        version, found = self.passes.version, make()
+        if version == self.passes.version:
+            self._cached[name] = found
+        return found
 
     # inside
 
     def _ready(self) -> duckdb.DuckDBPyConnection:
+        self.make([NAMES])
+        self.passes.gone(self._asked.stop)
+        self.passes.prove(self._asked.stop)
         with self._lock:
-            self.make([NAMES])
+            self._renew()
             if self._base is None:
-                self._base = database.connected(self._kept, self._limit)
+                with self.passes.lock:
+                    self._base = database.connected(self.passes.kept, self._limit)
                 self._fill(self._base)
             return self._base
+
+    def _renew(self) -> None:
+        """Forget what was known of fewer columns."""
+        with self._lock:
+            if self._seen != self.passes.version:
+                self._seen, self._base = self.passes.version, None
+                self._cached.clear()
 
     def _fill(self, base: duckdb.DuckDBPyConnection) -> None:
         import pyarrow as pa
@@ -347,14 +341,13 @@ class Table:
         return rows
 
     def _run(self, take: Callable[[duckdb.DuckDBPyConnection], Any]) -> Any:
-        cursor = self._cursor(self._ready())
-        return self._translated(lambda: take(cursor))
-
-    def _cursor(self, base: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-        """A connection of its own for one question, which `interrupt` can reach."""
-        cursor = base.cursor()
-        self._cursors.append(cursor)
-        return cursor
+        while True:
+            cursor, version = self._asked.cursor(self._ready()), self.passes.version
+            try:
+                return self._translated(partial(take, cursor))
+            except TarvizError:  # files that got more columns meanwhile, here or in another process, are gone
+                if version == self.passes.version and not self.passes.gone(self._asked.stop):
+                    raise
 
     def _translated(self, work: Callable[[], Any], unknown: list[str] | None = None) -> Any:
         import duckdb

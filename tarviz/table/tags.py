@@ -32,6 +32,11 @@ class Tags:
         """Tag records: those a condition chooses, or (shard, key) pairs. How many."""
         return self._write(self._chosen(keys), _checked(tag), {"note": note})
 
+    def add_noted(self, noted: Iterable[tuple[str, str, str]], tag: str) -> int:
+        """Tag records, each with a note of its own: (shard, key, note). How many."""
+        rows = list(noted)
+        return self._write([row[:2] for row in rows], _checked(tag), [{"note": row[2]} for row in rows])
+
     def remove(self, keys: Iterable[tuple[str, str]] | str, tag: str) -> int:
         """Take a tag away again."""
         return self._write(self._chosen(keys), _checked(tag), {"gone": True})
@@ -79,18 +84,19 @@ class Tags:
         table = self._table.arrow(f"SELECT shard, key FROM records WHERE {self._table.condition(keys)}")
         return list(zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True))
 
-    def _write(self, pairs: list[tuple[str, str]], tag: str, more: dict[str, Any]) -> int:
-        by_shard: dict[str, list[str]] = {}
-        for shard, key in pairs:
-            by_shard.setdefault(redact(shard), []).append(key)
+    def _write(self, pairs: list[tuple[str, str]], tag: str, more: dict[str, Any] | list[dict[str, Any]]) -> int:
+        by_shard: dict[str, list[dict[str, Any]]] = {}
+        for at, (shard, key) in enumerate(pairs):
+            own = more[at] if isinstance(more, list) else more
+            by_shard.setdefault(redact(shard), []).append({"shard": redact(shard), "key": key, "tag": tag, **own})
         known = {redact(url): url for url in self._table.urls}
-        for shard, keys in by_shard.items():
+        for shard, lines in by_shard.items():
             if shard not in known:
                 raise UsageError(f"{shard!r} is not a shard of this table.")
             place = _file(known[shard])
             place.parent.mkdir(parents=True, exist_ok=True)
             with place.open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps({"shard": shard, "key": key, "tag": tag, **more}) + "\n" for key in keys)
+                file.writelines(json.dumps(line) + "\n" for line in lines)
         self._table.retag()
         return len(pairs)
 

@@ -268,7 +268,7 @@ class TestKept:
     def test_the_next_table_reads_no_shard(self, make, monkeypatch):
         path = make(SIX)
         tarviz.table(path).sql("SELECT json, jpg.width FROM records").fetchall()
-        monkeypatch.setattr("tarviz.table.kept_columns.making.made", lambda *_: pytest.fail("the shard was read again"))
+        monkeypatch.setattr("tarviz.table.making.kept_columns.shard_columns.made", lambda *_, **__: pytest.fail("the shard was read again"))
 
         assert 3 == len(tarviz.table(path).rows("json.similarity > 0"))
 
@@ -372,7 +372,7 @@ def test_empty_shards_have_no_rows(make):
 
 
 def test_a_flac_says_how_long_it_is():
-    from tarviz.table.headers import sound as read
+    from tarviz.table.making.headers import sound as read
 
     info = (44100 << 44 | 1 << 41 | 15 << 36 | 88200).to_bytes(8, "big")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,17 @@ import numpy as np
 from tarviz.model.errors import DataError
 from tarviz.model.types import URL, Buffer
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.table import headers
-from tarviz.table.arrow_types import together
-from tarviz.table.chunks import Chunk, chunks
 from tarviz.table.columns import NAMES, Part, kind
-from tarviz.table.json_columns import Json, binary
+from tarviz.table.making import headers
+from tarviz.table.making.arrow_types import together
+from tarviz.table.making.chunks import Chunk, chunks
+from tarviz.table.making.json_columns import Json, binary
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+GROWS = 1.0  # seconds after which a shard's first columns are shown
 MAX_FIELDS = 256  # extensions of a shard that get columns
 _HASH = (9, 8)  # pixels: each row of nine gives eight bits
 
@@ -39,8 +41,23 @@ class Made:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def made(url: URL, options: ReadOptions, parts: set[Part]) -> Made:
-    """The columns of `parts` for one shard. A damaged shard has the records that stand before the damage, and `error`."""
+def _nothing(*_: object) -> None:
+    """Nobody looks."""
+
+
+def made(
+    url: URL,
+    options: ReadOptions,
+    parts: set[Part],
+    *,
+    look: Callable[[], None] = _nothing,
+    grown: Callable[[Made], None] = _nothing,
+) -> Made:
+    """The columns of `parts` for one shard. A damaged shard has the records that stand before the damage, and `error`.
+
+    `look` is called between records and may raise. `grown` gets the columns of the first records, after a second and then after twice as
+    long each time: putting them together again costs a share of what reading them did.
+    """
     import pyarrow as pa
 
     report = ReadReport()
@@ -49,14 +66,19 @@ def made(url: URL, options: ReadOptions, parts: set[Part]) -> Made:
     exts: list[str] = []
     bad: dict[str, int] = {}
     records, error = 0, None
+    begin, after = time.monotonic(), GROWS
     try:
         for chunk in chunks(url, options, parts, report):
             exts += [ext for ext in chunk.exts if ext not in exts]
-            for name, column in _columns(chunk, parts, readers):
+            for name, column in _columns(chunk, parts, readers, look):
                 columns.setdefault(name, []).append((records, column))
                 if name.endswith(".bad"):
                     bad[name[:-4]] = bad.get(name[:-4], 0) + int(pa.compute.sum(column).as_py() or 0)
             records += len(chunk)
+            look()
+            if grown is not _nothing and time.monotonic() - begin >= after:
+                after *= 2
+                grown(Made(records, {name: _whole(pieces, records) for name, pieces in columns.items()}, exts[:MAX_FIELDS], dict(bad)))
     except DataError as found:
         error = found.at(shard=url).to_dict()
     whole = {name: _whole(pieces, records) for name, pieces in columns.items()}
@@ -78,7 +100,7 @@ def _whole(pieces: list[tuple[int, pa.Array]], records: int) -> pa.Array:
     return together(parts)
 
 
-def _columns(chunk: Chunk, parts: set[Part], readers: dict[str, Json]) -> Iterator[tuple[str, pa.Array]]:
+def _columns(chunk: Chunk, parts: set[Part], readers: dict[str, Json], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
     if NAMES in parts:
         yield from _names(chunk)
     for part in sorted(parts - {NAMES}):
@@ -88,9 +110,9 @@ def _columns(chunk: Chunk, parts: set[Part], readers: dict[str, Json]) -> Iterat
         if part.tier == "value":
             found = _values(part.ext, chunk.read(rows, None), chunk.size[rows], readers)
         elif part.tier == "head":
-            found = _heads(part.ext, chunk, rows)
+            found = _heads(part.ext, chunk, rows, look)
         else:
-            found = _contents(part.ext, chunk.read(rows, None))
+            found = _contents(part.ext, chunk.read(rows, None), look)
         for name, column in found:
             yield name, _spread(column, owners, len(chunk))
 
@@ -151,7 +173,7 @@ def _numbers(texts: pa.Array) -> pa.Array:
     return trimmed
 
 
-def _heads(ext: str, chunk: Chunk, rows: NDArray[np.int64]) -> Iterator[tuple[str, pa.Array]]:
+def _heads(ext: str, chunk: Chunk, rows: NDArray[np.int64], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
     import pyarrow as pa
 
     what = kind(ext)
@@ -159,6 +181,7 @@ def _heads(ext: str, chunk: Chunk, rows: NDArray[np.int64]) -> Iterator[tuple[st
     sizes = chunk.size[rows].tolist()
     found = []
     for at, (data, size) in enumerate(zip(chunk.read(rows, headers.FIRST), sizes, strict=True)):
+        look()
         seen = read(bytes(data), size)
         most = headers.FIRST
         while isinstance(seen, int):
@@ -181,12 +204,16 @@ def _heads(ext: str, chunk: Chunk, rows: NDArray[np.int64]) -> Iterator[tuple[st
         yield f"{ext}.{name}", pa.array([None if each is None else each[place] for each in found], arrow)
 
 
-def _contents(ext: str, payloads: list[Buffer]) -> Iterator[tuple[str, pa.Array]]:
+def _contents(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
     import pyarrow as pa
 
-    yield f"{ext}.checksum", pa.array([hashlib.blake2b(payload, digest_size=16).hexdigest() for payload in payloads])
+    sums, seen = [], []
+    for payload in payloads:
+        look()
+        sums.append(hashlib.blake2b(payload, digest_size=16).hexdigest())
+        seen.append(_seen(payload) if kind(ext) == "picture" else None)
+    yield f"{ext}.checksum", pa.array(sums, pa.string())
     if kind(ext) == "picture":
-        seen = [_seen(payload) for payload in payloads]
         yield f"{ext}.decodable", pa.array([each is not None for each in seen])
         yield f"{ext}.mean", pa.array([None if each is None else each[0] for each in seen], pa.float64())
         yield f"{ext}.phash", pa.array([None if each is None else each[1] for each in seen], pa.uint64())

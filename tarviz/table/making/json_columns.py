@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tarviz.model.types import Buffer
-from tarviz.table.arrow_types import leaves, plain
+from tarviz.table.making.arrow_types import leaves, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa

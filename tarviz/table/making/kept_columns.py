@@ -1,0 +1,238 @@
+"""Columns of shards kept as Parquet beside the cached indexes: one file a shard, named by its version and by its own checksum.
+
+A file is never written over: with more columns it is another one, so that a query that is under way has what it began with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tarviz.formats.tfrecord import crc32c
+from tarviz.model.config import options as configured
+from tarviz.model.errors import ChangedError, redact
+from tarviz.model.redaction import redacted_repr
+from tarviz.model.types import URL
+from tarviz.read.chosen import version
+from tarviz.read.stream import ReadOptions
+from tarviz.table.columns import NAMES, Part
+from tarviz.table.making import shard_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LOG = logging.getLogger(__name__)
+_META = b"tarviz"
+_VERSION = 2
+_ROWS = 122_880  # DuckDB's row group
+_STAYS = 60.0  # seconds that a file stays which was asked before there were more columns
+_AT_ONCE = 8 << 20  # bytes that are summed at once
+
+
+@dataclass(slots=True)
+class Kept:
+    """What is known of one shard's columns, and where they lie: in `file`, or in `memory` where nothing can be kept (`stem` is empty)."""
+
+    url: URL
+    identity: dict[str, Any]
+    stem: str = ""
+    file: Path | None = None
+    records: int = 0
+    parts: set[Part] = field(default_factory=set)
+    exts: list[str] = field(default_factory=list)
+    bad: dict[str, int] = field(default_factory=dict)
+    error: dict[str, Any] | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    memory: pa.Table | None = None
+    sound: bool = False
+
+    __repr__ = redacted_repr
+
+    def columns(self) -> pa.Schema:
+        """Names and types of the columns made so far."""
+        import pyarrow.parquet as parquet
+
+        if self.memory is not None:
+            return self.memory.schema
+        return parquet.read_schema(self.file) if self.parts else _empty()
+
+    def table(self) -> pa.Table:
+        """The columns made so far."""
+        import pyarrow.parquet as parquet
+
+        return self.memory if self.memory is not None else parquet.read_table(self.file)
+
+    def frozen(self) -> Kept:
+        """What is known now, which does not grow."""
+        return replace(self, parts=set(self.parts))
+
+    def prove(self) -> set[Part]:
+        """Compare the file with its checksum, once; what is lost where they differ: it has to be made again."""
+        if self.sound or self.memory is not None or self.file is None:
+            return set()
+        try:
+            self.sound = f".{_checksum(self.file)}" == self.file.stem[-9:]
+        except OSError:
+            self.sound = False
+        return set() if self.sound else self.forget()
+
+    def forget(self) -> set[Part]:
+        """Count the file as absent; which parts it had."""
+        lost, self.parts, self.records, self.exts, self.file = self.parts, set(), 0, [], None
+        return lost
+
+    def add(self, parts: set[Part], options: ReadOptions, *, look: Callable[[], None], grown: Callable[[Kept], None]) -> Callable[[], None]:
+        """Make what of `parts` is not there yet: one pass over the shard. What is returned has to be called for it to be there.
+
+        `look` is called between records and may raise; `grown` is told of the columns of the shard's beginning, the later the rarer.
+        `ChangedError` when the shard is another by now.
+        """
+        wanted = {*parts, NAMES, *self.prove()} - self.parts
+        if not wanted:
+            return _nothing
+        made = shard_columns.made(self.url, options, wanted, look=look, grown=lambda part: grown(self._grown(wanted, part)))
+        if version(self.url) != self.identity or (self.parts and made.records != self.records):
+            raise ChangedError("the shard was replaced while its columns were made.", shard=self.url, hint="Ask again.")
+        return self._grown(wanted, made)._kept_by(self)
+
+    def _grown(self, wanted: set[Part], made: shard_columns.Made) -> Kept:
+        """This, with columns more; of the beginning of the shard where no more was read."""
+        import pyarrow as pa
+
+        columns: dict[str, Any] = dict(made.columns)
+        if NAMES in wanted:
+            columns["shard"] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(made.records, np.int32)), pa.array([redact(self.url)]))
+        if self.parts:
+            before = self.table().slice(0, made.records)
+            columns = dict(zip(before.column_names, before.columns, strict=True)) | columns
+        return replace(
+            self,
+            records=made.records,
+            parts=self.parts | wanted,
+            exts=self.exts or made.exts,
+            bad=self.bad | made.bad,
+            error=made.error or self.error,
+            counts=self.counts | made.counts,
+            memory=pa.table(columns),
+        )
+
+    def _kept_by(self, old: Kept) -> Callable[[], None]:
+        """Write the columns beside those of `old`; what is returned puts them in their place."""
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
+
+        assert self.memory is not None
+        head = asdict(replace(self, memory=None)) | {"version": _VERSION, "url": redact(self.url), "parts": sorted(self.parts)}
+        head = {name: value for name, value in head.items() if name not in ("stem", "file", "memory", "sound")}
+        table = self.memory.replace_schema_metadata({_META: json.dumps(head).encode("utf-8", "surrogateescape")})
+        temporary = place = None
+        if self.stem:
+            folder = _folder()
+            temporary = folder / f".{self.stem}.tmp-{secrets.token_hex(8)}"
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                # Not packed: a question over a million records takes 15 ms in place of 70.
+                parquet.write_table(table, temporary, compression="none", row_group_size=_ROWS)
+                place = folder / f"{self.stem}.{_checksum(temporary)}.parquet"
+            except (OSError, pa.ArrowException) as error:
+                _LOG.info("columns not kept: %s", error)
+                with suppress(OSError):
+                    temporary.unlink()
+
+        def settle() -> None:
+            if temporary is None or place is None:
+                old.memory, old.file = table, None
+            else:
+                temporary.replace(place)
+                old.memory, old.file, old.sound = None, place, True
+            old.records, old.parts, old.exts = self.records, self.parts, self.exts
+            old.bad, old.error, old.counts = self.bad, self.error, self.counts
+
+        return settle
+
+
+def _nothing() -> None:
+    """Nothing is left to be done."""
+
+
+def _empty() -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([])
+
+
+def kept(urls: Iterable[URL], options: ReadOptions) -> list[Kept]:
+    """What is kept of the present versions of shards; nothing is read but a few bytes. A file that is damaged there counts as absent."""
+    there = _there()
+    return [_kept(url, options, there) for url in urls]
+
+
+def _there() -> dict[str, Path]:
+    """The latest file of each stem; those before it are taken away when a while has passed."""
+    latest: dict[str, tuple[float, Path]] = {}
+    with suppress(OSError), os.scandir(_folder()) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") or not entry.name.endswith(".parquet"):
+                continue
+            stem, one = entry.name.partition(".")[0], (entry.stat().st_mtime, Path(entry.path))
+            old, new = sorted((latest.get(stem, one), one))
+            latest[stem] = new
+            if old != new and new[0] < time.time() - _STAYS:
+                old[1].unlink(missing_ok=True)
+    return {stem: path for stem, (_, path) in latest.items()}
+
+
+def _kept(url: URL, options: ReadOptions, there: dict[str, Path]) -> Kept:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    now = version(url)
+    if now["size"] is None or not (now["etag"] or now["mtime"]):
+        return Kept(url, now)
+    stem = name(url, now, options)
+    if (file := there.get(stem)) is None:
+        return Kept(url, now, stem)
+    found = Kept(url, now, stem, file)
+    try:
+        metadata = parquet.read_metadata(file)
+        head = json.loads((metadata.metadata or {})[_META])
+        if head["version"] != _VERSION or head["identity"] != now or metadata.num_rows != head["records"]:
+            return Kept(url, now, stem)
+        found.records, found.exts, found.bad = head["records"], head["exts"], head["bad"]
+        found.error, found.counts = head["error"], head["counts"]
+        found.parts = {Part(*part) for part in head["parts"]}
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+        return Kept(url, now, stem)
+    return found
+
+
+def _folder() -> Path:
+    return configured().cache_dir / "table"
+
+
+def _checksum(file: Path) -> str:
+    """CRC32C of a file, in eight hexadecimal digits."""
+    crc = 0
+    with file.open("rb", buffering=0) as source:
+        buffer = bytearray(min(_AT_ONCE, max(file.stat().st_size, 1)))
+        view = memoryview(buffer)
+        while size := source.readinto(buffer):
+            crc = crc32c(view[:size], crc)
+    return f"{crc:08x}"
+
+
+def name(url: str, now: dict[str, Any], options: ReadOptions) -> str:
+    """The name of the file that is kept for one version of a shard."""
+    choices = [url, now, options.key_split, options.duplicates, options.concatenated]
+    return hashlib.sha256(json.dumps(choices, sort_keys=True).encode("utf-8", "surrogateescape")).hexdigest()[:40]

@@ -1,0 +1,157 @@
+"""Passes over the shards of a table that make its columns: one pass at a time, ended between two records, seen while it grows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from tarviz.model.errors import ChangedError
+from tarviz.model.redaction import redacted_repr
+from tarviz.read.stream import ReadOptions
+from tarviz.table.columns import NAMES, Part
+from tarviz.table.interrupts import stopped
+from tarviz.table.making.kept_columns import Kept
+from tarviz.table.making.kept_columns import kept as kept_of
+
+MOST_PROVEN = 2 << 30  # bytes of kept columns that are compared with their checksums before the first question: half a second
+_LOOK = 0.05  # seconds after which whoever waits for a pass looks whether it is still wanted
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+class Passes:
+    """The columns of some shards, made when they are asked for. `version` grows when a shard gets more, with `lock` held."""
+
+    def __init__(self, kept: list[Kept], options: ReadOptions, workers: int, progress: Callable[[int, int], None] | None = None) -> None:
+        self.kept, self.progress = kept, progress
+        self.version = self.grown = 0  # counts shards that have more columns; and beginnings of shards, too
+        self._done = self._todo = 0
+        self.lock = threading.Lock()
+        self._options, self._workers = options, workers
+        self._one = threading.Lock()
+        self._halts: dict[threading.Event, threading.Event | None] = {}
+        self._growing: dict[str, Kept] = {}
+
+    __repr__ = redacted_repr
+
+    def make(self, parts: set[Part], stop: threading.Event | None = None) -> None:
+        """Make what is not there yet, several shards at once. Ends with `stopped()` between two records when `stop` is set."""
+        wanted = {NAMES, *parts}
+        if not self.unmade(wanted):
+            return
+        halt = threading.Event()
+
+        def look() -> None:
+            if halt.is_set() or (stop is not None and stop.is_set()):
+                raise stopped()
+
+        self._halts[halt] = stop
+        try:
+            with self._alone(look):
+                self._pass(wanted, halt, look)
+        finally:
+            del self._halts[halt]
+
+    @contextmanager
+    def _alone(self, look: Callable[[], None]) -> Iterator[None]:
+        while not self._one.acquire(timeout=_LOOK):
+            look()
+        try:
+            yield
+        finally:
+            self._growing.clear()
+            self._one.release()
+
+    def _pass(self, wanted: set[Part], halt: threading.Event, look: Callable[[], None]) -> None:
+        todo = [shard for shard in self.kept if wanted - shard.parts]
+        if not todo:
+            return
+        self._done, self._todo = 0, len(todo)
+        with ThreadPoolExecutor(min(self._workers, len(todo)), "tarviz-table") as pool:
+            try:
+                for done, _ in enumerate(pool.map(lambda shard: self._extend(shard, wanted, look), todo), 1):
+                    self._done = done
+                    self._tell()
+            except BaseException:
+                halt.set()  # an interrupt from the keyboard does not wait for the shards that are being read
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _extend(self, shard: Kept, wanted: set[Part], look: Callable[[], None]) -> None:
+        def grown(found: Kept) -> None:
+            self._growing[shard.url] = found
+            self._tell()
+
+        look()
+        settle = shard.add(wanted, self._options, look=look, grown=grown)
+        with self.lock:
+            settle()
+            self._growing.pop(shard.url, None)
+            self.version += 1
+
+    def _tell(self) -> None:
+        self.grown += 1
+        if self.progress is not None:
+            self.progress(self._done, self._todo)
+
+    def prove(self, stop: threading.Event | None = None) -> None:
+        """See to it that what is kept is what was written; what is damaged is made again. Very large tables are taken as they are."""
+        doubtful = [shard for shard in self.kept if not shard.sound and shard.file is not None]
+        if not doubtful or sum(_size(shard.file) for shard in doubtful if shard.file is not None) > MOST_PROVEN:
+            return
+        with self.lock:
+            lost = {part for shard in doubtful for part in shard.prove()}
+            self.version += bool(lost)
+        if lost:
+            self.make(lost, stop)
+
+    def gone(self, stop: threading.Event | None = None) -> bool:
+        """Whether files of columns are not there any more, because another process has made more of them; those there are, are taken."""
+        lost = [shard for shard in self.kept if shard.memory is None and shard.file is not None and not shard.file.exists()]
+        if lost:
+            fresh = {shard.url: shard for shard in kept_of([shard.url for shard in lost], self._options)}
+            for shard in lost:
+                if fresh[shard.url].identity != shard.identity:
+                    raise ChangedError("the shard was replaced since the table was opened.", shard=shard.url, hint="Ask again.")
+            with self.lock:
+                self.kept[:] = [fresh.get(shard.url, shard) for shard in self.kept]
+                self.version += 1
+            self.make({part for shard in lost for part in shard.parts}, stop)
+        return bool(lost)
+
+    def unmade(self, parts: set[Part]) -> set[Part]:
+        """What of `parts` some shard lacks."""
+        return {part for part in parts if any(part not in shard.parts for shard in self.kept)}
+
+    def findings(self) -> dict[str, int]:
+        """What was met on the way: fields that are not JSON, warnings and damage by code."""
+        found: dict[str, int] = {}
+        for shard in self.kept:
+            for name, count in {f"{ext}.bad": count for ext, count in shard.bad.items() if count}.items():
+                found[name] = found.get(name, 0) + count
+            for code, count in (*shard.counts.items(), *(((shard.error["code"], 1),) if shard.error else ())):
+                found[code] = found.get(code, 0) + count
+        return found
+
+    def so_far(self, parts: set[Part]) -> list[Kept]:
+        """The shards, and beginnings of shards, that have `parts` by now, in their order."""
+        found = []
+        for shard in self.kept:
+            own = shard if parts <= shard.parts else self._growing.get(shard.url)
+            if own is not None and parts <= own.parts:
+                found.append(own.frozen())
+        return found
+
+    def interrupt(self, stop: threading.Event | None = None) -> None:
+        """End the pass that is under way, or only the one for the sake of `stop`."""
+        for halt, own in list(self._halts.items()):
+            if stop is None or stop is own:
+                halt.set()

@@ -1,0 +1,32 @@
+"""Records that were chosen, in an order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tarviz.model.redaction import redacted_repr
+from tarviz.model.types import URL
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Records chosen, in an order: `shard[i]` counts in `shards`, `n[i]` is the record's number in it."""
+
+    shards: list[URL]
+    shard: NDArray[np.int32]
+    n: NDArray[np.int64]
+
+    __repr__ = redacted_repr
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    def of(self, shard: int) -> NDArray[np.int64]:
+        """The numbers of the records of one shard, ascending."""
+        return np.sort(self.n[self.shard == shard])

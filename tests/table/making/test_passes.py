@@ -1,0 +1,202 @@
+"""Passes over shards: ended between two records, asked while they go on, kept files that are damaged or replaced."""
+
+from __future__ import annotations
+
+import io
+import random
+import threading
+
+import pytest
+from PIL import Image
+
+import tarviz
+from tarviz.model.config import options
+from tarviz.model.errors import UsageError
+from tarviz.table.columns import Part
+from tarviz.table.making import passes, shard_columns
+
+CONTENT = Part("content", "png")
+
+
+def picture(number: int) -> bytes:
+    out = io.BytesIO()
+    Image.new("L", (8, 8), number % 256).save(out, "PNG")
+    return out.getvalue()
+
+
+SHARD = [(f"k{at:03}", {"png": picture(at), "cls": b"%d" % (at % 7), "json": b'{"w": %d}' % at}) for at in range(90)]
+
+
+@pytest.fixture
+def decoding(monkeypatch):
+    """Calls the function put into it with the number of each picture that is decoded."""
+    told = []
+    count = iter(range(10_000))
+    real = shard_columns._seen
+
+    def seen(payload):
+        number = next(count)
+        for tell in told:
+            tell(number)
+        return real(payload)
+
+    monkeypatch.setattr(shard_columns, "_seen", seen)
+    return told
+
+
+class TestEnding:
+    def test_a_pass_ends_before_the_next_record(self, make, decoding):
+        table = tarviz.table(make(SHARD))
+        seen = []
+        decoding += [seen.append, lambda number: number == 5 and table.interrupt()]
+
+        with pytest.raises(UsageError, match="stopped") as error:
+            table.make([CONTENT])
+        assert "E_STOPPED" == error.value.code
+        assert [0, 1, 2, 3, 4, 5] == seen
+
+    def test_only_what_is_for_the_sake_of_one_who_stops_is_ended(self, make, decoding):
+        table = tarviz.table(make(SHARD))
+        mine, other = threading.Event(), threading.Event()
+        decoding.append(lambda number: number == 5 and (table.interrupt(other), other.set()))
+        with table.until(mine):
+            table.make([CONTENT])
+
+        assert 90 == table.sizes("png.decodable = true")[0]
+
+    def test_whoever_waits_for_a_pass_can_be_stopped_too(self, make, decoding):
+        table = tarviz.table(make(SHARD))
+        len(table)
+        stop, ended = threading.Event(), []
+
+        def wait():
+            with table.until(stop):
+                try:
+                    table.rows("json.w > 3")
+                except UsageError as error:
+                    ended.append(error.code)
+
+        waiter = threading.Thread(target=wait)
+
+        def begin(number):
+            if number == 5:
+                waiter.start()
+            if number == 20:
+                stop.set()
+                waiter.join(20)
+
+        decoding.append(begin)
+        table.make([CONTENT])
+
+        assert ["E_STOPPED"] == ended
+
+    def test_what_was_stopped_can_be_asked_again(self, make, decoding):
+        path = make(SHARD)
+        table = tarviz.table(path)
+        decoding.append(lambda number: number == 5 and table.interrupt())
+        with pytest.raises(UsageError):
+            table.make([CONTENT])
+
+        assert 90 == table.sizes("png.decodable = true")[0] == tarviz.table(path).sizes("png.decodable = true")[0]
+
+
+class TestBeside:
+    def test_what_needs_no_more_columns_is_answered_while_a_pass_goes_on(self, make, decoding):
+        table = tarviz.table(make(SHARD))
+        assert 13 == table.sizes("cls = 1")[0]
+        answers = []
+
+        def ask(number):
+            if number == 5:
+                asker = threading.Thread(target=lambda: answers.append(table.sizes("cls = 1")[0]))
+                asker.start()
+                asker.join(20)
+
+        decoding.append(ask)
+        table.make([CONTENT])
+
+        assert [13] == answers
+
+    def test_what_was_read_so_far_is_a_table_of_its_own(self, make, decoding, monkeypatch):
+        monkeypatch.setattr(shard_columns, "GROWS", 0.0)
+        table = tarviz.table([make(SHARD[:40], "a.tar"), make(SHARD[40:], "b.tar")], workers=1)
+        len(table)
+        found = []
+
+        def ask(number):
+            if number == 60 and (grown := table.so_far({CONTENT})) is not None:
+                found.append((len(grown), grown.facets("png.mean").all.max, grown.sizes("png.mean >= 10")[0]))
+
+        decoding.append(ask)
+        assert None is table.so_far({CONTENT})
+        table.make([CONTENT])
+
+        assert [(40, 39.0, 30)] == found
+        assert 90 == len(table.so_far({CONTENT}))
+
+    def test_tables_over_the_same_shards_do_not_hinder_each_other(self, make):
+        urls = [make(SHARD, f"s-{number}.tar") for number in range(4)]
+        tables = [tarviz.table(urls), tarviz.table(urls)]
+        wrong: list[int] = []
+
+        def ask(table):
+            wrong.extend(found for _ in range(6) if (found := table.sizes("cls = 1")[0]) != 52)
+
+        threads = [threading.Thread(target=ask, args=(table,)) for table in tables * 2]
+        for thread in threads:
+            thread.start()
+        for where in ("json.w > 3", "png.width = 8", "cls.checksum = ''"):
+            tables[0].sizes(where)
+        for thread in threads:
+            thread.join()
+
+        assert [] == wrong
+        assert [344] * 2 == [table.sizes("json.w > 3")[0] for table in tables]
+
+
+class TestKept:
+    @pytest.fixture(autouse=True)
+    def own(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "own"))
+
+    def test_damage_anywhere_in_what_is_kept_is_found_and_made_again(self, make):
+        path = make(SHARD)
+        query = "SELECT key, cls, json.w FROM records ORDER BY n"
+        expected = tarviz.table(path).sql(query).fetchall()
+        tarviz.table(path).sql("SELECT * FROM records").fetchall()
+        draw = random.Random(0)
+        for _ in range(12):
+            for kept in (options().cache_dir / "table").glob("*.parquet"):
+                data = bytearray(kept.read_bytes())
+                data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+                kept.write_bytes(data)
+
+            assert expected == tarviz.table(path).sql(query).fetchall()
+
+    def test_files_that_another_process_took_away_are_made_again(self, make):
+        table = tarviz.table(make(SHARD))
+        assert 13 == table.sizes("cls = 1")[0]
+        for kept in (options().cache_dir / "table").glob("*.parquet"):
+            kept.unlink()
+
+        assert 13 == table.sizes("cls = 1")[0]
+
+    def test_what_had_fewer_columns_goes_after_a_while(self, make, monkeypatch):
+        path = make(SHARD)
+        tarviz.table(path).sizes("cls = 1")
+        tarviz.table(path).sizes("json.w = 1")
+        folder = options().cache_dir / "table"
+        before = len(list(folder.glob("*.parquet")))
+        monkeypatch.setattr("tarviz.table.making.kept_columns._STAYS", -1.0)
+        tarviz.table(path)
+
+        assert (3, 1) == (before, len(list(folder.glob("*.parquet"))))
+        assert 1 == tarviz.table(path).sizes("json.w = 1")[0]
+
+    def test_very_large_tables_are_not_read_whole_before_a_question(self, make, monkeypatch):
+        path = make(SHARD)
+        tarviz.table(path).sizes("cls = 1")
+        monkeypatch.setattr(passes, "MOST_PROVEN", 0)
+        monkeypatch.setattr("tarviz.table.making.kept_columns.Kept.prove", lambda _: pytest.fail("it was read"))
+
+        assert 13 == tarviz.table(path).sizes("cls = 1")[0]
