@@ -32,7 +32,7 @@ def check(rows: Rows, table: Table, say: Callable[[str], None]) -> dict[str, int
         table.tags.add(f'"{ext}.decodable" = false', BAD, f".{ext} cannot be decoded")
     for ext in [ext for ext in exts if columns.kind(ext) == "json"]:
         table.tags.add(f'"{ext}.bad" = true', BAD, f".{ext} is not JSON")
-    for note, pairs in _others(rows, exts, say).items():
+    for note, pairs in _others(rows, table, exts, say).items():
         table.tags.add(pairs, BAD, note)
     for ext in compared:
         say(f"comparing: {ext}")
@@ -43,7 +43,7 @@ def check(rows: Rows, table: Table, say: Callable[[str], None]) -> dict[str, int
     return {tag: counts.get(tag, 0) for tag in (BAD, DUPLICATE)}
 
 
-def _others(rows: Rows, exts: list[str], say: Callable[[str], None]) -> dict[str, list[tuple[str, str]]]:
+def _others(rows: Rows, table: Table, exts: list[str], say: Callable[[str], None]) -> dict[str, list[tuple[str, str]]]:
     """Why records are bad that a scan or a viewer found so: note → (shard, key)."""
     found: dict[str, list[tuple[str, str]]] = {}
     for shard in rows.shards:
@@ -59,6 +59,7 @@ def _others(rows: Rows, exts: list[str], say: Callable[[str], None]) -> dict[str
     for low in range(0, total, _AT_ONCE):
         say(f"decoding {', '.join(wanted)}: {low:,} of {total:,} records")
         for want, blob in _payloads(rows, low, wanted):
+            table.look()
             refused = (
                 (blob.code, blob.message) if isinstance(blob, TarvizError) else viewers.refusal(blob, viewers.Meta(want.ext, want.row.key))
             )

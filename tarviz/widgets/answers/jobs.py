@@ -17,7 +17,7 @@ class Job:
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
-        self._stop = threading.Event()
+        self.stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self.number = 0
         self.text = ""
@@ -31,7 +31,7 @@ class Job:
         """Begin; what `work` returns is the last word. `UsageError` while another one runs."""
         if self.running:
             raise UsageError(f"Something else is being done ({self.text}).", hint="Wait for it, or stop it.")
-        self._stop.clear()
+        self.stopping.clear()
         self.number += 1
         self.text, self.bad = name, False
         self._thread = threading.Thread(target=self._work, args=(work,), daemon=True, name="tarviz-job")
@@ -51,13 +51,13 @@ class Job:
 
     def say(self, text: str) -> None:
         """How far it is. Raises `UsageError` (E_STOPPED) when it was stopped."""
-        if self._stop.is_set():
+        if self.stopping.is_set():
             raise UsageError("stopped.", code="E_STOPPED")
         self.text = text
         self._changed()
 
     def stop(self) -> None:
-        self._stop.set()
+        self.stopping.set()
 
     def wait(self, seconds: float) -> bool:
         """Wait for its end; whether it has come."""

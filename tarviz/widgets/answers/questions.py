@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tarviz import stores
 from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
@@ -32,6 +34,10 @@ log = logging.getLogger(__name__)
 _READ = ("key_split", "concatenated", "block_size", "max_member_bytes", "max_ratio")
 MOST_READ = 2 << 30
 """Bytes of shards whose columns are made unasked."""
+SOON = 1.0
+"""Seconds of scanning after which columns are made beside it."""
+TELL = 0.5
+"""Seconds between two words that columns have grown."""
 
 
 def missing() -> MissingPackageError | None:
@@ -49,12 +55,14 @@ class Questions:
         self.scanned = rows
         self.options = options
         self.done = self.total = 0  # shards whose columns are made, of how many
+        self._began = time.monotonic()
         self.version = 0  # grows when columns were made or tags changed
         self.failed: TarvizError | None = None
         self._table: Table | None = None
         self._numbers = np.zeros(0, np.int64)
         self._lock = threading.Lock()
-        self._asking = threading.local()
+        self._told = 0.0  # when somebody was last told that columns grow
+        self._growing: tuple[int, dict[frozenset[Part], Table | None]] = (0, {})
         self._running: set[threading.Event] = set()
         self._base: Any = None
         self._job: threading.Thread | None = None
@@ -142,7 +150,7 @@ class Questions:
         self, where: str, order: str, *, descending: bool, keys: frozenset[str] = frozenset(), stop: threading.Event
     ) -> NDArray[np.int64]:
         """Numbers of the rows that fit, in an order."""
-        with self._until(stop):
+        with self.until(stop):
             found = self.table.rows(where, order, descending=descending and bool(order))
             ids = self.numbered(found.shard, found.n)
             if keys:
@@ -164,25 +172,37 @@ class Questions:
 
     def _progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total
+        if time.monotonic() - self._told > TELL:
+            self._told = time.monotonic()
+            self.version += 1
         self.told()
-        stop = getattr(self._asking, "stop", None)
-        if stop is not None and stop.is_set():
-            raise UsageError("the query was stopped.", code="E_STOPPED")
 
     @contextmanager
-    def _until(self, stop: threading.Event) -> Iterator[None]:
-        self._asking.stop = stop
+    def until(self, stop: threading.Event) -> Iterator[None]:
+        """What this thread asks meanwhile is ended by `interrupt(stop)`."""
         self._running.add(stop)
         try:
-            yield
+            with self.table.until(stop):
+                yield
         finally:
-            self._asking.stop = None
             self._running.discard(stop)
 
     def interrupt(self, stop: threading.Event) -> None:
         """End what is asked for the sake of `stop`, which is set."""
         if stop in self._running and self._table is not None:
-            self._table.interrupt()
+            self._table.interrupt(stop)
+
+    def so_far(self, parts: set[Part]) -> Table | None:
+        """A table over what was read by now of all that `parts` need; None where nothing was."""
+        at = self.table.passes.grown
+        with self._lock:
+            if self._growing[0] != at:
+                self._growing = (at, {})
+            tables = self._growing[1]
+        name = frozenset(parts)
+        if name not in tables:
+            tables[name] = self.table.so_far(parts)
+        return tables[name]
 
     # columns that are made unasked
 
@@ -204,12 +224,22 @@ class Questions:
                 return "making"
             if self._job is not None:
                 return "ready"
-            if not asked and not self.scanned.finished:
+            if not asked and not self.scanned.finished and not self._beside():
                 return "scanning"
             if not asked and self.cost:
                 return "costly" if self._table is None else "ready"
             self._begin(None)
             return "making"
+
+    def _beside(self) -> bool:
+        """Whether the scan takes long enough, of shards that are read easily, for columns to be made beside it."""
+        if time.monotonic() - self._began < SOON or not all(shard.local and shard.url.endswith(".tar") for shard in self.scanned.shards):
+            return False
+        try:
+            size = sum(stores.of(shard.url).stat(shard.url).size or 0 for shard in self.scanned.shards)
+        except (TarvizError, OSError):
+            return False
+        return size <= MOST_READ
 
     def begin(self, parts: set[Part]) -> None:
         """Make columns after whatever goes on; `version` grows when they are there."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tarviz.model.errors import TarvizError, redact
-from tarviz.table import why
-from tarviz.table.columns import RECORD
+from tarviz.table import sql, why
+from tarviz.table.columns import NAMES, RECORD
 from tarviz.table.facets import Bar, Summary, literal
 from tarviz.viewers.panel import readable
 from tarviz.widgets.answers import completion
@@ -18,6 +18,9 @@ from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.query import Query, Wish
 from tarviz.widgets.browse.rows import Rows
 from tarviz.widgets.host.rpc import Controller, Message, rpc
+
+if TYPE_CHECKING:
+    from tarviz.table.table import Table
 
 MOST_COLUMNS = 200
 _LONGEST = 120  # characters of a value
@@ -60,11 +63,18 @@ class TableAnswers(Controller):
 
     @rpc
     def facets(self) -> Message:
-        """The columns there are, in the order they are shown: name, type ("" where it was not made yet)."""
+        """The columns there are, in the order they are shown: name, type ("" where it was not made yet). None while names are read."""
         table = self.questions.table
+        if self._names_missing():
+            return {"columns": [], "version": self.questions.version}
         label = self.labels.chosen or ""
         wrong = table.findings
-        found = [(name, kind or "") for name, kind in table.leaves.items() if name not in RECORD]
+        leaves = dict(table.leaves)
+        reading = table.passes.unmade({part for part in table.possible.values() if part.tier == "value"})
+        if reading and (growing := self.questions.so_far(reading)) is not None:
+            known = growing.possible
+            leaves = dict(growing.leaves) | {sql.written_name(name): None for name in table.possible if name not in known}
+        found = [(name, kind or "") for name, kind in leaves.items() if name not in RECORD]
         found = [(name, kind) for name, kind in found if not name.endswith((".checksum", ".phash"))]
         found = [(name, kind) for name, kind in found if not name.endswith(".bad") or name in wrong]
         found.append(("size", "bigint"))
@@ -74,14 +84,21 @@ class TableAnswers(Controller):
 
     @rpc
     def facet(self, column: str, number: int = -1) -> Message:
-        """What a column holds over all records and over those that the query `number` shows; `making` where it is being read first."""
+        """What a column holds over all records and over those that the query `number` shows. While it is read, what it holds in the
+        records that were read by now, and `of` how many these are; `making` before there are any."""
         if number not in (-1, self.query.number):
             return {"stale": True}
-        table = self.questions.table
-        if unmade := table.unmade(column):
-            self.questions.begin(unmade)
+        table: Table | None = self.questions.table
+        assert table is not None
+        if self._names_missing():
             return {"making": True}
-        found = table.facets(column, self.condition_of(self.query.wish))
+        condition, of = self.condition_of(self.query.wish), None
+        if unmade := table.unmade(column, condition):
+            self.questions.begin(unmade)
+            if (table := self.questions.so_far(unmade)) is None:
+                return {"making": True}
+            of = len(table)
+        found = table.facets(column, condition)
         if column == self.labels.chosen and not found.other[0]:
             self.label_counts = {bar.label: bar.all for bar in found.bars if bar.low == bar.high}
         own = self.query.wish.label == column or column == self.labels.chosen
@@ -95,8 +112,17 @@ class TableAnswers(Controller):
             "bars": bars,
             "log": found.log,
             "other": list(found.other),
+            "of": of,
             "version": self.questions.version,
         }
+
+    def _names_missing(self) -> bool:
+        """Whether not even the fields of all shards are known; then they are read."""
+        if not self.questions.table.passes.unmade({NAMES}):
+            return False
+        if self.questions.prepare() == "costly":
+            self.questions.begin({NAMES})
+        return True
 
     def condition_of(self, wish: Wish) -> str:
         """What a wish chooses, its shard too."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -12,8 +13,11 @@ import pytest
 pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
 pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
 
+import tarviz
+from tarviz.table.making import shard_columns
 from tarviz.widgets.answers import questions
 from tarviz.widgets.browse.controller import Browser
+from tarviz.widgets.browse.rows import Rows
 from tests.widgets.browse.test_controller import ask, settle, shown
 from tests.widgets.conftest import png, records, tar
 
@@ -137,6 +141,68 @@ class TestFacets:
 
             assert ("costly", sum(shard.stat().st_size for shard in shards)) == (before["state"], before["bytes"])
             assert "ready" == ask(browser, "poll")[0]["table"]["state"]
+
+
+class TestGrowing:
+    """What a column holds while it is being read."""
+
+    @pytest.fixture
+    def gate(self, monkeypatch):
+        """Set to let the shards behind the first one be read."""
+        found, real = threading.Event(), shard_columns.made
+
+        def made(url, options, parts, **more):
+            if not url.endswith("s-0.tar") and any(part.tier == "value" for part in parts):
+                assert found.wait(30)
+            return real(url, options, parts, **more)
+
+        monkeypatch.setattr(shard_columns, "made", made)
+        yield found
+        found.set()
+
+    def until(self, browser, name, **found):
+        """The facet when it says what is wished for."""
+        for _ in range(2000):
+            facet = ask(browser, "facet", column=name, number=browser.query.number)[0]
+            if found.items() <= facet.items():
+                return facet
+            with browser.rows.changed:
+                browser.rows.changed.wait(0.01)
+        raise AssertionError(f"{facet} does not become {found}")
+
+    @pytest.mark.parametrize("where", ["", "key like '%7'"])
+    def test_it_is_exact_for_the_records_that_were_read(self, shards, gate, where):
+        with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
+            browser.search(where)
+            assert "making" == ask(browser, "poll")[0]["table"]["state"]
+            part = self.until(browser, "json.w", of=20)
+            columns = {column["name"]: column["type"] for column in ask(browser, "facets")[0]["columns"]}
+            first = tarviz.table(shards[0])
+            state = ask(browser, "poll")[0]["table"]["state"]
+            gate.set()
+            whole = self.until(browser, "json.w", of=None)
+
+            assert "making" == state
+            assert ("bigint", "varchar", "") == (columns["json.w"], columns["json.label"], columns["png.width"])
+            for side, chosen in (("all", "true"), ("kept", first.condition(where))):
+                assert by_sql(first, "json.w", chosen) == tuple(part[side][each] for each in ("records", "missing", "distinct"))
+            assert 60 == whole["all"]["records"]
+
+    def test_the_last_word_is_of_all_records(self, shards, gate):
+        with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
+            self.until(browser, "json.w", of=20)
+            version = ask(browser, "poll")[0]["table"]["version"]
+            gate.set()
+            assert browser.questions.wait(20)
+
+            assert version < ask(browser, "poll")[0]["table"]["version"]
+            assert {"of": None}.items() <= ask(browser, "facet", column="json.w")[0].items()
+
+    def test_columns_are_read_beside_a_scan_that_takes_long(self, shards, monkeypatch):
+        monkeypatch.setattr(questions, "SOON", 0.0)
+        monkeypatch.setattr(Rows, "finished", property(lambda _: False))
+        with contextlib.closing(Browser(shards, cache=False)) as browser:
+            assert self.until(browser, "cls", of=None)["all"]["records"] == 60
 
 
 class TestFilters:

@@ -63,7 +63,7 @@ export class Facets {
       );
     } else fill(this.note, note ? h("span", { class: state === "making" ? "tvz-busy" : "" }, note) : "");
     this.note.hidden = !note && state !== "costly";
-    if (state === "ready" && this.asked !== this.wanted()) this.refresh();
+    if ((state === "ready" || state === "making") && this.asked !== this.wanted()) this.refresh();
   }
 
   async refresh() {
@@ -71,17 +71,13 @@ export class Facets {
     this.busy = true;
     const wanted = this.wanted();
     try {
-      const { version } = this.view.tableState;
+      const { version, state } = this.view.tableState;
       if (version !== this.version) {
         const { r } = await this.view.rpc("facets", {}, { keep: true });
         this.columns = r.columns;
         this.version = version;
-        this.open ??= new Set(
-          this.columns
-            .filter((column) => column.type && column.type !== "list" && !/\.size$/.test(column.name))
-            .slice(0, OPEN_FIRST)
-            .map((column) => column.name),
-        );
+        const likely = this.columns.filter((column) => column.type && column.type !== "list" && !/\.size$/.test(column.name));
+        if (state === "ready" || likely.length) this.open ??= new Set(likely.slice(0, OPEN_FIRST).map((column) => column.name));
         this.view.tools.offerColumns(this.columns.map((column) => column.name));
       }
       const query = this.view.query;
@@ -187,6 +183,7 @@ export class Facets {
         )
       : null;
     const lines = [h("div", { class: "tvz-figures tvz-faint" }, figures(all, facet.type), missing ? " · " : "", missing)];
+    if (facet.of) lines.unshift(h("div", { class: "tvz-figures tvz-busy tvz-of" }, `of the first ${formatCount(facet.of)} records read`));
     if (filtered)
       lines.push(
         h("div", { class: "tvz-figures" }, kept.records - kept.missing ? `shown: ${figures(kept, facet.type)}` : "shown: none has it"),
