@@ -30,22 +30,17 @@ _PAGE = 10_000
 
 @dataclass
 class AisObject:
-    """Bytes and what AIStore keeps with them.
-
-    `present`: the cluster holds a copy; an object of a remote bucket that it does not hold yet comes whole, whatever range is asked for.
-    """
+    """Bytes and what AIStore keeps with them."""
 
     data: bytes
     version: int = 1
-    present: bool = True
 
     @property
     def headers(self) -> dict[str, str]:
         import google_crc32c
 
         value = google_crc32c.Checksum(self.data).hexdigest().decode()
-        told = {"ais-checksum-type": "crc32c", "ais-checksum-value": value, "ais-version": str(self.version)}
-        return {**told, "ais-present": str(self.present).lower()}
+        return {"ais-checksum-type": "crc32c", "ais-checksum-value": value, "ais-version": str(self.version), "ais-present": "true"}
 
 
 @dataclass
@@ -324,9 +319,8 @@ class _Target(_Handler):
 
     def _send(self, found: AisObject) -> None:
         asked, size = self.headers.get("Range", ""), len(found.data)
-        if not asked.startswith("bytes=") or not found.present:
+        if not asked.startswith("bytes="):
             self.say(200, found.data, {"Accept-Ranges": "bytes", **found.headers}, self._cut)
-            found.present |= self._cut is None
             return
         first, _, last = asked.removeprefix("bytes=").partition("-")
         begin = int(first) if first else max(0, size - int(last))

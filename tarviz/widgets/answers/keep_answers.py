@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from tarviz.model.config import format_size
 from tarviz.model.errors import UsageError
+from tarviz.table.columns import RECORD
 from tarviz.table.labels import confusion
 from tarviz.viewers.panel import readable
 from tarviz.widgets.answers import checks, kept
@@ -24,6 +24,8 @@ from tarviz.widgets.host.rpc import Controller, Message, rpc
 from tarviz.write import Exists
 
 _PREDICTED = re.compile(r"(?i)(?:^|[._])(?:pred|prediction|predicted|pred_label|guess)$")
+_LABELS = ("bigint", "ubigint", "integer", "varchar", "boolean")
+_MEASURED = re.compile(r"\.(?:size|bad|checksum|phash|width|height|mode|dtype|decodable)$")
 _CONFIDENCE = re.compile(r"(?i)(?:^|[._])(?:conf|confidence|prob|probability|score|logit)$")
 
 
@@ -74,7 +76,8 @@ class KeepAnswers(Controller):
         self.scan.go_on()
 
         def work() -> str:
-            found = checks.check(self.rows, table, self.job.say)
+            with self.questions.until(self.job.stopping):
+                found = checks.check(self.rows, table, self.job.say)
             self.questions.changed()
             return f"checked: {found[checks.BAD]:,} bad, {found[checks.DUPLICATE]:,} duplicates"
 
@@ -87,7 +90,7 @@ class KeepAnswers(Controller):
         kept.refuse_existing(path)
 
         def work() -> str:
-            ids = self.questions.rows(checks.CLEAN, "", descending=False, stop=threading.Event())
+            ids = self.questions.rows(checks.CLEAN, "", descending=False, stop=self.job.stopping)
             count = self.write_rows(ids, path)
             return f"{count:,} of {len(self.rows):,} records written to {path} ({format_size(kept.size(self.rows, ids))})"
 
@@ -96,8 +99,9 @@ class KeepAnswers(Controller):
 
     @rpc
     def stop_job(self) -> Message:
-        """End the check that runs."""
+        """End the check that runs, between two records."""
         self.job.stop()
+        self.questions.interrupt(self.job.stopping)
         return self.job.message()
 
     @rpc
@@ -110,24 +114,33 @@ class KeepAnswers(Controller):
 
     @rpc
     def tag(self, tag: str, marked: list[int], note: str = "") -> Message:
-        """Tag the rows marked."""
-        rows = [self.rows.row(int(row)) for row in marked]
-        self.questions.table.tags.add([(row.shard.url, row.key) for row in rows], tag, note)
+        """Give the rows marked a tag, and a note; they are kept beside the index of their shard."""
+        count = self.questions.table.tags.add(self._places(marked), tag, note)
         self.questions.changed()
-        return self.tags()
+        return self.tags() | {"count": count}
+
+    @rpc
+    def untag(self, tag: str, marked: list[int]) -> Message:
+        """Take a tag away from the rows marked."""
+        count = self.questions.table.tags.remove(self._places(marked), tag)
+        self.questions.changed()
+        return self.tags() | {"count": count}
+
+    def _places(self, marked: list[int]) -> list[tuple[str, str]]:
+        return [(row.shard.url, row.key) for row in (self.rows.row(int(one)) for one in marked)]
 
     @rpc
     def doctor(self, truth: str = "", predicted: str = "") -> Message:
         """Labels against predictions: `counts[i][j]` records of `labels[i]` taken for `labels[j]`, a condition for each cell; where no
-        column is given, one that is named so, or none. `confidence` is what mistakes are ranked by."""
+        column is given, one that is named so, or none. `choices` are columns that may hold either. `confidence` is what mistakes are
+        ranked by."""
         table = self.questions.table
         names = [name for name, kind in table.leaves.items() if kind]
         truth = truth or self.labels.chosen or "cls"
         predicted = predicted or next((name for name in names if _PREDICTED.search(name)), "")
-        choices = [name for name, kind in table.leaves.items() if kind in ("bigint", "ubigint", "integer", "varchar") and name != truth][
-            :60
-        ]
-        if not predicted or truth not in names:
+        choices = [name for name, kind in table.leaves.items() if kind in _LABELS and name not in RECORD and not _MEASURED.search(name)]
+        choices = sorted(choices, key=lambda name: _PREDICTED.search(name) is None)[:60]
+        if not predicted or truth not in names or predicted == truth:
             return {"truth": truth, "predicted": "", "choices": choices}
         found = confusion(table, truth, predicted)
         shown = found.labels[:20]

@@ -168,10 +168,56 @@ class TestChecks:
         assert {"k2", "k3", "array"} == {line["key"] for line in table.tags.lines()}
         assert any(line["note"].startswith("E_DECODE") for line in table.tags.lines())
 
-    def test_the_marked_are_tagged_by_hand(self, browser):
-        ask(browser, "tag", tag="blurred", marked=[0, 2])
+    def test_it_ends_between_two_records(self, doubtful, monkeypatch):
+        from tarviz.table.making import shard_columns
 
-        assert ["set/n000000", "set/n000002"] == shown(browser, "is:blurred")
+        real, seen = shard_columns._seen, []
+
+        def see(payload):
+            seen.append(payload)
+            if len(seen) == 3:
+                ask(browser, "stop_job")
+            return real(payload)
+
+        monkeypatch.setattr(shard_columns, "_seen", see)
+        with contextlib.closing(settle(Browser(doubtful, cache=False))) as browser:
+            assert browser.questions.wait(20)
+            ask(browser, "check")
+            assert browser.job.wait(30)
+
+            assert (3, "the query was stopped.", False) == (len(seen), browser.job.text, browser.job.bad)
+            assert ["k0"] == shown(browser, "k0")
+            ask(browser, "check")
+            assert browser.job.wait(30)
+            assert "3 bad, 2 duplicates" in browser.job.text
+
+
+class TestTags:
+    def test_the_marked_get_a_tag_and_a_note_that_survive_a_restart(self, browser, shards):
+        answer, _ = ask(browser, "tag", tag="blurred", marked=[0, 2], note="by hand")
+        with contextlib.closing(settle(Browser(shards, cache=False))) as again:
+            found = shown(again, "is:blurred")
+        table = tarviz.table(shards)
+
+        assert (2, [["blurred", 2]]) == (answer["count"], answer["tags"])
+        assert ["set/n000000", "set/n000002"] == found == shown(browser, "tag = 'blurred'")
+        assert [("set/n000000",), ("set/n000002",)] == table.sql("SELECT key FROM records WHERE tag = 'blurred' ORDER BY n").fetchall()
+        joined = "SELECT t.note, count(*) FROM records r JOIN tags t USING (shard, key) GROUP BY ALL"
+        assert [("by hand", 2)] == table.sql(joined).fetchall()
+        assert found == [record.key for record in tarviz.records(shards, where="is:blurred")]
+
+    def test_they_can_be_taken_away(self, browser):
+        ask(browser, "tag", tag="blurred", marked=[0, 2])
+        ask(browser, "untag", tag="blurred", marked=[0])
+
+        assert ["set/n000002"] == shown(browser, "is:blurred")
+
+    @pytest.mark.parametrize("tag", ["", "two, three", "x" * 101])
+    def test_what_is_no_tag_is_refused_with_what_one_is(self, browser, tag):
+        error, _ = ask(browser, "tag", tag=tag, marked=[0])
+
+        assert "is not a tag" in error["msg"]
+        assert "a word" in error["hint"].lower()
 
 
 class TestDoctor:
@@ -196,5 +242,15 @@ class TestDoctor:
             assert [f"k{at:02d}" for at in range(35, -1, -5)] == wrong
             assert 0.8 == found["accuracy"]
 
-    def test_without_predictions_there_is_none(self, browser):
-        assert "" == ask(browser, "doctor")[0]["predicted"]
+    def test_without_predictions_there_is_none_and_columns_to_choose_from(self, browser):
+        found, _ = ask(browser, "doctor")
+
+        assert ("", ["cls", "json.w", "json.label", "json.meta.n"]) == (found["predicted"], found["choices"])
+
+    def test_any_column_can_be_chosen(self, browser):
+        found, _ = ask(browser, "doctor", truth="cls", predicted="json.label")
+        swapped, _ = ask(browser, "doctor", truth="json.label", predicted="cls")
+
+        assert [17, 17, 17] == sorted(count for row in found["counts"] for count in row if count)
+        assert [list(row) for row in zip(*found["counts"], strict=True)] == swapped["counts"]
+        assert 17 == len(shown(browser, found["cells"][0][found["labels"].index("cat")]))

@@ -15,6 +15,7 @@ import { RecordPane } from "./record.mjs";
 import { readPicks, Search } from "./search.mjs";
 import { StatusLine } from "./status.mjs";
 import { TableView } from "./table.mjs";
+import { Tagging } from "./tagging.mjs";
 import { Tools } from "./tools.mjs";
 
 export class BrowserView {
@@ -78,6 +79,7 @@ export class BrowserView {
     this.layers = new Layers({ ...first.rows.colours }, () => this.grid.relayer());
     this.facets = new Facets(this);
     this.keep = new Keep(this);
+    this.tagging = new Tagging(this);
     this.rail = new Rail(this, signal);
     this.grid = new Grid(this, signal);
     this.table = new TableView(this, signal);
@@ -122,6 +124,7 @@ export class BrowserView {
       this.head,
       this.tools.root,
       this.keep.bar,
+      this.tagging.bar,
       this.searches.chips,
       this.main,
       this.status.root,

@@ -1,7 +1,8 @@
 // @ts-check
-// From found to kept, beside the grid: what would be saved and where to, checks whose findings are tags, the label doctor.
+// From found to kept, beside the grid: what would be saved and where to, checks whose findings are tags.
 
 import { fill, focusedBeside, formatBytes, formatCount, h } from "../../host/core.mjs";
+import { Doctor } from "./doctor.mjs";
 
 const KINDS = [
   ["tar", "shards (.tar)"],
@@ -21,8 +22,6 @@ export class Keep {
     /** @type {[string, number][]} */
     this.tags = [];
     this.tagVersion = -1;
-    /** @type {any} the last answer of the label doctor */
-    this.found = undefined;
     /** what is drawn, so that nothing is drawn anew for nothing */
     this.key = "";
     this.words = h("span", { class: "tvz-save-words" });
@@ -67,8 +66,8 @@ export class Keep {
       h("button", { "aria-label": "close", title: "close", onclick: () => this.close() }, "✕"),
     );
     this.checks = h("div", { class: "tvz-checks" });
-    this.doctorBox = h("div", { class: "tvz-doctor" });
-    this.root = h("div", {}, this.checks, this.doctorBox);
+    this.doctor = new Doctor(view);
+    this.root = h("div", {}, this.checks, this.doctor.root);
   }
 
   /** Ask how much would be kept. @param {boolean} [clean] all that is neither bad nor twice */
@@ -135,12 +134,7 @@ export class Keep {
       this.tagVersion = version;
       try {
         this.tags = (await view.rpc("tags", {}, { keep: true })).r.tags;
-        this.found = (
-          await view.rpc("doctor", this.found?.predicted ? { truth: this.found.truth, predicted: this.found.predicted } : {}, {
-            keep: true,
-          })
-        ).r;
-        this.drawDoctor();
+        await this.doctor.ask();
       } catch (error) {
         view.trouble(error);
       }
@@ -209,96 +203,5 @@ export class Keep {
     } catch (error) {
       this.view.trouble(error);
     }
-  }
-
-  drawDoctor() {
-    const { found, view } = this;
-    if (!found?.predicted) return fill(this.doctorBox);
-    const { labels, counts, cells, truth, predicted } = found;
-    const most = Math.max(1, ...counts.flatMap((/** @type {number[]} */ row, /** @type {number} */ i) => row.filter((_, j) => i !== j)));
-    const cell = (/** @type {number} */ i, /** @type {number} */ j) => {
-      const on = view.picks.get("doctor")?.where === cells[i][j];
-      const one = h(
-        "td",
-        { class: `${i === j ? "tvz-right-cell" : ""}${on ? " tvz-on" : ""}` },
-        counts[i][j]
-          ? h(
-              "button",
-              {
-                "data-name": `cell ${i} ${j}`,
-                title: `${truth} ${labels[i]}, taken for ${labels[j]}: ${formatCount(counts[i][j])}`,
-                onclick: () => this.pickCell(cells[i][j], `${labels[i]} taken for ${labels[j]}`),
-              },
-              formatCount(counts[i][j]),
-            )
-          : "·",
-      );
-      one.style.setProperty("--share", String(i === j ? 0 : counts[i][j] / most));
-      return one;
-    };
-    fill(
-      this.doctorBox,
-      h("h3", {}, "label doctor ", h("span", { class: "tvz-faint" }, `${(100 * found.accuracy).toFixed(1)} % of ${predicted} agree`)),
-      h(
-        "div",
-        { class: "tvz-doctor-scroll" },
-        h(
-          "table",
-          { class: "tvz-confusion" },
-          h(
-            "thead",
-            {},
-            h(
-              "tr",
-              {},
-              h("th", { title: `rows: ${truth}; columns: ${predicted}` }, ""),
-              ...labels.map((/** @type {string} */ label) =>
-                h("th", { title: `${predicted} ${label}` }, h("span", { class: "tvz-cut" }, label)),
-              ),
-            ),
-          ),
-          h(
-            "tbody",
-            {},
-            ...labels.map((/** @type {string} */ label, /** @type {number} */ i) =>
-              h(
-                "tr",
-                {},
-                h("th", { title: `${truth} ${label}` }, h("span", { class: "tvz-cut" }, label)),
-                ...labels.map((/** @type {any} */ _, /** @type {number} */ j) => cell(i, j)),
-              ),
-            ),
-          ),
-        ),
-      ),
-      h(
-        "div",
-        { class: "tvz-figures" },
-        h(
-          "button",
-          {
-            class: "tvz-link",
-            "data-name": "mistakes",
-            title: found.confidence ? `ranked by ${found.confidence}` : "",
-            onclick: () => this.pickCell(found.wrong, `${truth} is not ${predicted}`),
-          },
-          "all that differ",
-        ),
-        found.confidence ? h("span", { class: "tvz-faint" }, `surest first by ${found.confidence}`) : null,
-      ),
-    );
-    return view.rail.rove();
-  }
-
-  /** The records of a cell, the surest first. @param {string} where @param {string} text */
-  pickCell(where, text) {
-    const { view, found } = this;
-    const off = view.picks.get("doctor")?.where === where;
-    const order =
-      off || !found.confidence
-        ? { sort: "order", column: undefined, descending: false }
-        : { sort: "label", column: found.confidence, descending: true };
-    view.pick("doctor", where, text, [where], undefined, order);
-    this.drawDoctor();
   }
 }

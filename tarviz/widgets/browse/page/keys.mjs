@@ -21,6 +21,7 @@ export const KEYS = [
   ["r", "shuffle anew"],
   ["Space", "mark"],
   ["m", "marked records only"],
+  ["T", "tag the marked, or the record"],
   ["y", "copy the key"],
   ["Y", "copy as Python"],
   ["c", "copy a comparison of the marked"],
@@ -104,6 +105,7 @@ export class Keys {
       i: () => view.togglePane(),
       "?": () => this.sheet.toggle(),
       o: () => view.toggleOver(),
+      T: () => view.tagging.open(),
       t: () => view.showTable(!view.table.shown),
     });
     if (!acts[name]) return false;

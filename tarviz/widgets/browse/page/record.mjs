@@ -177,6 +177,7 @@ export class RecordPane {
         h("button", { onclick: () => this.view.copies.record(), title: "Y" }, "copy as Python"),
         field ? h("button", { onclick: () => this.saveField(around, record) }, `save .${ext}`) : null,
         h("button", { onclick: () => this.view.mark(), title: "Space" }, "mark"),
+        h("button", { onclick: () => this.view.tagging.open(), title: "T: the marked records, or this one" }, "tag …"),
         h(
           "button",
           { onclick: () => this.view.zoom(!this.view.root.classList.contains("tvz-zoomed")), title: "Enter" },

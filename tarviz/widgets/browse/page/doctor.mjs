@@ -1,0 +1,148 @@
+// @ts-check
+// The label doctor in the rail: labels against predictions, each cell a filter, the mistakes a model is surest of first.
+
+import { fill, formatCount, h } from "../../host/core.mjs";
+
+export class Doctor {
+  /** @param {import("./browse.mjs").BrowserView} view */
+  constructor(view) {
+    this.view = view;
+    /** @type {any} the last answer */
+    this.found = undefined;
+    /** @type {{ truth?: string, predicted?: string }} columns that were chosen here */
+    this.chosen = {};
+    this.root = h("div", { class: "tvz-doctor" });
+  }
+
+  /** Count again. */
+  async ask() {
+    this.found = (await this.view.rpc("doctor", this.chosen, { keep: true })).r;
+    this.draw();
+  }
+
+  /** Which columns are compared. @param {any} found */
+  choosers(found) {
+    const chooser = (/** @type {"truth" | "predicted"} */ name, /** @type {string} */ text, /** @type {string} */ other) => {
+      const choices = found.choices.filter((/** @type {string} */ one) => one !== other);
+      if (found[name] && !choices.includes(found[name])) choices.unshift(found[name]);
+      const select = h(
+        "select",
+        {
+          "aria-label": `column of ${text}`,
+          title: `column of ${text}`,
+          "data-name": `doctor ${name}`,
+          onchange: () => {
+            this.chosen = { ...this.chosen, [name]: select.value };
+            this.ask().catch((/** @type {any} */ error) => this.view.trouble(error));
+          },
+        },
+        h("option", { value: "" }, `${text} …`),
+        ...choices.map((/** @type {string} */ one) => h("option", { value: one, selected: one === found[name] }, one)),
+      );
+      return select;
+    };
+    return h(
+      "div",
+      { class: "tvz-figures tvz-doctor-columns" },
+      chooser("truth", "labels", found.predicted),
+      chooser("predicted", "predictions", found.truth),
+    );
+  }
+
+  draw() {
+    const { found, view } = this;
+    if (!found?.choices.length) return fill(this.root);
+    if (!found.predicted) {
+      fill(this.root, h("h3", {}, "label doctor"), this.choosers(found));
+      return view.rail.rove();
+    }
+    const { labels, counts, cells, truth, predicted } = found;
+    const most = Math.max(1, ...counts.flatMap((/** @type {number[]} */ row, /** @type {number} */ i) => row.filter((_, j) => i !== j)));
+    const cell = (/** @type {number} */ i, /** @type {number} */ j) => {
+      const on = view.picks.get("doctor")?.where === cells[i][j];
+      const one = h(
+        "td",
+        { class: `${i === j ? "tvz-right-cell" : ""}${on ? " tvz-on" : ""}` },
+        counts[i][j]
+          ? h(
+              "button",
+              {
+                "data-name": `cell ${i} ${j}`,
+                title: `${truth} ${labels[i]}, taken for ${labels[j]}: ${formatCount(counts[i][j])}`,
+                onclick: () => this.pickCell(cells[i][j], `${labels[i]} taken for ${labels[j]}`),
+              },
+              formatCount(counts[i][j]),
+            )
+          : "·",
+      );
+      one.style.setProperty("--share", String(i === j ? 0 : counts[i][j] / most));
+      return one;
+    };
+    fill(
+      this.root,
+      h("h3", {}, "label doctor ", h("span", { class: "tvz-faint" }, `${(100 * found.accuracy).toFixed(1)} % of ${predicted} agree`)),
+      this.choosers(found),
+      h(
+        "div",
+        { class: "tvz-doctor-scroll" },
+        h(
+          "table",
+          { class: "tvz-confusion" },
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              h("th", { title: `rows: ${truth}; columns: ${predicted}` }, ""),
+              ...labels.map((/** @type {string} */ label) =>
+                h("th", { title: `${predicted} ${label}` }, h("span", { class: "tvz-cut" }, label)),
+              ),
+            ),
+          ),
+          h(
+            "tbody",
+            {},
+            ...labels.map((/** @type {string} */ label, /** @type {number} */ i) =>
+              h(
+                "tr",
+                {},
+                h("th", { title: `${truth} ${label}` }, h("span", { class: "tvz-cut" }, label)),
+                ...labels.map((/** @type {any} */ _, /** @type {number} */ j) => cell(i, j)),
+              ),
+            ),
+          ),
+        ),
+      ),
+      h(
+        "div",
+        { class: "tvz-figures" },
+        h(
+          "button",
+          {
+            class: "tvz-link",
+            "data-name": "mistakes",
+            title: found.confidence ? `ranked by ${found.confidence}` : "",
+            onclick: () => this.pickCell(found.wrong, `${truth} is not ${predicted}`),
+          },
+          "all that differ",
+        ),
+        found.confidence ? h("span", { class: "tvz-faint" }, `surest first by ${found.confidence}`) : null,
+        found.more ? h("span", { class: "tvz-faint" }, `${formatCount(found.more)} more labels are not shown`) : null,
+      ),
+    );
+    return view.rail.rove();
+  }
+
+  /** The records of a cell, the surest first. @param {string} where @param {string} text */
+  pickCell(where, text) {
+    const { view, found } = this;
+    const off = view.picks.get("doctor")?.where === where;
+    const order =
+      off || !found.confidence
+        ? { sort: "order", column: undefined, descending: false }
+        : { sort: "label", column: found.confidence, descending: true };
+    view.pick("doctor", where, text, [where], undefined, order);
+    this.draw();
+  }
+}
