@@ -21,6 +21,7 @@ from tarviz import Pipeline, cli
 from tarviz.model.errors import TarvizError
 from tarviz.model.types import Block
 from tarviz.testing.faults import FaultServer
+from tarviz.widgets.host.rpc import answer
 from tarviz.write import tar_member
 
 SECRET = "hunter2hunter2"
@@ -34,6 +35,16 @@ CARRIERS = {
     "token in a query": "http://{host}{path}?auth={}&auth_token={}&client_secret={}&refresh_token={}&private_token={}&jwt={}",
     "fragment": "http://{host}{path}#access_token={}",
     "nested URL": "http://{host}{path}?from=https%3A%2F%2Fx%2F%3Ftoken%3D{}",
+}
+
+ASKED: dict[str, dict[str, Any]] = {
+    "fetch": {"query": 0, "start": 0, "stop": 9},
+    "record": {"row": 0, "ext": "txt"},
+    "header": {"row": 0, "ext": "txt"},
+    "part": {"row": 0, "ext": "txt"},
+    "find": {"text": "k1"},
+    "call": {},
+    "poll": {},
 }
 
 
@@ -118,6 +129,25 @@ class TestWhatIsShown:
         found = tarviz.index(good)
         said = [shown(found), shown(found[0]), shown(found["k1"]), repr(found.shards)]
 
+        assert SECRET not in "\n".join(said)
+
+    def test_widgets_their_state_and_what_they_answer(self, good):
+        browser = tarviz.browse(good)
+        compared = tarviz.compare(good, ["keep(cls)", "keep(txt)"])
+        browser.controller.wait(9, 30)
+        compared.wait(30)
+        said: list[str] = []
+        for view in (browser, compared):
+            said += [shown(view), json.dumps(view.get_state(), default=repr), repr(view.controller.first()), view.controller.text()]
+        for name, message in ASKED.items():
+            request = {"k": "tvz:req", "id": "1", "name": name, "msg": message}
+            reply, buffers = answer(browser.controller, request)
+            assert "r" in reply, reply
+            said.append(json.dumps(reply) + repr(buffers))
+        for view in (browser, compared):
+            view.close()
+
+        assert "/good.tar" in said[0]
         assert SECRET not in "\n".join(said)
 
     @pytest.mark.parametrize("verb", ["ls", "show", "verify", "index"])

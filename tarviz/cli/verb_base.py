@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import functools
 import html
 import json as _json
 import shutil
@@ -21,6 +20,7 @@ import click
 
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, TarvizWarning, redact, safe
+from tarviz.read.keywords import CHOICES
 
 F = TypeVar("F", bound=Callable[..., Any])
 Clock = Callable[[], float]
@@ -207,25 +207,20 @@ def workers_option(command: F) -> F:
 
 def on_error_option(command: F) -> F:
     """`--on-error raise|skip`, handed over as `on_error`."""
-    return click.option(
-        "--on-error",
-        type=click.Choice(["raise", "skip"]),
-        default="raise",
-        show_default=True,
-        help="What damaged records do: end the work, or be counted and left out (exit code 1).",
-    )(command)
+    return _choice("on_error", "What damaged records do: end the work, or be counted and left out (exit code 1).")(command)
 
 
-_choice = functools.partial(click.option, show_default=True)
+def _choice(name: str, text: str) -> Callable[[F], F]:
+    """The option for one of the words of a read option."""
+    words = CHOICES[name]
+    return click.option(f"--{name.replace('_', '-')}", type=click.Choice(words), default=words[0], show_default=True, help=text)
+
+
 # The fields of `read.ReadOptions` that a command line sets, in the order of the help; the tar tools have no `group`.
 READ_OPTIONS: dict[str, Callable[..., Any]] = {
-    "key_split": _choice(
-        "--key-split", type=click.Choice(["first-dot", "last-dot"]), default="first-dot", help="Where key and extension part."
-    ),
-    "group": _choice("--group", type=click.Choice(["adjacent", "shard"]), default="adjacent", help="Where the members of a record stand."),
-    "duplicates": _choice(
-        "--duplicates", type=click.Choice(["error", "first", "last"]), default="error", help="Which of a field given twice holds."
-    ),
+    "key_split": _choice("key_split", "Where a name is split into key and extension."),
+    "group": _choice("group", "Where the members of a record are: side by side, or anywhere in the shard."),
+    "duplicates": _choice("duplicates", "Which field counts when one is given twice."),
     "concatenated": click.option("--concatenated", is_flag=True, help="Go on after the end of an archive: `cat a.tar b.tar`."),
 }
 

@@ -16,7 +16,7 @@
 Codes (`E_…` for errors, `W_…` for warnings) are stable: scripts may rely on them. Those of the stores:
 `E_NOT_FOUND`; `E_NETWORK` (no answer, or none that helps, until the time for retries was used up), `E_STALL`
 (the same, because no byte came), `E_LENGTH` and `E_RANGE` (a server sends other bytes than it says), `E_AUTH`,
-`E_CHANGED`; `E_READ` and `E_WRITE` (a file, a pipe, a disk).
+`E_CHANGED`; `E_READ` and `E_WRITE` (a file, a pipe, a disk), `E_EXISTS` (a write that may replace nothing).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The read options as keyword arguments: the fields of `ReadOptions` under the same names, for type checkers and editors."""
+"""The read options as keyword arguments: what type checkers and editors see, command lines offer and `ReadOptions` checks."""
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints
 
 from tarviz.model.types import Duplicates, Grouping, KeySplit, OnError
 
@@ -21,3 +21,9 @@ class ReadKeywords(TypedDict, total=False):
     max_ratio: int | None
     where: Any
     keys: str | tuple[str, ...]
+
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    name: get_args(kind) for name, kind in get_type_hints(ReadKeywords).items() if get_origin(kind) is Literal
+}
+"""The words an option may be, by its name; the first is the default."""

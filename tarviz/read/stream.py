@@ -21,7 +21,7 @@ from tarviz.model.config import options as configured
 from tarviz.model.errors import DataError, Fault, TarvizError, UsageError, redact
 from tarviz.model.types import URL, Block, Duplicates, Grouping, KeySplit, Members, OnError, Record, rich_form
 from tarviz.read.blocks import Blocks
-from tarviz.read.keywords import ReadKeywords
+from tarviz.read.keywords import CHOICES, ReadKeywords
 from tarviz.read.report import Noted as Noted
 from tarviz.read.report import ReadReport as ReadReport
 from tarviz.read.rules import Payloads, Rules
@@ -62,13 +62,7 @@ class ReadOptions:
     keys: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        allowed = {
-            "key_split": ("first-dot", "last-dot"),
-            "group": ("adjacent", "shard"),
-            "duplicates": ("error", "first", "last"),
-            "on_error": ("raise", "skip"),
-        }
-        for name, values in allowed.items():
+        for name, values in CHOICES.items():
             if getattr(self, name) not in values:
                 raise UsageError(f"{name}={getattr(self, name)!r} is not one of {', '.join(values)}.")
 

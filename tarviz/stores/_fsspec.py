@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from tarviz.model.errors import ChangedError, MissingPackageError, NotFoundError, StoreError, redact
 from tarviz.model.types import URL, Buffer
-from tarviz.stores.base import Sink, Stat, Store, Stream
+from tarviz.stores.base import Sink, Stat, Store, Stream, refuse_taken
 from tarviz.stores.retry import Attempts, Clock, RetryError
 
 _PIECE = 1 << 20
@@ -70,8 +70,8 @@ class AnyStore(Store):
         found = [(str(row["name"]).rstrip("/").rpartition("/")[2], row) for row in rows if row.get("type") != "directory"]
         return iter([_stat(URL(f"{url.rstrip('/')}/{name}"), row) for name, row in sorted(found, key=lambda each: each[0])])
 
-    def create(self, url: URL) -> Sink:
-        return _AnySink(url)
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
+        return _AnySink(url, None if replace else self)
 
     def delete(self, url: URL) -> None:
         place, path = _filesystem(url)
@@ -221,9 +221,10 @@ class _AnyStream(Stream):
 class _AnySink(Sink):
     """A file beside the final name, renamed at the end."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, spare: AnyStore | None) -> None:
         self._place, self._path = _filesystem(url)
         self._url = url
+        self._spare = spare  # whose object of that name is left alone
         folder, slash, name = self._path.rpartition("/")
         self._temporary = f"{folder}{slash}.{name}.tmp-{secrets.token_hex(8)}"
         self._stat: Stat | None = None
@@ -246,6 +247,9 @@ class _AnySink(Sink):
             try:
                 with _errors(self._url):
                     file.close()
+                if self._spare is not None:
+                    refuse_taken(self._spare, self._url)
+                with _errors(self._url):
                     self._place.mv(self._temporary, self._path)
                     self._stat = _stat(self._url, _info(self._place, self._path, self._url))
             except BaseException:

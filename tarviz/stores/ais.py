@@ -18,7 +18,7 @@ from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.upload import UploadSink
-from tarviz.stores.base import Sink, Stat
+from tarviz.stores.base import Sink, Stat, refuse_taken
 
 if TYPE_CHECKING:
     from aistore.sdk import Bucket, Client
@@ -80,8 +80,8 @@ class AisStore(BucketStore):
         if not below:
             raise NotFoundError("nothing lies below this name.", shard=base + prefix, hint="Check bucket and prefix.")
 
-    def create(self, url: URL) -> Sink:
-        return UploadSink(url, _AisUpload(self, url))
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
+        return UploadSink(url, _AisUpload(self, url, replace))
 
     def delete(self, url: URL) -> None:
         with _errors(url):
@@ -167,13 +167,15 @@ class _errors:  # noqa: N801  (a context manager, used like a function)
 class _AisUpload:
     """Uploads by the SDK."""
 
-    def __init__(self, store: AisStore, url: URL) -> None:
+    def __init__(self, store: AisStore, url: URL, replace: bool) -> None:
         self._store = store
         self._url = url
+        self._replace = replace
         self._object: Any = bucket_of(url).object(_parts(url)[2])
         self._upload: Any = None
 
     def whole(self, data: bytes) -> str | None:
+        self._refuse_taken()
         with _errors(self._url):
             self._object.get_writer().put_content(data)
         return self._store.stat(self._url).etag
@@ -188,10 +190,15 @@ class _AisUpload:
         return str(number)
 
     def complete(self, parts: list[str], size: int) -> str | None:
+        self._refuse_taken()
         with _errors(self._url):
             self._upload.parts.sort()
             self._upload.complete()
         return self._store.stat(self._url).etag
+
+    def _refuse_taken(self) -> None:
+        if not self._replace:  # AIStore knows no write under a condition
+            refuse_taken(self._store, self._url)
 
     def stop(self) -> None:
         return

@@ -83,8 +83,8 @@ class AzureStore(BucketStore):
         base = f"{scheme}://{bucket}/"
         return azure_pages(base, prefix, lambda query: self.page(URL(f"{scheme}://{bucket}"), query))
 
-    def create(self, url: URL) -> Sink:
-        return UploadSink(url, AzureUpload(self, url))
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
+        return UploadSink(url, AzureUpload(self, url, {} if replace else {"If-None-Match": "*"}))
 
     def delete(self, url: URL) -> None:
         delete(self, url)

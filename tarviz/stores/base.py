@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
-from tarviz.model.errors import redact
+from tarviz.model.errors import NotFoundError, StoreError, redact
 from tarviz.model.types import URL, Buffer
 
 _PIECE = 1 << 20
@@ -114,7 +114,8 @@ class Sink(Whole, Protocol):
         return done
 
     def commit(self) -> Stat:
-        """Make the object visible under its name, replacing what was there. The second call changes nothing."""
+        """Make the object visible under its name; what was there is replaced, unless `create` said otherwise. The second call changes
+        nothing."""
         ...
 
     def abort(self) -> None:
@@ -150,13 +151,31 @@ class Store(Protocol):
         """The objects that lie directly in a folder, sorted by name (code points). `NotFoundError` without a folder."""
         ...
 
-    def create(self, url: URL) -> Sink:
-        """A sink for an object that exists, whole, once it is committed. Parent folders are made."""
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
+        """A sink for an object that exists, whole, once it is committed. Parent folders are made.
+
+        With `replace=False` its `commit` raises `E_EXISTS` where an object has the name by then, and leaves that one alone.
+        """
         ...
 
     def delete(self, url: URL) -> None:
         """Remove an object. `NotFoundError` when there is none."""
         ...
+
+
+def refuse_taken(store: Store, url: URL) -> None:
+    """`E_EXISTS` where an object has the name now: for stores that know no write under a condition, just before a commit."""
+    try:
+        store.stat(url)
+    except NotFoundError:
+        return
+    raise taken(url)
+
+
+def taken(url: URL) -> StoreError:
+    """The error of a write that replaces nothing, under a name that an object has."""
+    what = "an object of that name is there, perhaps of another run; it was left alone."
+    return StoreError(what, code="E_EXISTS", shard=url, hint="Choose another name, or exists='replace'.")
 
 
 def send_file(target: int, fd: int, offset: int, count: int) -> int:

@@ -1,8 +1,9 @@
 """Remote shards kept on this machine, for data read again and again: whole, checked, one file for each version.
 
-Files lie in a folder that processes share. A file gets its name once every byte has come; its name holds a hash of
+Files lie in a folder that processes share. A file gets its name once every byte has come; its name holds hashes of
 URL and version and the CRC32C of its bytes, against which each reading is held. When the folder grows over its
-limit, what was used longest ago goes.
+limit, what was used longest ago goes. The option `shard_cache` reads through it, and so does `cache_dir=` of the
+WebDataset dialect.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ import hashlib
 import logging
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import google_crc32c
 
-from tarviz.model.errors import StoreError, redact
+from tarviz.model.errors import NotFoundError, StoreError, redact
 from tarviz.model.types import URL
 from tarviz.stores.base import Sink, Stat, Store, Stream
 
 _LOG = logging.getLogger(__name__)
+_PIECE = 1 << 20
 
 
 class CachedStore(Store):
@@ -37,6 +41,8 @@ class CachedStore(Store):
         self.store = store
         self.folder = folder
         self.limit = limit
+        self._whole: set[tuple[int, int, int]] = set()  # files that were held against their CRC by this process
+        self._away: set[str] = set()  # hosts that this process could not reach
         for name in ("lists", "writes", "selects"):
             setattr(self, name, getattr(store, name))
 
@@ -64,15 +70,68 @@ class CachedStore(Store):
     def list(self, url: URL) -> Iterator[Stat]:
         return self.store.list(url)
 
-    def create(self, url: URL) -> Sink:
-        return self.store.create(url)
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
+        return self.store.create(url, replace=replace)
 
     def delete(self, url: URL) -> None:
         self.store.delete(url)
 
-    def find(self, url: URL, etag: str) -> Path | None:
-        """The file of this version, if it is here."""
-        return next(self.folder.glob(f"{key_of(url, etag)}-*"), None)
+    def find(self, url: URL, etag: str | None) -> Path | None:
+        """The file of this version, if it is here; with None, of the version that was used last."""
+        if etag is not None:
+            return next(self.folder.glob(f"{key_of(url, etag)}-*"), None)
+        begin = hash_of(url)
+        rows = [row for row in _rows(self.folder) if row[0].name.startswith(begin)] if self.folder.is_dir() else []
+        return max(rows, key=lambda row: row[1])[0] if rows else None
+
+    def fetch(self, url: URL) -> Path | None:
+        """The file of an object as it is now, fetched where it is not here. None where it cannot be kept: over the limit, a full disk.
+
+        A file is held against its CRC when a process first asks for it; one that is damaged is fetched anew. A store that tells
+        no versions is asked once. One that cannot be reached leaves what is here, with a warning, and is not asked for it again.
+        """
+        host = urlsplit(url).netloc
+        if host in self._away and (place := self._checked(self.find(url, None))) is not None:
+            return place
+        try:
+            stat = self.store.stat(url)
+        except NotFoundError:
+            raise
+        except StoreError as error:
+            if (place := self._checked(self.find(url, None))) is None:
+                raise
+            _LOG.warning("%s: the copy kept in %s is used", error, self.folder)
+            self._away.add(host)
+            return place
+        if stat.size is not None and stat.size > self.limit:
+            return None
+        etag = stat.etag or ""
+        if (place := self._checked(self.find(url, etag))) is not None:
+            return place
+        buffer = memoryview(bytearray(_PIECE))
+        with _KeepingStream(self.store.open(url, etag=stat.etag), self, etag) as stream:
+            while stream.readinto(buffer):
+                pass
+            stream.finish()
+        return self.find(url, etag)
+
+    def _checked(self, place: Path | None) -> Path | None:
+        """A file that is whole, used now. One that is not is removed."""
+        if place is None:
+            return None
+        try:
+            with place.open("rb") as file:
+                found = os.fstat(file.fileno())
+                known = (found.st_dev, found.st_ino, found.st_size)
+                if known not in self._whole and _crc(file) != place.name.rpartition("-")[2]:
+                    _LOG.warning("%s is damaged; it is removed", place)
+                    place.unlink(missing_ok=True)
+                    return None
+            _touch(place)
+        except OSError:  # just thrown out by another process
+            return None
+        self._whole.add(known)
+        return place
 
     def keep(self, temporary: Path, url: URL, etag: str, crc: str) -> None:
         """Give a complete file its name, and make room."""
@@ -86,9 +145,26 @@ class CachedStore(Store):
             total -= size
 
 
+def hash_of(text: str) -> str:
+    """20 hexadecimal digits for a URL or a version."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:20]
+
+
 def key_of(url: URL, etag: str) -> str:
-    """What a file's name begins with; two servers or folders never share one."""
-    return hashlib.sha256(f"{url}\n{etag}".encode("utf-8", "surrogateescape")).hexdigest()[:40]
+    """What a file's name begins with, URL first; two servers or folders never share one."""
+    return hash_of(url) + hash_of(etag)
+
+
+def _crc(file: Any) -> str:
+    found = google_crc32c.Checksum()
+    while data := file.read(_PIECE):
+        found.update(data)
+    return str(found.hexdigest().decode())
+
+
+def _touch(place: Path) -> None:
+    """Note that a file is used now, by the time of its last reading: those who read it take another time of change for other bytes."""
+    os.utime(place, ns=(time.time_ns(), place.stat().st_mtime_ns))
 
 
 def _rows(folder: Path) -> Iterator[tuple[Path, float, int]]:
@@ -100,7 +176,7 @@ def _rows(folder: Path) -> Iterator[tuple[Path, float, int]]:
                     _remove_stale(entry.path)
                 else:
                     found = entry.stat()
-                    yield Path(entry.path), found.st_mtime, found.st_size
+                    yield Path(entry.path), found.st_atime, found.st_size
 
 
 def _remove_stale(path: str) -> None:
@@ -118,7 +194,7 @@ class _KeptStream(Stream):
         self._place = place
         self._sum = google_crc32c.Checksum() if offset == 0 else None
         with contextlib.suppress(OSError):
-            os.utime(place)  # used now
+            _touch(place)
         self.offset = offset
         self.stat = Stat(url, os.fstat(self._file.fileno()).st_size, etag)
         self._file.seek(offset)
@@ -177,6 +253,14 @@ class _KeepingStream(Stream):
             except OSError as error:
                 self._give_up(error)
         return count
+
+    def finish(self) -> None:
+        """Keep what came: it is all, though the store did not say how much it would be."""
+        if self._file is not None:
+            try:
+                self._finish()
+            except OSError as error:
+                self._give_up(error)
 
     def _finish(self) -> None:
         os.fsync(self._file.fileno())

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError, TarvizError
 from tarviz.model.types import URL, Buffer
-from tarviz.stores.base import Sink, Stat, Store, Stream, send_file
+from tarviz.stores.base import Sink, Stat, Store, Stream, send_file, taken
 from tarviz.stores.paths import local_path, nearest
 
 try:
@@ -108,7 +108,7 @@ class FileStore(Store):
             with suppress(FileNotFoundError):  # removed since, or a link to nothing
                 yield _stat(URL(os.path.join(folder, entry.name)), entry.stat())
 
-    def create(self, url: URL) -> Sink:
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
         path = local_path(url)
         try:
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -117,7 +117,7 @@ class FileStore(Store):
                 return _FileSink(url, path, None, through)
             path = os.path.realpath(path)  # what a link points to is replaced and the link stays, as when a shell writes there
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            return _create(url, path)
+            return _create(url, path, replace)
         except OSError as error:
             raise _error(error, url, "E_WRITE") from error
 
@@ -220,7 +220,7 @@ def _open_through(path: str) -> int | None:
     return None if modes.S_ISREG(mode) else os.open(path, os.O_WRONLY | os.O_CLOEXEC)
 
 
-def _create(url: URL, path: str) -> _FileSink:
+def _create(url: URL, path: str, replace: bool) -> _FileSink:
     """A sink on a locked temporary file beside `path`; those that killed processes left there are removed."""
     folder, name = os.path.split(path)
     stem = os.fsdecode(os.fsencode(name)[:200])  # NAME_MAX is 255 bytes nearly everywhere
@@ -230,7 +230,7 @@ def _create(url: URL, path: str) -> _FileSink:
         temporary = os.path.join(folder, f".{stem}{_TEMPORARY}{secrets.token_hex(6)}")
         fd = os.open(temporary, flags, 0o666)
         if _lock(fd, wait=True) is False or os.fstat(fd).st_nlink:
-            return _FileSink(url, path, temporary, fd)
+            return _FileSink(url, path, temporary, fd, replace)
         os.close(fd)  # another process took it for a leftover before it was locked
 
 
@@ -265,10 +265,11 @@ def _drop(fd: int, temporary: str | None, owner: int) -> None:
 
 
 class _FileSink(Sink):
-    def __init__(self, url: URL, path: str, temporary: str | None, fd: int) -> None:
+    def __init__(self, url: URL, path: str, temporary: str | None, fd: int, replace: bool = True) -> None:
         self._url = url
         self._path = path
         self._temporary = temporary
+        self._replace = replace
         self._fd = fd
         self._size = 0
         self._stat: Stat | None = None
@@ -323,8 +324,11 @@ class _FileSink(Sink):
                 self._stat = Stat(self._url, self._size, ranges=False)
             else:
                 os.fsync(self._fd)
-                os.replace(self._temporary, self._path)
+                self._name(self._temporary)
                 self._stat = _stat(self._url, os.fstat(self._fd))
+        except FileExistsError as error:
+            self.abort()
+            raise taken(self._url) from error
         except OSError as error:
             self.abort()
             raise _error(error, self._url, "E_WRITE") from error
@@ -333,6 +337,20 @@ class _FileSink(Sink):
         if self._temporary is not None:
             _sync_folder(os.path.dirname(self._path) or ".")
         return self._stat
+
+    def _name(self, temporary: str) -> None:
+        if not self._replace:
+            try:
+                os.link(temporary, self._path)
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without links: as sure as looking first can be
+                if os.path.lexists(self._path):
+                    raise FileExistsError from None
+            else:
+                os.unlink(temporary)
+                return
+        os.replace(temporary, self._path)
 
     def abort(self) -> None:
         self._finish()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access, Kept
@@ -51,6 +52,8 @@ def _endpoint() -> str:
 
 class GoogleStore(S3LikeStore):
     """Objects of Google's buckets. Writes large objects in parts; nothing is visible before the last one is accepted."""
+
+    absent: ClassVar[Mapping[str, str]] = {"x-goog-if-generation-match": "0"}
 
     def _access(self) -> Access:
         return _GoogleAccess()

@@ -139,7 +139,7 @@ class HubStore(BucketStore):
         rows = sorted((row for row in self._rows(url, folder) if row.get("type") == "file"), key=lambda row: str(row["path"]))
         return iter([Stat(URL(f"{found.base}{row['path']}"), int(row.get("size") or 0)) for row in rows])
 
-    def create(self, url: URL) -> Sink:
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
         raise UsageError("hf:// URLs can be read, not written.", shard=url, hint="Write to a folder, then: hf upload ORG/NAME FOLDER.")
 
     def delete(self, url: URL) -> None:

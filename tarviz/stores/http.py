@@ -35,7 +35,7 @@ class HttpStore(RemoteStore):
                 page += piece[:count]
         return iter(children(folder, bytes(page)))
 
-    def create(self, url: URL) -> Sink:
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
         _refuse(url, "written")
 
     def delete(self, url: URL) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError
 from tarviz.model.types import URL, Buffer
-from tarviz.stores.base import Sink, Stat, Store, Stream
+from tarviz.stores.base import Sink, Stat, Store, Stream, taken
 
 _objects: dict[str, tuple[bytes, Stat]] = {}
 _versions = itertools.count(1)
@@ -41,8 +41,8 @@ class MemoryStore(Store):
             raise NotFoundError("there is no such folder.", shard=url)
         return iter([_objects[name][1] for name in below if "/" not in name[len(folder) :]])
 
-    def create(self, url: URL) -> Sink:
-        return _MemorySink(url)
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
+        return _MemorySink(url, replace)
 
     def delete(self, url: URL) -> None:
         if _objects.pop(url, None) is None:
@@ -87,8 +87,9 @@ class _MemoryStream(Stream):
 
 
 class _MemorySink(Sink):
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, replace: bool) -> None:
         self._url = url
+        self._replace = replace
         self._data: bytearray | None = bytearray()
         self._stat: Stat | None = None
 
@@ -101,9 +102,14 @@ class _MemorySink(Sink):
         if self._stat is None:
             if self._data is None:
                 raise StoreError("the write was aborted.", shard=self._url, code="E_WRITE")
-            self._stat = Stat(self._url, len(self._data), f"{next(_versions)}", time.time())
-            _objects[self._url] = bytes(self._data), self._stat
-            self._data = None
+            stat = Stat(self._url, len(self._data), f"{next(_versions)}", time.time())
+            made = bytes(self._data), stat
+            if self._replace:
+                _objects[self._url] = made
+            elif _objects.setdefault(self._url, made) is not made:
+                self.abort()
+                raise taken(self._url)
+            self._data, self._stat = None, stat
         return self._stat
 
     def abort(self) -> None:

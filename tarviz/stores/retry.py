@@ -19,6 +19,7 @@ _T = TypeVar("_T")
 RETRY_AFTER_CAP = 60.0
 UNREACHED_TIMEOUT = 15.0
 REFUSED_TIMEOUT = 1.5
+PACE_WINDOW = 60.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
 
 
@@ -132,6 +133,26 @@ class Attempts:
             hint="Check address and network." if error.unreached else "Try later, or raise retry_timeout.",
             details={"attempts": [{"offset": offset, "reason": reason} for offset, reason in self._failed]},
         )
+
+
+class Pace:
+    """How fast bytes come, minute by minute, held against the slowest rate borne (bytes a second; 0: any).
+
+    Only the time spent waiting for bytes counts: a reader that pauses makes no server slow.
+    """
+
+    def __init__(self, slowest: float) -> None:
+        self._slowest = slowest
+        self._seconds = self._bytes = 0.0
+
+    def count(self, seconds: float, size: int) -> None:
+        """Note `size` bytes that took `seconds`; `RetryError` after a minute that was too slow."""
+        self._seconds += seconds
+        self._bytes += size
+        if self._seconds >= PACE_WINDOW:
+            rate, self._seconds, self._bytes = self._bytes / self._seconds, 0.0, 0.0
+            if rate < self._slowest:
+                raise RetryError(f"{rate:.3g} bytes a second came, fewer than min_rate ({self._slowest:g})", code="E_STALL", at_once=True)
 
 
 def _line(offset: int | None, reason: str) -> str:

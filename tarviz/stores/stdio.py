@@ -49,7 +49,7 @@ class StdioStore(Store):
     def list(self, url: URL) -> Iterator[Stat]:
         _refuse("is not a folder")
 
-    def create(self, url: URL) -> Sink:
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
         target = _binary("stdout")
         if target.isatty():
             raise UsageError("standard output is a terminal, and a tar is not text.", hint="Redirect it (> out.tar) or use -o.")

@@ -30,17 +30,22 @@ _PAGE = 10_000
 
 @dataclass
 class AisObject:
-    """Bytes and what AIStore keeps with them."""
+    """Bytes and what AIStore keeps with them.
+
+    `present`: the cluster holds a copy; an object of a remote bucket that it does not hold yet comes whole, whatever range is asked for.
+    """
 
     data: bytes
     version: int = 1
+    present: bool = True
 
     @property
     def headers(self) -> dict[str, str]:
         import google_crc32c
 
         value = google_crc32c.Checksum(self.data).hexdigest().decode()
-        return {"ais-checksum-type": "crc32c", "ais-checksum-value": value, "ais-version": str(self.version), "ais-present": "true"}
+        told = {"ais-checksum-type": "crc32c", "ais-checksum-value": value, "ais-version": str(self.version)}
+        return {**told, "ais-present": str(self.present).lower()}
 
 
 @dataclass
@@ -319,8 +324,9 @@ class _Target(_Handler):
 
     def _send(self, found: AisObject) -> None:
         asked, size = self.headers.get("Range", ""), len(found.data)
-        if not asked.startswith("bytes="):
+        if not asked.startswith("bytes=") or not found.present:
             self.say(200, found.data, {"Accept-Ranges": "bytes", **found.headers}, self._cut)
+            found.present |= self._cut is None
             return
         first, _, last = asked.removeprefix("bytes=").partition("-")
         begin = int(first) if first else max(0, size - int(last))

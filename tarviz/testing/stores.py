@@ -237,6 +237,24 @@ class StoreTests:
             assert store.read(url, 0, len(DATA)) == DATA
         assert store.read(url, 0, len(DATA)) == b"new"
 
+    def test_a_write_that_replaces_nothing_leaves_what_is_there(self, store: Store, url: URL, folder: URL) -> None:
+        self.needs_writes(store)
+        new = stores.join(folder, "new.tar")
+        with store.create(new, replace=False) as sink:
+            sink.write(b"first")
+        late = store.create(stores.join(folder, "late.tar"), replace=False)
+        late.write(b"late")
+        self.put(store, stores.join(folder, "late.tar"), b"early")
+        for sink in (store.create(url, replace=False), store.create(new, replace=False), late):
+            sink.write(b"second")
+            with pytest.raises(StoreError) as caught:
+                sink.commit()
+            assert caught.value.code == "E_EXISTS"
+            sink.abort()
+
+        assert [store.read(each, 0, len(DATA)) for each in (url, new, stores.join(folder, "late.tar"))] == [DATA, b"first", b"early"]
+        assert len(list(store.list(folder))) == 3
+
     def test_an_exception_aborts(self, store: Store, url: URL, folder: URL) -> None:
         self.needs_writes(store)
         for place in (url, stores.join(folder, "other.tar")):

@@ -6,6 +6,7 @@ from tarviz.write.manifest import Part, Written, manifest_url, proven, read_mani
 from tarviz.write.names import Exists, Names, counted, refuse_existing
 from tarviz.write.output import Output
 from tarviz.write.outputs import Outputs, Run
+from tarviz.write.packing import Packer, Packing, packer, packing
 
 __all__ = [
     "TAR_END",
@@ -14,12 +15,16 @@ __all__ = [
     "Names",
     "Output",
     "Outputs",
+    "Packer",
+    "Packing",
     "Part",
     "Run",
     "Spans",
     "Written",
     "counted",
     "manifest_url",
+    "packer",
+    "packing",
     "proven",
     "read_manifest",
     "refuse_existing",

@@ -17,12 +17,12 @@ from tarviz.write.piped import is_command
 
 Exists: TypeAlias = Literal["replace", "error"]
 
-_COUNTER = re.compile(r"\{(shard)?(?::(0?[0-9]{0,3}d?))?\}")
+_COUNTER = re.compile(r"\{(shard)?(?::(0?[0-9]{0,3}d?))?\}|%(0[0-9]{1,2})d|%d(?![0-9A-Fa-f])")  # %da is a quoted byte of a URL
 _PACKED = (".gz", ".zlib", ".zst", ".bz2", ".xz")
 
 
 def counted(text: str) -> bool:
-    """Whether the name of an output has a counter: `x-{}.tar`, `x-{shard:06d}.tar`."""
+    """Whether the name of an output has a counter: `x-{}.tar`, `x-{shard:06d}.tar`, `x-%06d.tar`."""
     return _COUNTER.search(text) is not None
 
 
@@ -30,12 +30,13 @@ def counted(text: str) -> bool:
 class Names:
     """The names of outputs, from the text a person gives.
 
-    `{}` counts from 1, `{shard}` from 0, both with a width if wanted (`{shard:06d}`). Text without either names one
-    output; when that goes on in further ones, they are `train-1.record`, `train-2.record`, ….
+    `{}` counts from 1, `{shard}` from 0, both with a width if wanted (`{shard:06d}`); `%06d` is `{shard:06d}`, as webdataset
+    writes it. Text without a counter names one output; when that goes on in further ones, they are `train-1.record`,
+    `train-2.record`, ….
 
     >>> names = Names("out/train.record")
-    >>> names.at(0), names.at(1), Names("train-{:03d}.tfrecord").at(0)
-    ('out/train.record', 'out/train-1.record', 'train-001.tfrecord')
+    >>> names.at(0), names.at(1), Names("train-{:03d}.tfrecord").at(0), Names("train-%03d.tar").at(0)
+    ('out/train.record', 'out/train-1.record', 'train-001.tfrecord', 'train-000.tar')
     """
 
     text: str
@@ -49,7 +50,7 @@ class Names:
         if "{" in bare or "}" in bare:
             raise UsageError(
                 f"{redact(self.text)!r} has braces that count nothing.",
-                hint="{} counts outputs from 1, {shard:06d} from 0; ranges are for reading.",
+                hint="{} counts outputs from 1, {shard:06d} and %06d from 0; ranges are for reading.",
             )
         if self.text.endswith("/") or (stores.is_local(self.text) and os.path.isdir(stores.local_path(self.text))):
             raise UsageError(
@@ -74,14 +75,14 @@ class Names:
             return ""
         path = stores.local_path(self.text)
         if self.counts:
-            return "*".join(glob.escape(part) for part in _COUNTER.split(path)[::3])
+            return "*".join(glob.escape(part) for part in _around(path))
         base, suffix = _suffix(path)
         return f"{glob.escape(base)}*{glob.escape(suffix)}"
 
     def at(self, number: int) -> URL:
         """The name of output `number`, counted from 0."""
         if self.counts:
-            return URL(_COUNTER.sub(lambda match: format(number + (match[1] is None), match[2] or "d"), self.text))
+            return URL(_COUNTER.sub(lambda match: _numbered(match, number), self.text))
         if number == 0 or is_command(self.text):
             return URL(self.text)
         if self.text == "-":
@@ -94,7 +95,7 @@ class Names:
         """`UsageError` when something has one of these names already; of names that a store counts the first is looked for."""
         taken: URL | None = None
         if self.counts and self.pattern:
-            name = re.compile("[0-9]+".join(re.escape(part) for part in _COUNTER.split(stores.local_path(self.text))[::3]))
+            name = re.compile("[0-9]+".join(re.escape(part) for part in _around(stores.local_path(self.text))))
             taken = next((URL(found) for found in sorted(glob.iglob(self.pattern)) if name.fullmatch(found)), None)
         elif self.text != "-":
             with suppress(NotFoundError):
@@ -105,6 +106,17 @@ class Names:
                 f"{redact(taken)} is there already.",
                 hint="Nothing was written. Choose another name; in Python, exists='replace' replaces it.",
             )
+
+
+def _around(text: str) -> list[str]:
+    """What stands before, between and behind the counters."""
+    return _COUNTER.split(text)[:: _COUNTER.groups + 1]
+
+
+def _numbered(counter: re.Match[str], number: int) -> str:
+    """What a counter becomes in the name of output `number`, counted from 0."""
+    from_one = counter[1] is None and counter[0].startswith("{")
+    return format(number + from_one, counter[2] or counter[3] or "d")
 
 
 def _suffix(path: str) -> tuple[str, str]:

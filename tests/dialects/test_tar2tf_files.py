@@ -294,6 +294,23 @@ class TestSecondGeneration:
         with pytest.raises(ChainError, match="ext_name"):
             Func(len, 3)  # type: ignore[arg-type]
 
+    def test_a_function_sees_the_key_and_the_fields(self, cut: Path) -> None:
+        pytest.importorskip("tensorflow")
+        seen: list[set[str]] = []
+
+        def longer(record: dict[str, Any]) -> dict[str, Any]:
+            seen.append(set(record))
+            return {name: value + b"!" if name != "__key__" else value for name, value in record.items()}
+
+        def number(record: dict[str, Any]) -> int:
+            seen.append(set(record))
+            return 1
+
+        dataset = Dataset(cut, None, [Func(longer), Func(number, "one")], ["jpg", "one"]).load("a-0.tar", num_workers=0)
+
+        assert all(image.numpy().endswith(b"!") and int(one) == 1 for image, one in dataset)
+        assert all("jpg" in names and {"__key__"} == {name for name in names if name.startswith("_")} for names in seen)
+
     def test_other_integer_types_can_be_asked_for(self, cut: Path) -> None:
         tf = pytest.importorskip("tensorflow")
         dataset = Dataset(cut, None, [], ["jpg", "cls"]).load("a-0.tar", output_types=(tf.string, tf.uint8))

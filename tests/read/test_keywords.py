@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from tarviz.read.keywords import ReadKeywords
+import click
+import pytest
+
+from tarviz.cli import verb_base
+from tarviz.model.errors import UsageError
+from tarviz.read.keywords import CHOICES, ReadKeywords
 from tarviz.read.stream import ReadOptions
 
 
@@ -12,3 +17,25 @@ def test_each_field_has_its_keyword_of_the_same_type():
     assert {part.name: part.type for part in fields(ReadOptions)} == {
         name: kind.__forward_arg__ if hasattr(kind, "__forward_arg__") else kind for name, kind in ReadKeywords.__annotations__.items()
     }
+
+
+def test_the_first_word_of_a_choice_is_the_default():
+    assert {"key_split", "group", "duplicates", "on_error"} == set(CHOICES)
+    for name, words in CHOICES.items():
+        assert getattr(ReadOptions(), name) == words[0]
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_any_other_word_is_refused_with_those_there_are(name):
+    with pytest.raises(UsageError, match=f"{name}='sideways' is not one of {', '.join(CHOICES[name])}"):
+        ReadOptions(**{name: "sideways"})
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_command_lines_offer_the_same_words(name):
+    option = verb_base.on_error_option if name == "on_error" else verb_base.READ_OPTIONS[name]
+    made = next(param for param in click.command()(option(lambda: None)).params if param.name == name)
+
+    assert isinstance(made.type, click.Choice)
+    assert CHOICES[name] == tuple(made.type.choices)
+    assert CHOICES[name][0] == made.default

@@ -143,6 +143,14 @@ class TestFaults:
         nodes = [node for node, method, _ in cluster.requests[before:] if method == "GET"]
         assert ["proxy"] * len(nodes[::2]) == nodes[::2]
 
+    def test_an_object_the_cluster_does_not_hold_yet_starts_again_and_is_skipped(self, url, cluster):  # F41
+        name, path = url.removeprefix("ais://").split("/")
+        cluster.buckets[name][path].present = False
+        cluster.fails.append(Fail(times=2, cut=len(DATA) // 2))
+
+        assert DATA == read(AisStore(clock=FakeClock()), url)
+        assert cluster.buckets[name][path].present
+
     def test_a_target_is_restarted_while_it_is_read(self, url, cluster):
         name = "t1" if cluster.target_of(*url.removeprefix("ais://").split("/")) == cluster.targets[0] else "t2"
         store = AisStore()

@@ -7,9 +7,10 @@ from uuid import uuid4
 
 import pytest
 
+from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
 from tarviz.stores.gs import GoogleStore
-from tarviz.testing.faults import FakeClock
+from tarviz.testing.faults import FakeClock, Fault, FaultServer
 from tarviz.testing.servers import s3_server, token_server
 from tarviz.testing.stores import StoreTests
 
@@ -51,3 +52,18 @@ class TestGoogleStore(StoreTests):
     @pytest.fixture
     def folder(self, bucket):
         return URL(f"gs://{bucket}/some/folder")
+
+    def test_a_write_that_replaces_nothing_leaves_what_is_there(self, store, login, monkeypatch):
+        """Google's own condition, which the server of S3 does not know."""
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(login))
+        with FaultServer() as server:
+            monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
+            server.put("/data/a.tar", b"there", plan=[Fault(method="PUT", status=412), Fault(method="PUT", status=200)])
+            late = store.create(URL("gs://data/a.tar"), replace=False)
+            with pytest.raises(StoreError, match="left alone") as caught:
+                late.commit()
+            with store.create(URL("gs://data/a.tar")):
+                pass
+
+        assert "E_EXISTS" == caught.value.code
+        assert ["0", None] == [request.headers.get("x-goog-if-generation-match") for request in server.requests if request.method == "PUT"]

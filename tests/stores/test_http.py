@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import email.utils
+import functools
 import gc
 import hashlib
 import http.server
@@ -249,6 +250,20 @@ class TestBroken:
         assert DATA == drain(store, url)
         assert 1 == len(server.requests)
 
+    def test_a_server_that_dribbles_is_asked_again(self, server, monkeypatch):  # F14
+        class Slow(FakeClock):
+            """Every look at it costs half a second: a hundred bytes at a time are two hundred a second."""
+
+            def now(self):
+                self.wait(0.5, threading.Event())
+                return super().now()
+
+        monkeypatch.setenv("TARVIZ_MIN_RATE", "1kB")
+
+        assert DATA[:100_000] == drain(HttpStore(clock=Slow()), server.put("/a.tar", DATA[:100_000]), size=100)
+        assert 5 <= len(server.requests) <= 10
+        assert all("range" in request.headers for request in server.requests[1:])
+
     @pytest.mark.parametrize("end", ["close", "reset"])  # F17, F44
     def test_a_connection_lost_before_the_answer_is_made_again(self, server, store, end):
         url = server.put("/a.tar", DATA, plan=[Fault(before_headers=True, end=end, times=2)])
@@ -264,6 +279,54 @@ class TestBroken:
 
             assert len(DATA) == done + stores.fill(stream, buffer[done:])
             assert DATA == buffer
+
+    def test_a_name_that_is_not_found_once_is_looked_up_again(self, server, store, monkeypatch):  # F19
+        look_up, failures = socket.getaddrinfo, [socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")]
+
+        def flaky(*args, **options):
+            if failures:
+                raise failures.pop()
+            return look_up(*args, **options)
+
+        monkeypatch.setattr(socket, "getaddrinfo", flaky)
+
+        assert DATA == drain(store, server.put("/a.tar", DATA))
+        assert [] == failures
+
+    def test_a_server_of_http_1_0_that_knows_no_ranges(self, tmp_path, store):  # F45
+        cuts = [700_000, 1_500_000]
+
+        class Handler(http.server.SimpleHTTPRequestHandler):  # what `python -m http.server` runs
+            def copyfile(self, source, target):
+                target.write(source.read(cuts.pop(0) if cuts else -1))
+
+            def log_message(self, *_):
+                pass
+
+        (tmp_path / "a.tar").write_bytes(DATA)
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=tmp_path)) as simple:
+            thread = threading.Thread(target=simple.serve_forever, args=(0.01,))
+            thread.start()
+            try:
+                url = URL(f"http://127.0.0.1:{simple.server_port}/a.tar")
+
+                assert DATA == drain(store, url)
+                assert [] == cuts
+                assert DATA[1000:3000] == store.read(url, 1000, 2000)
+            finally:
+                simple.shutdown()
+                thread.join()
+
+    def test_a_wall_clock_that_jumps_changes_no_wait(self, server):  # F54
+        class Jumping(FakeClock):
+            def wall(self):
+                return super().wall() + 1e6 * len(self.waits) * (-1) ** len(self.waits)
+
+        clock = Jumping()
+        url = server.put("/a.tar", DATA, plan=[Fault(status=503, times=3), Fault(status=503, headers={"Retry-After": "2"})])
+
+        assert DATA == drain(HttpStore(clock=clock, stall_timeout=5), url)
+        assert [0.15, 0.3, 0.6, 2.0] == pytest.approx(clock.waits)
 
 
 class TestStatus:
@@ -736,7 +799,7 @@ stream.close()
     def test_the_store_pickles_with_its_settings(self, server):
         store = pickle.loads(pickle.dumps(HttpStore(headers={"X-Token": "abc"}, retry_timeout=7)))
 
-        assert (7, 30) == store.timeouts()
+        assert (7, 30, 0) == store.timeouts()
         drain(store, server.put("/a.tar", DATA))
         assert "abc" == server.requests[0].headers["x-token"]
 

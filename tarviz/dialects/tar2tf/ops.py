@@ -33,7 +33,7 @@ class Rotate(ByAngle):
 
 @dataclass(frozen=True, slots=True)
 class Func(RecordFunc):
-    """A function of the record. Without `ext_name` it returns the record; with it, the value of the field `ext_name`."""
+    """A function of the record: `__key__` and the fields. Without `ext_name` it returns the record; with it, the value of that field."""
 
     ext_name: str | None = None
 
@@ -48,8 +48,11 @@ class Func(RecordFunc):
 
     def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
         if self.ext_name is None:
-            return RecordFunc.apply_record(self, record)
-        return {**record, self.ext_name: as_value(self.f(dict(record)))}
+            return {
+                **{name: value for name, value in record.items() if name.startswith("__")},
+                **RecordFunc.apply_record(self, names(record)),
+            }
+        return {**record, self.ext_name: as_value(self.f(names(record)))}
 
     def infer_record(self, schema: Schema) -> Schema:
         if self.ext_name is None or self.typed:

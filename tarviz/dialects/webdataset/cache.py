@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
+import secrets
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlparse
-from zlib import crc32
 
 from tarviz import stores
 from tarviz.dialects.webdataset.gopen import gopen, own_opener
@@ -18,7 +18,8 @@ from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.model.errors import DataError, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.read.stream import Shard
-from tarviz.stores import Stat
+from tarviz.stores import Sink, Stat, Store, Stream
+from tarviz.stores.cached import CachedStore, hash_of
 
 _PIECE = 1 << 20
 _NAMED = ("", "file", "http", "https", "ftp", "ftps", "gs", "s3", "ais")
@@ -105,8 +106,6 @@ class LRUCleanup:
             if path != keep:
                 with suppress(FileNotFoundError):
                     os.remove(path)
-                with suppress(FileNotFoundError):
-                    os.remove(_note(path))
                 total -= size
 
 
@@ -129,11 +128,12 @@ class StreamingOpen:
 
 
 class FileCache:
-    """Remote shards as files in a folder.
+    """Remote shards as files in a folder, kept by the engine's cache (`stores/cached.py`) in its folder `.tarviz`.
 
-    A file has its name when it is complete and looks like a tar (`validator`). A note beside it (`.NAME.tarviz`) says which URL
-    it is of: two URLs that end alike do not get each other's bytes, and a file whose size is not the noted one is fetched again.
-    `cache_size`: bytes at most; -1 for no limit. `url_to_name` names the files, by default after the last part of the URL.
+    A file is there when it is complete and looks like a tar (`validator`), and is held against its checksum when a process first
+    uses it. The names that `url_to_name` gives, by default the last part of the URL, are links: two URLs that end alike do not
+    get each other's bytes, and a shard that has changed is fetched again. A file that somebody put there under such a name is
+    taken as it is. `cache_size`: bytes at most; -1 for no limit. What was used longest ago goes first.
     """
 
     def __init__(
@@ -152,47 +152,33 @@ class FileCache:
         self.verbose = verbose
         self.validator = validator
         self.handler = handler
-        self.cleaner = LRUCleanup(self.cache_dir, cache_size, _last_use, verbose, cache_cleanup_interval) if cache_size > 0 else None
+        self._store = CachedStore(_Any(), Path(self.cache_dir, ".tarviz"), cache_size if cache_size > 0 else sys.maxsize)
+        self._valid: set[Path] = set()
 
     def get_file(self, url: str) -> str:
-        """The path of a URL's file, fetched if it is not there. `DataError` where what comes is not a tar."""
+        """The path of a URL's file, fetched if it is not there; the URL itself where it cannot be kept (it is larger than the cache,
+        the disk is full). `DataError` where what comes is not a tar.
+        """
         if islocal(url):
             return stores.local_path(url)
         name = self.url_to_name(url)
         if not name or os.path.isabs(name) or ".." in Path(name).parts:
             raise UsageError(f"{name!r} is not a name for {redact(url)} in the cache.", hint="Give another url_to_name.")
-        path = os.path.join(self.cache_dir, name)
-        if (noted := _read_note(path)) is not None and noted.get("url") != redact(url):
-            path = f"{path}-{crc32(url.encode()):08x}"
-            noted = _read_note(path)
-        if os.path.exists(path) and (noted is None or noted.get("size") == os.path.getsize(path)):
-            with suppress(OSError):
-                os.utime(path)  # used now
-            return path
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        self._fetch(url, path)
-        if self.cleaner is not None:
-            self.cleaner.cleanup(keep=path)
-        return path
-
-    def _fetch(self, url: str, path: str) -> None:
-        folder, name = os.path.split(path)
-        partial = os.path.join(folder, f".{name}.{os.getpid()}.partial")
-        try:
-            stat = _download(url, partial)
-            if self.validator is not None and not self.validator(partial):
-                with open(partial, "rb") as file:
+        link = Path(self.cache_dir, name)
+        if link.is_file() and not link.is_symlink():
+            return os.fspath(link)
+        kept = self._store.fetch(URL(url))
+        if kept is None:
+            return url
+        if self.validator is not None and kept not in self._valid:
+            if not self.validator(os.fspath(kept)):
+                with kept.open("rb") as file:
                     begin = file.read(40)
+                kept.unlink(missing_ok=True)
                 raise DataError(f"this is not a tar archive; it begins with {begin!r}.", shard=url, code="E_NOT_TAR")
-            note = {"url": redact(url), "size": os.path.getsize(partial), "etag": stat.etag}
-            with open(f"{partial}.note", "w", encoding="utf-8") as text:
-                json.dump(note, text)
-            os.replace(f"{partial}.note", _note(path))
-            os.replace(partial, path)
-        finally:
-            for left in (partial, f"{partial}.note"):
-                with suppress(FileNotFoundError):
-                    os.remove(left)
+            self._valid.add(kept)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        return next(str(path) for path in (link, link.with_name(f"{link.name}-{hash_of(url)}")) if _linked(path, kept, url))
 
     def __call__(self, urls: Iterable[Any]) -> Iterator[dict[str, Any]]:
         """Files of URLs, opened: dicts of `url`, `stream`, `local_path`."""
@@ -200,7 +186,8 @@ class FileCache:
             url = item["url"] if isinstance(item, dict) else item
             try:
                 path = self.get_file(url)
-                yield {"url": url, "stream": open(path, "rb"), "local_path": path}  # noqa: SIM115  its reader closes it
+                place = {"local_path": path} if islocal(path) else {}
+                yield {"url": url, "stream": gopen(path), **place}
             except Exception as error:  # noqa: BLE001  the handler decides
                 if not self.handler(error):
                     return
@@ -210,41 +197,73 @@ def download(url: str, dest: str, chunk_size: int = _PIECE, verbose: bool = Fals
     """Fetch a URL into a file, which is there when it is complete."""
     partial = f"{dest}.{os.getpid()}.partial"
     try:
-        _download(url, partial)
+        buffer = memoryview(bytearray(_PIECE))
+        with _Any().open(URL(url)) as source, open(partial, "wb") as file:  # gives every byte, or an error
+            while count := source.readinto(buffer):
+                file.write(buffer[:count])
         os.replace(partial, dest)
     finally:
         with suppress(FileNotFoundError):
             os.remove(partial)
 
 
-def _download(url: str, path: str) -> Stat:
-    own = own_opener(url)
-    with open(path, "wb") as file:
-        if own is not None:
-            with own(url, "rb", 8192) as stream:
-                while data := stream.read(_PIECE):
-                    file.write(data)
-            return Stat(URL(url))
-        buffer = bytearray(_PIECE)
-        with stores.of(url).open(URL(url)) as source:  # gives every byte, or an error
-            while count := source.readinto(memoryview(buffer)):
-                file.write(memoryview(buffer)[:count])
-            return source.stat
+class _Any(Store):
+    """The stores of all URLs, those of a user's own (`gopen_schemes`) too, which tell nothing of an object beforehand."""
+
+    lists = writes = selects = True
+
+    def stat(self, url: URL) -> Stat:
+        return Stat(url) if own_opener(url) is not None else _behind(url).stat(url)
+
+    def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
+        own = own_opener(url)
+        return _behind(url).open(url, offset=offset, etag=etag) if own is None else _OwnStream(url, own(url, "rb", 8192))
+
+    def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
+        return _behind(url).read(url, offset, length, etag=etag)
+
+    def list(self, url: URL) -> Iterator[Stat]:
+        return _behind(url).list(url)
+
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
+        return _behind(url).create(url)
+
+    def delete(self, url: URL) -> None:
+        _behind(url).delete(url)
 
 
-def _last_use(path: str) -> float:
-    return os.stat(path).st_mtime
+class _OwnStream(Stream):
+    """What a user's function has opened."""
+
+    def __init__(self, url: URL, file: Any) -> None:
+        self.stat, self.offset, self._file = Stat(url), 0, file
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self.offset += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
 
 
-def _note(path: str) -> str:
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.tarviz")
+def _behind(url: str) -> Store:
+    """The store of a URL; not another cache, where the option `shard_cache` is set."""
+    found = stores.of(url)
+    return found.store if isinstance(found, CachedStore) else found
 
 
-def _read_note(path: str) -> dict[str, Any] | None:
-    try:
-        with open(_note(path), encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
+def _linked(link: Path, kept: Path, url: str) -> bool:
+    """Let a name stand for a file; False where it is that of another URL. It stays with its URL, also when the file has gone."""
+    target = os.path.relpath(kept, link.parent)
+    with suppress(FileExistsError):
+        link.symlink_to(target)
+        return True
+    if not link.is_symlink() or not os.path.basename(old := os.readlink(link)).startswith(hash_of(url)):
+        return False
+    if old != target:  # another version
+        beside = link.with_name(f".{link.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        beside.symlink_to(target)
+        beside.replace(link)
+    return True

@@ -5,13 +5,12 @@ A shard has its name when it is complete.
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from tarviz.dialects.webdataset.parts.encoders import (
     Encoder,
@@ -21,11 +20,10 @@ from tarviz.dialects.webdataset.parts.encoders import (
     tenbin_dumps,
 )
 from tarviz.dialects.webdataset.parts.encoders import npz_dumps as numpy_npz_dumps
-from tarviz.formats.tfrecord import Compression
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL, Buffer
 from tarviz.stores import Whole
-from tarviz.write import TAR_END, Inputs, Names, Output, Written
+from tarviz.write import TAR_END, Inputs, Names, Output, Packer, Packing, Written, packer, packing
 
 __all__ = [
     "ShardWriter",
@@ -41,6 +39,7 @@ __all__ = [
 _HELD = 1 << 20  # bytes that wait before they are written
 _PERCENT = re.compile(r"%(0?\d*)d")
 _NUMBER = re.compile(r"\d{1,18}")
+_PACKINGS: dict[str, Packing] = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}
 
 
 class Writable(Protocol):
@@ -71,10 +70,11 @@ def torch_dumps(data: Any) -> bytes:
 class TarWriter(Whole):
     """Writes samples to one tar: `with TarWriter("out.tar") as sink: sink.write({"__key__": "0001", "png": image, "cls": 7})`.
 
-    `fileobj` is a path or URL (`.tar.gz`, `.tgz`: gzip), which is there once `close` has completed it, or an open
-    binary file. `encoder`: True encodes by extension, False takes bytes and text only, a dict has functions by extension,
-    a function gets the sample. `mtime` is the time of the members, now when left out. `user`, `group` and `format` are
-    taken for old code's sake: names of owners are not written, and long names are written as GNU tar does.
+    `fileobj` is a path or URL, packed as its name (`.tar.gz`, `.tgz`, `.tar.bz2`, `.tar.xz`, `.tar.zst`) or `compress` says
+    (True, "gz", "bz2", "xz", "zst"), which is there once `close` has completed it, or an open binary file. `encoder`: True
+    encodes by extension, False takes bytes and text only, a dict has functions by extension, a function gets the sample.
+    `mtime` is the time of the members, now when left out. `user`, `group` and `format` are taken for old code's sake: names
+    of owners are not written, and long names are written as GNU tar does.
 
     `UsageError` for a sample that was read from the tar being written, as its `__url__` says.
     """
@@ -97,15 +97,15 @@ class TarWriter(Whole):
         self._waiting = [0, 0]  # samples and bytes in `_pieces`
         self._output: Output | None = None
         self._stream: Writable | None = None
-        self._packer: gzip.GzipFile | None = None
+        self._packer: Packer | None = None
         self.written: Written | None = None
         if isinstance(fileobj, str | os.PathLike):
             url = URL(os.fspath(fileobj))
-            self._output = Output(url, packing=packing(url, compress), ending=TAR_END)
+            self._output = Output(url, packing=_packing(url, compress), ending=TAR_END)
         elif hasattr(fileobj, "write"):
             self._stream = fileobj
-            if packing("", compress):
-                self._stream = self._packer = gzip.GzipFile(fileobj=cast("Any", fileobj), mode="wb", mtime=0)
+            how = _packing("", compress)
+            self._packer = packer(how) if how is not None else None
         else:
             raise UsageError(f"TarWriter writes to a path, a URL or an open file, got {type(fileobj).__name__}.")
         self._origin = ""  # what the last sample was read from
@@ -144,7 +144,8 @@ class TarWriter(Whole):
         if self._output is not None:
             self._output.write(buffers, count)
         elif self._stream is not None:
-            self._stream.write(b"".join(buffers))
+            data = b"".join(buffers)
+            self._stream.write(data if self._packer is None else self._packer.compress(data))
 
     def close(self) -> None:
         """Complete the tar, or drop it where that fails. Closing twice does nothing."""
@@ -156,9 +157,7 @@ class TarWriter(Whole):
             if self._output is not None:
                 self.written = self._output.commit()
             elif self._stream is not None:
-                self._stream.write(TAR_END)
-                if self._packer is not None:
-                    self._packer.close()
+                self._stream.write(TAR_END if self._packer is None else self._packer.compress(TAR_END) + self._packer.flush())
         except BaseException:
             self.abort()
             raise
@@ -215,7 +214,8 @@ class ShardWriter(Whole):
         self._names = Names(_PERCENT.sub(lambda match: f"{{shard:{match[1]}d}}", os.fspath(pattern)))
         if not self._names.counts:
             raise UsageError(f"the pattern {pattern!r} counts nothing.", hint="For example out-%06d.tar.")
-        self._compress = packing(os.fspath(pattern), compress) is not None
+        how = _packing(os.fspath(pattern), compress)
+        self._compress = next((name for name, packed in _PACKINGS.items() if packed == how), False)
         self._encoder = SampleEncoder(encoder, keep_meta, mtime, mode)
         self.maxcount, self.maxsize, self.post, self.opener = int(maxcount), maxsize, post, opener
         self.tarstream: TarWriter | None = None
@@ -294,12 +294,12 @@ class ShardWriter(Whole):
             tar.abort()
 
 
-def packing(name: str, compress: bool | str | None) -> Compression | None:
-    """gzip or nothing, by the argument, or else by the name."""
-    if compress is True or compress == "gz" or (compress is None and name.endswith(("gz",))):
-        return "gzip"
-    if compress in (None, False):
-        if compress is None and name.endswith((".bz2", ".xz", ".zst")):
-            raise UsageError(f"a tar is written plain or with gzip, not as {name.rpartition('.')[2]}.", hint="Name it .tar or .tar.gz.")
+def _packing(name: str, compress: bool | str | None) -> Packing | None:
+    """How a tar is packed, by the argument, or else by the name."""
+    if compress is None:
+        return "gzip" if name.endswith("gz") else packing(name)
+    if compress is False:
         return None
-    raise UsageError(f"compress={compress!r} is not one of True, False, 'gz'.")
+    if (how := _PACKINGS.get("gz" if compress is True else str(compress))) is None:
+        raise UsageError(f"compress={compress!r} is not one of True, False, {', '.join(map(repr, _PACKINGS))}.")
+    return how

@@ -22,7 +22,7 @@ from tarviz.stores._remote.wire import Wire
 from tarviz.stores.base import Sink, Stat, Store, Stream, fill
 from tarviz.stores.retry import Attempts, Clock, RetryError, persist
 
-_OPTION_NAMES = ("TARVIZ_RETRY_TIMEOUT", "TARVIZ_STALL_TIMEOUT", "TARVIZ_CONFIG", "XDG_CONFIG_HOME", "HOME")
+_OPTION_NAMES = ("TARVIZ_RETRY_TIMEOUT", "TARVIZ_STALL_TIMEOUT", "TARVIZ_MIN_RATE", "TARVIZ_CONFIG", "XDG_CONFIG_HOME", "HOME")
 _PAGE_LIMIT = 64 << 20
 _T = TypeVar("_T")
 
@@ -69,8 +69,8 @@ class RemoteStore(Store):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def timeouts(self) -> tuple[float, float]:
-        """Seconds of `retry_timeout` and `stall_timeout` in force now."""
+    def timeouts(self) -> tuple[float, float, float]:
+        """`retry_timeout` and `stall_timeout` (seconds) and `min_rate` (bytes a second) in force now."""
         retry, stall = self._settings["retry_timeout"], self._settings["stall_timeout"]
         return _timeouts(retry, stall, tuple(map(os.environ.get, _OPTION_NAMES)), int(time.monotonic()))
 
@@ -91,7 +91,7 @@ class RemoteStore(Store):
     def list(self, url: URL) -> Iterator[Stat]:
         raise UsageError(f"{url.partition(':')[0]}:// URLs cannot be listed.", shard=url)
 
-    def create(self, url: URL) -> Sink:
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
         raise UsageError(f"{url.partition(':')[0]}:// URLs can be read, not written.", shard=url)
 
     def delete(self, url: URL) -> None:
@@ -99,7 +99,7 @@ class RemoteStore(Store):
 
     def persist(self, url: URL, call: Callable[[float], _T], stop: threading.Event | None = None) -> _T:
         """The value of `call`, which gets the stall timeout, tried again while that may help; `stop` ends waiting."""
-        retry, stall = self.timeouts()
+        retry, stall, _ = self.timeouts()
         attempts = Attempts(url, retry, self.clock, stop)
         return persist(lambda: call(stall), attempts, lambda: self.wire.reached(url))
 
@@ -138,10 +138,10 @@ class BucketStore(RemoteStore):
 
 
 @functools.lru_cache(maxsize=16)
-def _timeouts(retry: float | None, stall: float | None, _: tuple[str | None, ...], second: int) -> tuple[float, float]:
+def _timeouts(retry: float | None, stall: float | None, _: tuple[str | None, ...], second: int) -> tuple[float, float, float]:
     """The options, looked up once a second: a small ranged read takes less time than looking into the files."""
     found = config.options(retry_timeout=retry, stall_timeout=stall)
-    return found.retry_timeout, found.stall_timeout
+    return found.retry_timeout, found.stall_timeout, float(found.min_rate)
 
 
 def stat_of(url: URL, answer: urllib3.BaseHTTPResponse) -> Stat:

@@ -15,7 +15,7 @@ from tarviz.stores._remote.checksum import Checksum, promised
 from tarviz.stores._remote.version import CONTENT_RANGE, Version, total_of
 from tarviz.stores._remote.wire import Wire, excess
 from tarviz.stores.base import Stat, Stream
-from tarviz.stores.retry import Attempts, RetryError
+from tarviz.stores.retry import Attempts, Pace, RetryError
 
 _PIECE = 1 << 18
 _XML_LIMIT = 1 << 16
@@ -26,7 +26,15 @@ class ResumingStream(Stream):
     """Bytes `start` to `stop` (None: the end) of an object; connected, and the version pinned, once it is made."""
 
     def __init__(
-        self, wire: Wire, url: URL, start: int, stop: int | None, etag: str | None, retry_timeout: float, stall_timeout: float
+        self,
+        wire: Wire,
+        url: URL,
+        start: int,
+        stop: int | None,
+        etag: str | None,
+        retry_timeout: float,
+        stall_timeout: float,
+        min_rate: float,
     ) -> None:
         self._wire = wire
         self._url = url
@@ -37,6 +45,7 @@ class ResumingStream(Stream):
         if etag:
             self._pinned, self._size = Version.named(etag)
         self._timeouts = retry_timeout, stall_timeout
+        self._pace = Pace(min_rate)
         self._version: Version | None = None
         self._query: dict[str, str] = {}
         self._sum: Checksum | None = None
@@ -169,8 +178,9 @@ class ResumingStream(Stream):
             piece, self._pushed = self._pushed[:length], self._pushed[length:]
             return piece
         assert self._answer is not None
+        began = self._wire.clock.now()
         try:
-            return self._answer.read1(length) or b""
+            piece = self._answer.read1(length) or b""
         except exceptions.ReadTimeoutError as error:
             raise RetryError(f"no byte came for {self._timeouts[1]:g} s", code="E_STALL", at_once=True) from error
         except (exceptions.HTTPError, OSError, ValueError) as error:
@@ -179,6 +189,8 @@ class ResumingStream(Stream):
                 raise StoreError(f"the body goes on after {where}.", code="E_LENGTH", shard=self._url, offset=self.offset) from error
             early = isinstance(error.__cause__, exceptions.IncompleteRead) or "IncompleteRead" in str(error)
             raise RetryError("the connection was closed early" if early else "the connection broke", at_once=True) from error
+        self._pace.count(self._wire.clock.now() - began, len(piece))
+        return piece
 
     def _request(self) -> None:
         version = self._version

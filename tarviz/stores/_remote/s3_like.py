@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from tarviz.model.types import URL
 from tarviz.stores._remote.buckets import bucket_and_name
@@ -13,7 +14,12 @@ from tarviz.stores.base import Sink, Stat
 
 
 class S3LikeStore(BucketStore):
-    """Writes large objects in parts; nothing is visible before the last one is accepted."""
+    """Writes large objects in parts; nothing is visible before the last one is accepted.
+
+    `absent`: the header of a write that replaces nothing.
+    """
+
+    absent: ClassVar[Mapping[str, str]] = {"If-None-Match": "*"}
 
     def list(self, url: URL) -> Iterator[Stat]:
         bucket, name = bucket_and_name(url)
@@ -21,8 +27,8 @@ class S3LikeStore(BucketStore):
         base = URL(f"{url.partition('://')[0]}://{bucket}/")
         return s3_pages(base, prefix, lambda query: self.page(base, query))
 
-    def create(self, url: URL) -> Sink:
-        return UploadSink(url, S3Upload(self, url))
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
+        return UploadSink(url, S3Upload(self, url, {} if replace else self.absent))
 
     def delete(self, url: URL) -> None:
         delete(self, url)

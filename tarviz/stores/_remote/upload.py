@@ -16,7 +16,7 @@ from urllib3 import exceptions
 from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._remote.wire import WRITTEN
-from tarviz.stores.base import Sink, Stat
+from tarviz.stores.base import Sink, Stat, taken
 from tarviz.stores.retry import RetryError
 
 if TYPE_CHECKING:
@@ -131,9 +131,10 @@ class UploadSink(Sink):
 class HttpUpload:
     """What uploads over HTTP share: calls that are tried again while that may help."""
 
-    def __init__(self, store: BucketStore, url: URL) -> None:
+    def __init__(self, store: BucketStore, url: URL, condition: Mapping[str, str] | None = None) -> None:
         self._store = store
         self._url = url
+        self._condition = dict(condition or {})
         self._stop = threading.Event()
 
     def stop(self) -> None:
@@ -159,6 +160,17 @@ class HttpUpload:
 
         return self._store.persist(self._url, once, self._stop)
 
+    def last(
+        self, method: str, query: Mapping[str, str], body: bytes, headers: Mapping[str, str] | None = None
+    ) -> tuple[Mapping[str, str], bytes]:
+        """The call that makes the object visible: under the condition, if there is one, that nothing has its name."""
+        try:
+            return self.call(method, query, body, {**(headers or {}), **self._condition})
+        except StoreError as error:
+            if not self._condition or error.details.get("status") not in (409, 412):
+                raise
+            raise taken(self._url) from error
+
     def quietly(self, method: str, query: Mapping[str, str]) -> None:
         """A request whose failure changes nothing for the caller."""
         try:
@@ -173,7 +185,12 @@ class S3Upload(HttpUpload):
     _id = ""
 
     def whole(self, data: bytes) -> str | None:
-        return self.call("PUT", {}, data)[0].get("ETag")
+        try:
+            return self.last("PUT", {}, data)[0].get("ETag")
+        except StoreError as error:
+            if error.code != "E_EXISTS" or self._store.stat(self._url).etag != f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"':
+                raise
+            return self._store.stat(self._url).etag  # an answer was lost: these very bytes lie there
 
     def begin(self) -> None:
         found = _UPLOAD_ID.search(self.call("POST", {"uploads": ""})[1])
@@ -191,7 +208,7 @@ class S3Upload(HttpUpload):
         rows = "".join(f"<Part><PartNumber>{at}</PartNumber><ETag>{escape(etag)}</ETag></Part>" for at, etag in enumerate(parts, 1))
         body = f"<CompleteMultipartUpload>{rows}</CompleteMultipartUpload>".encode()
         try:
-            _, answer = self.call("POST", {"uploadId": self._id}, body)
+            _, answer = self.last("POST", {"uploadId": self._id}, body)
         except NotFoundError:
             return self._came_through(parts, size)
         found = _ETAG.search(answer)
@@ -218,7 +235,7 @@ class AzureUpload(HttpUpload):
     """Blocks and their list. Blocks that no list names are dropped by Azure after a week; nobody sees them."""
 
     def whole(self, data: bytes) -> str | None:
-        return self.call("PUT", {}, data, {"x-ms-blob-type": "BlockBlob"})[0].get("ETag")
+        return self.last("PUT", {}, data, {"x-ms-blob-type": "BlockBlob"})[0].get("ETag")
 
     def begin(self) -> None:
         return
@@ -231,7 +248,7 @@ class AzureUpload(HttpUpload):
     def complete(self, parts: list[str], size: int) -> str | None:
         rows = "".join(f"<Latest>{name}</Latest>" for name in parts)
         body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{rows}</BlockList>'.encode()
-        return self.call("PUT", {"comp": "blocklist"}, body)[0].get("ETag")
+        return self.last("PUT", {"comp": "blocklist"}, body)[0].get("ETag")
 
     def abort(self) -> None:
         return

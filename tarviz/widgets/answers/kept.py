@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ from tarviz.model.errors import ChangedError, UsageError
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
 from tarviz.widgets.browse.rows import RECORD_BITS, Rows, Shard
-from tarviz.write import Exists, Names
+from tarviz.write import Exists, Names, counted
 
-_COUNTER = re.compile(r"\{|%0?\d*d")
 _READ = ("key_split", "concatenated", "block_size", "max_member_bytes", "max_ratio")
 
 
@@ -55,7 +53,7 @@ def copy(rows: Rows, ids: NDArray[np.int64], output: str | os.PathLike[str], opt
     name = os.fspath(output)
     if exists == "error":
         refuse_existing(name)
-    if _COUNTER.search(name):
+    if counted(name):
         plugins.load("commands", "split").split(list(chosen), name, exists=exists, **reading)
     else:
         plugins.load("commands", "cat").cat(list(chosen), name, **reading)
@@ -63,7 +61,7 @@ def copy(rows: Rows, ids: NDArray[np.int64], output: str | os.PathLike[str], opt
 
 def refuse_existing(output: str) -> None:
     """`UsageError` where something has the name of an output already, one of those that `{}` counts too."""
-    Names(plugins.load("commands", "split").pattern(output) if _COUNTER.search(output) else output).refuse_taken()
+    Names(output).refuse_taken()
 
 
 def _by_shard(rows: Rows, ids: NDArray[np.int64]) -> list[tuple[Shard, NDArray[np.int64]]]:

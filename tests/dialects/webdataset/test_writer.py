@@ -248,9 +248,17 @@ class TestFiles:
         assert b"\x1f\x8b" == (tmp_path / name).read_bytes()[:2]
         assert [("a.cls", b"1")] == listing(tmp_path / name)
 
-    def test_other_packing_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="plain or with gzip"):
-            wds.TarWriter(str(tmp_path / "a.tar.xz"))
+    @pytest.mark.parametrize(("name", "compress"), [("bz2", "bz2"), ("xz", "xz"), ("tar.bz2", None), ("tar.xz", None), ("tar.zst", None)])
+    def test_other_packings(self, tmp_path: Path, name: str, compress: str | None) -> None:
+        shard = tmp_path / f"a.{name}"
+        with wds.TarWriter(str(shard), compress=compress) as sink:
+            sink.write({"__key__": "a", "cls": 1})
+
+        assert [b"1"] == [sample["cls"] for sample in wds.WebDataset(str(shard))]
+        if not name.endswith("zst"):
+            assert [("a.cls", b"1")] == listing(shard)
+
+    def test_a_packing_that_is_not_known_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="compress='lz4'"):
             wds.TarWriter(str(tmp_path / "a.tar"), compress="lz4")
 

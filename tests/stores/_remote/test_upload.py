@@ -11,6 +11,7 @@ import pytest
 from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL
 from tarviz.stores._remote import upload
+from tarviz.stores.az import AzureStore
 from tarviz.stores.s3 import S3Store
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 
@@ -57,6 +58,47 @@ def write(store, size=2500):
     with store.create(URL_) as sink:
         sink.write(bytes(size))
     return sink.commit()
+
+
+class TestReplacingNothing:  # U4
+    def test_whole_and_in_parts_the_last_call_bears_the_condition(self, bucket):
+        refused = Fault(method="POST", status=412)
+        bucket.plan(complete=[refused])
+        sink = S3Store(clock=FakeClock()).create(URL_, replace=False)
+        sink.write(bytes(2500))
+        with pytest.raises(StoreError, match="left alone") as caught:
+            sink.commit()
+
+        assert ("E_EXISTS", URL_) == (caught.value.code, caught.value.shard)
+        assert ["*"] == [request.headers.get("if-none-match") for request in bucket.asked("POST", "uploadId=u1")]
+        assert [None] * 3 == [request.headers.get("if-none-match") for request in bucket.asked("PUT", "partNumber")]
+        assert 1 == len(bucket.asked("DELETE", "uploadId=u1"))
+
+    def test_our_own_object_whose_answer_was_lost_is_no_other(self, bucket):
+        data = b"these bytes"
+        etag = f'"{upload.hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
+        for there, code in ((etag, None), ('"another"', "E_EXISTS")):
+            lost = [Fault(method="PUT", before_headers=True), Fault(method="PUT", status=412)]
+            bucket.server.put("/b/a.tar", data, etag=there, plan=lost)
+            sink = S3Store(clock=FakeClock()).create(URL_, replace=False)
+            sink.write(data)
+            if code is None:
+                assert etag == sink.commit().etag
+            else:
+                with pytest.raises(StoreError) as caught:
+                    sink.commit()
+                assert code == caught.value.code
+
+    def test_azure_is_asked_the_same(self, monkeypatch):
+        with FaultServer() as server:
+            for name, value in {"ACCOUNT": "account", "KEY": "cGxhbnRlZA==", "ENDPOINT": f"{server.url}/account"}.items():
+                monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
+            exists = {"status": 409, "headers": {"x-ms-error-code": "BlobAlreadyExists"}}
+            server.put("/account/b/a.tar", b"", plan=[Fault(method="PUT", **exists)])
+            with pytest.raises(StoreError, match="left alone"):
+                AzureStore(clock=FakeClock()).create(URL("az://b/a.tar"), replace=False).commit()
+
+            assert "*" == server.requests[-1].headers["if-none-match"]
 
 
 class TestFaults:

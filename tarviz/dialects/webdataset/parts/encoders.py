@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import re
 import time
 import warnings
@@ -128,9 +129,15 @@ def encode_field(ext: str, value: Any, key: str | None = None) -> bytes:
     if hasattr(value, "detach"):  # a torch tensor
         value = value.detach().cpu().numpy()
     try:
-        return Encode(ext, form, quality=100).apply(_pixels(ext, value) if form in _PIXELS else value)
+        data = Encode(ext, form, quality=100).apply(_pixels(ext, value) if form in _PIXELS else value)
     except SchemaError as error:
         raise error.at(key=key) from error.__cause__
+    return _ascii(data) if form == "json" and not data.isascii() else data
+
+
+def _ascii(data: bytes) -> bytes:
+    """JSON as webdataset writes it: beyond ASCII in escapes."""
+    return json.dumps(json.loads(data)).encode()
 
 
 def _pixels(ext: str, value: Any) -> NDArray[np.uint8]:

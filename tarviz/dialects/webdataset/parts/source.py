@@ -77,11 +77,9 @@ class Shards:
     ) -> Iterator[tuple[int, list[Sample | None]]]:
         """Runs of samples of one shard with the number of the first; None stands for a record of which nothing was chosen."""
         url = rewrite_url(url)
-        path = url
-        if self.cache is not None and not stores.is_local(url):
-            path = self.cache.get_file(url)
-        elif self.rename_files is not None or own_opener(url) is not None:
-            yield from self._put_together(url, start, stop)
+        path = self.cache.get_file(url) if self.cache is not None else url
+        if self.rename_files is not None or own_opener(path) is not None:
+            yield from self._put_together(url, path, start, stop)
             return
         place = path if self.places and stores.is_local(path) else None
         with closing(reading.blocks(URL(path), self.options, report=report, start=start, stop=stop)) as run:
@@ -95,14 +93,14 @@ class Shards:
             return [*samples(block, url, place, needs)]
         return [selected(block, row, url, place, self.select_files) for row in range(len(block))]
 
-    def _put_together(self, url: str, start: int, stop: int | None) -> Iterator[tuple[int, list[Sample | None]]]:
+    def _put_together(self, url: str, path: str, start: int, stop: int | None) -> Iterator[tuple[int, list[Sample | None]]]:
         """The same from single files: under other names, or from streams that are not store's."""
         from itertools import islice
 
         from tarviz.dialects.webdataset import tariterators
 
-        place = {"local_path": stores.local_path(url)} if self.places and stores.is_local(url) else {}
-        opened = ({**source, **place} for source in tariterators.url_opener([{"url": url}]))
+        place = {"local_path": stores.local_path(path)} if self.places and stores.is_local(path) else {}
+        opened = ({**source, "url": url, **place} for source in tariterators.url_opener([{"url": path}]))
         files = tariterators.tar_file_expander(opened, select_files=self.select_files, rename_files=self.rename_files)
         for number, sample in enumerate(islice(tariterators.group_by_keys(files), start, stop), start):
             yield number, [sample]

@@ -1,0 +1,245 @@
+"""`cache_dir=`: shards from a server kept here, whole, of the right URL and version, within a size, shared by processes."""
+
+from __future__ import annotations
+
+import io
+import logging
+import multiprocessing
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tarviz.dialects.webdataset as wds
+from tarviz.dialects.webdataset.cache import FileCache
+from tarviz.model.errors import DataError, NotFoundError, UsageError
+from tarviz.testing.faults import ALWAYS, Fault, FaultServer
+
+
+def shard(first: int, size: int = 1000) -> bytes:
+    """A tar of three records from the number `first` on, with `size` bytes each."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for number in range(first, first + 3):
+            member = tarfile.TarInfo(f"{number:04d}.bin")
+            member.size = size
+            tar.addfile(member, io.BytesIO(bytes(size)))
+    return out.getvalue()
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    with FaultServer() as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "cache").mkdir()
+    return tmp_path / "cache"
+
+
+def keys(url: Any, folder: Path, **options: Any) -> list[str]:
+    return [sample["__key__"] for sample in wds.WebDataset(url, shardshuffle=False, cache_dir=folder, **options)]
+
+
+def fetched(server: FaultServer) -> list[str]:
+    return [request.path for request in server.requests if request.method == "GET"]
+
+
+def kept(folder: Path) -> list[Path]:
+    return sorted((folder / ".tarviz").iterdir())
+
+
+def test_every_pass_but_the_first_reads_here(server: FaultServer, folder: Path) -> None:
+    url = server.put("/a.tar", shard(0))
+    dataset = wds.WebDataset(url, shardshuffle=False, cache_dir=folder)
+
+    passes = [list(dataset) for _ in range(3)]
+    assert passes[0] == passes[1] == passes[2] == list(wds.WebDataset(url, shardshuffle=False, cache_dir=folder))
+    assert ["/a.tar"] == fetched(server)
+    assert [(url, str(folder / "a.tar"))] * 3 == [(sample["__url__"], sample["__local_path__"]) for sample in passes[0]]
+    assert shard(0) == (folder / "a.tar").read_bytes()
+
+
+def test_a_pass_that_is_broken_off_has_kept_its_shard(server: FaultServer, folder: Path) -> None:
+    dataset = wds.WebDataset(server.put("/a.tar", shard(0)), shardshuffle=False, cache_dir=folder)
+    for _ in range(3):
+        next(iter(dataset))
+
+    assert ["/a.tar"] == fetched(server)
+
+
+def test_a_shard_that_has_changed_is_fetched_again(server: FaultServer, folder: Path) -> None:
+    url = server.put("/a.tar", shard(0))
+    assert ["0000", "0001", "0002"] == keys(url, folder)
+    server.put("/a.tar", shard(5))
+
+    assert ["0005", "0006", "0007"] == keys(url, folder) == keys(url, folder)
+    assert 2 == len(fetched(server))
+    assert shard(5) == (folder / "a.tar").read_bytes()
+
+
+def test_urls_that_end_alike_do_not_share_a_file(server: FaultServer, folder: Path) -> None:
+    urls = [server.put("/one/a.tar", shard(0), etag='"1"'), server.put("/two/a.tar", shard(10), etag='"1"')]
+
+    assert keys(urls, folder) == keys(urls, folder) == ["0000", "0001", "0002", "0010", "0011", "0012"]
+    assert 2 == len(fetched(server))
+
+
+def test_names_of_ones_own(server: FaultServer, folder: Path) -> None:
+    url = server.put("/one/a.tar", shard(0))
+    keys(url, folder, url_to_name=lambda url: "/".join(url.split("/")[-2:]))
+
+    assert shard(0) == (folder / "one/a.tar").read_bytes()
+    with pytest.raises(UsageError, match="is not a name for"):
+        keys(url, folder, url_to_name=lambda _: "../a.tar")
+
+
+def test_the_size_is_kept_to(server: FaultServer, folder: Path) -> None:
+    urls = [server.put(f"/{name}.tar", shard(number)) for number, name in enumerate("abc")]
+    size = len(shard(0))
+    dataset = wds.WebDataset(urls, shardshuffle=False, cache_dir=folder, cache_size=2 * size)
+    for _ in range(2):
+        assert 9 == len(list(dataset))
+
+        assert 2 * size == sum(path.stat().st_size for path in kept(folder))
+
+
+def test_a_shard_that_is_larger_than_the_cache_is_read_from_afar(server: FaultServer, folder: Path) -> None:
+    url = server.put("/a.tar", shard(0))
+    samples = list(wds.WebDataset(url, shardshuffle=False, cache_dir=folder, cache_size=100))
+
+    assert ["0000", "0001", "0002"] == [sample["__key__"] for sample in samples]
+    assert all("__local_path__" not in sample for sample in samples)
+    assert [] == list(folder.iterdir())
+
+
+def test_a_damaged_file_is_fetched_anew(server: FaultServer, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    url = server.put("/a.tar", shard(0))
+    keys(url, folder)
+    place = (folder / "a.tar").resolve()
+    place.write_bytes(b"?" + place.read_bytes()[1:])
+
+    assert ["0000", "0001", "0002"] == keys(url, folder)
+    assert "is damaged" in caplog.text
+    assert 2 == len(fetched(server))
+
+
+def test_what_is_not_a_tar_is_not_kept(server: FaultServer, folder: Path) -> None:
+    url = server.put("/a.tar", b"<html>please log in</html>" * 100)
+    with pytest.raises(DataError, match=r"not a tar archive; it begins with b'<html>please"):
+        keys(url, folder)
+
+    assert [] == kept(folder)
+    assert not (folder / "a.tar").exists()
+
+
+def test_a_transfer_that_breaks_off_is_taken_up(server: FaultServer, folder: Path) -> None:
+    url = server.put("/a.tar", shard(0, 300_000), plan=[Fault(cut=100_000), Fault(cut=400_000, end="reset")])
+
+    assert ["0000", "0001", "0002"] == keys(url, folder)
+    assert shard(0, 300_000) == (folder / "a.tar").read_bytes()
+
+
+def test_a_server_that_is_gone_leaves_what_is_here(folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: Any) -> None:
+    monkeypatch.setenv("TARVIZ_RETRY_TIMEOUT", "0.1")
+    with FaultServer() as server:
+        urls = [server.put("/a.tar", shard(0)), server.put("/b.tar", shard(3))]
+        other = server.put("/c.tar", shard(0))
+        keys(urls, folder)
+    with caplog.at_level(logging.WARNING):
+        assert [f"000{number}" for number in range(6)] == keys(urls, folder)
+
+    assert 1 == caplog.text.count("is used")
+    with pytest.raises(OSError, match=r"c\.tar"):
+        keys(other, folder)
+
+
+def test_a_missing_shard_is_one_for_the_handler(server: FaultServer, folder: Path) -> None:
+    urls = [server.put("/a.tar", shard(0)), server.put("/a.tar", shard(0)).replace("a.tar", "gone.tar")]
+
+    assert 3 == len(keys(urls, folder, handler=wds.ignore_and_continue))
+    with pytest.raises(NotFoundError):
+        keys(urls, folder)
+
+
+def test_a_file_that_somebody_put_there_is_taken(server: FaultServer, folder: Path) -> None:
+    url = server.put("/a.tar", shard(0))
+    (folder / "a.tar").write_bytes(shard(7))
+
+    assert ["0007", "0008", "0009"] == keys(url, folder)
+    assert [] == server.requests
+
+
+def test_processes_share_it(server: FaultServer, folder: Path) -> None:
+    urls = [server.put(f"/{number}/a.tar", shard(number), plan=[Fault(method="HEAD", delay=0.1, times=ALWAYS)]) for number in range(2)]
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=keys, args=(urls, folder)) for _ in range(3)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+
+    assert [0, 0, 0] == [child.exitcode for child in children]
+    assert [len(shard(0))] * 2 == [path.stat().st_size for path in kept(folder)]
+    asked = len(fetched(server))
+    assert ["0000", "0001", "0002", "0001", "0002", "0003"] == keys(urls, folder)
+    assert asked == len(fetched(server))
+
+
+@pytest.mark.torch
+def test_workers_of_a_loader_share_it(server: FaultServer, folder: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    urls = [server.put(f"/{number}.tar", shard(10 * number)) for number in range(4)]
+    loader = wds.WebLoader(wds.WebDataset(urls, cache_dir=folder).to_tuple("__key__"), batch_size=None, num_workers=2)
+    passes = [sorted(loader) for _ in range(2)]
+
+    assert 12 == len(passes[0])
+    assert passes[0] == passes[1]
+    assert 4 == len(fetched(server)) == len(kept(folder))
+
+
+def test_a_scheme_of_ones_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def opened(url: str, mode: str, bufsize: int) -> Any:
+        asked.append(url)
+        return io.BytesIO(shard(3))
+
+    monkeypatch.setitem(wds.gopen_schemes, "mine", opened)
+
+    assert ["0003", "0004", "0005"] == keys("mine://x/a.tar", folder) == keys("mine://x/a.tar", folder)
+    assert ["mine://x/a.tar"] == asked
+    assert [shard(3)] == [path.read_bytes() for path in kept(folder)]
+
+
+def test_the_option_shard_cache_does_not_keep_it_twice(
+    server: FaultServer, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TARVIZ_SHARD_CACHE", "10MB")
+    monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "engine"))
+    keys(server.put("/a.tar", shard(0)), folder)
+
+    assert 1 == len(kept(folder))
+    assert not (tmp_path / "engine").exists()
+
+
+class TestFileCache:
+    def test_files_are_opened_by_turns(self, server: FaultServer, folder: Path) -> None:
+        urls = [server.put("/a.tar", shard(0)), server.put("/b.tar", shard(1))]
+        local = folder / "c.tar"
+        local.write_bytes(shard(2))
+
+        for number, found in enumerate(FileCache(folder)([*urls, {"url": str(local)}])):
+            with found["stream"] as stream:
+                assert shard(number) == stream.read()
+            assert ["a.tar", "b.tar", "c.tar"][number] == os.path.basename(found["local_path"])
+
+    def test_any_bytes_do_without_a_validator(self, server: FaultServer, folder: Path) -> None:
+        path = FileCache(folder, validator=None).get_file(server.put("/a.txt", b"text"))
+
+        assert b"text" == Path(path).read_bytes()
