@@ -226,7 +226,7 @@ class _Any(Store):
         return _behind(url).list(url)
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
-        return _behind(url).create(url)
+        return _behind(url).create(url, replace=replace)
 
     def delete(self, url: URL) -> None:
         _behind(url).delete(url)
