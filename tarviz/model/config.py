@@ -109,6 +109,7 @@ class Options:
     retry_timeout: float = _option(180.0, _seconds, "seconds that retries of one remote read may take together")
     stall_timeout: float = _option(30.0, _seconds, "seconds without a byte before a remote read is resumed")
     min_rate: int = _option(0, parse_size, "bytes a second, over a minute, below which a remote read is resumed; 0: any rate will do")
+    connections: int = _option(1, _count, "connections that one remote read may use where a single one turns out to be the limit")
     shard_cache: int = _option(0, parse_size, "bytes of remote shards kept in the cache folder for the next reading; 0: none")
     progress: str = _option("auto", _progress, "progress bars: auto (on a terminal), on, off")
     override: str = _option("", _plugins, "plugins of other packages that replace our own, by name: ops.resize,viewers.text")

@@ -79,7 +79,8 @@ class Output(Whole):
         self._size = 0  # bytes of the file
         self._summed = summed
         self._behind: Behind[Sequence[Piece]] | None = None
-        self._sink = stores.of(url).create(self.url, replace=exists == "replace") if sink is None else sink
+        spared = {} if exists == "replace" else {"replace": False}  # stores of other packages may not know it yet
+        self._sink = stores.of(url).create(self.url, **spared) if sink is None else sink
 
     def write(self, pieces: Sequence[Piece], records: int = 0) -> None:
         """Append pieces that hold so many records. They belong to the output until it is settled: they may be written later."""

@@ -16,13 +16,17 @@ from tarviz.model import config
 from tarviz.model.errors import NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
+from tarviz.stores._remote.parallel import ParallelStream
 from tarviz.stores._remote.resume import ResumingStream
 from tarviz.stores._remote.version import Version, total_of
 from tarviz.stores._remote.wire import Wire
 from tarviz.stores.base import Sink, Stat, Store, Stream, fill
 from tarviz.stores.retry import Attempts, Clock, RetryError, persist
 
-_OPTION_NAMES = ("TARVIZ_RETRY_TIMEOUT", "TARVIZ_STALL_TIMEOUT", "TARVIZ_MIN_RATE", "TARVIZ_CONFIG", "XDG_CONFIG_HOME", "HOME")
+_OPTION_NAMES = (
+    *("TARVIZ_RETRY_TIMEOUT", "TARVIZ_STALL_TIMEOUT", "TARVIZ_MIN_RATE", "TARVIZ_CONNECTIONS"),
+    *("TARVIZ_CONFIG", "XDG_CONFIG_HOME", "HOME"),
+)
 _PAGE_LIMIT = 64 << 20
 _T = TypeVar("_T")
 
@@ -71,14 +75,23 @@ class RemoteStore(Store):
 
     def timeouts(self) -> tuple[float, float, float]:
         """`retry_timeout` and `stall_timeout` (seconds) and `min_rate` (bytes a second) in force now."""
+        found = self._options()
+        return found.retry_timeout, found.stall_timeout, float(found.min_rate)
+
+    def _options(self) -> config.Options:
         retry, stall = self._settings["retry_timeout"], self._settings["stall_timeout"]
-        return _timeouts(retry, stall, tuple(map(os.environ.get, _OPTION_NAMES)), int(time.monotonic()))
+        return _options(retry, stall, tuple(map(os.environ.get, _OPTION_NAMES)), int(time.monotonic()))
 
     def stat(self, url: URL) -> Stat:
         return self.persist(url, lambda stall: self._stat(url, stall))
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
-        return ResumingStream(self.wire, url, offset, None, etag, *self.timeouts())
+        stream = ResumingStream(self.wire, url, offset, None, etag, *self.timeouts())
+        count = self._options().connections
+        return stream if count < 2 else ParallelStream(stream, functools.partial(self._part, url, stream.stat.etag), count, self.clock)
+
+    def _part(self, url: URL, etag: str | None, start: int, stop: int) -> ResumingStream:
+        return ResumingStream(self.wire, url, start, stop, etag, *self.timeouts())
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         if length <= 0:
@@ -138,10 +151,9 @@ class BucketStore(RemoteStore):
 
 
 @functools.lru_cache(maxsize=16)
-def _timeouts(retry: float | None, stall: float | None, _: tuple[str | None, ...], second: int) -> tuple[float, float, float]:
+def _options(retry: float | None, stall: float | None, _: tuple[str | None, ...], second: int) -> config.Options:
     """The options, looked up once a second: a small ranged read takes less time than looking into the files."""
-    found = config.options(retry_timeout=retry, stall_timeout=stall)
-    return found.retry_timeout, found.stall_timeout, float(found.min_rate)
+    return config.options(retry_timeout=retry, stall_timeout=stall)
 
 
 def stat_of(url: URL, answer: urllib3.BaseHTTPResponse) -> Stat:

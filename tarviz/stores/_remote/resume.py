@@ -138,6 +138,17 @@ class ResumingStream(Stream):
                 return len(piece)
         return 0
 
+    def drop(self) -> None:
+        """Let go of the connection; the next read makes another."""
+        with self._busy:
+            self._drop()
+
+    def passed(self, piece: memoryview) -> None:
+        """Bytes that came another way from where this stream stands: it goes on after them, and holds them against the checksum."""
+        if self._sum is not None:
+            self._check_sum(bytes(piece))
+        self.offset += len(piece)
+
     def _check_sum(self, piece: bytes) -> None:
         if self._sum is not None:
             self._sum.update(piece)

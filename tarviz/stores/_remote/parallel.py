@@ -1,0 +1,138 @@
+"""One object over several connections: once one turns out to be the limit, the parts ahead are fetched side by side."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from tarviz.model.errors import StoreError
+from tarviz.stores._remote.resume import ResumingStream
+from tarviz.stores.base import Stream, fill
+from tarviz.stores.retry import Clock
+
+TRIAL = 8 << 20  # bytes of the first connection after which it is judged
+PART = 8 << 20  # bytes of a later request; one more than there are connections are held
+_LIMITED = 0.5  # share of the time spent waiting for bytes from which on the connection is the limit
+_WORTH = 4  # parts left from which on more connections pay
+
+
+class ParallelStream(Stream):
+    """A `ResumingStream` that goes over to up to `count` connections where its reader waits for bytes most of the time.
+
+    `part(start, stop)` opens a range of the same version. Every part resumes, and is held against version and length, as the whole is;
+    the bytes come in order, and what the server promised of their checksum is kept. A server without ranges, or one that names no
+    version, is read by the one connection.
+    """
+
+    def __init__(self, first: ResumingStream, part: Callable[[int, int], ResumingStream], count: int, clock: Clock) -> None:
+        self.stat = first.stat
+        self.offset = first.offset
+        self._first = first
+        self._open_part = part
+        self._count = count
+        self._clock = clock
+        self._owner = os.getpid()
+        self._waited = 0.0
+        self._began = clock.now()
+        self._start = first.offset
+        self._ahead: deque[Future[memoryview]] = deque()
+        self._pool: ThreadPoolExecutor | None = None
+        self._next = 0  # where the next part to be asked for begins
+        self._piece = memoryview(b"")
+        self._lock = threading.Lock()
+        self._parts: set[ResumingStream] = set()
+        self._closed = False
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if os.getpid() != self._owner:
+            self._after_fork()
+        if self._pool is None and not (self._pays() and self._spread()):
+            began = self._clock.now()
+            count = self._first.readinto(buffer)
+            self._waited += self._clock.now() - began
+            self.offset = self._first.offset
+            return count
+        return self._take(buffer)
+
+    def _pays(self) -> bool:
+        read, size = self.offset - self._start, self.stat.size
+        if read < TRIAL or size is None or size - self.offset < _WORTH * PART or not (self.stat.ranges and self.stat.etag):
+            return False
+        if os.getpid() != self._owner or self._closed:
+            return False
+        return self._waited >= _LIMITED * (self._clock.now() - self._began)
+
+    def _spread(self) -> bool:
+        """Let go of the one connection and begin with several."""
+        self._first.drop()
+        self._next = self.offset
+        self._pool = ThreadPoolExecutor(self._count, thread_name_prefix="tarviz-part")
+        for _ in range(self._count + 1):
+            self._ask()
+        return True
+
+    def _ask(self) -> None:
+        assert self._pool is not None and self.stat.size is not None
+        if self._next < self.stat.size:
+            stop = min(self._next + PART, self.stat.size)
+            self._ahead.append(self._pool.submit(self._fetch, self._next, stop))
+            self._next = stop
+
+    def _fetch(self, start: int, stop: int) -> memoryview:
+        if self._closed:
+            raise StoreError("the stream is closed.", shard=self.stat.url)
+        with self._open_part(start, stop) as stream:
+            with self._lock:
+                self._parts.add(stream)
+            try:
+                if self._closed:
+                    raise StoreError("the stream is closed.", shard=self.stat.url)
+                data = memoryview(bytearray(stop - start))
+                if fill(stream, data) < len(data):
+                    what = f"the server promised {self.stat.size} bytes and ends at {stream.offset}."
+                    raise StoreError(what, code="E_LENGTH", shard=self.stat.url, offset=stream.offset)
+            finally:
+                with self._lock:
+                    self._parts.discard(stream)
+        return data
+
+    def _take(self, buffer: memoryview) -> int:
+        if self._closed:
+            raise StoreError("the stream is closed.", shard=self.stat.url)
+        if not len(buffer):
+            return 0
+        if not len(self._piece):
+            if not self._ahead:
+                return 0
+            self._piece = self._ahead.popleft().result()
+            self._ask()
+        piece, self._piece = self._piece[: len(buffer)], self._piece[len(buffer) :]
+        self._first.passed(piece)
+        buffer[: len(piece)] = piece
+        self.offset += len(piece)
+        return len(piece)
+
+    def _after_fork(self) -> None:
+        """Threads stay with the parent: go on with a connection of our own."""
+        if self._pool is not None:
+            self._pool, self._piece = None, memoryview(b"")
+            self._ahead.clear()
+            self._parts = set()
+            self._lock = threading.Lock()
+
+    def close(self) -> None:
+        self._closed = True
+        self._first.close()
+        if self._pool is None or os.getpid() != self._owner:
+            return
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            parts = list(self._parts)
+        for part in parts:
+            part.close()  # wakes its thread
+        self._pool.shutdown()
+        self._ahead.clear()
+        self._piece = memoryview(b"")

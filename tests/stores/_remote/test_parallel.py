@@ -1,0 +1,208 @@
+"""One object over several connections: the same bytes under the same faults, and only where one connection is the limit."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import google_crc32c
+import pytest
+
+from tarviz import stores
+from tarviz.model.errors import ChangedError, StoreError
+from tarviz.stores._remote import parallel
+from tarviz.stores.http import HttpStore
+from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.stores import open_files
+from tests.stores.random_faults import random_fault
+
+DATA = random.Random(5).randbytes(3_000_001)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(parallel, "TRIAL", 1 << 18)
+    monkeypatch.setattr(parallel, "PART", 200_000)
+    monkeypatch.setenv("TARVIZ_CONNECTIONS", "3")
+
+
+@pytest.fixture
+def server():
+    with FaultServer() as server:
+        yield server
+
+
+class Waiting(FakeClock):
+    """Time passes while bytes are waited for, and while the reader works on them: seconds for each look at the clock, in turn."""
+
+    def __init__(self, *seconds):
+        super().__init__()
+        self._turns = seconds
+        self._looks = 0
+
+    def now(self):
+        if threading.current_thread() is threading.main_thread():
+            self._ahead += self._turns[self._looks % len(self._turns)]
+            self._looks += 1
+        return super().now()
+
+
+def drain(store, url, *, size=1 << 16, **options):
+    with store.open(url, **options) as stream:
+        data, buffer = bytearray(), memoryview(bytearray(size))
+        while count := stream.readinto(buffer):
+            data += buffer[:count]
+        assert len(data) + options.get("offset", 0) == stream.offset
+    return bytes(data)
+
+
+def compare(stream, buffer, done):
+    """Read to the end, and hold what comes against `DATA` from byte `done` on."""
+    while count := stream.readinto(buffer):
+        assert buffer[:count] == DATA[done : done + count]
+        done += count
+
+
+def ranges(server):
+    return [request.headers["range"] for request in server.requests if "range" in request.headers]
+
+
+class TestSpreading:
+    def test_a_reader_that_waits_gets_more_connections(self, server):
+        url = server.put("/a.tar", DATA)
+
+        assert DATA == drain(HttpStore(clock=Waiting(1.0)), url)
+        asked = [tuple(map(int, each.removeprefix("bytes=").split("-"))) for each in ranges(server)]
+        assert asked[0][0] >= 1 << 18
+        assert [start for start, _ in sorted(asked)[1:]] == [stop + 1 for _, stop in sorted(asked)[:-1]]
+        assert 13 <= len(asked) <= 14
+        assert 2 <= server.most <= 4
+        assert server.sent < len(DATA) + (8 << 20)
+
+    def test_a_reader_that_works_keeps_the_one(self, server):
+        class Busy(FakeClock):
+            pass
+
+        clock = Busy()
+        url = server.put("/a.tar", DATA)
+        with HttpStore(clock=clock).open(url) as stream:
+            data, buffer = bytearray(), memoryview(bytearray(1 << 16))
+            while count := stream.readinto(buffer):
+                data += buffer[:count]
+                clock.wait(10.0, threading.Event())  # decoding
+
+        assert DATA == bytes(data)
+        assert [] == ranges(server)
+
+    @pytest.mark.parametrize(
+        ("options", "headers"),
+        [({"etag": None, "modified": None}, {}), ({}, {"Accept-Ranges": "none"}), ({}, {"Transfer-Encoding": "chunked"})],
+        ids=["no version", "no ranges", "no length"],
+    )
+    def test_what_cannot_be_read_in_ranges_is_not(self, server, options, headers):
+        chunked = "Transfer-Encoding" in headers
+        url = server.put("/a.tar", DATA, plan=[Fault(chunked=chunked, headers={} if chunked else headers)], **options)
+
+        assert DATA == drain(HttpStore(clock=Waiting(1.0)), url)
+        assert [] == ranges(server)
+
+    def test_one_connection_is_the_default(self, server, monkeypatch):
+        monkeypatch.delenv("TARVIZ_CONNECTIONS")
+
+        assert DATA == drain(HttpStore(clock=Waiting(1.0)), server.put("/a.tar", DATA))
+        assert 1 == len(server.requests)
+
+    def test_from_an_offset_and_a_small_rest(self, server):
+        url = server.put("/a.tar", DATA)
+
+        assert DATA[500_000:] == drain(HttpStore(clock=Waiting(1.0)), url, offset=500_000)
+        before = len(server.requests)
+        assert DATA[-900_000:] == drain(HttpStore(clock=Waiting(1.0)), url, offset=len(DATA) - 900_000)
+        assert before + 1 == len(server.requests)
+
+
+class TestFaults:
+    def test_a_replaced_object_is_never_spliced(self, server):
+        url = server.put("/a.tar", DATA)
+        with HttpStore(clock=Waiting(1.0)).open(url) as stream:
+            buffer = memoryview(bytearray(1 << 19))
+            done = stores.fill(stream, buffer)
+            server.put("/a.tar", DATA[::-1])
+            with pytest.raises(ChangedError, match=r"before, .* now"):
+                compare(stream, buffer, done)
+
+    def test_a_part_that_makes_no_progress_is_given_up(self, server):
+        url = server.put("/a.tar", DATA, plan=[Fault(resumed=True, cut_after=0, times=ALWAYS)])
+
+        with pytest.raises(StoreError, match="without progress"):
+            drain(HttpStore(clock=Waiting(1.0)), url)
+
+    @pytest.mark.parametrize("wrong", [False, True])
+    def test_the_whole_is_held_against_its_checksum(self, server, wrong):
+        import base64
+
+        value = base64.b64encode(google_crc32c.Checksum(DATA[::-1] if wrong else DATA).digest()).decode()
+        url = server.put("/a.tar", DATA, headers={"x-goog-hash": f"crc32c={value}"})
+        store = HttpStore(clock=Waiting(1.0))
+        if not wrong:
+            assert DATA == drain(store, url)
+        else:
+            with pytest.raises(StoreError, match="crc32c checksum"):
+                drain(store, url)
+        assert ranges(server)
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_random_faults(self, server, seed):
+        self.run(server, random.Random(seed), 4)
+
+    @pytest.mark.slow
+    @pytest.mark.timeout(3600)
+    def test_three_hundred_plans(self, server):
+        self.run(server, random.Random(99), 300)
+
+    def run(self, server, chance, count):
+        for _ in range(count):
+            plan = [random_fault(chance, len(DATA), body=b"<Error><Code>SlowDown</Code></Error>", stalls=0.1) for _ in range(5)]
+            url = server.put("/a.tar", DATA, plan=plan)
+
+            assert DATA == drain(HttpStore(clock=Waiting(0.001), stall_timeout=0.2), url), plan
+        assert server.most >= 3
+
+
+class TestClose:
+    def test_it_leaves_nothing_wherever_it_is_closed(self, server):
+        url = server.put("/a.tar", DATA)
+        store = HttpStore(clock=Waiting(1.0))
+        before = threading.active_count(), open_files()
+        for count in (0, 1, 6, 20, 6):
+            with store.open(url) as stream:
+                for _ in range(count):
+                    stream.readinto(memoryview(bytearray(1 << 16)))
+            with pytest.raises(StoreError, match="closed"):
+                stream.readinto(memoryview(bytearray(10)))
+
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("tarviz-part")]
+        wait_until(lambda: server.connections <= 3)  # those that are kept for the next request
+        assert open_files() <= before[1] + 2 * 3
+        assert threading.active_count() <= before[0] + 3
+
+    def test_while_a_part_stalls(self, server):
+        url = server.put("/a.tar", DATA, plan=[Fault(resumed=True, cut_after=10, end="stall", times=ALWAYS)])
+        stream = HttpStore(clock=Waiting(1.0), stall_timeout=600).open(url)
+        closer = threading.Timer(0.3, stream.close)
+        closer.start()
+        with pytest.raises(StoreError, match="closed"):
+            compare(stream, memoryview(bytearray(1 << 16)), 0)
+        closer.join()
+        stream.close()
+
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("tarviz-part")]
+
+
+def wait_until(true):
+    event = threading.Event()
+    for _ in range(400):
+        if true():
+            return
+        event.wait(0.01)
+    pytest.fail("it did not come to be")
