@@ -165,7 +165,7 @@ class Table:
             return Rows(self.urls, found.shard[part], found.n[part])
         by = f"{self.expression(order)} {'DESC' if descending else 'ASC'} NULLS LAST, shard, n"
         span = ("" if count is None else f" LIMIT {int(count)}") + (f" OFFSET {int(skip)}" if skip else "")
-        return self._rows(self._arrow(f"SELECT shard, n FROM records WHERE {condition} ORDER BY {by}{span}"))
+        return self.placed(self._arrow(f"SELECT shard, n FROM records WHERE {condition} ORDER BY {by}{span}"))
 
     def expression(self, text: str) -> str:
         """An expression over columns (`json.w / json.h`, `jpg.width`) as SQL, its columns made."""
@@ -369,11 +369,12 @@ class Table:
         return [str(key) for (key,) in self._all(f"SELECT key FROM records LIMIT {count}")]
 
     def _in_order(self, table: pa.Table) -> Rows:
-        rows = self._rows(table)
+        rows = self.placed(table)
         order = np.lexsort((rows.n, rows.shard))
         return Rows(self.urls, rows.shard[order], rows.n[order])
 
-    def _rows(self, table: pa.Table) -> Rows:
+    def placed(self, table: pa.Table) -> Rows:
+        """Where the records of an answer with the columns `shard` and `n` lie."""
         import pyarrow as pa
 
         names = pa.array([redact(url) for url in self.urls], pa.string())

@@ -1,0 +1,82 @@
+"""Columns as arrays, for whoever draws them: numbers for an axis, or the groups that a column's values fall into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from tarviz.table.table import Rows, Table
+
+WHOLE = frozenset({"tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"})
+NUMBERS = frozenset({*WHOLE, "float", "double", "decimal", "boolean"})
+"""Types of columns that an axis can have."""
+
+_NESTED = frozenset({"struct", "list", "map", "array", "union"})
+MOST_GROUPS = 24
+"""Groups that have a colour of their own."""
+
+
+def numbers(table: Table, columns: list[str]) -> tuple[Rows, list[NDArray[np.float64]]]:
+    """The values of columns over all records, in no order that is promised; NaN where a record has none.
+
+    `UsageError` for a column that holds no numbers.
+    """
+    found = [table.expression(column) for column in columns]
+    for column, expression in zip(columns, found, strict=True):
+        kind = table.type_of(expression)
+        if kind not in NUMBERS:
+            what = "nothing" if kind == '"null"' else {"varchar": "text"}.get(kind, kind)
+            raise UsageError(f"{column} holds {what}; an axis needs numbers.", hint="Colour by it instead." if what == "text" else None)
+    values = ", ".join(f"CAST({expression} AS DOUBLE) AS v{at}" for at, expression in enumerate(found))
+    answer = table.arrow(f"SELECT shard, n, {values} FROM records")
+    return table.placed(answer), [_filled(answer.column(f"v{at}")) for at in range(len(columns))]
+
+
+def _filled(column: Any) -> NDArray[np.float64]:
+    import pyarrow.compute as compute
+
+    values: NDArray[np.float64] = compute.fill_null(column, np.nan).to_numpy()
+    return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """The values of a column, as numbers (`values`, NaN for none) or as groups: `codes[i]` counts in `names`, the commonest first;
+    −1 is a record without a value, `len(names)` a rarer one."""
+
+    rows: Rows
+    values: NDArray[np.float64] | None = None
+    codes: NDArray[np.int32] | None = None
+    names: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+
+
+def groups(table: Table, column: str) -> Groups:
+    """What to colour records by: numbers, where a column has more than 24 of them, else its commonest values."""
+    expression = table.expression(column)
+    kind = table.type_of(expression)
+    if kind in _NESTED:
+        raise UsageError(f"{column} holds a {kind}; colours need numbers or text.")
+    if kind in NUMBERS and kind != "boolean":
+        ((distinct,),) = table.fetched(f"SELECT count(DISTINCT {expression}) FROM records")
+        if distinct > MOST_GROUPS or kind not in WHOLE:
+            rows, (values,) = numbers(table, [column])
+            return Groups(rows, values=values)
+    answer = table.arrow(f"SELECT shard, n, CAST({expression} AS VARCHAR) AS v FROM records")
+    import pyarrow.compute as compute
+
+    found = compute.dictionary_encode(answer.column("v").combine_chunks())
+    words = found.dictionary.to_pylist()
+    each = compute.fill_null(found.indices, -1).to_numpy()
+    sums = np.bincount(each[each >= 0], minlength=len(words))
+    order = np.argsort(-sums, kind="stable")[:MOST_GROUPS]
+    place = np.full(len(words) + 1, len(order), np.int32)
+    place[order] = np.arange(len(order))
+    place[-1] = -1  # what has no value
+    return Groups(table.placed(answer), None, place[each], tuple(words[at] for at in order), tuple(sums[order].tolist()))

@@ -1,0 +1,208 @@
+"""What the map of a browser asks: what it can show, where points lie, their colours, which show, whose picture is under the cursor.
+
+Places, colours and what shows go as one binary buffer each: float32 and uint8, a point after the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz import viewers
+from tarviz.looks import projection
+from tarviz.model.errors import DataError, TarvizError, UsageError, redact
+from tarviz.table import axes
+from tarviz.table.columns import RECORD
+from tarviz.viewers.panel import readable
+from tarviz.widgets.answers.questions import Questions
+from tarviz.widgets.browse import counts as browse_counts
+from tarviz.widgets.browse.query import Query
+from tarviz.widgets.browse.rows import Rows
+from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
+from tarviz.widgets.map import vectors
+from tarviz.widgets.map.colours import coloured
+from tarviz.widgets.map.points import Points
+
+log = logging.getLogger(__name__)
+_PATIENCE = 0.25  # seconds until a request says that points are still being made
+
+
+class Making:
+    """Points that are made on a thread. `said` tells how far it is."""
+
+    def __init__(self, spec: tuple[str, ...], make: Any) -> None:
+        self.spec = spec
+        self.said = "reading"
+        self.points: Points | None = None
+        self.error: TarvizError | None = None
+        self.stopped = threading.Event()
+        self._make = make
+        self.thread = threading.Thread(target=self._work, daemon=True, name="tarviz-map")
+        self.thread.start()
+
+    def say(self, text: str) -> None:
+        """How far it is. `UsageError` (E_STOPPED) when another map was asked for."""
+        if self.stopped.is_set():
+            raise UsageError("stopped.", code="E_STOPPED")
+        self.said = text
+
+    def _work(self) -> None:
+        try:
+            self.points = self._make(self).mixed()
+        except TarvizError as error:
+            self.error = error
+        except Exception as error:
+            log.exception("a map")
+            self.error = DataError(f"The map cannot be made: {type(error).__name__}: {error}.", code="E_INTERNAL")
+
+
+class MapAnswers(Controller):
+    """The part of `Browser` that places records on a map."""
+
+    rows: Rows
+    query: Query
+    questions: Questions
+    _making: Making | None = None
+
+    def scan_all(self) -> None:
+        """Scan every shard to its end."""
+        raise NotImplementedError
+
+    def row_message(self, row: int) -> Answer:
+        """A row as the grid shows it."""
+        raise NotImplementedError
+
+    @rpc
+    def map_choices(self) -> Message:
+        """What a map can be of: `fields` (name, kind) with a vector or a picture, `columns` (name, type), projections that can be had."""
+        fields, _ = browse_counts.patterns(self.rows)
+        kinds = [(ext, viewers.choose(ext)) for ext in fields]
+        embeddings = [{"name": ext, "kind": kind} for ext, kind in kinds if ext.rpartition(".")[2] == "npy"]
+        pictures = [{"name": ext, "kind": "image"} for ext, kind in kinds if kind == "image" and not ext.endswith(".npy")]
+        by = [method for method in projection.METHODS if method == "pca" or find_spec(method) is not None]
+        columns: list[Message] = []
+        if self.questions.refused is None and self.questions.prepare() == "ready":
+            leaves = self.questions.table.leaves
+            columns = [{"name": name, "type": kind or ""} for name, kind in leaves.items() if name not in RECORD and kind != "list"]
+            columns = [{"name": "size", "type": "bigint"}, *(one for one in columns if not one["name"].endswith((".checksum", ".phash")))]
+        numeric = [one["name"] for one in columns if one["type"] in axes.NUMBERS or not one["type"]]
+        return {
+            "fields": [{**one, "name": readable(one["name"])} for one in (*embeddings, *pictures)],
+            "columns": columns[:400],
+            "numeric": numeric[:400],
+            "by": by,
+            "note": str(self.questions.refused or ""),
+            "state": "none" if self.questions.refused is not None else self.questions.prepare(),
+        }
+
+    @rpc
+    def map_points(self, x: str, y: str = "", by: str = "pca") -> Answer:
+        """Places of points, or `making`, how far they are; two columns, or a field alone whose vectors are projected `by` pca or umap."""
+        making = self._begun((x, y, "" if y else by))
+        making.thread.join(_PATIENCE)
+        if making.thread.is_alive():
+            return {"making": redact(making.said)}, []
+        points = self._made(making)
+        message: Message = {"count": len(points), "low": points.low, "high": points.high, "axes": [readable(name) for name in points.axes]}
+        return message | {"note": readable(points.note), "number": id(making) % (1 << 40)}, [points.xy.tobytes()]
+
+    def _begun(self, spec: tuple[str, str, str]) -> Making:
+        making = self._making
+        if making is None or making.spec != spec or making.error is not None:
+            if making is not None:
+                making.stopped.set()
+            making = self._making = Making(spec, lambda own: self._columns(own, spec) if spec[1] else self._vectors(own, spec))
+        return making
+
+    @staticmethod
+    def _made(making: Making | None) -> Points:
+        if making is not None and making.error is not None:
+            raise making.error
+        if making is None or making.points is None:
+            raise UsageError("There is no map.", hint="Choose what it is of.")
+        return making.points
+
+    def map(self, x: str, y: str = "", by: str = "pca") -> Points:
+        """Records as points, when they are made; the map of the view is of these from now on."""
+        making = self._begun((x, y, "" if y else by))
+        making.thread.join()
+        return self._made(making)
+
+    def _columns(self, making: Making, spec: Sequence[str]) -> Points:
+        making.say("reading columns")
+        rows, values = axes.numbers(self.questions.table, list(spec[:2]))
+        ids = self.questions.numbered(rows.shard, rows.n)
+        order = np.argsort(ids)
+        points = Points.of(ids[order], np.stack(values, axis=1)[order], spec[:2])
+        lost = len(ids) - len(points)
+        return points if not lost else Points.of(ids[order], np.stack(values, axis=1)[order], spec[:2], f"{lost:,} records lack one of them")
+
+    def _vectors(self, making: Making, spec: Sequence[str]) -> Points:
+        ids = self._all_rows(making)
+        ext, _, by = spec
+        found = vectors.read(self.rows, ids, ext, lambda done, of: making.say(f"{done:,} of {of:,} read"))
+        making.say("projecting")
+        places, words = projection.projected(found.values, by)
+        picture = viewers.choose(ext) == "image"
+        what = "colour and shape of the pictures" if picture else f"{found.values.shape[1]:,} numbers"
+        names = (f"{ext}: {by} 1", f"{ext}: {by} 2")
+        return Points.of(found.ids, places, names, ", ".join(filter(None, (what, words, found.note))))
+
+    def _all_rows(self, making: Making) -> NDArray[np.int64]:
+        """The rows there are, when all shards are scanned."""
+        self.scan_all()
+        while not self.rows.finished:
+            making.say(f"scanning: {len(self.rows):,} records")
+            with self.rows.changed:
+                self.rows.changed.wait(0.3)
+        return np.array(self.rows.ids(0, len(self.rows)), np.int64)
+
+    @rpc
+    def map_colours(self, column: str) -> Answer:
+        """A code a point, and what the codes mean; `making` where the column is being read first."""
+        points = self._made(self._making)
+        table = self.questions.table
+        if unmade := table.unmade(column):
+            self.questions.begin(unmade)
+            return {"making": f"reading {readable(column)}"}, []
+        groups = axes.groups(table, column)
+        found = coloured(points.ids, groups, self.questions.numbered(groups.rows.shard, groups.rows.n))
+        legend = [{"code": code, "name": readable(name[:80]), "count": count} for code, name, count in found.legend]
+        return {"legend": legend, "ends": found.ends}, [found.codes.tobytes(), found.palette.tobytes()]
+
+    @rpc
+    def map_shown(self, query: int) -> Answer:
+        """1 for each point whose record shows, 0 for the others; no buffer where all do."""
+        points = self._made(self._making)
+        if query != self.query.number:
+            return {"stale": True}, []
+        if self.query.wish.plain:
+            return {"shown": len(points)}, []
+        shown = np.isin(points.ids, np.array(self.query.ids(0, len(self.query)), np.int64))
+        return {"shown": int(shown.sum()), "done": self.query.done}, [shown.astype(np.uint8).tobytes()]
+
+    @rpc
+    def map_record(self, at: int) -> Answer:
+        """The record of a point as the grid shows it, and where it shows now."""
+        points = self._made(self._making)
+        if not 0 <= at < len(points):
+            raise UsageError(f"There is no point {at} of {len(points):,}.")
+        row = int(points.ids[at])
+        message, buffers = self.row_message(row)
+        return message | {"position": self.query.position(row)}, buffers
+
+    def inside(self, corners: Sequence[float]) -> NDArray[np.int64]:
+        """The rows of the points inside a polygon, given as x, y, x, y, …; ascending."""
+        points = self._made(self._making)
+        return np.sort(points.ids[points.inside(corners)])
+
+    def end_map(self) -> None:
+        """End whatever is being made."""
+        if self._making is not None:
+            self._making.stopped.set()
