@@ -23,7 +23,8 @@ pytestmark = pytest.mark.browser
 
 BROWSE_KEYS = [
     *"hjkl", "ArrowLeft", "ArrowUp", "ArrowRight", "ArrowDown", "Home", "End", "PageUp", "PageDown", "Enter", "+", "-", "Escape",
-    "[", "]", *"123456789", "+", "-", "r", "Space", "m", "m", "y", "Y", "c", "i", "i", "?", "Escape", "g", "Escape", "/", "Escape",
+    "[", "]", *"123456789", "+", "-", "r", "Space", "m", "m", "y", "Y", "c", "i", "i", "p", "p", "?", "Escape",
+    "g", "Escape", "/", "Escape",
 ]  # fmt: skip
 COMPARE_KEYS = [
     "ArrowRight", "ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp", "ArrowRight", "ArrowRight", "ArrowRight",

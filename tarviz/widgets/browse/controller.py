@@ -36,6 +36,7 @@ from tarviz.widgets.browse.scan import Scan
 from tarviz.widgets.browse.thumbnails import SIZES, Tile, Tiles
 from tarviz.widgets.host import contact_sheet
 from tarviz.widgets.host.rpc import Answer, Message, rpc
+from tarviz.widgets.map.map_answers import MapAnswers
 from tarviz.write import Exists
 
 FIRST = 24
@@ -54,7 +55,7 @@ class RecordRef:
     __repr__ = redacted_repr
 
 
-class Browser(RecordAnswers, TableAnswers, KeepAnswers):
+class Browser(RecordAnswers, TableAnswers, KeepAnswers, MapAnswers):
     """Shards being looked at. Scanning begins at once, on a thread; every method may be called from any thread.
 
     `where` is a condition of `tarviz.table`, `keys` a list of keys or the name of a file of them, `also` further conditions, which the
@@ -197,6 +198,9 @@ class Browser(RecordAnswers, TableAnswers, KeepAnswers):
         found = {"query": query, "ordered": self.query.ordered, "start": start, "rows": shown, "label": label, "px": px, "colours": colours}
         return found, buffers
 
+    def row_message(self, row: int) -> Answer:
+        return self._message([row], self.query.number, 0, SIZES[0], self.image, None)
+
     def label_of(self, rows: Sequence[Row]) -> str:
         """The label chosen, or the first usual class or caption that these rows have; settled once rows are there."""
         return self.labels.of(rows, [self.tiles.shown(row, self.image) for row in rows[:4]])
@@ -212,13 +216,15 @@ class Browser(RecordAnswers, TableAnswers, KeepAnswers):
         only: list[int] | None = None,
         descending: bool = False,
         also: list[str] | None = None,
+        area: list[float] | None = None,
     ) -> Message:
-        """Show other rows (of the rows `only`, if given), or another order. `UsageError` where a condition cannot be read."""
+        """Show other rows (of the rows `only`, and inside the line `area` on the map), or another order. `UsageError` where a condition
+        cannot be read."""
         if sort == "label" and not label:
             label = self.label_of([self.rows.row(row) for row in self.rows.ids(0, 1)])
         among = None if only is None else tuple(only)
         label = label or self.labels.chosen or ""
-        wish = Wish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), self.keys)
+        wish = Wish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), self.keys, self.inside(area))
         with self._lock:
             self._queries += 1
             query = Query(self.rows, wish, self.questions, self._queries).start()
@@ -227,16 +233,8 @@ class Browser(RecordAnswers, TableAnswers, KeepAnswers):
         self.scan.look_at(shard)
         if query.needs_content:
             self.scan.go_on()
-        return {
-            "query": query.number,
-            "where": where,
-            "sort": sort,
-            "seed": seed,
-            "shard": shard,
-            "also": list(wish.also),
-            "descending": descending,
-            "python": self.spec,
-        }
+        found: Message = {"query": query.number, "where": where, "sort": sort, "seed": seed, "shard": shard, "also": list(wish.also)}
+        return found | {"descending": descending, "python": self.spec}
 
     @rpc
     def stop(self) -> Message:
@@ -393,6 +391,7 @@ class Browser(RecordAnswers, TableAnswers, KeepAnswers):
         self.closed = True
         self.query.stop()
         self.job.stop()
+        self.end_map()
         self.scan.close()
         self.tiles.close()
         self.rows.close()

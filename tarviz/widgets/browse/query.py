@@ -18,7 +18,7 @@ from tarviz.query import expressions
 from tarviz.query.expressions import Expression
 from tarviz.table import sql
 from tarviz.widgets.answers.questions import Questions
-from tarviz.widgets.browse.rows import RECORD_BITS, Row, Rows, Want, payloads, row_id, split_id
+from tarviz.widgets.browse.rows import RECORD_BITS, Row, Rows, Want, payloads, row_id
 
 log = logging.getLogger(__name__)
 SORTS = ("order", "key", "size", "label", "random")
@@ -30,7 +30,7 @@ class Wish:
     """What a view is to show: rows where `where` and all of `also` are true, of one `shard` (None: of all), `sort`ed, `seed` for random.
 
     `label` is the column that "label" sorts by. `descending` turns the order round; what has no value comes last. `keys` are the only
-    ones there are, `only` the only rows.
+    ones there are, `only` the only rows, `area` those that were circled on a map, ascending.
     """
 
     where: str = ""
@@ -42,6 +42,7 @@ class Wish:
     descending: bool = False
     also: tuple[str, ...] = ()
     keys: frozenset[str] = frozenset()
+    area: NDArray[np.int64] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.sort not in SORTS:
@@ -60,8 +61,16 @@ class Wish:
     @property
     def plain(self) -> bool:
         """Whether all rows show in the order they lie."""
-        alone = not self.conditions and not self.keys
-        return alone and self.sort == "order" and not self.descending and self.shard is None and self.only is None
+        alone = not self.conditions and not self.keys and self.only is None and self.area is None
+        return alone and self.sort == "order" and not self.descending and self.shard is None
+
+    @property
+    def among(self) -> NDArray[np.int64] | None:
+        """The only rows there can be, ascending; None where it can be all."""
+        chosen = None if self.only is None else np.unique(np.array(self.only, np.int64))
+        if chosen is None or self.area is None:
+            return self.area if chosen is None else chosen
+        return np.intersect1d(chosen, self.area)
 
 
 def live(text: str) -> Expression | None:
@@ -179,22 +188,26 @@ class Query:
         """Numbers of the rows at the positions `start`…`stop`."""
         if self.wish.plain:
             return self.rows.ids(start, stop)
-        shown = self._ids[: self.found] if self._order is None else self._order
-        result: list[int] = shown[max(start, 0) : stop].tolist()
+        result: list[int] = self.found_ids()[max(start, 0) : stop].tolist()
         return result
+
+    def found_ids(self) -> NDArray[np.int64]:
+        """Numbers of all rows found, in their order; nothing where all rows show."""
+        return self._ids[: self.found] if self._order is None else self._order
 
     def position(self, row: int) -> int | None:
         """Where a row shows; None where it does not."""
         if self.wish.plain:
             return self.rows.position(row)
-        shown = self._ids[: self.found] if self._order is None else self._order
-        at = np.flatnonzero(shown == row)
+        at = np.flatnonzero(self.found_ids() == row)
         return int(at[0]) if len(at) else None
 
     def _work(self) -> None:
         begin = time.monotonic()
         try:
-            if self.needs_content or (self.questions.ready and self.rows.finished):
+            wish = self.wish
+            as_they_lie = wish.sort == "order" and not wish.conditions and not wish.keys  # a scan knows these at once
+            if self.needs_content or (self.questions.ready and self.rows.finished and not as_they_lie):
                 self._ask()
             else:
                 self._scan(begin)
@@ -209,7 +222,7 @@ class Query:
 
     def _scan(self, begin: float) -> None:
         """What the scan knows, as rows arrive."""
-        for chunk in self._arriving() if self.wish.only is None else self._chosen():
+        for chunk in self._arriving() if (among := self.wish.among) is None else self._known(among):
             self._take(chunk)
             self.seconds = time.monotonic() - begin
             if self._stop.is_set():
@@ -225,8 +238,8 @@ class Query:
         ids = self.questions.rows(wish.condition, order, descending=descending, keys=wish.keys, stop=self._stop)
         if wish.shard is not None:
             ids = ids[ids >> RECORD_BITS == wish.shard]
-        if wish.only is not None:
-            ids = ids[np.isin(ids, np.array(wish.only, np.int64))]
+        if (among := wish.among) is not None:
+            ids = ids[np.isin(ids, among)]
         if wish.sort == "random":
             ids = ids[np.random.default_rng(wish.seed).permutation(len(ids))]
         if descending and wish.sort in ("order", "random"):
@@ -250,7 +263,7 @@ class Query:
             self.rows.version += 1
             self.rows.changed.notify_all()
 
-    def _arriving(self) -> Iterator[range]:
+    def _arriving(self) -> Iterator[NDArray[np.int64]]:
         """Row numbers of one shard at a time, as scanning finds them, until all are scanned or the search is stopped."""
         chosen = self.rows.shards if self.wish.shard is None else self.rows.shards[self.wish.shard : self.wish.shard + 1]
         for number in [shard.number for shard in chosen]:
@@ -260,7 +273,7 @@ class Query:
                 seen, finished = shard.count, shard.finished
                 if at < seen:
                     stop = min(seen, at + _CHUNK)
-                    yield range(row_id(number, at), row_id(number, stop))
+                    yield np.arange(row_id(number, at), row_id(number, stop), dtype=np.int64)
                     at = stop
                 elif finished:
                     break
@@ -269,34 +282,39 @@ class Query:
                         if self.rows.shards[number].count == seen:
                             self.rows.changed.wait(0.5)
 
-    def _chosen(self) -> Iterator[range]:
-        """The rows of `wish.only` that there are, in the order they lie."""
-        for row in sorted(set(self.wish.only or ())):
-            shard, record = split_id(row)
-            if 0 <= shard < len(self.rows.shards) and record < self.rows.shards[shard].count:
-                yield range(row, row + 1)
+    def _known(self, rows: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        """Those of these rows that there are, in the order they lie."""
+        counts = np.array([shard.count for shard in self.rows.shards], np.int64)
+        shard = rows >> RECORD_BITS
+        rows = rows[(shard >= 0) & (shard < len(counts)) & (shard == (shard if self.wish.shard is None else self.wish.shard))]
+        rows = rows[(rows & (1 << RECORD_BITS) - 1) < counts[rows >> RECORD_BITS]]
+        for low in range(0, len(rows), _CHUNK):
+            yield rows[low : low + _CHUNK]
 
-    def _take(self, ids: range) -> None:
-        good = np.arange(ids.start, ids.stop, dtype=np.int64)
+    def _take(self, good: NDArray[np.int64]) -> None:
+        """Those of these rows that fit, after those found before."""
+        count = len(good)
         if self.wish.keys:
-            good = good[[key in self.wish.keys for key in self._keys(ids)]]
+            good = good[[key in self.wish.keys for key in self._keys(good)]]
         for text, test in zip(self.wish.conditions, self._live, strict=True):
-            if expressions.is_plain(text) and len(good) == len(ids):
+            if expressions.is_plain(text):
                 needle, fold = to_text(to_bytes(text)), text == text.lower()
-                good = good[[needle in (key.lower() if fold else key) for key in self._keys(ids)]]
+                good = good[[needle in (key.lower() if fold else key) for key in self._keys(good)]]
             elif test is not None:
                 good = good[[test.test(Fields(self.rows.row(row), {})) for row in good.tolist()]]
             if self._stop.is_set():
                 return
         self._add(good)
-        self.checked += len(ids)
+        self.checked += count
         self._tell()
 
-    def _keys(self, ids: range) -> list[str]:
-        """The keys of neighbours, without a step per row."""
+    def _keys(self, ids: NDArray[np.int64]) -> list[str]:
+        """The keys of rows in the order they lie; of neighbours without a step per row."""
         found: list[str] = []
+        if not len(ids) or ids[-1] - ids[0] != len(ids) - 1:
+            return [self.rows.row(row).key for row in ids.tolist()]
         while len(found) < len(ids):
-            row = self.rows.row(ids.start + len(found))
+            row = self.rows.row(int(ids[0]) + len(found))
             low = row.record - row.segment.first
             found += map(to_text, row.segment.keys(low, min(len(row.segment), low + len(ids) - len(found))))
         return found

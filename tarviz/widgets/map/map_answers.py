@@ -54,7 +54,9 @@ class Making:
 
     def _work(self) -> None:
         try:
-            self.points = self._make(self).mixed()
+            points = self._make(self).mixed()
+            points.sorted()  # the first line around points is answered as fast as the others
+            self.points = points
         except TarvizError as error:
             self.error = error
         except Exception as error:
@@ -87,7 +89,8 @@ class MapAnswers(Controller):
         pictures = [{"name": ext, "kind": "image"} for ext, kind in kinds if kind == "image" and not ext.endswith(".npy")]
         by = [method for method in projection.METHODS if method == "pca" or find_spec(method) is not None]
         columns: list[Message] = []
-        if self.questions.refused is None and self.questions.prepare() == "ready":
+        state = "none" if self.questions.refused is not None else self.questions.prepare()
+        if state in ("ready", "costly"):
             leaves = self.questions.table.leaves
             columns = [{"name": name, "type": kind or ""} for name, kind in leaves.items() if name not in RECORD and kind != "list"]
             columns = [{"name": "size", "type": "bigint"}, *(one for one in columns if not one["name"].endswith((".checksum", ".phash")))]
@@ -98,7 +101,7 @@ class MapAnswers(Controller):
             "numeric": numeric[:400],
             "by": by,
             "note": str(self.questions.refused or ""),
-            "state": "none" if self.questions.refused is not None else self.questions.prepare(),
+            "state": state,
         }
 
     @rpc
@@ -141,7 +144,9 @@ class MapAnswers(Controller):
         order = np.argsort(ids)
         points = Points.of(ids[order], np.stack(values, axis=1)[order], spec[:2])
         lost = len(ids) - len(points)
-        return points if not lost else Points.of(ids[order], np.stack(values, axis=1)[order], spec[:2], f"{lost:,} records lack one of them")
+        return (
+            points if not lost else Points.of(ids[order], np.stack(values, axis=1)[order], spec[:2], f"{lost:,} records lack one of them")
+        )
 
     def _vectors(self, making: Making, spec: Sequence[str]) -> Points:
         ids = self._all_rows(making)
@@ -184,7 +189,7 @@ class MapAnswers(Controller):
             return {"stale": True}, []
         if self.query.wish.plain:
             return {"shown": len(points)}, []
-        shown = np.isin(points.ids, np.array(self.query.ids(0, len(self.query)), np.int64))
+        shown = points.among(self.query.found_ids())
         return {"shown": int(shown.sum()), "done": self.query.done}, [shown.astype(np.uint8).tobytes()]
 
     @rpc
@@ -197,10 +202,11 @@ class MapAnswers(Controller):
         message, buffers = self.row_message(row)
         return message | {"position": self.query.position(row)}, buffers
 
-    def inside(self, corners: Sequence[float]) -> NDArray[np.int64]:
-        """The rows of the points inside a polygon, given as x, y, x, y, …; ascending."""
-        points = self._made(self._making)
-        return np.sort(points.ids[points.inside(corners)])
+    def inside(self, corners: Sequence[float] | None) -> NDArray[np.int64] | None:
+        """The rows of the points inside a polygon, given as x, y, x, y, …; ascending. None where no line is drawn."""
+        if corners is None:
+            return None
+        return self._made(self._making).rows_inside(corners)
 
     def end_map(self) -> None:
         """End whatever is being made."""

@@ -14,6 +14,30 @@ MOST_CORNERS = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Sorted:
+    """Points from low to high (`by_height`, with `x` and `y`) and by their rows (`by_id`, with `ids`)."""
+
+    by_height: NDArray[np.int64]
+    by_id: NDArray[np.int64]
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    ids: NDArray[np.int64]
+
+    def crossed(self, line: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """From low to high, which points an odd number of edges lies to the right of.
+
+        Each edge concerns the points at its height alone, which lie together: corners cost little, however many points there are.
+        """
+        found = np.zeros(len(self.y), np.bool_)
+        for (x0, y0), (x1, y1) in zip(line, np.roll(line, -1, axis=0), strict=True):
+            if y0 == y1:
+                continue
+            first, stop = np.searchsorted(self.y, (min(y0, y1), max(y0, y1)))
+            found[first:stop] ^= self.x[first:stop] < x0 + (self.y[first:stop] - y0) * ((x1 - x0) / (y1 - y0))
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Points:
     """Records as points: `ids` int64 [n] are rows of a browser, `xy` float32 [n, 2] their places, each axis from −1 to 1.
 
@@ -26,7 +50,7 @@ class Points:
     high: tuple[float, float]
     axes: tuple[str, str]
     note: str = ""
-    _by_height: list[NDArray[np.int64]] = field(default_factory=list, repr=False)
+    _sorted: list[Sorted] = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, ids: NDArray[np.int64], values: ArrayLike, axes: Sequence[str], note: str = "") -> Points:
@@ -62,17 +86,31 @@ class Points:
         line = np.asarray(corners, np.float64).reshape(-1, 2)
         if not 3 <= len(line) <= MOST_CORNERS or not np.isfinite(line).all():
             raise UsageError(f"A line around points has 3 to {MOST_CORNERS:,} corners, not {len(line)}.")
-        if not self._by_height:
-            self._by_height.append(np.argsort(self.xy[:, 1], kind="stable"))
-        order = self._by_height[0]
-        x, y = self.xy[order, 0].astype(np.float64), self.xy[order, 1].astype(np.float64)
-        crossed = np.zeros(len(order), np.bool_)
-        # each edge concerns the points at its height alone, which lie together: corners cost little, however many points there are
-        for (x0, y0), (x1, y1) in zip(line, np.roll(line, -1, axis=0), strict=True):
-            if y0 == y1:
-                continue
-            first, stop = np.searchsorted(y, (min(y0, y1), max(y0, y1)))
-            crossed[first:stop] ^= x[first:stop] < x0 + (y[first:stop] - y0) * ((x1 - x0) / (y1 - y0))
-        found = np.zeros(len(order), np.bool_)
-        found[order] = crossed
+        places = self.sorted()
+        crossed = places.crossed(line)
+        found = np.zeros(len(crossed), np.bool_)
+        found[places.by_height] = crossed
         return found
+
+    def rows_inside(self, corners: ArrayLike) -> NDArray[np.int64]:
+        """The ids of the points inside, ascending."""
+        found = self.inside(corners)
+        places = self.sorted()
+        return places.ids[found[places.by_id]]
+
+    def among(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which points are of these rows."""
+        places = self.sorted()
+        found = np.zeros(len(self), np.bool_)
+        if len(self):
+            at = np.searchsorted(places.ids, ids).clip(0, len(self) - 1)
+            found[places.by_id[at[places.ids[at] == ids]]] = True
+        return found
+
+    def sorted(self) -> Sorted:
+        """The points in the orders that questions need, made once."""
+        if not self._sorted:
+            by_height, by_id = np.argsort(self.xy[:, 1], kind="stable"), np.argsort(self.ids, kind="stable")
+            x, y = self.xy[by_height].T.astype(np.float64)
+            self._sorted.append(Sorted(by_height, by_id, np.ascontiguousarray(x), np.ascontiguousarray(y), self.ids[by_id]))
+        return self._sorted[0]

@@ -73,7 +73,9 @@ def read(rows: Rows, ids: NDArray[np.int64], ext: str, say: Callable[[int, int],
                 shape, first = _fit(vector, ext, row.key), row.key
                 found = np.empty((len(ids), vector.size), np.float32)
                 if found.nbytes > MOST_BYTES:
-                    raise LimitError(f"{len(ids):,} vectors of {vector.size:,} numbers need {found.nbytes:,} bytes; at most {MOST_BYTES:,}.")
+                    raise LimitError(
+                        f"{len(ids):,} vectors of {vector.size:,} numbers need {found.nbytes:,} bytes; at most {MOST_BYTES:,}."
+                    )
             if vector.shape != shape:
                 words = f".{ext} holds arrays of different shapes: {list(shape)} in {first}, {list(vector.shape)} in {row.key}."
                 raise UsageError(words, hint="A map needs vectors of one length.")

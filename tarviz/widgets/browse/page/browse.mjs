@@ -3,6 +3,7 @@
 
 import { bindKeys, drawnBy, h, later } from "../../host/core.mjs";
 import { makeRpc } from "../../host/requests.mjs";
+import { MapView } from "../../map/map_view.mjs";
 import { Layers } from "../../panes/overlay.mjs";
 import { Facets } from "../filters/facets.mjs";
 import { Copies } from "./copies.mjs";
@@ -44,6 +45,8 @@ export class BrowserView {
       only: false,
       descending: false,
       column: undefined,
+      /** corners of a line around points of the map @type {number[] | null} */
+      area: null,
     };
     /** @type {Map<string, { where: string, text: string, parts: string[], span?: number[] }>} conditions that were clicked, by what they are about */
     this.picks = new Map(this.config.also.map((/** @type {string} */ where) => [where, { where, text: where, parts: [where] }]));
@@ -83,6 +86,7 @@ export class BrowserView {
     this.rail = new Rail(this, signal);
     this.grid = new Grid(this, signal);
     this.table = new TableView(this, signal);
+    this.map = new MapView(this, signal);
     this.pane = new RecordPane(this);
     this.tools = new Tools(this, signal);
     this.searches = new Search(this);
@@ -116,7 +120,7 @@ export class BrowserView {
       button("copy as Python", "copy the call that shows what is shown now", () => this.copies.spec()),
       button("?", "keys", () => this.keys.sheet.toggle()),
     );
-    this.middle = h("div", { class: "tvz-middle" }, this.grid.root, this.table.root);
+    this.middle = h("div", { class: "tvz-middle" }, this.map.root, this.grid.root, this.table.root);
     this.main = h("div", { class: "tvz-main" }, this.rail.root, this.middle, this.pane.root);
     this.root = h(
       "div",
@@ -164,6 +168,7 @@ export class BrowserView {
     const width = this.root.clientWidth;
     this.root.classList.toggle("tvz-narrow", width < 560);
     this.root.classList.toggle("tvz-medium", width >= 560 && width < 900);
+    this.root.classList.toggle("tvz-map-beside", this.middle.clientWidth > 820);
     const first = this.grid.firstVisible();
     this.grid.layout = undefined;
     this.grid.scrollTo(first);
@@ -199,6 +204,7 @@ export class BrowserView {
       else if (this.count && !this.narrow()) this.select(Math.min(saved.at ?? 0, this.count - 1), { quiet: true });
     };
     if (this.model.media && document.activeElement === document.body) this.grid.root.focus({ preventScroll: true }); // a page of its own: the keys are ours
+    if (saved.map || hash.get("map") === "on") this.showMap(true);
     if (saved.table || hash.get("view") === "table") this.showTable(true);
     begin().finally(() => this.polls.loop());
   }
@@ -328,6 +334,22 @@ export class BrowserView {
     (on ? this.table.root : this.grid.root).focus({ preventScroll: true });
     if (on) this.table.reveal(this.at);
     this.remembering();
+  }
+
+  /** The map beside the records, or not. @param {boolean} on */
+  showMap(on) {
+    this.map.root.hidden = !on;
+    this.root.classList.toggle("tvz-mapped", on);
+    this.tools.map.setAttribute("aria-pressed", String(on));
+    if (on) this.map.open();
+    else this.map.uncircle();
+    this.resized();
+    this.remembering();
+  }
+
+  /** Whether the records in view are there: pictures first, then all that is counted. */
+  get calm() {
+    return !this.grid.asked.size && (this.grid.items.size > 0 || this.table.shown || (this.done && !this.count));
   }
 
   /** What has the records: tiles or table. */

@@ -84,6 +84,7 @@ export class Copies {
       shard: view.wish.shard,
       picks: [...view.picks],
       table: view.table.shown,
+      map: view.map.shown,
     };
     if (view.lost) return;
     view.model.send({ k: "tvz:state", state });
@@ -93,6 +94,7 @@ export class Copies {
       if (state.picks.length) words.set("also", JSON.stringify(state.picks));
       if (state.sort !== "order") words.set("sort", state.sort);
       if (state.sort === "random") words.set("seed", String(state.seed));
+      if (state.map) words.set("map", "on");
       if (state.table) words.set("view", "table");
       const item = view.grid.items.get(view.at);
       if (item) words.set("row", item.key.length < 300 ? item.key : `#${view.at}`);

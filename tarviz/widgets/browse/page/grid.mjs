@@ -302,7 +302,10 @@ export class Grid {
       );
       this.asked.delete(name);
       if (query === this.view.query && !r.stale && r.ordered === this.view.ordered) this.takeRows(r, buffers);
-      if (!this.asked.size) this.view.facets.follow();
+      if (this.view.calm) {
+        this.view.facets.follow();
+        this.view.map.follow();
+      }
     } catch (error) {
       this.asked.delete(name);
       this.view.trouble(error);

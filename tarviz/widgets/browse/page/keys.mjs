@@ -27,6 +27,7 @@ export const KEYS = [
   ["c", "copy a comparison of the marked"],
   ["i", "record pane on or off"],
   ["t", "table or tiles"],
+  ["p", "map of the records; Shift and drag: a line around points"],
   ["?", "this list"],
 ];
 
@@ -107,6 +108,7 @@ export class Keys {
       o: () => view.toggleOver(),
       T: () => view.tagging.open(),
       t: () => view.showTable(!view.table.shown),
+      p: () => view.showMap(!view.map.shown),
     });
     if (!acts[name]) return false;
     acts[name]();

@@ -84,7 +84,10 @@ export class Polls {
     }
     view.state = poll.status;
     view.tableState = poll.table;
-    if (!view.grid.asked.size) view.facets.follow(); // pictures first
+    if (view.calm) {
+      view.facets.follow();
+      view.map.follow();
+    }
     view.keep.take(poll.job);
     if (poll.summary) {
       view.summary = poll.summary;

@@ -28,7 +28,8 @@ export class RecordPane {
   /** The record under the cursor into the pane; where its row has not come yet, when it does. @param {number} [id] where it is known @param {boolean} [quiet] */
   async open(id, quiet = false) {
     const position = this.view.at;
-    const item = this.view.grid.items.get(position) ?? (id === undefined ? undefined : { id, key: "", fields: [], tile: {} });
+    const there = this.view.grid.items.get(position);
+    const item = id === undefined || there?.id === id ? there : { id, key: "", fields: [], tile: {} };
     this.opening = item === undefined;
     if (!item) return;
     this.view.selected = item.id;

@@ -21,7 +21,8 @@ export class Search {
       view.wish.sort === "order" &&
       !view.wish.descending &&
       view.wish.shard === null &&
-      !view.wish.only
+      !view.wish.only &&
+      !view.wish.area
     );
   }
 
@@ -40,6 +41,7 @@ export class Search {
         label: next.column ?? view.label,
         only: next.only ? [...view.marked] : null,
         descending: next.descending,
+        area: next.area,
         also: [...view.picks.values()].map((pick) => pick.where),
       });
       view.wish = next;
@@ -57,6 +59,10 @@ export class Search {
       view.rail.drawMore();
       if (!quiet) view.remembering();
       await view.polls.now(false);
+      for (let rest = 25; !view.count && !view.done && rest < 250 && r.query === view.query; rest *= 2) {
+        await new Promise((go) => setTimeout(go, rest)); // most searches are done at once: they need not wait for the next look
+        await view.polls.now(false);
+      }
       if (!view.keep.bar.hidden) view.keep.close();
       view.wake();
     } catch (error) {
@@ -81,43 +87,34 @@ export class Search {
   /** No filter at all. */
   showAll() {
     this.view.picks.clear();
-    return this.run({ where: "", shard: null, only: false });
+    this.view.map.forget();
+    return this.run({ where: "", shard: null, only: false, area: null });
   }
 
   drawPicks() {
     const { view } = this;
-    this.chips.hidden = !view.picks.size;
+    const chip = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) =>
+      h(
+        "button",
+        {
+          class: "tvz-chip tvz-pick",
+          title: `${title}\nclick to take it away`,
+          "aria-label": `take away the filter ${text}`,
+          onclick: act,
+        },
+        h("span", { class: "tvz-cut", dir: "auto" }, text),
+        " ✕",
+      );
+    const drop = (/** @type {string[]} */ names) => {
+      for (const name of names) view.picks.delete(name);
+      this.run({});
+    };
+    this.chips.hidden = !view.picks.size && !view.wish.area;
     fill(
       this.chips,
-      ...[...view.picks].map(([name, { where, text }]) =>
-        h(
-          "button",
-          {
-            class: "tvz-chip tvz-pick",
-            title: `${where}\nclick to take it away`,
-            "aria-label": `take away the filter ${text}`,
-            onclick: () => {
-              view.picks.delete(name);
-              this.run({});
-            },
-          },
-          h("span", { class: "tvz-cut", dir: "auto" }, text),
-          " ✕",
-        ),
-      ),
-      view.picks.size > 1
-        ? h(
-            "button",
-            {
-              class: "tvz-link",
-              onclick: () => {
-                view.picks.clear();
-                this.run({});
-              },
-            },
-            "all away",
-          )
-        : null,
+      ...[...view.picks].map(([name, { where, text }]) => chip(text, where, () => drop([name]))),
+      view.wish.area ? chip("inside the line on the map", "records whose points lie inside it", () => view.map.uncircle()) : null,
+      view.picks.size > 1 ? h("button", { class: "tvz-link", onclick: () => drop([...view.picks.keys()]) }, "all away") : null,
     );
   }
 
@@ -130,7 +127,8 @@ export class Search {
       let { r } = await view.rpc("find", { text });
       if (r.position === null && !this.plain()) {
         view.picks.clear();
-        await this.run({ where: "", sort: "order", shard: null, only: false }, true);
+        view.map.forget();
+        await this.run({ where: "", sort: "order", shard: null, only: false, area: null }, true);
         ({ r } = await view.rpc("find", { text }));
       }
       if (r.position === null) return view.say("It is known, but not shown yet: the shards before it are still being scanned.");

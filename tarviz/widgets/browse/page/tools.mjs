@@ -131,6 +131,11 @@ export class Tools {
       { "aria-pressed": "false", title: "table or tiles (t)", onclick: () => view.showTable(!view.table.shown) },
       "table",
     );
+    this.map = h(
+      "button",
+      { "aria-pressed": "false", title: "map of the records, beside them (p)", onclick: () => view.showMap(!view.map.shown) },
+      "map",
+    );
     this.save = h(
       "select",
       {
@@ -173,6 +178,7 @@ export class Tools {
       this.label,
       this.tileSize,
       this.table,
+      this.map,
       this.save,
       this.pane,
     );
