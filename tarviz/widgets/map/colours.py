@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.looks import tones
-from tarviz.table.axes import Groups
+from tarviz.widgets.map.axes import Groups
 
 _NONE = (128, 128, 132)
 _OTHER = (168, 160, 148)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tarviz import viewers
 from tarviz.looks import projection
 from tarviz.model.errors import DataError, TarvizError, UsageError, redact
-from tarviz.table import axes
 from tarviz.table.columns import RECORD
 from tarviz.viewers.panel import readable
 from tarviz.widgets.answers.questions import Questions
@@ -25,7 +24,7 @@ from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse.query import Query
 from tarviz.widgets.browse.rows import Rows
 from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
-from tarviz.widgets.map import vectors
+from tarviz.widgets.map import axes, vectors
 from tarviz.widgets.map.colours import coloured
 from tarviz.widgets.map.points import Points
 
