@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from tarviz.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from tarviz.table.table import Rows, Table
+    from tarviz.table.rows import Rows
+    from tarviz.table.table import Table
 
 WHOLE = frozenset({"tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"})
 NUMBERS = frozenset({*WHOLE, "float", "double", "decimal", "boolean"})
