@@ -82,7 +82,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="tarviz VERB --help says more about a verb. A shard is a path, a folder, a template like 'train-{0000..0003}.tar', a URL, or -.",
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version and leave.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version and exit.")
 def group() -> None:
     """See, stream, reshape and convert tar shards of machine-learning data."""
 

@@ -41,7 +41,7 @@ def engine_options(command: F) -> F:
 
 def jobs_options(command: F) -> F:
     """`--engine`, `--address`, `--jobs`: of a verb that looks at each shard by itself."""
-    jobs = click.option("--jobs", type=click.IntRange(min=0), metavar="N", help="Shards at a time, each by itself; 0: one a processor.")
+    jobs = click.option("--jobs", type=click.IntRange(min=0), metavar="N", help="Shards at a time, each by itself; 0: one per processor.")
     return cluster_options(jobs(command))
 
 

@@ -58,7 +58,7 @@ def opened(urls: Iterable[str], listed: str | None = None) -> list[URL]:
 
 
 def listing(url: str) -> list[str]:
-    """The URLs in a list, one a line; empty lines and lines that begin with # are passed over.
+    """The URLs in a list, one per line; empty lines and lines that begin with # are passed over.
 
     A list from another machine may not name files of this one.
     """

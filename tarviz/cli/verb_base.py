@@ -43,7 +43,7 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready content of the result: the public fields of a dataclass, values without a JSON form as text."""
         if not is_dataclass(self):
-            raise TypeError(f"{type(self).__name__} is not a dataclass: it has to say its JSON form in to_dict()")
+            raise TypeError(f"{type(self).__name__} is not a dataclass: it must define to_dict()")
         return {each.name: _plain(getattr(self, each.name)) for each in fields(self) if not each.name.startswith("_")}
 
     def lines(self, json: bool = False) -> Iterator[str]:
@@ -229,7 +229,7 @@ def choice_options(command: F) -> F:
     """Which records: `--where CONDITION` and `--keys FILE`, handed over as `where` and `keys`."""
     return click.option(
         "--where", default="", metavar="CONDITION", help="Only these: cls = 3 and json.w > 300, has:json, or part of a key; see tarviz sql."
-    )(click.option("--keys", default="", metavar="FILE", help="Only the records whose keys a file lists, one a line.")(command))
+    )(click.option("--keys", default="", metavar="FILE", help="Only the records whose keys a file lists, one per line.")(command))
 
 
 def reading_options(command: F) -> F:

@@ -74,7 +74,7 @@ def browse(
 @verb_base.verb("browse", example=["tarviz browse 'data/train-{0000..0003}.tar'", "tarviz browse data/ --where 'cls = 3' --no-open"])
 @verb_base.urls_argument
 @click.option("--where", default="", metavar="EXPR", help="Show only these: cls = 3 and json.w > 300, has:json, or part of a key.")
-@click.option("--keys", default="", metavar="FILE", help="Show only records whose keys stand in this file, one a line.")
+@click.option("--keys", default="", metavar="FILE", help="Show only records whose keys this file lists, one per line.")
 @click.option("--sort", default="order", type=click.Choice(["order", "key", "size", "label", "random"]), show_default=True)
 @click.option("--shuffle", type=int, metavar="SEED", help="In random order, the same for the same seed.")
 @click.option("--label", metavar="EXT[:PATH]", help="Field or JSON path shown below each tile. [default: found]")
@@ -87,7 +87,7 @@ def browse(
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="Port of the page. [default: a free one]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; any other opens the page to the network.")
 @click.option("--open/--no-open", "opening", default=True, help="Open the page in the browser.")
-@click.option("--idle-exit", default="", metavar="TIME", help="End after so long without a request: 90s, 30m, 2h.")
+@click.option("--idle-exit", default="", metavar="TIME", help="Exit after this long without a request: 90s, 30m, 2h.")
 @verb_base.quiet_option
 def command(
     urls: tuple[str, ...], port: int, host: str, opening: bool, idle_exit: str, shuffle: int | None, sort: str, px: str, **wish: Any

@@ -151,7 +151,7 @@ slice_of = slice
 @inputs_argument
 @verb_base.output_option
 @click.option("-c", "--count", type=click.IntRange(min=0), metavar="N", help="Records to write at most.")
-@click.option("-s", "--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Records to pass over first.")
+@click.option("-s", "--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Records to skip first.")
 @click.option("--slice", metavar="FIRST:STOP:STEP", help="Which records, counted from 0 over all shards.")
 @click.option("--shuffle", type=click.IntRange(min=0), default=0, metavar="N", help="Shards in random order, records out of a buffer of N.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the shuffle.")
@@ -159,7 +159,7 @@ slice_of = slice
 @click.option("--drop", default="", metavar="LIST", help="Fields to leave out.")
 @click.option("--key", metavar="TEMPLATE", help="New keys of {key} {folder} {base} {shard} {n:06d}.")
 @click.option("--sub", nargs=2, metavar="PATTERN TEXT", help="Replace a regular expression in keys.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
 @engine_options
 @tool_options
 def command(output: str | None, as_json: bool, **options: Any) -> Any:

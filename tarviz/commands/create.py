@@ -117,7 +117,7 @@ def _check(record: Planned, seen: set[bytes]) -> None:
         raise UsageError(f"{record.place}: the record {to_text(record.key)!r} has no field.")
     digest = hashlib.blake2b(to_bytes(record.split) + b"\0" + record.key, digest_size=8).digest()
     if digest in seen:
-        raise UsageError(f"{record.place}: the key {to_text(record.key)!r} was there before.", hint="A key names one record of a shard.")
+        raise UsageError(f"{record.place}: the key {to_text(record.key)!r} appeared before.", hint="A key names one record of a shard.")
     seen.add(digest)
 
 
@@ -234,7 +234,7 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
 @click.option(
     "--layout", type=click.Choice(["auto", "split/label", "label", "flat"]), default="auto", show_default=True, help="Of a folder."
 )
-@click.option("--labels", metavar="FILE", help="Write the labels of a folder, one a line; the first is class 0.")
+@click.option("--labels", metavar="FILE", help="Write the labels of a folder, one per line; the first is class 0.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of an output at most.")
 @click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of an output at most.")
 @verb_base.on_error_option

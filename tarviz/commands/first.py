@@ -137,7 +137,7 @@ def _on_terminal(payload: bytes) -> bool:
     "-S", "--select", default="", metavar="EXPRESSION", help="Which record: cls == 3 and json.w > 300, has:json, size(jpg) > 1e5."
 )
 @click.option("-f", "--field", default=PICTURES, show_default=True, metavar="A;B", help="The field to write, or alternatives.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
 @tool_options
 def command(urls: tuple[str, ...], output: str | None, as_json: bool, **options: Any) -> Any:
     """Write a field of the first record that an expression is true for; its name goes to standard error.

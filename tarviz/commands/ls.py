@@ -207,7 +207,7 @@ def entries(urls: URLs, *, concatenated: bool = False) -> Entries:
 
 @verb_base.verb("ls", example=["tarviz ls 'data/train-{0000..0003}.tar'", "tarviz ls --members --json data/train-0000.tar"])
 @verb_base.urls_argument
-@click.option("--members", is_flag=True, help="Every entry of the tar, of any type; with --json one object a line.")
+@click.option("--members", is_flag=True, help="Every entry of the tar, of any type; with --json one object per line.")
 @click.option("--cache/--no-cache", default=True, help="Keep the index that comes of it.", show_default=True)
 @verb_base.json_option
 @verb_base.quiet_option

@@ -48,7 +48,7 @@ def pcat(
     resume: bool = False,
     **reading: Any,
 ) -> Made:
-    """Writes the records of shards into one tar, `workers` shards being read at a time (None: as configured; 0: one a processor).
+    """Writes the records of shards into one tar, `workers` shards being read at a time (None: as configured; 0: one per processor).
 
     The order is that of `cat`, whatever the number of workers. `weights`, one for each URL given (a template counts as one), mixes
     instead: every next record comes from one of the URLs, chosen with these odds among those that have records left, so that all
@@ -69,7 +69,7 @@ def pcat(
     if weights is not None and (len(weights) != len(given) or files is not None):
         raise UsageError(f"there are {len(weights)} weights for {len(given)} URLs.", hint="Give one weight for each URL or template.")
     if weights is not None and not all(0 < weight < float("inf") for weight in weights):
-        raise UsageError("weights are numbers above 0.")
+        raise UsageError("weights must be numbers above 0.")
     groups = [opened(given, files)] if weights is None else [opened([url]) for url in given]
     options = resolved([url for group in groups for url in group], options)
     if sum(group.count(URL("-")) for group in groups) > 1:
@@ -235,9 +235,9 @@ def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 @verb_base.workers_option
 @click.option("-w", "--weights", callback=_weights, metavar="N,N...", help="Mix the URLs with these odds, one for each.")
 @click.option("--shuffle", type=click.IntRange(min=0), default=0, metavar="N", help="Shards in random order, records out of a buffer of N.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the shuffle and the mix.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the shuffle and the mix.")
 @click.option("-c", "--count", type=click.IntRange(min=0), metavar="N", help="Records to write at most.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
 @engine_options
 @tool_options
 def command(urls: tuple[str, ...], output: str | None, as_json: bool, **options: Any) -> Any:

@@ -105,7 +105,7 @@ def proc(
     one of them is an error.
 
     `op` is chain text or ops (`"decode(jpg)|resize(jpg, (256, 256))|encode(jpg, quality=90)"`): the same without any process; random
-    ops draw from `seed` and `epoch`. `workers` records are worked on at a time (0: one a processor; None: one, for ops as configured).
+    ops draw from `seed` and `epoch`. `workers` records are worked on at a time (0: one per processor; None: one, for ops as configured).
     The order of records stays unless `ordered` is false. A record that fails is an error, or with `on_error="skip"` is left out and
     counted; with `keep_failed` it is written with whatever the command left, with a warning. After `count` records no more is read.
 
@@ -269,7 +269,7 @@ def _raw(batch: Batch, first: int, stop: int) -> list[Piece]:
     "--workers",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Records at a time; 0: one a processor. [default: 1; 0 with --op]",
+    help="Records at a time; 0: one per processor. [default: 1; 0 with --op]",
 )
 @click.option("--ordered/--unordered", default=True, show_default=True, help="Whether records keep their order.")
 @click.option("-f", "--fields", metavar="LIST", help="Fields that become files; the others pass as they are.")
@@ -277,7 +277,7 @@ def _raw(batch: Batch, first: int, stop: int) -> list[Piece]:
 @click.option("--require", is_flag=True, help="A record without one of these fields is an error.")
 @click.option("-b", "--base", default="sample", show_default=True, metavar="NAME", help="Base name of the files.")
 @click.option("--others", is_flag=True, help="Files of another base name become records too, instead of being left behind.")
-@click.option("--separator", default="", metavar="TEXT", help="What stands between the key and the rest of a further record's name.")
+@click.option("--separator", default="", metavar="TEXT", help="What separates the key from the rest of a further record's name.")
 @click.option("--include", metavar="REGEX", help="Files to write, by their names.")
 @click.option("--exclude", metavar="REGEX", help="Files not to write.")
 @click.option("--add-log", metavar="EXT", help="Keep what the command prints as a field of this extension.")
@@ -294,7 +294,7 @@ def _raw(batch: Batch, first: int, stop: int) -> list[Piece]:
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Kill a command that takes longer.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of random ops.")
 @click.option("--tmp", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="Where the private folders are made.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
 @engine_options
 @tool_options
 def command(urls: tuple[str, ...], output: str | None, line: str | None, as_json: bool, **options: Any) -> Any:

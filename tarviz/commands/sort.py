@@ -211,7 +211,9 @@ class _Ranks:
             value = int(payload) if self.to == "int" else float(payload)
             return np.int64(value) if self.to == "int" else value
         except (ValueError, TypeError, OverflowError):
-            raise ValueError(f"{self.by} is {payload[:40] if isinstance(payload, bytes) else payload!r}, no {self.to}") from None
+            raise ValueError(
+                f"{self.by} is {payload[:40] if isinstance(payload, bytes) else payload!r}, which is not of the type {self.to}"
+            ) from None
 
     def _array(self, found: list[Any]) -> NDArray[Any]:
         if self.to != "text":
@@ -252,7 +254,7 @@ class _Ranks:
 @click.option(
     "--tmp", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="Where a pipe or a packed shard is kept meanwhile."
 )
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
 @engine_options
 @tool_options
 def command(output: str | None, as_json: bool, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Split records over shards of so many records or bytes, and run a command on each that is finished."""
+"""Split records into shards of a given number of records or bytes, and run a command on each finished one."""
 
 from __future__ import annotations
 
@@ -186,16 +186,16 @@ def _sizes(batch: Batch) -> NDArray[np.int64]:
 @click.option("-o", "--output", default="split-{shard:06d}.tar", show_default=True, metavar="PATTERN", help="Names: {shard:06d}, %06d, {}.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of a shard at most.")
 @click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of a shard at most: 1e9, 1GB, 500MiB.")
-@click.option("--maxshards", type=click.IntRange(min=1), metavar="N", help="Stop when so many shards are written.")
+@click.option("--maxshards", type=click.IntRange(min=1), metavar="N", help="Stop after this many shards.")
 @click.option("--start", type=click.IntRange(min=0), default=0, metavar="N", help="The first shard's number.")
 @click.option("-C", "--command", "ready", metavar="COMMAND", help="A line for bash, run on each finished shard.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
 @click.option(
-    "--exists", type=click.Choice(["replace", "error"]), default="replace", show_default=True, help="What happens to outputs there are."
+    "--exists", type=click.Choice(["replace", "error"]), default="replace", show_default=True, help="What happens to outputs that exist."
 )
 @tool_options
 def command(urls: tuple[str, ...], ready: str | None, as_json: bool, **options: Any) -> Any:
-    """Split records over shards: so many records or bytes each, by default 100 000 and 1 GB.
+    """Split records into shards of a given number of records or bytes each, by default 100 000 and 1 GB.
 
     Bytes are those of the tar file; only a record that is larger by itself makes a larger one. Records are never cut. Each shard gets its
     name when it is complete. In the command of -C {shard}, {abspath}, {basename}, {dirname}, {base} and {ext} (with its dot) stand for

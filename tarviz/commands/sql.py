@@ -1,4 +1,4 @@
-"""Ask shards in SQL: one table, `records`, a row a record, a column a field."""
+"""Ask shards in SQL: one table, `records`, one row per record, one column per field."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def command(
 ) -> Any:
     """Ask shards in SQL.
 
-    The table is named records: a row a record; columns key, shard, n, size and those of the fields (cls, txt, json.path, jpg.width).
+    The table is named records: one row per record; columns key, shard, n, size and those of the fields (cls, txt, json.path, jpg.width).
     Tags are in tags, and in the column tag. DuckDB answers, shut in: no files, no network. Needs the extra `table`. In a notebook the
     query stands below %%tv sql SHARDS, and -o NAME keeps the answer.
     """

@@ -178,7 +178,7 @@ class _Terminal(Sink):
 @click.option("--parquet", "format", flag_value="parquet", help="A Parquet file; needs pyarrow.")
 @click.option("--key/--no-key", " /--nokey", default=True, help="Whether the key is the first column.")
 @click.option("--header/--no-header", " /--noheader", default=True, help="Whether the first line names the columns.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one a line.")
+@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
 @engine_options
 @tool_options
 def command(output: str | None, format: Format | None, as_json: bool, **options: Any) -> Any:

@@ -63,7 +63,7 @@ def start(name: str, job: Job, plan: Plan) -> Engine:
 
 
 def count(name: str, asked: int | None, tasks: int) -> int | None:
-    """How many tasks run at a time: `asked`, 0 being one a processor, one if nothing is asked; on a cluster all it has room for (None)."""
+    """How many tasks run at a time: `asked`, 0: one per processor; one if nothing is asked; on a cluster all it has room for (None)."""
     if travels(name):
         return asked or None
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -129,7 +129,7 @@ class Inflater:
         large = came_out > ratio * went_in
         if large and came_out > RATIO_FLOOR:
             raise LimitError(
-                f"{self.compressed} compressed bytes gave {self.inflated}, at last more than {ratio} for one.",
+                f"{self.compressed} compressed bytes gave {self.inflated}, most recently more than {ratio} to 1.",
                 shard=self._shard,
                 compressed_offset=self.compressed,
                 hint="A decompression bomb? If you trust it, raise max_ratio.",
@@ -250,7 +250,7 @@ def _header_length(data: bytes) -> int | None:
             end = data.find(b"\0", at)
             if end < 0:
                 if len(data) > 1 << 20:
-                    raise ValueError("a name in the header without an end")
+                    raise ValueError("an unterminated name in the header")
                 return None
             at = end + 1
     at += 2 if flags & 2 else 0

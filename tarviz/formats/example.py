@@ -94,7 +94,7 @@ def features(data: Buffer) -> dict[str, tuple[Kind | None, list[Any]]]:
 
 
 def _bad(message: str, at: int) -> DataError:
-    return DataError(f"no tf.train.Example: {message}.", code="E_BAD_EXAMPLE", offset=at)
+    return DataError(f"not a tf.train.Example: {message}.", code="E_BAD_EXAMPLE", offset=at)
 
 
 def _varint(view: memoryview, at: int, end: int) -> tuple[int, int]:

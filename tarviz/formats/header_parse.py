@@ -208,7 +208,7 @@ def _size(walk: Walk, header: bytes) -> int:
             walk.notes.append(("W_SIZE_MISMATCH", f"the header says {own} bytes, PAX says {size}; readers disagree which holds, PAX wins."))
         return size
     if own is None or own < 0 or own > LARGEST:
-        raise DataError(f"the header's size field is {header[124:136]!r}, no size.", code="E_SIZE")
+        raise DataError(f"the header's size field is {header[124:136]!r}, which is not a size.", code="E_SIZE")
     return own
 
 
@@ -225,14 +225,14 @@ def _pax_pieces(walk: Walk, data: memoryview, base: int, place: int, stored: int
     said = walk.sparse
     real = (said.get(b"realsize") or said.get(b"size") or [b""])[-1]
     if not real.isdigit() or len(real) > 19 or int(real) > LARGEST:
-        raise DataError("the PAX sparse file has no size that can be.", code="E_SPARSE")
+        raise DataError("the PAX sparse file has an impossible size.", code="E_SPARSE")
     if said.get(b"major") == [b"1"]:
         text = b""
-        while True:  # the map stands before the data: a count, then the numbers, one a line, padded to a block
+        while True:  # the map stands before the data: a count, then the numbers, one per line, padded to a block
             text += _piece(data, base, place + len(text), BLOCK)
             lines = text.split(b"\n")
             if not lines[0].isdigit() or len(lines[0]) > 7 or int(lines[0]) > MAX_PIECES:
-                raise DataError(f"the sparse map begins with {lines[0][:20]!r}, no count of pieces.", code="E_SPARSE")
+                raise DataError(f"the sparse map begins with {lines[0][:20]!r}, which is not a count of pieces.", code="E_SPARSE")
             wanted = 1 + 2 * int(lines[0])
             if len(lines) > wanted:
                 return listed_pieces(lines[1:wanted]), int(real), len(text)

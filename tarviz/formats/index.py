@@ -175,7 +175,7 @@ class ShardIndex:
         return index
 
     def to_dali(self) -> str:
-        """The text of NVIDIA DALI's `wds2idx`, version 1.2: a line a record, `ext offset size name` a member.
+        """The text of NVIDIA DALI's `wds2idx`, version 1.2: a line per record, `ext offset size name` a member.
 
         Names with white space cannot be told apart in that format; `UsageError` names the first one.
         """
@@ -216,7 +216,7 @@ def parse_dali(text: str) -> list[list[tuple[str, int, int, str | None]]]:
         if not words:
             continue
         if len(words) % width:
-            raise DataError(f"line {number} of the DALI index has {len(words)} words, no multiple of {width}.", code="E_INDEX")
+            raise DataError(f"line {number} of the DALI index has {len(words)} words, not a multiple of {width}.", code="E_INDEX")
         try:
             parts = [words[at : at + width] for at in range(0, len(words), width)]
             records.append([(part[0], int(part[1]), int(part[2]), part[3] if width == 4 else None) for part in parts])

@@ -91,7 +91,7 @@ def pieces_right(pieces: list[tuple[int, int]], size: int, stored: int) -> None:
     at = 0
     for offset, length in pieces:
         if offset < 0 or length < 0:
-            raise DataError(f"a sparse piece of {length} bytes at {offset} cannot be.", code="E_SPARSE")
+            raise DataError(f"a sparse piece of {length} bytes at {offset} is impossible.", code="E_SPARSE")
         if offset < at or offset + length > size:
             raise DataError(f"sparse pieces overlap or leave the file at {offset}.", code="E_SPARSE")
         at = offset + length

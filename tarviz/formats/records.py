@@ -167,7 +167,7 @@ class Grouper:
         return np.array([self._code(ext) for ext in found], np.int32)
 
     def settle(self, grouped: Grouped, stop: int) -> tuple[Grouped, DataError | None]:
-        """Records 0…`stop`, each field once: a field that is there twice is an error, or the first or last stays."""
+        """Records 0…`stop`, each field once: a repeated field is an error, or the first or last stays."""
         if _uniform(grouped):
             return part(grouped, 0, stop), None
         limit = int(grouped.rows[stop])
@@ -183,7 +183,7 @@ class Grouper:
             owner = int(record[row])
             name = to_text(bytes(grouped.members.name[row]))
             error = DataError(
-                f"the field {self.exts[int(ext[row])]!r} is there twice.",
+                f"the field {self.exts[int(ext[row])]!r} appears twice.",
                 code="E_DUP_FIELD",
                 shard=self.shard,
                 key=to_text(bytes(grouped.keys[owner])),

@@ -51,7 +51,7 @@ class Magics:
 
         %tv --help lists the verbs, %tv VERB --help says more about one. Templates need no quotes: %tv ls train-{0000..0003}.tar.
         A Python name stands for what it holds: URLs, a pipeline's shards, a chain. -o NAME keeps the result under that name, -v in
-        front of the verb shows where an error comes from. %%tv compare URL takes a chain a line (name = chain), %%tv bench an
+        front of the verb shows where an error comes from. %%tv compare URL takes one chain per line (name = chain), %%tv bench an
         expression that gives items, %%tv sql URL a query.
         """
         try:

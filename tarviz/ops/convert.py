@@ -49,7 +49,7 @@ class Convert(FieldOp):
     def _number(self, number: NDArray[Any]) -> Any:
         dtype = np.dtype(self.dtype)
         if dtype.kind in "iu" and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
-            raise DataError(f"{self}: {number} is outside of the range of {self.dtype}.", code="E_DECODE", details={"field": self.ext})
+            raise DataError(f"{self}: {number} is outside the range of {self.dtype}.", code="E_DECODE", details={"field": self.ext})
         return number.astype(dtype)[()]
 
     def infer(self, feature: Feature) -> Feature:

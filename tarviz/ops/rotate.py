@@ -1,4 +1,4 @@
-"""An image turned round its centre."""
+"""An image rotated about its centre."""
 
 from __future__ import annotations
 

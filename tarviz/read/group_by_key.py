@@ -48,7 +48,7 @@ def _settled(url: URL, key: bytes, rows: list[tuple[Block, int]], options: ReadO
         if ext in chosen:
             if options.duplicates == "error":
                 raise DataError(
-                    f"the field {ext!r} is there twice.",
+                    f"the field {ext!r} appears twice.",
                     code="E_DUP_FIELD",
                     shard=url,
                     key=to_text(key),

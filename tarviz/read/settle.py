@@ -34,7 +34,7 @@ def _returned(records: Grouped, row: int, first_at: int, shard: str) -> DataErro
     at = int(records.rows[row])
     offset = int(records.members.start[at])
     return DataError(
-        f"the key was at byte {first_at} and comes again at byte {offset}: members of one record do not stand together.",
+        f"the key was at byte {first_at} and comes again at byte {offset}: the members of one record are not adjacent.",
         code="E_SPLIT_RECORD",
         shard=shard,
         key=to_text(bytes(records.keys[row])),

@@ -78,7 +78,7 @@ class AisStore(BucketStore):
                 if not entry.name.endswith("/") and "/" not in entry.name.removeprefix(prefix):
                     yield Stat(URL(base + entry.name), entry.size)
         if not below:
-            raise NotFoundError("nothing lies below this name.", shard=base + prefix, hint="Check bucket and prefix.")
+            raise NotFoundError("nothing exists under this name.", shard=base + prefix, hint="Check bucket and prefix.")
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         return UploadSink(url, _AisUpload(self, url, replace))

@@ -1,4 +1,4 @@
-"""Shards as a table, one row a record: `tarviz.table(urls)`, asked in SQL.
+"""Shards as a table, one row per record: `tarviz.table(urls)`, asked in SQL.
 
 Nothing here is imported before it is used: DuckDB and pyarrow come with the extra `table`, and every verb runs without them.
 The package can be called: `tarviz.table(urls)` is `tarviz.table.opened(urls)`.
@@ -37,7 +37,7 @@ SUPPORT: tuple[str, ...] = (
 
 
 def opened(urls: URLs, *, memory: int | str | None = None, workers: int | None = None, **reading: Any) -> Table:
-    """A table over shards: a row a record, a column a field. Nothing is read before something is asked.
+    """A table over shards: one row per record, one column per field. Nothing is read before something is asked.
 
     `urls`: a path, URL, template, folder, or a list of these. `memory` limits what a query may use ("2GB"; else half of the
     machine, 4 GiB at most). `reading` holds options of `ReadOptions`; damaged shards have the records before the damage.

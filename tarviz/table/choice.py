@@ -39,7 +39,7 @@ def chosen(urls: list[URL], options: ReadOptions) -> Chosen:
 
 
 def listed(keys: str | Iterable[str]) -> list[str]:
-    """Keys given, or those in a file, one a line."""
+    """Keys given, or those in a file, one per line."""
     if not isinstance(keys, str):
         return list(keys)
     path = Path(keys)

@@ -70,7 +70,7 @@ def parsed(base: duckdb.DuckDBPyConnection, text: str) -> Node:
     tree: Node = json.loads(read)
     if tree["error"]:
         message = str(tree["error_message"]).split("\n")[0]
-        raise UsageError(f"the query cannot be read: {message.rstrip('!.')}.", hint="Only SELECT is there.", code="E_QUERY")
+        raise UsageError(f"the query cannot be read: {message.rstrip('!.')}.", hint="Only SELECT is supported.", code="E_QUERY")
     if len(tree["statements"]) != 1:
         raise UsageError("a query is one statement.", code="E_QUERY")
     return tree
@@ -252,7 +252,7 @@ def _relations(tree: Node) -> set[str]:
     for table in nodes(tree, "TABLE_FUNCTION"):
         name = str(table["function"].get("function_name", "")).lower()
         if name not in _FUNCTIONS:
-            raise UsageError(f"{name}() is not there: a query sees the records and nothing else.", code="E_QUERY")
+            raise UsageError(f"{name}() is not available: a query sees the records and nothing else.", code="E_QUERY")
     return own
 
 

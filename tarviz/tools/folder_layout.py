@@ -51,7 +51,7 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
         layout = {3: "split/label", 2: "label", 1: "flat"}[max(depths)]  # type: ignore[assignment]
     elif min(depths) < _DEPTH[layout]:
         short = next(key for key in groups if key.count("/") + 1 < _DEPTH[layout])
-        raise UsageError(f"{short!r} lies not deep enough for the layout {layout}.", shard=root)
+        raise UsageError(f"{short!r} is not nested deeply enough for the layout {layout}.", shard=root)
     for group in groups.values():
         parts = group.key.split("/")
         if layout == "split/label":
@@ -60,7 +60,7 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
             group.label = parts[0]
         lower = [ext.lower() for ext, _ in group.files]
         if len(set(lower)) < len(lower):
-            raise UsageError(f"two files of {group.key!r} have one extension but for its case.", shard=root)
+            raise UsageError(f"two files of {group.key!r} have extensions that differ only in case.", shard=root)
     return list(groups.values()), sorted({group.label for group in groups.values() if group.label}, key=os.fsencode)
 
 
@@ -70,7 +70,7 @@ def _walk(root: str, report: ReadReport) -> list[str]:
         folders.sort()
         for name in folders:
             if os.path.islink(os.path.join(folder, name)):
-                report.add(Fault("W_SKIPPED_TYPE", "a link to a folder is passed over.", root, None, os.path.join(folder, name)))
+                report.add(Fault("W_SKIPPED_TYPE", "a link to a folder is skipped.", root, None, os.path.join(folder, name)))
         for name in names:
             path = os.path.join(folder, name)
             if name in _CLUTTER or name.startswith("._"):

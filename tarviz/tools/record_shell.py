@@ -249,7 +249,7 @@ class Worker:
             self._pipes = reader, writer
             if self.killed:
                 self._end()
-                raise DataError("the work was ended.", code="E_COMMAND")
+                raise DataError("the work was stopped.", code="E_COMMAND")
         return self._pipes
 
     def _alone(self, folder: str, key: bytes) -> int:

@@ -128,7 +128,7 @@ class Csv:
 
 
 class JsonLines:
-    """One object a line: text as a string, classes as integers, JSON as it is, other bytes as `{"base64": …}`, null for what is missing."""
+    """One object per line: text as a string, classes as integers, JSON as it is, other bytes as `{"base64": …}`, null for missing."""
 
     def __init__(self, titles: Sequence[str], exts: Sequence[Sequence[str]]) -> None:
         self.titles = titles

@@ -46,7 +46,7 @@ def header(blob: memoryview, ext: str) -> tuple[np.dtype[Any], tuple[int, ...], 
     if dtype.hasobject:
         raise DataError(f".{ext} holds Python objects (a pickle), which are not decoded.", code="E_UNSAFE_DECODER")
     if not isinstance(shape, tuple) or len(shape) > 32 or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape):
-        raise DataError(f".{ext} has the shape {str(shape)[:80]}, which cannot be.", code="E_DECODE")
+        raise DataError(f".{ext} has the shape {str(shape)[:80]}, which is impossible.", code="E_DECODE")
     need = math.prod(shape) * dtype.itemsize
     if need > len(blob) - start:
         raise LimitError(f".{ext} claims {need:,} bytes of {dtype}{list(shape)}, and {len(blob) - start:,} are there.")

@@ -136,4 +136,4 @@ def refuse_existing(url: URL) -> None:
         stores.of(url).stat(url)
     except NotFoundError:
         return
-    raise UsageError("there is an output of that name.", shard=url, hint="Choose another name, or exists='replace'.")
+    raise UsageError("an output of that name exists already.", shard=url, hint="Choose another name, or exists='replace'.")

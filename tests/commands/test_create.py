@@ -112,7 +112,7 @@ class TestPlan:
             ("__key__\tcls\na.b\t1\n", "cannot be a key"),
             ("__key__\tcls\na\t\\N\n", "line 2: the record 'a' has no field"),
             ("__key__\tcls\na/\t1\n", "cannot be a key"),
-            ("__key__\tcls\na\t1\nb\t1\na\t2\n", "line 4: the key 'a' was there before"),
+            ("__key__\tcls\na\t1\nb\t1\na\t2\n", "line 4: the key 'a' appeared before"),
             ("__key__\t@jpg\na\tno.jpg\n", "line 2: there is no file 'no.jpg'"),
             ("__key__\t@jpg\na\tlarge.bin\nb\tno.jpg\n", "line 3: there is no file"),
         ],

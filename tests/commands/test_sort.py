@@ -232,7 +232,7 @@ class TestMissing:
 
         assert ["d", "a"] == [key for key, _ in plain(out)]
         assert (1, ["b", "c"]) == (result.exit_code, [fault.key for fault in result.report.skipped])
-        assert "cls is b'one', no int" in str(result)
+        assert "cls is b'one', which is not of the type int" in str(result)
 
     def test_a_text_longer_than_64_kib_is_refused(self, make: Make, out: Path):
         longest = b"x" * (64 << 10)

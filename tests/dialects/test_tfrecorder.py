@@ -195,7 +195,7 @@ class TestAttributes:
             ("whole", [1, 2], "holds a list"),
             ("text", b"bytes", "holds a bytes"),
             ("flag", 1, "holds a int"),
-            ("small", 2**31, "outside of the range of int32"),
+            ("small", 2**31, "outside the range of int32"),
             ("small", 1.5, "holds a float"),
             ("small", True, "holds a bool"),
             ("double", "1", "holds a str"),

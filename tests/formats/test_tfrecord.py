@@ -227,7 +227,7 @@ class TestRead:
         assert [len(large), len(noise)] == [len(record) for record in tfrecord.read(packed)]
         monkeypatch.setenv("TARVIZ_MAX_RATIO", "50")
 
-        with pytest.raises(LimitError, match="more than 50 for one"):
+        with pytest.raises(LimitError, match="more than 50 to 1"):
             list(tfrecord.read(packed))
 
     @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])

@@ -46,7 +46,7 @@ class TestLayouts:
             found(root)
 
         assert ["cat", "train"] == found(root, "label")[1]
-        with pytest.raises(UsageError, match="'cat/1' lies not deep enough"):
+        with pytest.raises(UsageError, match="'cat/1' is not nested deeply enough"):
             found(root, "split/label")
 
     def test_too_deep_is_a_question_too(self, tree: Callable[..., str]):
@@ -71,7 +71,7 @@ class TestFiles:
         assert {"W_NO_KEY": 1, "W_SKIPPED_TYPE": 2} == report.counts()
 
     def test_one_extension_in_two_cases_is_refused(self, tree: Callable[..., str]):
-        with pytest.raises(UsageError, match="one extension but for its case"):
+        with pytest.raises(UsageError, match="extensions that differ only in case"):
             found(tree("a.jpg", "a.JPG"))
 
     def test_no_file_at_all_is_said(self, tree: Callable[..., str], tmp_path: Path):

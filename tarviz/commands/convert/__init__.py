@@ -196,7 +196,7 @@ def _selected(text: str | None) -> Any:
 @click.option("--key/--no-key", default=True, show_default=True, help="Write the key as feature __key__.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of random ops.")
 @click.option(
-    "--exists", type=click.Choice(["replace", "error"]), default="replace", show_default=True, help="What happens to outputs there are."
+    "--exists", type=click.Choice(["replace", "error"]), default="replace", show_default=True, help="What happens to outputs that exist."
 )
 @click.option("--resume", is_flag=True, help="Keep outputs that their manifest proves.")
 @click.option("--manifest/--no-manifest", default=True, show_default=True, help="Write NAME.manifest.json beside each output.")

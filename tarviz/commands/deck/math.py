@@ -28,7 +28,7 @@ def mathml(tex: str, *, block: bool = False) -> str:
             raise ValueError("braces are not balanced")
         made = str(convert(tex.strip(), display="block" if block else "inline"))
         if unknown := re.search(r">(\\[a-zA-Z]+)<", made):
-            raise ValueError(f"nobody knows {unknown[1]}")
+            raise ValueError(f"the command {unknown[1]} is unknown")
     except tuple(failures) as error:
         reason = str(error) or type(error).__name__
         raise DataError(f"This is not mathematics I can read ({reason}): {tex.strip()[:80]}", code="E_NOTEBOOK") from error

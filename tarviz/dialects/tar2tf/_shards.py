@@ -190,7 +190,7 @@ def size_limit(max_shard_size: Any, path: Any) -> int | float | str | None:
     if max_shard_size in (None, 0, ""):
         return None
     if isinstance(max_shard_size, bool) or not isinstance(max_shard_size, int | float | str):
-        raise UsageError(f"max_shard_size={max_shard_size!r} is not a number of bytes and no size such as '100MB'.")
+        raise UsageError(f"max_shard_size={max_shard_size!r} is neither a number of bytes nor a size such as '100MB'.")
     if path is None:
         raise UsageError("max_shard_size limits files; there is no path.", hint='Add path="train-{}.record".')
     return max_shard_size

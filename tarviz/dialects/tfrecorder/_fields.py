@@ -83,7 +83,7 @@ class Attribute:
             raise self._misfit(value, owner, "int(…) makes one")
         limits = np.iinfo(self.field.dtype)
         if not limits.min <= int(value) <= limits.max:
-            raise SchemaError(f"{owner}.{self.name}: {value} is outside of the range of {self.field.dtype}.", hint="Use TYPE_INT64.")
+            raise SchemaError(f"{owner}.{self.name}: {value} is outside the range of {self.field.dtype}.", hint="Use TYPE_INT64.")
         return int(value)
 
     def _misfit(self, value: Any, owner: str, cure: str) -> SchemaError:
@@ -120,7 +120,7 @@ class Attribute:
             if self.field is Field.TYPE_DOUBLE and isinstance(one, bytes):
                 return struct.unpack("<d", one)[0]
         except (ValueError, struct.error, AttributeError, TypeError) as error:
-            raise DataError(f"the feature {self.name!r} is no {self.field.name}: {error}.", code="E_BAD_EXAMPLE") from error
+            raise DataError(f"the feature {self.name!r} is not a {self.field.name}: {error}.", code="E_BAD_EXAMPLE") from error
         return bool(one) if self.field is Field.TYPE_BOOL else one
 
     def tensor(self, parsed: Mapping[str, Any]) -> Any:

@@ -145,7 +145,7 @@ def group_by_keys(
                 current = {"__key__": key, "__url__": file["__url__"]}
             if ext in current:
                 raise DataError(
-                    f"the field {ext!r} is there twice.", code="E_DUP_FIELD", shard=file["__url__"], key=key, member=file["fname"]
+                    f"the field {ext!r} appears twice.", code="E_DUP_FIELD", shard=file["__url__"], key=key, member=file["fname"]
                 )
             if chosen is None or ext in chosen:
                 current[ext] = file["data"]

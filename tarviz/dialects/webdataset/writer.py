@@ -210,7 +210,7 @@ class ShardWriter(Whole):
             if value is not None and not callable(value):
                 raise UsageError(f"{name}={value!r} is not a function.")
         if maxcount < 1 or maxsize <= 0:
-            raise UsageError(f"maxcount={maxcount!r} and maxsize={maxsize!r} are more than 0.")
+            raise UsageError(f"maxcount={maxcount!r} and maxsize={maxsize!r} must be more than 0.")
         self._names = Names(_PERCENT.sub(lambda match: f"{{shard:{match[1]}d}}", os.fspath(pattern)))
         if not self._names.counts:
             raise UsageError(f"the pattern {pattern!r} counts nothing.", hint="For example out-%06d.tar.")

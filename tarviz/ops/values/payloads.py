@@ -140,7 +140,7 @@ def decode_class(data: Buffer, dtype: str = "int64") -> Any:
         raise DataError(f"{_quoted(data)} is not a whole number.", code="E_DECODE")
     number, limits = int(text), np.iinfo(dtype)
     if not limits.min <= number <= limits.max:
-        raise DataError(f"{number} is outside of the range of {dtype}.", code="E_DECODE")
+        raise DataError(f"{number} is outside the range of {dtype}.", code="E_DECODE")
     return np.dtype(dtype).type(number)
 
 
@@ -222,7 +222,7 @@ def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     with archive.open(entry) as stream:
         content = stream.read(entry.file_size + 1)
     if len(content) != entry.file_size:
-        raise DataError(f"{entry.filename} in the npz archive has not the size it claims.", code="E_DECODE")
+        raise DataError(f"{entry.filename} in the npz archive does not have the size it claims.", code="E_DECODE")
     return content
 
 

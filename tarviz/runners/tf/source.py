@@ -229,7 +229,7 @@ class Source:
         if found is None:
             places = chunk.places(row)
             found = DataError(
-                f"TensorFlow refuses what {self.pipeline.chain} is to do with the record, though Python does not.",
+                f"TensorFlow refuses what {self.pipeline.chain} does to the record, although Python accepts it.",
                 code="E_DECODE",
                 shard=places["__shard__"],
                 key=places["__key__"],

@@ -93,4 +93,4 @@ def _http_time(text: str | None) -> float | None:
 
 def _exists(below: bool, folder: str) -> None:
     if not below:
-        raise NotFoundError("nothing lies below this name.", shard=folder, hint="Check bucket and prefix.")
+        raise NotFoundError("nothing exists under this name.", shard=folder, hint="Check bucket and prefix.")

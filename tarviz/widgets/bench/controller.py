@@ -299,7 +299,7 @@ def _pipeline(source: Any, chain: Chainable, select: Any, seed: int, options: di
     if isinstance(source, str | PathLike) or (several and source):
         return Pipeline(source, chain, select=select, seed=seed, **options)
     if not isinstance(source, Iterable) and not callable(source):
-        raise UsageError(f"{type(source).__name__} cannot be measured: it is not a URL, no pipeline and gives no items.")
+        raise UsageError(f"{type(source).__name__} cannot be measured: it is neither a URL nor a Pipeline, and it yields no items.")
     if chain is not None or select is not None or options:
         raise UsageError("Chain, selection and reading options are for shards; an iterable is timed as it is.")
     return None

@@ -62,7 +62,7 @@ def table(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
 
 
 def keys(rows: Iterable[Row]) -> bytes:
-    """A key a line."""
+    """One key per line."""
     return "".join(f"{row.key}\n" for row in rows).encode("utf-8", "surrogateescape")
 
 

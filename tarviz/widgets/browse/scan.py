@@ -228,7 +228,7 @@ def _headers(shard: Shard, options: ReadOptions, cache: bool) -> Iterator[None]:
 
 
 def _lenient(shard: Shard, options: ReadOptions) -> ReadOptions:
-    """How a browser reads: leniently, and of a field that is there twice the first, where a loader stops."""
+    """How a browser reads: leniently, taking the first of a repeated field, where a loader stops."""
     duplicates: Duplicates = "first" if options.duplicates == "error" else options.duplicates
     size = options.block_size or (None if shard.local else _REMOTE_BLOCK)
     return replace(options, strict=False, on_error="raise", duplicates=duplicates, block_size=size)
@@ -263,7 +263,7 @@ class _Growing:
 
     def _faults(self) -> list[Fault]:
         twice = self.walker.grouper.twice
-        found = [Fault("W_DUP_FIELD", f"{twice} fields are there twice; the first is shown.", self.shard.url)] if twice else []
+        found = [Fault("W_DUP_FIELD", f"{twice} fields appear twice; the first is shown.", self.shard.url)] if twice else []
         return [*found, *self.walker.notes[:_FAULTS]]
 
     def finish(self, options: ReadOptions, *, cache: bool) -> None:

@@ -15,7 +15,7 @@ _LINE = re.compile(r"([A-Za-z_][\w.-]*)\s*=(?!=)\s*(.*)", re.DOTALL)
 
 
 def parse_lines(lines: Iterable[str]) -> dict[str, str]:
-    """Chains written one a line, `name = chain text`; a line without a name gets one, blank lines and `#` are passed over.
+    """Chains written one per line, `name = chain text`; a line without a name gets one, blank lines and `#` are passed over.
 
     >>> parse_lines(["small = decode(jpg)|resize(jpg, (32, 32))", "", "decode(jpg, channels=1)"])
     {'small': 'decode(jpg)|resize(jpg, (32, 32))', 'chain 2': 'decode(jpg, channels=1)'}
@@ -34,7 +34,7 @@ def parse_lines(lines: Iterable[str]) -> dict[str, str]:
 
 
 def named(chains: Chains) -> dict[str, Chain]:
-    """Name → chain. A text of several lines is several chains, one a line. `ChainError` says which one cannot be read."""
+    """Name → chain. A text of several lines is several chains, one per line. `ChainError` says which one cannot be read."""
     each: Mapping[str, Chainable]
     if isinstance(chains, Mapping):
         each = chains
@@ -46,7 +46,7 @@ def named(chains: Chains) -> dict[str, Chain]:
     else:
         each = {"chain 1": chains}
     if not each:
-        raise UsageError("There is no chain to compare.", hint="Write one a line: small = decode(jpg)|resize(jpg, (32, 32))")
+        raise UsageError("There is no chain to compare.", hint="Write one per line: small = decode(jpg)|resize(jpg, (32, 32))")
     made = {}
     for name, part in each.items():
         try:

@@ -67,7 +67,7 @@ def test_a_folder_of_folders_is_there_and_empty():
 
 @pytest.mark.parametrize(("pages", "page"), [(s3_pages, s3), (azure_pages, azure)])
 def test_nothing_below_a_name_is_said(pages, page):
-    with pytest.raises(NotFoundError, match="nothing lies below"):
+    with pytest.raises(NotFoundError, match="nothing exists under"):
         list(pages("s3://b/", "t/", Server(page())))
 
 

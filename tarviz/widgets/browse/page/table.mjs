@@ -1,5 +1,5 @@
 // @ts-check
-// The table view: a row a record, a column an expression; sorted by a click on a column, widths by dragging its edge.
+// The table view: one row per record, a column an expression; sorted by a click on a column, widths by dragging its edge.
 
 import { fill, formatCount, h, MAX_SCROLL, topOf } from "../../host/core.mjs";
 
