@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import closing
 from os import PathLike, fspath
 from typing import Any
@@ -21,13 +20,12 @@ from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import SHARD_SUFFIXES, URLs
 from tarviz.tools import field_selection
 from tarviz.tools.shard_command import line, run_for
-from tarviz.write import Exists, Names
+from tarviz.write import Exists, Names, counted
 from tarviz.write.inputs import Inputs
 from tarviz.write.piped import is_command
 from tarviz.write.tar_output import TarOutput
 
 DEFAULT_COUNT, DEFAULT_SIZE = 100_000, 10**9
-_PERCENT = re.compile(r"%(0?\d*)d")
 
 
 def split(
@@ -83,10 +81,9 @@ def pattern(text: str) -> str:
     """The names of outputs as `writer.Names` reads them.
 
     >>> pattern("imagenet_train"), pattern("s-%04d.tar"), pattern("a.tar.gz")
-    ('imagenet_train-{shard:06d}.tar', 's-{shard:04d}.tar', 'a-{shard:06d}.tar.gz')
+    ('imagenet_train-{shard:06d}.tar', 's-%04d.tar', 'a-{shard:06d}.tar.gz')
     """
-    text = _PERCENT.sub(lambda match: f"{{shard:{match[1]}d}}", text)
-    if "{" in text or text == "-" or is_command(text):
+    if counted(text) or "{" in text or text == "-" or is_command(text):
         return text
     suffix = next((suffix for suffix in sorted(SHARD_SUFFIXES, key=len, reverse=True) if text.endswith(suffix)), "")
     return f"{text.removesuffix(suffix)}-{{shard:06d}}{suffix or '.tar'}"

@@ -52,8 +52,8 @@ def convert(
 ) -> Converted:
     """Writes the records of shards as `tf.train.Example` to TFRecord files; returns the paths written, with a report.
 
-    `urls`: shards, or a `Pipeline`, which brings its own chain, selection, seed and options. `out`: with `{}` (1, 2, …) or
-    `{shard:06d}` (from 0) one output for each shard; a plain path takes all of them; with `max_shard_size` (file bytes,
+    `urls`: shards, or a `Pipeline`, which brings its own chain, selection, seed and options. `out`: with `{}` (1, 2, …), or
+    `{shard:06d}` or `%06d` (from 0), one output for each shard; a plain path takes all of them; with `max_shard_size` (file bytes,
     framing included) outputs follow each other over all shards, a plain path going on as `train-1.record`.
 
     `types` names kinds (`bytes int64 float`) by feature; without it `cls cls2 class index id` are int64, renamed or not, the rest bytes.
@@ -184,8 +184,8 @@ def _selected(text: str | None) -> Any:
         "tarviz convert data/ 'out/{shard:06d}.tfrecord' --chain 'decode(jpg)|resize(jpg, (224, 224))|encode(jpg)' --select jpg,cls",
     ],
 )
-@verb_base.urls_argument
-@click.argument("out")
+@click.argument("urls", nargs=-1, required=True, metavar="URL... OUT", shell_complete=verb_base.complete_shards)
+@click.option("-o", "--output", metavar="OUT", help="OUT, as the other verbs take it.")
 @click.option(
     "--types", multiple=True, metavar="NAME=KIND,…", help="Kinds of features: bytes, int64, float. Class fields are int64 without it."
 )
@@ -209,7 +209,7 @@ def _selected(text: str | None) -> Any:
 @verb_base.reading_options
 def command(
     urls: tuple[str, ...],
-    out: str,
+    output: str | None,
     types: tuple[str, ...],
     select: str | None,
     as_json: bool,
@@ -219,12 +219,15 @@ def command(
 ) -> Any:
     """Convert shards to TFRecord files of tf.train.Example.
 
-    OUT with {} (1, 2, …) or {shard:06d} (from 0) gives one output for each shard, a plain path one for all; with --max-shard-size outputs
-    follow each other. An output is seen under its name when it is complete. In Python: tarviz.convert(urls, out, …).
+    OUT with {} (1, 2, …), {shard:06d} or %06d (from 0) gives one output for each shard, a plain path one for all; with --max-shard-size
+    outputs follow each other. An output is seen under its name when it is complete. In Python: tarviz.convert(urls, out, …).
     """
+    *shards, out = urls if output is None else (*urls, output)
+    if not shards:
+        raise UsageError("no output is named.", hint=f"tarviz convert {redact(out)} out.tfrecord")
     with verb_base.silent_warnings():
         result = convert(
-            urls,
+            shards,
             out,
             types=_pairs(types, "--types") if types else None,
             select=_selected(select),
