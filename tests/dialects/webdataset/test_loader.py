@@ -106,6 +106,81 @@ def test_passes_that_repeat_go_on_with_fewer_workers(url: str, change: Any, expe
         assert sorted([*range(60)] * 2) == sorted(got)
 
 
+class Ranks:
+    """A run of several ranks, one after the other in this process; torch is seeded differently in each."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, url: str, chain: Any, **options: Any) -> None:
+        self.monkeypatch, self.url, self.chain = monkeypatch, url, chain
+        self.options = {"nodesplitter": wds.split_by_node, "empty_check": False, **options}
+
+    def run(self, world: int, workers: int | None, steps: int | None = None, states: Any = None) -> tuple[list[int], list[Any]]:
+        """The items that all ranks get in so many steps, and their states then. `workers` None: without a loader."""
+        import torch
+
+        got: list[int] = []
+        found = []
+        for rank in range(world):
+            self.monkeypatch.setenv("RANK", str(rank))
+            self.monkeypatch.setenv("WORLD_SIZE", str(world))
+            torch.manual_seed(rank)
+            data = self.chain(wds.WebDataset(self.url, **self.options))
+            one = data if workers is None else wds.WebLoader(data, batch_size=None, num_workers=workers)
+            if states is not None:
+                one.load_state_dict(states)
+            got += itertools.islice(one, steps)
+            found.append(json.loads(json.dumps(one.state_dict())) if steps is not None and states is None else None)
+        return got, found
+
+
+@pytest.mark.parametrize("chain", [plain, shuffled])
+@pytest.mark.parametrize(
+    ("before", "workers", "steps", "behind", "then"),
+    [(2, None, 7, 1, None), (2, 0, 7, 3, 0), (3, 2, 5, 2, 2), (1, 2, 33, 2, 0), (2, 2, 0, 1, 3), (3, 2, 1, 4, 2)],
+)
+def test_the_rest_comes_on_another_number_of_ranks(
+    monkeypatch: pytest.MonkeyPatch, url: str, chain: Any, before: int, workers: int | None, steps: int, behind: int, then: int | None
+) -> None:
+    ranks = Ranks(monkeypatch, url, chain, shardshuffle=True, seed=None if steps else 3)
+    got, states = ranks.run(before, workers, steps)
+    more, _ = ranks.run(behind, then, states=states)
+
+    assert before * steps == len(got)
+    assert list(range(60)) == sorted(got + more)
+
+
+def test_states_of_other_ranks_are_refused_one_by_one(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    ranks = Ranks(monkeypatch, url, plain)
+    _, states = ranks.run(2, 0, 5)
+    with pytest.raises(UsageError, match=r"that of rank 1 of 2; this is rank 0 of 3.*as a list"):
+        ranks.run(3, 0, states=states[1])
+    with pytest.raises(UsageError, match=r"state 0 of 2 is that of rank 1 of 2"):
+        ranks.run(1, 0, states=states[::-1])
+    with pytest.raises(UsageError, match="only what split_by_node has split"):
+        Ranks(monkeypatch, url, plain, nodesplitter=wds.single_node_only).run(1, 0, states=states)
+    assert 60 == 10 + len(ranks.run(2, 0, states=states)[0])  # as many ranks as before: each takes its own
+
+
+@pytest.mark.parametrize("workers", [None, 0])
+def test_a_pass_of_other_ranks_cannot_be_saved_before_its_end(monkeypatch: pytest.MonkeyPatch, url: str, workers: int | None) -> None:
+    _, states = Ranks(monkeypatch, url, plain).run(2, workers, 5)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    data = plain(wds.WebDataset(url, nodesplitter=wds.split_by_node))
+    one: Any = data if workers is None else wds.WebLoader(data, batch_size=None, num_workers=workers)
+    one.load_state_dict(states)
+    rest = iter(one)
+    next(rest)
+    with pytest.raises(UsageError, match="this pass is what 2 ranks had left"):
+        one.state_dict()
+
+    assert 49 == len(list(rest))
+    again: Any = plain(wds.WebDataset(url, nodesplitter=wds.split_by_node))
+    if workers is None:
+        again.load_state_dict(one.state_dict())
+        assert 60 == len(list(again))
+    assert 60 == len(list(one))
+
+
 def test_workers_that_persist_are_told(url: str) -> None:
     one = wds.WebLoader(plain(wds.WebDataset(url)), batch_size=None, num_workers=2, persistent_workers=True)
     whole = values(one)

@@ -15,7 +15,7 @@ from tarviz.dialects.webdataset.parts.fluid import FluidInterface
 from tarviz.dialects.webdataset.parts.places import Passes, Place
 from tarviz.dialects.webdataset.parts.source import Progress, Shards, Source
 from tarviz.dialects.webdataset.pipeline import DataPipeline, number_of, staged
-from tarviz.dialects.webdataset.shardlists import Splitter, envsubst, single_node_only
+from tarviz.dialects.webdataset.shardlists import Splitter, envsubst, single_node_only, split_by_node
 from tarviz.model.errors import UsageError
 from tarviz.read.stream import ReadOptions, ReadReport
 
@@ -142,7 +142,7 @@ class WebDataset(DataPipeline, FluidInterface):
             (one := Pass(Progress(), state["given"]), self._run(one, replace(here, **_place(state)), epoch, state))
             for state in _own(saved, here)
         ]
-        if len(begun) == 1:
+        if len(begun) == 1 and "ranks" not in saved:
             self._pass, run = begun[0]
             return run
         return self._in_turn(begun)
@@ -165,6 +165,7 @@ class WebDataset(DataPipeline, FluidInterface):
                     break
                 else:
                     runs.remove(each)
+        self._pass = Pass(self._pass.progress)
 
     def _run(self, one: Pass, here: Place, epoch: Passes | int, state: dict[str, Any] | None) -> Iterator[Any]:
         joined, needs = stages.fused([staged(stage) for stage in self.pipeline[1:]])
@@ -200,6 +201,12 @@ class WebDataset(DataPipeline, FluidInterface):
         """Where the latest iteration stands, JSON-ready. In a worker: where that worker stands (`WebLoader` gathers them)."""
         if self.resumed is not None:
             return dict(self.resumed)
+        if self._pass.seed is not None:
+            refuse_mixed(self._pass.here.nodes, self.passes.here().nodes)
+        return self.position()
+
+    def position(self) -> dict[str, Any]:
+        """Where the worker, of this run or of one that was resumed, stands whose item came last."""
         return self._pass.state() if self._pass.seed is not None else self._fresh()
 
     def _fresh(self) -> dict[str, Any]:
@@ -208,15 +215,51 @@ class WebDataset(DataPipeline, FluidInterface):
         one.begin(self.epoch, 0, self._entropy(number_of(self.epoch), here), here, exact=True)
         return one.state()
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next iteration goes on where `state` was taken: the rest of that pass, in its order."""
-        wanted = {"turn", "workers", "common", "states"} if "states" in state else set(self._fresh())
-        if not isinstance(state, Mapping) or set(state) != wanted:
-            raise UsageError(f"this is not a state of a WebDataset: {state!r}.")
-        self.resumed = dict(state)
-        epoch = state.get("common", state).get("epoch")
+    def load_state_dict(self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+        """The next iteration goes on where `state` was taken: the rest of that pass, in its order.
+
+        A run of several ranks goes on with another number of them, each taking up what one or more had left, when the states of
+        all ranks are given as a list, in their order, and the shards are split by `split_by_node`.
+        """
+        here = self.passes.here()
+        if isinstance(state, Mapping):
+            self._known_form(state)
+            whose = state.get("common", state)
+            if whose and (whose["node"], whose["nodes"]) != (here.node, here.nodes):
+                raise UsageError(
+                    f"the state is that of rank {whose['node']} of {whose['nodes']}; this is rank {here.node} of {here.nodes}.",
+                    hint="With another number of ranks, give the states of all of them as a list.",
+                )
+            self.resumed = dict(state)
+        else:
+            self.resumed = self._of_ranks(list(state), here)
+        epoch = None if self.resumed is None else self.resumed.get("common", self.resumed).get("epoch")
         if epoch is not None:
             self.passes.pin(epoch)
+
+    def _known_form(self, state: Mapping[str, Any]) -> None:
+        wanted = {"turn", "workers", "common", "states"} if "states" in state else set(self._fresh())
+        if set(state) != wanted:
+            raise UsageError(f"this is not a state of a WebDataset: {state!r}.")
+
+    def _of_ranks(self, states: list[Mapping[str, Any]], here: Place) -> dict[str, Any] | None:
+        """One state of the states of all ranks: that of this rank where there are as many as before."""
+        for node, state in enumerate(states):
+            self._known_form(state)
+            whose = state.get("common", state)
+            if whose and (whose["node"], whose["nodes"]) != (node, len(states)):
+                raise UsageError(
+                    f"state {node} of {len(states)} is that of rank {whose['node']} of {whose['nodes']}.",
+                    hint="Give the states of all ranks, in their order.",
+                )
+        if len(states) == here.nodes:
+            return dict(states[here.node])
+        if self.source.nodesplitter is not split_by_node:
+            raise UsageError(
+                "another number of ranks takes over only what split_by_node has split.", hint="Pass nodesplitter=split_by_node."
+            )
+        common = next((whose for state in states if (whose := state.get("common", state))), None)
+        return None if common is None else {"common": {name: common[name] for name in ("epoch", "seed")}, "ranks": [*map(dict, states)]}
 
 
 def _own(saved: Mapping[str, Any], here: Place) -> list[dict[str, Any]]:
@@ -225,23 +268,47 @@ def _own(saved: Mapping[str, Any], here: Place) -> list[dict[str, Any]]:
     Where there are as many as before, that is the worker whose turn comes next, so that the order of a DataLoader goes on too. Where
     there are fewer, each takes up several; where there are more, some have nothing to do until the pass is over.
     """
-    if "states" not in saved:
-        if saved["workers"] > 1 and (saved["worker"], saved["workers"]) != (here.worker, here.workers):
+    if "ranks" in saved:
+        nodes = len(saved["ranks"])
+        common = [{**saved["common"], "node": node, "nodes": nodes} for node in range(nodes)]
+        all_workers = [one for node, state in enumerate(saved["ranks"]) for one in _of_workers(state, common[node])]
+        return all_workers[here.node * here.workers + here.worker :: here.nodes * here.workers]
+    if "states" not in saved and saved["workers"] > 1:
+        if (saved["worker"], saved["workers"]) != (here.worker, here.workers):
             whose = f"worker {saved['worker']} of {saved['workers']}"
             raise UsageError(
                 f"the state is that of {whose} alone; this is worker {here.worker} of {here.workers}.",
                 hint="A WebLoader's state_dict() has the states of all its workers.",
             )
-        saved = {"turn": 0, "workers": saved["workers"], "common": {}, "states": {str(saved["worker"]): saved}}
-    before = saved["workers"]
-    begin = {"share": 0, "record": 0, "done": 0, "given": 0, "round": 0, **saved["common"], "workers": before}
-    same = before == here.workers
-    taken = [(here.worker + saved["turn"]) % before] if same else range(here.worker, before, here.workers)
-    return [{**begin, "worker": worker, **saved["states"].get(str(worker), {})} for worker in taken]
+        return [dict(saved)]
+    states = _of_workers(saved, {})
+    if len(states) == here.workers:
+        return [states[(here.worker + saved.get("turn", 0)) % len(states)]]
+    return states[here.worker :: here.workers]
+
+
+def _of_workers(saved: Mapping[str, Any], common: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The states of all workers of a rank, those too that had given nothing yet."""
+    if "states" not in saved:
+        if saved["workers"] > 1:
+            raise UsageError(
+                "a state is that of one of several workers.", hint="A WebLoader's state_dict() has the states of all its workers."
+            )
+        return [dict(saved)]
+    begin = {"share": 0, "record": 0, "done": 0, "given": 0, "round": 0, **common, **saved["common"], "workers": saved["workers"]}
+    return [{**begin, "worker": worker, **saved["states"].get(str(worker), {})} for worker in range(saved["workers"])]
 
 
 def _place(state: Mapping[str, Any]) -> dict[str, int]:
-    return {"worker": state["worker"], "workers": state["workers"]}
+    return {name: state[name] for name in ("worker", "workers", "node", "nodes")}
+
+
+def refuse_mixed(before: int, nodes: int) -> None:
+    """`UsageError` where a pass is taken over from another number of ranks: its state cannot be told before it is over."""
+    if before != nodes:
+        raise UsageError(
+            f"this pass is what {before} ranks had left; its state cannot be saved.", hint="Save it before, or behind the end of the pass."
+        )
 
 
 class Pass:
@@ -271,7 +338,9 @@ class Pass:
 
     def state(self) -> dict[str, Any]:
         """JSON-ready: pass, seed, worker; the record that comes next, or how many items are done after the last shuffle."""
-        place = {"epoch": self.epoch, "round": self.round, "seed": self.seed, "worker": self.here.worker, "workers": self.here.workers}
+        here = self.here
+        place: dict[str, Any] = {"worker": here.worker, "workers": here.workers, "node": here.node, "nodes": here.nodes}
+        place |= {"epoch": self.epoch, "round": self.round, "seed": self.seed}
         share = {"share": self.progress.share, "record": self.progress.record} if self.exact else {"share": 0, "record": 0}
         return {**place, **share, "done": self.done, "given": self.given}
 

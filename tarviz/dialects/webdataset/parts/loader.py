@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from tarviz.dialects.webdataset.parts.dataset import WebDataset
+from tarviz.dialects.webdataset.parts.dataset import WebDataset, refuse_mixed
 from tarviz.dialects.webdataset.parts.fluid import FluidInterface
 from tarviz.dialects.webdataset.pipeline import DataPipeline, staged
 from tarviz.model.errors import MissingPackageError, UsageError
@@ -31,7 +31,7 @@ class _Tagging(IterableDataset[Any]):
 
     def __iter__(self) -> Iterator[Tagged]:
         for value in self.dataset:
-            yield Tagged([self.dataset.state_dict()], value)
+            yield Tagged([self.dataset.position()], value)
 
 
 class _Collate:
@@ -43,10 +43,11 @@ class _Collate:
     def __call__(self, items: Any) -> Tagged:
         if self.whole:
             return Tagged(items.states, self.f(items.value))
-        states: dict[int, dict[str, Any]] = {}
+        states: dict[tuple[int, int], dict[str, Any]] = {}
         for state in (state for item in items for state in item.states):
-            states.pop(state["worker"], None)
-            states[state["worker"]] = state
+            whose = state["node"], state["worker"]
+            states.pop(whose, None)
+            states[whose] = state
         return Tagged([*states.values()], self.f([item.value for item in items]))
 
 
@@ -81,7 +82,8 @@ class WebLoader(DataPipeline, FluidInterface):
 
     Over a `WebDataset`, `state_dict()` between two steps says what every worker has delivered; after `load_state_dict` on a
     loader of the same settings the next iteration yields exactly the rest, in the same order. With another number of workers it
-    yields the same items, each worker taking up what one or more had left, in turn. Stages added here that hold items back
+    yields the same items, each worker taking up what one or more had left, in turn; so it does with another number of ranks, given
+    the states of all of them. Stages added here that hold items back
     (shuffle, unbatched) have no state: add them to the data set.
     """
 
@@ -115,17 +117,20 @@ class WebLoader(DataPipeline, FluidInterface):
         if any(not staged(stage).prompt for stage in self.pipeline[1:]):
             raise UsageError("a stage of the loader holds items back.", hint="Add shuffle and unbatched to the data set instead.")
         known = next(iter(values.states.values()), None)
+        if known is not None:
+            refuse_mixed(known["nodes"], self.dataset.passes.here().nodes)
         workers = known["workers"] if known else max(self.loader.num_workers, 1)  # where others' work is taken up: theirs
-        common = {"epoch": known["epoch"], "seed": known["seed"]} if known else {}
+        common = {name: known[name] for name in ("epoch", "seed", "node", "nodes")} if known else {}
         return {"turn": (values.last + 1) % workers, "workers": workers, "common": common, "states": dict(values.states)}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next iteration yields what was left when `state` was taken."""
-        if not isinstance(state, Mapping) or "states" not in state:
-            raise UsageError("this is not the state of a WebLoader.")
+    def load_state_dict(self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+        """The next iteration yields what was left when `state` was taken; with another number of ranks, a list of the states of all."""
+        for each in [state] if isinstance(state, Mapping) else state:
+            if not isinstance(each, Mapping) or "states" not in each:
+                raise UsageError("this is not the state of a WebLoader.")
         dataset = self._values().dataset
         dataset.load_state_dict(state)
-        if not state["states"]:
+        if dataset.resumed is not None and not dataset.resumed.get("states", True):
             dataset.resumed = None
 
     def compose(self, *stages: Any) -> Self:
