@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from tarviz.dialects.webdataset.parts.dataset import WebDataset, refuse_mixed
+from tarviz.dialects.webdataset.parts.dataset import WebDataset
 from tarviz.dialects.webdataset.parts.fluid import FluidInterface
+from tarviz.dialects.webdataset.parts.resuming import refuse_mixed
 from tarviz.dialects.webdataset.pipeline import DataPipeline, staged
 from tarviz.model.errors import MissingPackageError, UsageError
 
