@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import shutil
+import statistics
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from bench import Figure, Side, Value
 
-RECORDS = 200_000  # in four shards; the figure of a million is reached by the same work
+RECORDS = 1_000_000  # in four shards
 WHERE = "json.similarity < 0.01"
 
 
@@ -25,9 +31,9 @@ def member(name: str, payload: bytes) -> bytes:
 
 def shards(data: Path) -> list[str]:
     """Four shards of JSON with 300 bytes and a caption."""
-    folder = data / "table"
-    if not folder.is_dir():
-        folder.mkdir()
+    folder = data / f"table-{RECORDS}"
+    if not (folder / "whole").is_file():
+        folder.mkdir(exist_ok=True)
         draw = np.random.default_rng(0)
         words = ["cat", "dog", "tree", "house", "river", "mountain", "car", "street"]
         for number in range(4):
@@ -38,29 +44,130 @@ def shards(data: Path) -> list[str]:
                     key = f"{number}{at:08}"
                     file.write(member(f"{key}.json", json.dumps(value).encode()) + member(f"{key}.txt", " ".join(words).encode()))
                 file.write(bytes(1024))
+        (folder / "whole").touch()
     return sorted(map(str, folder.glob("*.tar")))
+
+
+@contextmanager
+def fresh() -> Iterator[None]:
+    """A cache of its own, empty and gone afterwards."""
+    before, folder = os.environ.get("TARVIZ_CACHE_DIR"), tempfile.mkdtemp()
+    os.environ["TARVIZ_CACHE_DIR"] = folder
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder)
+        os.environ.pop("TARVIZ_CACHE_DIR") if before is None else os.environ.update(TARVIZ_CACHE_DIR=before)
+
+
+def made(urls: list[str], *parts: tuple[str, str]) -> int:
+    """Make columns in an empty cache; how many records there are."""
+    import tarviz
+    from tarviz.table.columns import Part
+
+    with fresh():
+        table = tarviz.table(urls)
+        table.make([Part(*part) for part in parts])
+        return len(table)
 
 
 def first_time(data: Path) -> Callable[[], int]:
     urls = shards(data)
+    return lambda: made(urls, ("value", "json"), ("value", "txt"))
 
-    def work() -> int:
-        import os
 
-        import tarviz
-        from tarviz.table.columns import Part
+def rate(data: Path) -> float:
+    """Records a second, the first time."""
+    work = first_time(data)
+    begin = time.perf_counter()
+    return work() / (time.perf_counter() - begin)
 
-        before, folder = os.environ.get("TARVIZ_CACHE_DIR"), tempfile.mkdtemp()
-        os.environ["TARVIZ_CACHE_DIR"] = folder
-        try:
-            table = tarviz.table(urls)
-            table.make([Part("value", "json"), Part("value", "txt")])
-            return len(table)
-        finally:
-            shutil.rmtree(folder)
-            os.environ.pop("TARVIZ_CACHE_DIR") if before is None else os.environ.update(TARVIZ_CACHE_DIR=before)
 
-    return work
+def interrupted(data: Path) -> float:
+    """Milliseconds from `interrupt` to the end of a query that would take minutes."""
+    import tarviz
+    from tarviz.model.errors import UsageError
+
+    table = tarviz.table(shards(data))
+    table.rows(WHERE)
+    asked = [0.0]
+
+    def interrupt() -> None:
+        asked[0] = time.perf_counter()
+        table.interrupt()
+
+    waits = []
+    for _ in range(5):
+        threading.Timer(0.5, interrupt).start()
+        with suppress(UsageError):
+            table.arrow("SELECT count(*) FROM records a, records b WHERE a.json.similarity * b.json.similarity < 0.1")
+        waits.append(1000 * (time.perf_counter() - asked[0]))
+    return max(waits)
+
+
+def pictures(data: Path) -> list[str]:
+    return sorted(map(str, data.glob("photo-*.tar")))
+
+
+def measured(data: Path) -> float:
+    """Widths and heights a second, of photos on this machine that nothing is known of."""
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        count = made(pictures(data), ("head", "jpg"))
+        times.append(count / (time.perf_counter() - begin))
+    return statistics.median(times)
+
+
+def far(data: Path) -> float:
+    """Bytes that a server with 40 ms latency and 100 Mbit/s sends for the width and height of a photo."""
+    from tarviz.testing.faults import FaultServer
+
+    with FaultServer(latency=0.04, bandwidth=12.5e6) as server:
+        url = server.put("/photos.tar", Path(pictures(data)[0]))
+        count = made([url], ("head", "jpg"))
+        return server.sent / count
+
+
+SCENES, PLANTED = 100_000, 371
+
+
+def scenes(data: Path) -> str:
+    """One shard of 100 000 small pictures, the last 371 of which are others of the first ones, in another size and quality."""
+    from PIL import Image
+
+    path = data / f"scenes-{SCENES}.tar"
+    if path.is_file():
+        return str(path)
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("wb") as file:
+        for at in range(SCENES):
+            again = at >= SCENES - PLANTED
+            draw = np.random.default_rng(at - (SCENES - PLANTED) if again else at)
+            rough = Image.fromarray(draw.integers(0, 255, (9, 9, 3), np.uint8)).resize((128, 128), Image.Resampling.BICUBIC)
+            out = io.BytesIO()
+            (rough.resize((96, 96)) if again else rough).save(out, "JPEG", quality=75 if again else 90)
+            file.write(member(f"{at:06}.jpg", out.getvalue()))
+        file.write(bytes(1024))
+    temporary.rename(path)
+    return str(path)
+
+
+@cache
+def alike(data: Path) -> tuple[float, int, int]:
+    """Seconds behind the decoding, planted pairs that were found, pairs that are none."""
+    import tarviz
+    from tarviz.table.columns import Part
+    from tarviz.table.findings import near
+
+    table = tarviz.table(scenes(data))
+    table.make([Part("content", "jpg")])
+    begin = time.perf_counter()
+    found = near(table, "jpg")
+    seconds = time.perf_counter() - begin
+    planted = {(at, SCENES - PLANTED + at) for at in range(PLANTED)}
+    there = {(one.n, other.n) for group in found.groups for one in group for other in group if one.n < other.n}
+    return seconds, len(there & planted), len(there - planted)
 
 
 def streamed(data: Path) -> Callable[[], int]:
@@ -117,17 +224,20 @@ def copied(data: Path, where: str) -> Callable[[], int]:
     return work
 
 
+SET = f"a table of {RECORDS:,} records of JSON and captions"
+
 FIGURES = [
     Figure(
         "table-first",
-        "a table of 200,000 records of JSON and captions, the first time",
+        f"{SET}, the first time",
         Side("tarviz", first_time),
         Side("datasets", streamed),
         at_least=15,
         packages=("datasets", "duckdb", "pyarrow"),
     ),
+    Figure("table-rate", f"{SET}: the first time", Value(rate, "records/s"), at_least=200_000),
     *(
-        Figure(f"table-{name}", f"a table of 200,000 records: {what}", Value(lambda data, name=name: asked(data, name), "ms"), at_most=most)
+        Figure(f"table-{name}", f"{SET}: {what}", Value(lambda data, name=name: asked(data, name), "ms"), at_most=most)
         for name, what, most in (
             ("open", "opened again", 500),
             ("filter", "a filter", 100),
@@ -144,4 +254,12 @@ FIGURES = [
         sets=("photo",),
         unit="runs",
     ),
+    Figure("table-interrupt", f"{SET}: a query is interrupted", Value(interrupted, "ms"), at_most=100),
+    Figure("table-pictures", "widths and heights of 6,000 photos", Value(measured, "photos/s"), at_least=50_000, sets=("photo",)),
+    Figure(
+        "table-far", "the same over HTTP, 40 ms, 100 Mbit/s: bytes a photo, in one pass", Value(far, "B"), at_most=75_000, sets=("photo",)
+    ),
+    Figure("near-time", f"near duplicates among {SCENES:,} pictures", Value(lambda data: alike(data)[0], "s"), at_most=60),
+    Figure("near-found", f"planted ones found, of {PLANTED}", Value(lambda data: alike(data)[1], "pairs"), at_least=PLANTED),
+    Figure("near-false", "pairs found that are none", Value(lambda data: alike(data)[2], "pairs"), at_most=5),
 ]
