@@ -89,6 +89,31 @@ def test_tables_follow_the_theme_of_the_notebook_not_of_the_system(lab, context,
     assert light[1] < 100 < 200 < dark[1]
 
 
+def test_the_filter_and_the_columns_work_as_on_a_page(lab, context, notebook):
+    write_notebook(
+        lab.folder / notebook,
+        f"import tarviz\nw = tarviz.browse({str(lab.folder / notebook.replace('.ipynb', '.tar'))!r})\nw",
+        "print('kept', w.export('kept.txt', exists='replace'))",
+    )
+    page = lab.open(context, notebook)
+    page.until(f"{PICTURES} >= 6 && document.querySelectorAll('.tvz-hist').length", 90)
+    if page.tab.locator(".tvz-rail-button").is_visible():  # the rail is folded away in a narrow cell
+        page.tab.locator(".tvz-rail-button").click()
+    page.tab.locator(".tvz-facets .tvz-bar").nth(1).click()  # cls = 1
+    page.until("document.querySelector('.tvz-status').textContent.includes('20 shown')", 30)
+    page.until("document.querySelector('.tvz-facets .tvz-bar[aria-pressed=true]')?.textContent.includes('20 / 20')", 30)
+    page.tab.locator(".tvz-filter").fill("json.w > 300")
+    page.until("document.querySelector('.tvz-status').textContent.includes('9 shown')", 30)
+    page.until("document.querySelector('.tvz-facets .tvz-bar[aria-pressed=true]')?.textContent.includes('9 / 20')", 30)
+    page.tab.evaluate("jupyterapp.shell.currentWidget.content.activeCellIndex = 1")
+    page.tab.evaluate("jupyterapp.commands.execute('notebook:run-cell')")
+    page.until("[...document.querySelectorAll('.jp-OutputArea-output')].some((o) => o.textContent.includes('kept 9'))", 30)
+
+    keys = (lab.folder / "kept.txt").read_text().split()
+    assert [f"set/n{at:06d}" for at in range(31, 60) if at % 3 == 1 and at % 7] == keys
+    assert [] == [error for error in page.errors if "tvz" in error or "tarviz" in error]
+
+
 def test_what_is_selected_is_known_in_python(lab, context, notebook):
     page = lab.open(context, notebook)
     page.until(f"{PICTURES} >= 6", 60)

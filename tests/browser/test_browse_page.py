@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import threading
 import time
 import wave
 
 import pytest
 
+from tarviz.table.making import shard_columns
 from tarviz.widgets.browse.controller import Browser
 from tarviz.widgets.host.rpc import rpc
 from tests.browser import probes
@@ -184,6 +186,60 @@ class TestFilter:
         page.until("document.querySelector('.tvz-status').textContent.includes(' 9 shown')")
         page.tab.locator(".tvz-matrix tbody tr").nth(1).click()
         page.until("document.querySelector('.tvz-picks').hidden")
+
+    def test_the_marked_are_tagged_by_a_key_and_asked_for(self, three, open_page):
+        page = open_page(three)
+        page.until("document.querySelector('.tvz-facets .tvz-bar')", 20)
+        page.tab.locator(".tvz-tile").nth(1).click()
+        page.key("Space", "ArrowRight", "Space", "T")
+        page.until("document.activeElement === document.querySelector('.tvz-tagger .tag')")
+        page.tab.keyboard.type("blurred")
+        page.tab.locator(".tvz-tagger input[aria-label=note]").fill("seen by hand")
+        page.key("Enter")
+        page.until("document.querySelector('.tvz-status').textContent.includes('2 records tagged blurred')")
+        page.until("document.querySelector('.tvz-checks .tvz-bar')?.textContent.includes('blurred')", 20)
+        page.tab.locator(".tvz-filter").fill("tag = 'blurred'")
+        page.until("document.querySelector('.tvz-status').textContent.includes('2 shown')", 20)
+
+        assert ["set/n000001", "set/n000002"] == page.shown()
+        table = page.page.controller.questions.table
+        assert [("set/n000001", "seen by hand"), ("set/n000002", "seen by hand")] == table.sql("SELECT key, note FROM tags").fetchall()
+        page.tab.locator(".tvz-tile").first.click()
+        page.tab.get_by_role("button", name="tag …").click()
+        page.tab.get_by_role("button", name="take away").click()
+        page.until("!document.querySelector('.tvz-checks .tvz-bar')", 20)
+        assert [] == page.errors
+
+    def test_the_columns_of_the_label_doctor_are_chosen(self, three, open_page):
+        page = open_page(three)
+        page.until("document.querySelector('[data-name=\"doctor predicted\"]')", 20)
+        page.tab.locator("[data-name='doctor predicted']").select_option("json.label")
+        page.until("document.querySelectorAll('.tvz-confusion tbody tr').length", 20)
+        cell = page.tab.locator(".tvz-confusion td button").first
+        count = cell.inner_text()
+        cell.click()
+        page.until(f"document.querySelector('.tvz-status').textContent.includes(' {count} shown')", 20)
+
+        assert "17" == count
+        assert [] == page.errors
+
+    def test_what_columns_hold_shows_while_they_are_read(self, three, open_page, monkeypatch):
+        gate, real = threading.Event(), shard_columns.made
+
+        def made(url, options, parts, **more):
+            if not url.endswith("s-0.tar") and any(part.tier == "value" for part in parts):
+                assert gate.wait(60)
+            return real(url, options, parts, **more)
+
+        monkeypatch.setattr(shard_columns, "made", made)
+        try:
+            page = open_page(three)
+            page.until("document.querySelector('.tvz-facets .tvz-of')?.textContent === 'of the first 20 records read'", 30)
+            page.until("document.querySelectorAll('.tvz-facets .tvz-bar').length >= 3", 30)
+        finally:
+            gate.set()
+        page.until("!document.querySelector('.tvz-facets .tvz-of') && document.querySelectorAll('.tvz-hist').length", 30)
+        assert [] == page.errors
 
     def test_brushes_and_clicks_add_up_and_their_bars_equal_sql(self, three, open_page):
         page = open_page(three)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import tarfile
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 import tarviz
 from tarviz.cli import main
+from tarviz.formats import example, tfrecord
 from tarviz.model.errors import ChangedError, UsageError
 from tarviz.query.expressions import parse
 from tarviz.read.chosen import resolved
@@ -227,3 +230,107 @@ class TestVerbs:
         assert [b'{"w": %d}' % int(key[2:]) for key in KEYS] == [bytes(each) for each in made.pipeline([each.name for each in shards])]
         with pytest.raises(UsageError, match="every record"):
             made.load(shards[0].name, path="x.record")
+
+
+def _written(verb: str, *more: str):
+    def keys(shards, choice, folder):
+        assert 0 == main([verb, *choice, *more, "-o", str(folder / "o.tar"), *map(str, shards)])
+        return names(folder / "o.tar")
+
+    return keys
+
+
+def _split(shards, choice, folder):
+    assert 0 == main(["split", *choice, "-n", "3", "-o", str(folder / "o-{}.tar"), *map(str, shards)])
+    return [key for part in sorted(folder.glob("o-*.tar")) for key in names(part)]
+
+
+def _tsv(shards, choice, folder):
+    assert 0 == main(["tsv", *choice, "-f", "cls", "-o", str(folder / "o.tsv"), *map(str, shards)])
+    return [line.partition("\t")[0] for line in (folder / "o.tsv").read_text().splitlines()[1:]]
+
+
+def _convert(shards, choice, folder):
+    assert 0 == main(["convert", *choice, *map(str, shards), str(folder / "o.record")])
+    return [example.decode(each)["__key__"][0].decode() for each in tfrecord.read(io.BytesIO((folder / "o.record").read_bytes()))]
+
+
+def _shown(verb: str, *more: str):
+    """The JSON that a verb prints."""
+
+    def found(shards, choice, capsys):
+        assert 0 == main([verb, "--json", *choice, *more, *map(str, shards)])
+        return json.loads(capsys.readouterr().out)
+
+    return found
+
+
+VERBS = {
+    "cat": _written("cat"),
+    "pcat": _written("pcat"),
+    "sort": _written("sort"),
+    "proc": _written("proc", "--op", "drop(jpg)"),
+    "split": _split,
+    "tsv": _tsv,
+    "convert": _convert,
+}
+
+
+@pytest.fixture(params=["--where", "--keys"])
+def choice(request, tmp_path) -> list[str]:
+    """The same records, by a condition and by a list of their keys."""
+    (tmp_path / "list.txt").write_text("\n".join(KEYS) + "\n")
+    return [request.param, WHERE if request.param == "--where" else str(tmp_path / "list.txt")]
+
+
+class TestEveryDoor:
+    """One condition, and one list of keys, choose the same records wherever they are written."""
+
+    @pytest.fixture
+    def shards(self, make) -> list[Path]:
+        return [make(CONTENT[30 * number : 30 * number + 30], f"s-{number}.tar") for number in range(2)]
+
+    @pytest.mark.parametrize("verb", VERBS)
+    def test_of_a_verb_that_writes(self, verb, shards, choice, tmp_path):
+        assert sorted(KEYS) == sorted(VERBS[verb](shards, choice, tmp_path))
+
+    def test_of_a_verb_that_shows(self, shards, choice, capsys):
+        assert KEYS == [record["key"] for record in _shown("show", "-n", "99")(shards, choice, capsys)["records"]]
+        assert [2, 6] == [each["records"] for each in _shown("ls")(shards, choice, capsys)["shards"]]
+        assert len(KEYS) == _shown("verify")(shards, choice, capsys)["records"]
+        assert 2 == main(["verify", "--json", "--deep", *choice, *map(str, shards)])  # none of these pictures is one
+        assert KEYS == [fault["record"] for fault in json.loads(capsys.readouterr().out)["faults"]]
+        assert KEYS[0] == tarviz.first(shards, field="cls", **{choice[0][2:]: choice[1]}).key
+
+    def test_of_the_browser_and_the_bench(self, shards, choice):
+        from tarviz.widgets.bench.controller import BenchRun
+        from tarviz.widgets.browse.controller import Browser
+
+        wish = {choice[0][2:]: choice[1]}
+        with contextlib.closing(Browser(shards, cache=False, **wish)) as browser:
+            assert browser.wait(len(KEYS), 20)
+            assert KEYS == [record.key for record in browser.records()]
+        run = BenchRun([str(each) for each in shards], **wish, batch=1, count=2, seconds=5, warmup=0)
+        assert run.wait(30)
+        assert run.pipeline is not None
+        assert KEYS == [record.key for record in tarviz.records(run.pipeline.urls, options=run.pipeline.options)]
+
+    def test_of_the_readers(self, shards, choice):
+        wish = {choice[0][2:]: choice[1]}
+        json_of = [b'{"w": %d}' % int(key[2:]) for key in KEYS]
+
+        assert KEYS == [record.key for record in tarviz.records(shards, **wish)]
+        assert KEYS == list(tarviz.index(shards, **wish).keys())
+        pipeline = tarviz.Pipeline([str(each) for each in shards], select="json", **wish)
+        assert json_of == [bytes(each) for each in pipeline] == [bytes(each) for each in pipeline.indexed()]
+        if "where" in wish:
+            made = tarviz.Dataset(shards[0].parent, conversions=[], selections="json", **wish)
+            assert json_of == [bytes(each) for each in made.pipeline([each.name for each in shards])]
+
+    def test_of_sql(self, shards):
+        assert (
+            KEYS
+            == tarviz.sql(f"SELECT key FROM records WHERE {WHERE} ORDER BY n + 30 * (shard LIKE '%s-1.tar')::INT", shards)
+            .table["key"]
+            .to_pylist()
+        )

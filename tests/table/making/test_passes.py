@@ -11,7 +11,7 @@ from PIL import Image
 
 import tarviz
 from tarviz.model.config import options
-from tarviz.model.errors import UsageError
+from tarviz.model.errors import ChangedError, DataError, UsageError
 from tarviz.table.columns import Part
 from tarviz.table.making import passes, shard_columns
 
@@ -98,6 +98,28 @@ class TestEnding:
             table.make([CONTENT])
 
         assert 90 == table.sizes("png.decodable = true")[0] == tarviz.table(path).sizes("png.decodable = true")[0]
+
+
+class TestReplaced:
+    def test_a_shard_that_is_replaced_while_it_is_read_is_an_error(self, make, decoding):
+        path = make(SHARD)
+        table = tarviz.table(path)
+        decoding.append(lambda number: number == 5 and make(SHARD[:80]))
+
+        with pytest.raises((ChangedError, DataError)):
+            table.make([CONTENT])
+        assert 80 == tarviz.table(path).sizes("png.decodable = true")[0]
+
+    def test_so_is_one_that_is_replaced_between_two_questions(self, make):
+        path = make(SHARD)
+        table = tarviz.table(path)
+        assert 13 == table.sizes("cls = 1")[0]
+        make(SHARD[:80])
+
+        with pytest.raises(ChangedError, match="replaced"):
+            table.sizes("json.w = 1")
+        with pytest.raises(ChangedError, match="replaced"):
+            table.check()
 
 
 class TestBeside:
