@@ -33,14 +33,15 @@ def compare(
     epoch: int = 0,
     field: str = "",
     columns: Sequence[str] = (),
+    draws: int = 1,
     **reading: Any,
 ) -> CompareView:
     """A widget that compares chains on records: every step with dtype, shape, range, time, and what random ops drew.
 
     `chains` is name → chain (text or ops), a list of chains, or lines `name = chain text`. `records` is how many of the first, or a list
     of keys, numbers or marked ones (`browser.marked`). `columns=["tf.data"]` also runs each chain in the graph and says the largest
-    difference. `field` is shown before any op. Other keywords are those of `tarviz.records`. Needs the extra `lab`; `tarviz compare` in a
-    shell does the same as text or as a page.
+    difference. `draws=12` shows every chain with 12 seeds: what random ops make of one record. `field` is shown before any op. Other
+    keywords are those of `tarviz.records`. Needs the extra `lab`; `tarviz compare` in a shell does the same as text or as a page.
     """
     from tarviz.read.stream import with_changes
     from tarviz.widgets.compare.controller import Compare
@@ -48,7 +49,8 @@ def compare(
     from tarviz.widgets.compare.view import CompareView  # isort: skip (first what may not be installed would hide the other errors)
 
     options = with_changes(ReadOptions(strict=False), reading)
-    return CompareView(Compare(urls, chains, records=records, seed=seed, epoch=epoch, field=field, columns=columns, options=options))
+    run = Compare(urls, chains, records=records, seed=seed, epoch=epoch, field=field, columns=columns, draws=draws, options=options)
+    return CompareView(run)
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def _tile(tile: Tile) -> str:
     "compare",
     example=[
         "tarviz compare data/ -c 'a = decode(jpg)|resize(jpg, (224, 224))' -c 'b = decode(jpg)|random_crop(jpg, (224, 224))'",
-        "tarviz compare data/ --key photo/n00000017 -c 'decode(jpg)|rotate(jpg)' --html compare.html",
+        "tarviz compare data/ --key photo/n00000017 -c 'decode(jpg)|rotate(jpg)' --draws 12 --html compare.html",
     ],
 )
 @verb_base.urls_argument
@@ -126,6 +128,7 @@ def _tile(tile: Tile) -> str:
 @click.option("-n", "--count", type=click.IntRange(1, 32), default=None, help="Records to compare: the first ones. [default: 4; text: 2]")
 @click.option("-k", "--key", "keys", multiple=True, metavar="KEY|#N", help="A record to compare, in place of the first ones; give several.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of random ops.")
+@click.option("--draws", type=click.IntRange(1, 24), default=1, show_default=True, help="Seeds for every chain, from --seed on.")
 @click.option("--field", default="", metavar="EXT", help="Field shown before any op. [default: the one the chains begin with]")
 @click.option("--columns", default="", metavar="RUNNERS", help="Also run the whole chain elsewhere and say what differs: tf.data.")
 @click.option("--html", "page", metavar="FILE", help="Write a page with all pictures that needs nothing else.")

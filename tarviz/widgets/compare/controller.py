@@ -38,7 +38,7 @@ from tarviz.widgets.compare.chain_preview import (
     original,
     trace,
 )
-from tarviz.widgets.compare.named_chains import Chains, named
+from tarviz.widgets.compare.named_chains import Chains, drawn
 from tarviz.widgets.compare.value_picture import encoded, pixels_of
 from tarviz.widgets.host import contact_sheet
 from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
@@ -55,7 +55,8 @@ class Compare(Controller):
 
     `chains` is name → chain (text, ops, `Chain`), a list of chains, or lines `name = chain text`. `records` is how many of the first,
     or a list of keys, numbers, `Record`s or marked ones of a browser. `columns` names runners beside `eager` (`tf.data`), whose results
-    get columns of their own with the largest difference to the eager one. `field` is the one shown before any op.
+    get columns of their own with the largest difference to the eager one. `field` is the one shown before any op. `draws` gives every chain
+    so many columns, each with a seed of its own.
     """
 
     script = "compare"
@@ -70,13 +71,14 @@ class Compare(Controller):
         epoch: int = 0,
         field: str = "",
         columns: Sequence[str] = (),
+        draws: int = 1,
         options: ReadOptions | None = None,
     ) -> None:
         self.urls = [urls] if isinstance(urls, (str, PathLike)) else list(urls)
         self.epoch = epoch
         self.field = field.lower()
         self.options = options or ReadOptions(strict=False)
-        self.columns = [Column(name, chain, int(seed)) for name, chain in named(chains).items()]
+        self.columns = [Column(*column) for column in drawn(chains, draws, int(seed))]
         self.records: list[Values] = []
         self.originals: list[Tile] = []
         self.fault: TarvizError | None = None

@@ -55,3 +55,18 @@ def named(chains: Chains) -> dict[str, Chain]:
             error.message = f"{name}: {error.message}"
             raise
     return made
+
+
+MOST_DRAWS = 24
+"""Draws of a chain that are shown at most."""
+
+
+def drawn(chains: Chains, draws: int, seed: int) -> list[tuple[str, Chain, int]]:
+    """(name, chain, seed) of each column: every chain with `draws` seeds, from `seed` on.
+
+    >>> [(name, seed) for name, _, seed in drawn({"a": "decode(jpg)"}, 3, 7)]
+    [('a #1', 7), ('a #2', 8), ('a #3', 9)]
+    """
+    if not 1 <= draws <= MOST_DRAWS:
+        raise UsageError(f"{draws} draws cannot be shown; 1 to {MOST_DRAWS} can.")
+    return [(f"{name} #{at + 1}" if draws > 1 else name, chain, seed + at) for name, chain in named(chains).items() for at in range(draws)]

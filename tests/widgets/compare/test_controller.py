@@ -229,6 +229,27 @@ class TestColumns:
         assert 0.0 == run.columns[1].difference
 
 
+class TestDraws:
+    def test_one_record_is_shown_with_twelve_seeds(self, shard: Path):
+        run = done(shard, {"turned": "decode(png)|rotate(png)"}, records=["p/n2"], draws=12, seed=5)
+        shown = [column.strips[0].tiles[-1].drawn for column in run.columns]
+        alone = done(shard, {"turned": "decode(png)|rotate(png)"}, records=["p/n2"], seed=9)
+
+        assert [(f"turned #{at}", 4 + at) for at in range(1, 13)] == [(column.name, column.seed) for column in run.columns]
+        assert 12 == len(set(shown))
+        assert alone.columns[0].strips[0].tiles[-1].drawn == shown[4]  # seed 9 draws what it draws alone
+
+    def test_draws_of_several_chains_stand_side_by_side(self, shard: Path):
+        run = done(shard, ["a = decode(png)|rotate(png)", "decode(png)"], records=1, draws=2)
+
+        assert ["a #1", "a #2", "chain 2 #1", "chain 2 #2"] == [column.name for column in run.columns]
+
+    @pytest.mark.parametrize("draws", [0, -1, 25])
+    def test_too_few_or_many_are_refused(self, shard: Path, draws: int):
+        with pytest.raises(UsageError, match=f"{draws} draws cannot be shown; 1 to 24 can"):
+            Compare(shard, "decode(png)", draws=draws)
+
+
 class TestRecords:
     def test_by_key_number_and_mark(self, shard: Path):
         from tarviz.widgets.browse.controller import RecordRef
