@@ -33,8 +33,8 @@ def pca(vectors: NDArray[Any], count: int = 2) -> tuple[NDArray[np.float32], NDA
     spread = np.zeros((width, width))
     exact = np.float32 if vectors.dtype in (np.float32, np.float16) else np.float64  # float32 takes half the time; sums are float64
     for low in range(0, rows, _CHUNK):
-        part = (vectors[low : low + _CHUNK] - mean).astype(exact)
-        spread += part.T @ part
+        part: NDArray[Any] = (vectors[low : low + _CHUNK] - mean).astype(exact)
+        spread += np.asarray(part.T @ part, np.float64)
     values, weights = np.linalg.eigh(spread)
     weights = weights[:, ::-1][:, :count]
     weights *= np.where(np.take_along_axis(weights, np.abs(weights).argmax(axis=0)[None], axis=0) < 0, -1, 1)

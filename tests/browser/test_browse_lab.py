@@ -67,6 +67,31 @@ def test_run_all_click_and_keys_that_stay_inside(lab, context, notebook):
     assert [] == [error for error in page.errors if "tvz" in error or "tarviz" in error]
 
 
+PAINTED = """(() => {
+  const canvas = document.querySelector('.tvz-map-points');
+  const pen = canvas?.width ? canvas.getContext('2d') : null;
+  return pen ? new Uint32Array(pen.getImageData(0, 0, canvas.width, canvas.height).data.buffer).filter(Boolean).length : 0;
+})()"""
+
+
+def test_the_map_draws_and_filters_in_a_notebook_as_on_the_page(lab, context, notebook):
+    page = lab.open(context, notebook)
+    page.until(f"{PICTURES} >= 6", 60)
+    page.tab.locator(".tvz-tools button", has_text="map").click()
+    page.until("/^60 points/.test(document.querySelector('.tvz-map-note').textContent)", 30)
+    page.until(f"{PAINTED} > 20", 20)  # pictures that look alike lie in one place
+    page.tab.locator(".tvz-map-tools select").first.select_option("columns")
+    page.tab.locator("select[aria-label='across']").select_option("json.w")
+    page.tab.locator("select[aria-label='upward']").select_option("json.meta.n")
+    page.until("/^51 points/.test(document.querySelector('.tvz-map-note').textContent)", 30)
+    page.until(f"{PAINTED} > 400", 20)
+    page.tab.locator(".tvz-map-tools button", has_text="in view").click()
+    page.until("document.querySelector('.tvz-status').textContent.includes('51 shown')", 20)
+
+    assert [] == page.elsewhere
+    assert [] == [error for error in page.errors if "tvz" in error or "tarviz" in error]
+
+
 LOOK = """() => {
   const cell = document.querySelector('.tarviz td');
   const { textAlign, color } = getComputedStyle(cell);
