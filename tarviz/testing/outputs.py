@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tarviz.model.errors import StoreError
-from tarviz.model.types import URL, Buffer
+from tarviz.model.types import Buffer
 from tarviz.stores import Sink, Stat
 from tarviz.stores.file import FileStore
 
@@ -54,8 +54,8 @@ class Disk(Sink):
 
 def use_disk(monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0, room: float = float("inf")) -> None:
     """From now on, whatever this process writes to files goes to a disk like that."""
-    create: Callable[[FileStore, URL], Sink] = FileStore.create
-    monkeypatch.setattr(FileStore, "create", lambda store, url: Disk(create(store, url), seconds, room))
+    create: Callable[..., Sink] = FileStore.create
+    monkeypatch.setattr(FileStore, "create", lambda store, url, **how: Disk(create(store, url, **how), seconds, room))
 
 
 class OutputTests:
