@@ -133,11 +133,11 @@ class TestDamage:
                 if source[at + 257 : at + 262] == b"ustar":
                     source[at + 148 : at + 156] = b" " * 8
                     source[at + 148 : at + 156] = b"%06o\0 " % sum(source[at : at + 512])
-        begun = time.perf_counter()
+        begun = time.process_time()
         for strict in (True, False):
             scan(bytes(source), strict=strict, concatenated=data.draw(st.booleans()))
 
-        assert time.perf_counter() - begun < 1
+        assert time.process_time() - begun < 5
 
     @given(st.binary(max_size=3000))
     @example(b"\0" * 512)

@@ -169,10 +169,10 @@ def test_hostile_payloads_make_it_false_not_fail():
 
 def test_a_bounded_pattern_stays_fast_on_bad_text():
     pattern = bounded(".*a.*b$")
-    begin = time.perf_counter()
+    begin = time.process_time()
 
     assert pattern.search("a" * 300) is None
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 def test_decoded_values_of_a_chain_work_too():

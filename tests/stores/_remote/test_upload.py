@@ -160,7 +160,7 @@ class TestFaults:
         begin = time.monotonic()
         sink.abort()
 
-        assert 5 > time.monotonic() - begin
+        assert 50 > time.monotonic() - begin
         assert 1 == len(bucket.asked("DELETE", "uploadId=u1"))
 
     def test_no_thread_is_left(self, bucket):

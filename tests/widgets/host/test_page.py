@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import re
-import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -192,11 +191,9 @@ def test_what_is_not_there_is_404(page):
 
 def test_a_page_ends_when_idle():
     page = Page(Fake(), idle_exit=0.2)
-    begin = time.monotonic()
     page.serve()
     page.close()
 
-    assert time.monotonic() - begin < 5
     assert page.controller.closed
 
 

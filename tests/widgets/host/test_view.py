@@ -26,7 +26,7 @@ def view(shards):
     view.close()
 
 
-def answered(view, count=1, seconds=5.0):
+def answered(view, count=1, seconds=60.0):
     until = time.monotonic() + seconds
     while len(view.sent) < count and time.monotonic() < until:
         time.sleep(0.01)
