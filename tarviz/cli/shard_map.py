@@ -87,7 +87,7 @@ class Shards:
             raise UsageError(f"{own[0]!r} is of this process alone; the workers of a cluster do not reach it.", hint="Use files or URLs.")
         plan = engines.Plan(1 if own else engines.count(self.engine, self.jobs, len(self.urls)), address=self.address)
         job = ShardJob(verb, keywords, _recipe(verb, keywords) if away or self.resume else None, self.resume)
-        tasks = [Shard(number, url, self.names.at(number)) for number, url in enumerate(self.urls)]
+        tasks = [MappedShard(number, url, self.names.at(number)) for number, url in enumerate(self.urls)]
         mapped, errors = Mapped(), engines.Errors()
         with (
             verb_base.silent_warnings(),
@@ -114,7 +114,7 @@ class Mapped:
     made: list[Any] = field(default_factory=list)
     report: ReadReport = field(default_factory=ReadReport)
 
-    def add(self, shard: Shard, result: Made | Tar) -> None:
+    def add(self, shard: MappedShard, result: Made | Tar) -> None:
         if isinstance(result, Tar):
             self.tars.append(result)
             return
@@ -124,7 +124,7 @@ class Mapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class MappedShard:
     """One shard of the mapping, and its output."""
 
     number: int
@@ -143,7 +143,7 @@ class ShardJob:
     recipe: Mapping[str, Any] | None
     resume: bool
 
-    def __call__(self, shard: Shard, file: IO[bytes] | None, tick: engines.Tick) -> Made | Tar:
+    def __call__(self, shard: MappedShard, file: IO[bytes] | None, tick: engines.Tick) -> Made | Tar:
         """What the tool made; a `Tar` where the output was there already."""
         if self.recipe is None:
             with verb_base.hushed():

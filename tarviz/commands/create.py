@@ -19,7 +19,7 @@ from tarviz.formats.tar_header import TAR_END, tar_header
 from tarviz.model.config import parse_size
 from tarviz.model.errors import DataError, Fault, TarvizError, UsageError
 from tarviz.model.types import URL, to_bytes, to_text
-from tarviz.read.spans import Source
+from tarviz.read.spans import HeldTar
 from tarviz.tools import field_selection
 from tarviz.tools.create_plan import Planned, planned
 from tarviz.tools.folder_layout import Group, Layout, files_of
@@ -204,7 +204,7 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
     if isinstance(content, bytes):
         return [tar_header(name, len(content)), content, bytes(-len(content) % 512)]
     if stores.is_local(content):
-        source = Source(content)
+        source = HeldTar(content)
         size, time = source.stat.size, int(source.stat.mtime or 0)
         if size is None:
             raise UsageError("it is not a regular file.", shard=content)

@@ -136,7 +136,7 @@ def _records(batches: Iterable[Batch]) -> Iterator[tuple[Batch, int]]:
             yield batch, record
 
 
-class _Shard:
+class _Reading:
     """One shard being read by a thread: its batches, then its report, or the error it ended with."""
 
     def __init__(self, url: URL) -> None:
@@ -151,13 +151,13 @@ class _Lanes:
 
     def __init__(self, groups: list[list[URL]], options: ReadOptions, report: ReadReport, workers: int) -> None:
         self.options, self.report = options, report
-        self._lanes = [[_Shard(url) for url in group] for group in groups]
+        self._lanes = [[_Reading(url) for url in group] for group in groups]
         self._stop = False
         # Readers of its own for each lane: one that waits for room never keeps another lane's next shard from being read.
         each = max(workers // len(groups), 1)
         self._threads: list[threading.Thread] = []
         for number, lane in enumerate(self._lanes):
-            waiting: queue.SimpleQueue[_Shard] = queue.SimpleQueue()
+            waiting: queue.SimpleQueue[_Reading] = queue.SimpleQueue()
             for shard in lane:
                 waiting.put(shard)
             for _ in range(min(each, len(lane))):
@@ -165,7 +165,7 @@ class _Lanes:
         for thread in self._threads:
             thread.start()
 
-    def _work(self, waiting: queue.SimpleQueue[_Shard]) -> None:
+    def _work(self, waiting: queue.SimpleQueue[_Reading]) -> None:
         while not self._stop and not waiting.empty():
             try:
                 shard = waiting.get_nowait()
@@ -181,7 +181,7 @@ class _Lanes:
                 shard.error = error
             self._put(shard, None)
 
-    def _put(self, shard: _Shard, batch: Batch | None) -> bool:
+    def _put(self, shard: _Reading, batch: Batch | None) -> bool:
         while not self._stop:
             try:
                 shard.queue.put(batch, timeout=_WAIT)

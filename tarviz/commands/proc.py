@@ -28,7 +28,7 @@ from tarviz.stores import URLs
 from tarviz.tools import field_selection
 from tarviz.tools.process import ended_by_signals
 from tarviz.tools.record_shell import Came, Collecting, Left
-from tarviz.tools.record_work import ChainWork, Commands, Shown, Work, script_line
+from tarviz.tools.record_work import ChainWork, Commands, FieldFiles, Work, script_line
 from tarviz.tools.text_records import KEY, Mode, tar_of
 from tarviz.write.inputs import Inputs
 from tarviz.write.tar_output import Piece, Range, TarOutput
@@ -135,7 +135,7 @@ def proc(
         line = command if command is not None else script_line(fspath(script or ""), interpreter)
         left_out = exclude if mode != "keys" else rf"^{re.escape(base)}\.{KEY}$" + (f"|{exclude}" if exclude else "")
         collecting = Collecting(base, others, separator, include, left_out, add_log, keep_failed)
-        files_of = None if fields is None else Shown(field_selection.picks(fields.replace(",", " ")), require, only_fields)
+        files_of = None if fields is None else FieldFiles(field_selection.picks(fields.replace(",", " ")), require, only_fields)
         tool = Commands(line, collecting, files_of, any_key=any_key, timeout=timeout, tmp=tmp)
     given = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     writer = _Writer(report, skip=options.on_error == "skip")

@@ -23,7 +23,7 @@ from tarviz.model.errors import DataError, Fault, StoreError, TarvizError, Usage
 from tarviz.model.types import URL, to_text
 from tarviz.query import expressions
 from tarviz.read.chosen import Chosen, resolved
-from tarviz.read.spans import Batch, Source, plain, shard_batches
+from tarviz.read.spans import Batch, HeldTar, plain, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, Shard, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import sort_table
@@ -146,7 +146,7 @@ def _read(
             report.add(replace(fault, shard=url), skipped=True)
 
 
-def _spooled(url: URL, path: str, options: ReadOptions, report: ReadReport) -> Source:
+def _spooled(url: URL, path: str, options: ReadOptions, report: ReadReport) -> HeldTar:
     """The inflated bytes of a shard as a file that can be read in any order."""
     with closing(Shard(url, max_ratio=configured(max_ratio=options.max_ratio).max_ratio)) as shard, open(path, "xb", buffering=0) as file:
         buffer = memoryview(bytearray(_PIECE))
@@ -164,7 +164,7 @@ def _spooled(url: URL, path: str, options: ReadOptions, report: ReadReport) -> S
                 raise
             hint = "Choose another folder with --tmp, or set TMPDIR."
             raise StoreError(f"cannot be kept in {path}: {error.strerror}.", code="E_WRITE", shard=url, hint=hint) from error
-    return Source(URL(path))
+    return HeldTar(URL(path))
 
 
 class _Ranks:

@@ -31,7 +31,7 @@ _MEASURED = 1 << 20  # bytes by which the ratio is taken
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """What bytes come from: a store's stream, a file, another reader."""
 
     def readinto(self, buffer: memoryview, /) -> int: ...
@@ -53,7 +53,7 @@ class Inflater:
     taken so far. Trailing bytes that are not a further stream are left, with `trailing` set to their place.
     """
 
-    def __init__(self, source: Source, how: str, head: bytes = b"", *, ratio: int | None = None, shard: str | None = None) -> None:
+    def __init__(self, source: ByteSource, how: str, head: bytes = b"", *, ratio: int | None = None, shard: str | None = None) -> None:
         self._source = source
         self._how = how
         self._new, self._damage = _decoders(how)

@@ -14,7 +14,7 @@ _LONG = 512  # names longer than this are kept one by one, not as a column of th
 _NONE = np.zeros(0, np.int64)
 
 
-class Rows:
+class GatheredMembers:
     """Members while they are gathered: runs of columns and single entries, in order."""
 
     def __init__(self) -> None:

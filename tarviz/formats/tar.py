@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tarviz.formats import header_parse, header_scan, pax, sniff
 from tarviz.formats.header_parse import Entry
 from tarviz.formats.header_scan import BLOCK
-from tarviz.formats.member_table import Rows, columns, picked
+from tarviz.formats.member_table import GatheredMembers, columns, picked
 from tarviz.model.errors import DataError, Fault
 from tarviz.model.types import MEMBER_TYPES, Members, to_bytes, to_text
 
@@ -70,7 +70,7 @@ class Scanner:
         `final` says that the tar ends with `data`. Payloads need not be in `data`; the caller compares
         `Members.data + size` with what it has.
         """
-        rows = Rows()
+        rows = GatheredMembers()
         table: header_scan.Headers | None = None
         while not self.ended and self.error is None:
             position = self.at - base
@@ -102,7 +102,7 @@ class Scanner:
         self._spread = (len(data) - position) // max(len(table.at), 1)
         return table
 
-    def _run(self, table: header_scan.Headers, data: memoryview, base: int, rows: Rows) -> bool:
+    def _run(self, table: header_scan.Headers, data: memoryview, base: int, rows: GatheredMembers) -> bool:
         """Take the run of regular headers that begins where we are; False when there is none."""
         block = (self.at - base) // BLOCK
         first = int(np.searchsorted(table.at, block))
@@ -175,7 +175,7 @@ class Scanner:
                 offset = int(table.at[first + row]) * BLOCK + base
                 self._note("W_NAME_ENCODING", "the name is not UTF-8; its bytes are kept as they are.", offset, to_text(name))
 
-    def _walk(self, data: memoryview, base: int, final: bool, rows: Rows) -> bool:
+    def _walk(self, data: memoryview, base: int, final: bool, rows: GatheredMembers) -> bool:
         """Read one member, or the end mark, with care; False when nothing more can be done with this buffer."""
         position = self.at - base
         if not data[position : position + BLOCK].tobytes().strip(b"\0"):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.formats import sniff
-from tarviz.formats.compression import Inflater, Source
+from tarviz.formats.compression import ByteSource, Inflater
 from tarviz.formats.compression import kind as _magic
 from tarviz.formats.example_block import Examples
 from tarviz.model import config
@@ -175,7 +175,7 @@ def write(file: Writable, records: Iterable[bytes]) -> int:
 
 
 def read(
-    source: Source | Buffer,
+    source: ByteSource | Buffer,
     *,
     shard: str | None = None,
     compression: Compression | Literal["auto"] | None = "auto",
@@ -209,7 +209,7 @@ class Reader(Iterator[memoryview]):
     what was found, `faults` lists what was skipped.
     """
 
-    def __init__(self, source: Source, shard: str | None, compression: str | None, on_error: OnError, limit: int) -> None:
+    def __init__(self, source: ByteSource, shard: str | None, compression: str | None, on_error: OnError, limit: int) -> None:
         self.shard = shard
         self.records = 0
         self.offset = 0

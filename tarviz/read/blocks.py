@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.formats.compression import Source
+from tarviz.formats.compression import ByteSource
 from tarviz.model.errors import Fault
 from tarviz.model.types import Block, Members
 from tarviz.read.read_ahead import Feed
@@ -26,7 +26,7 @@ class Blocks(Iterator[Block]):
     next valid header, and records that may have lost a member are left out and listed).
     """
 
-    def __init__(self, source: Source, walker: Walker, *, interrupt: Callable[[], None] | None = None, ahead: bool = True) -> None:
+    def __init__(self, source: ByteSource, walker: Walker, *, interrupt: Callable[[], None] | None = None, ahead: bool = True) -> None:
         self.walker = walker
         self._feed = Feed(source, walker.rules.block_size, interrupt, ahead=ahead)
         self._run = _blocks(self._feed, walker)

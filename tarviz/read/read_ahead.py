@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tarviz.formats.compression import Source
+from tarviz.formats.compression import ByteSource
 
 FIRST = 256 << 10  # bytes of the first buffer, small so that the first record comes soon
 HEADROOM = 512 << 10  # room in front of a buffer that is read ahead
@@ -70,7 +70,7 @@ class Feed:
     worked on; worth a thread where bytes come over a network or are inflated, not where they lie in memory already.
     """
 
-    def __init__(self, source: Source, size: int, interrupt: Callable[[], None] | None = None, *, ahead: bool = True) -> None:
+    def __init__(self, source: ByteSource, size: int, interrupt: Callable[[], None] | None = None, *, ahead: bool = True) -> None:
         self.final = False
         self.broken: Exception | None = None
         self.bytes = 0
@@ -161,7 +161,7 @@ class Feed:
         self._ahead = None
 
 
-def _read(source: Source, view: memoryview) -> tuple[int, Exception | None]:
+def _read(source: ByteSource, view: memoryview) -> tuple[int, Exception | None]:
     """Fill `view`: the number of bytes, fewer only at the end, and the error that cut it short."""
     done = 0
     try:
@@ -175,7 +175,7 @@ def _read(source: Source, view: memoryview) -> tuple[int, Exception | None]:
 class _Ahead:
     """One buffer being filled by a thread of its own, after its headroom."""
 
-    def __init__(self, source: Source, buffer: Memory) -> None:
+    def __init__(self, source: ByteSource, buffer: Memory) -> None:
         self.error: Exception | None = None
         self._count = 0
         self._buffer = buffer
@@ -183,7 +183,7 @@ class _Ahead:
         self._thread = threading.Thread(target=self._run, args=(source,), name="tarviz-read", daemon=True)
         self._thread.start()
 
-    def _run(self, source: Source) -> None:
+    def _run(self, source: ByteSource) -> None:
         self._count, self.error = _read(source, memoryview(self._buffer)[HEADROOM:])
 
     def wait(self) -> tuple[Memory, int]:

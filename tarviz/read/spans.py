@@ -37,7 +37,7 @@ _LOOK = 64 << 10  # bytes that tell whether payloads are large
 _MANY = 24  # headers in as many bytes: small payloads, reading all is faster
 
 
-class Source:
+class HeldTar:
     """A plain tar of this machine held open, to copy from. Closed when nobody refers to it any more."""
 
     def __init__(self, url: URL) -> None:
@@ -84,7 +84,7 @@ class Batch:
     """Records of one shard in order. With a `source` the bytes are still in that file and `block` has columns only."""
 
     block: Block
-    source: Source | None = None
+    source: HeldTar | None = None
 
     def __len__(self) -> int:
         return len(self.block)
@@ -198,7 +198,7 @@ def _columns(url: URL, index: ShardIndex, first: int) -> Block:
     )
 
 
-def plain(url: URL) -> Source | None:
+def plain(url: URL) -> HeldTar | None:
     """The shard to copy from, when it is an uncompressed file of this machine; None for any other."""
     if not stores.is_local(url):
         return None
@@ -206,10 +206,10 @@ def plain(url: URL) -> Source | None:
     stat = store.stat(url)
     if not stat.ranges or not stat.size or kind(store.read(url, 0, 6)) is not None:
         return None
-    return Source(url)
+    return HeldTar(url)
 
 
-def _roomy(source: Source) -> bool:
+def _roomy(source: HeldTar) -> bool:
     head = os.pread(source.fd, _LOOK, 0)
     scanner = Scanner(source.url, strict=False)
     return len(scanner.scan(memoryview(head), 0)) < _MANY and scanner.at > len(head)
@@ -219,7 +219,7 @@ def _roomy(source: Source) -> bool:
 class _Spans:
     """Reads a plain tar's headers and leaves its payloads where they are."""
 
-    source: Source
+    source: HeldTar
     walker: Walker
 
     @property

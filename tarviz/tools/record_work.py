@@ -33,7 +33,7 @@ def script_line(path: str, interpreter: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class FieldFiles:
     """Which fields become files. `required`: a record needs all of them; `alone`: the other fields are not written."""
 
     picks: tuple[field_selection.Pick, ...]
@@ -57,7 +57,7 @@ class Commands:
         self,
         line: str,
         collecting: Collecting,
-        shown: Shown | None,
+        shown: FieldFiles | None,
         *,
         any_key: bool,
         timeout: float | None,

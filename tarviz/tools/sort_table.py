@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.formats import header_scan
-from tarviz.read.spans import Batch, Source, pieces, ranges
+from tarviz.read.spans import Batch, HeldTar, pieces, ranges
 
 _WIDE = 64  # bytes; longer keys are kept one by one
 _BITS = 62
@@ -46,7 +46,7 @@ class Table:
     """Records in the order they were read: the key of each, and where its bytes are."""
 
     def __init__(self) -> None:
-        self.sources: list[Source] = []
+        self.sources: list[HeldTar] = []
         self._columns = {
             "key": Column("S8"),
             "hash": Column(np.uint64),
@@ -57,7 +57,7 @@ class Table:
             "end": Column(np.int64),
         }
 
-    def add(self, source: Source, batch: Batch, keep: NDArray[np.bool_] | None = None) -> None:
+    def add(self, source: HeldTar, batch: Batch, keep: NDArray[np.bool_] | None = None) -> None:
         """The records of a batch of `source`, or some of them."""
         if not self.sources or self.sources[-1] is not source:
             self.sources.append(source)
@@ -116,7 +116,7 @@ class Table:
 
     def runs(
         self, order: NDArray[np.int64], parts: dict[int, list[int]]
-    ) -> Iterator[tuple[list[Source], NDArray[np.int64], NDArray[np.int64], int]]:
+    ) -> Iterator[tuple[list[HeldTar], NDArray[np.int64], NDArray[np.int64], int]]:
         """Bytes to copy, in this order of records: source of each piece, begins, ends, number of records.
 
         `parts` adds to a record those that belong to it.
@@ -141,7 +141,7 @@ class Table:
 
     def _run(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], where: NDArray[np.int32], owner: NDArray[np.int64]
-    ) -> Iterator[tuple[list[Source], NDArray[np.int64], NDArray[np.int64], int]]:
+    ) -> Iterator[tuple[list[HeldTar], NDArray[np.int64], NDArray[np.int64], int]]:
         records = len(np.unique(owner))
         if len(self.sources) == 1 or not (where != where[0]).any():
             begin, end = ranges(begin, end)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tarviz.formats.tar_header import TAR_END
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
-from tarviz.read.spans import Batch, Source, ranges
+from tarviz.read.spans import Batch, HeldTar, ranges
 from tarviz.write.inputs import Inputs
 from tarviz.write.names import Exists
 from tarviz.write.output import Output, Piece
@@ -31,7 +31,7 @@ _GATHER = 16 << 10  # bytes: pieces smaller than this on average are gathered in
 class Range(NamedTuple):
     """Bytes of a plain tar, to be copied from file to file."""
 
-    source: Source
+    source: HeldTar
     begin: int
     end: int
 
@@ -49,7 +49,7 @@ class Range(NamedTuple):
 class Picked(NamedTuple):
     """Many small ranges of plain tars, read into one buffer; one source for all of them, or one for each."""
 
-    sources: list[Source]
+    sources: list[HeldTar]
     begin: list[int]
     end: list[int]
     size: int
@@ -96,7 +96,7 @@ class TarOutput(Output):
         else:
             self.write([batch.raw(a, b) for a, b in zip(begin.tolist(), end.tolist(), strict=True)])
 
-    def pick(self, sources: list[Source], begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+    def pick(self, sources: list[HeldTar], begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
         """Append the bytes `begin`…`end` of plain tars, several of them: one source for all, or one for each."""
         total = int((end - begin).sum())
         if len(begin) > 1 and total < _GATHER * len(begin):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tarviz.formats.header_parse import Entry
-from tarviz.formats.member_table import Rows, columns, joined, picked
+from tarviz.formats.member_table import GatheredMembers, columns, joined, picked
 from tarviz.model.types import Members
 
 
@@ -29,7 +29,7 @@ def test_names_of_any_length_and_with_any_byte_are_kept(names: list[bytes]):
 
 
 def test_single_entries_and_runs_stay_in_order():
-    rows = Rows()
+    rows = GatheredMembers()
     rows.add(entry(b"a", 0))
     rows.add(entry(b"b", 1024, [(0, 5)]))
     rows.extend(columns([entry(b"c", 2048), entry(b"long" * 200, 3072, [(1, 2)])]))

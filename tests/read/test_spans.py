@@ -12,7 +12,7 @@ import pytest
 
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
-from tarviz.read.spans import Batch, Source, intake, pieces, plain, ranges, shard_batches
+from tarviz.read.spans import Batch, HeldTar, intake, pieces, plain, ranges, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tests.read.tars import END, member, pax
 
@@ -61,7 +61,7 @@ class TestWhereBytesAre:
 class TestChanges:
     def test_a_file_that_changes_while_its_bytes_are_copied_is_an_error(self, make: Callable[..., Path]):
         path = make(member("a.bin", LARGE) + END)
-        source = Source(URL(str(path)))
+        source = HeldTar(URL(str(path)))
         os.truncate(path, 1024)
         with pytest.raises(ChangedError):
             source.read(512, 512 + len(LARGE))

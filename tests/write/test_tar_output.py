@@ -15,7 +15,7 @@ import pytest
 
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
-from tarviz.read.spans import Batch, Source, shard_batches
+from tarviz.read.spans import Batch, HeldTar, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.write.inputs import Inputs
 from tarviz.write.tar_output import Picked, Range, TarOutput
@@ -24,8 +24,8 @@ from tests.read.tars import END, member
 NONE = Inputs([])
 
 
-def source(make: Callable[..., Path], data: bytes, name: str = "in.tar") -> Source:
-    return Source(URL(str(make(data, name))))
+def source(make: Callable[..., Path], data: bytes, name: str = "in.tar") -> HeldTar:
+    return HeldTar(URL(str(make(data, name))))
 
 
 class TestPieces:

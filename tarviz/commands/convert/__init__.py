@@ -93,7 +93,7 @@ def convert(
         if dry_run:
             return _planned(recipe, shards, names, limit)
         sources = [
-            tasks.Source(number, url, {"number": number, **write.source_entry(stores.of(url).stat(url))})
+            tasks.ShardToConvert(number, url, {"number": number, **write.source_entry(stores.of(url).stat(url))})
             for number, url in enumerate(shards)
         ]
         settings = tasks.Settings(names, compression, exists, _manifest(recipe, sources, limit, compression) if manifest else None, limit)
@@ -113,7 +113,7 @@ def _read_keywords(options: ReadOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in ReadOptions.__dataclass_fields__}
 
 
-def _manifest(recipe: tasks.Recipe, sources: Sequence[tasks.Source], limit: int | None, compression: str | None) -> dict[str, Any]:
+def _manifest(recipe: tasks.Recipe, sources: Sequence[tasks.ShardToConvert], limit: int | None, compression: str | None) -> dict[str, Any]:
     from tarviz import __version__
 
     options = {**recipe.to_dict(), "max_shard_size": limit, "compression": compression}

@@ -16,7 +16,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.write import Inputs, Names, Written, proof
 
 
-def processes(asked: int | str | None, sources: Sequence[tasks.Source], names: Names, engine: str) -> int | None:
+def processes(asked: int | str | None, sources: Sequence[tasks.ShardToConvert], names: Names, engine: str) -> int | None:
     """How many tasks run at a time; 1 is this process itself on the local engine, None what a cluster has room for."""
     if isinstance(asked, int) and asked < 0:
         raise UsageError(f"num_workers={asked} is less than 0.")
@@ -39,7 +39,7 @@ class Conversion:
         self,
         recipe: tasks.Recipe,
         settings: tasks.Settings,
-        sources: Sequence[tasks.Source],
+        sources: Sequence[tasks.ShardToConvert],
         place: tuple[str, engines.Plan],
     ) -> None:
         self.report = ReadReport()
@@ -84,7 +84,10 @@ class Conversion:
         self._passed(self._sources[:number])
         if self._settings.exists == "error" and number < len(self._sources):
             write.refuse_existing(self._settings.names.at(len(kept)))
-        todo = [tasks.Source(each.number, each.url, each.entry, record if each.number == number else 0) for each in self._sources[number:]]
+        todo = [
+            tasks.ShardToConvert(each.number, each.url, each.entry, record if each.number == number else 0)
+            for each in self._sources[number:]
+        ]
         with self._settings.outputs(done=kept, inputs=self._inputs) as run:
             if self._away or (self._plan.count != 1 and len(todo) > 1):
                 self._assemble(run, todo)
@@ -97,7 +100,7 @@ class Conversion:
                     self.seen |= progress.seen
         return run.done
 
-    def _assemble(self, run: write.Outputs, todo: Sequence[tasks.Source]) -> None:
+    def _assemble(self, run: write.Outputs, todo: Sequence[tasks.ShardToConvert]) -> None:
         """Workers encode shards into unnamed files; here the records are spread over the outputs, in order."""
         with self._start(tasks.PieceJob(self._recipe), len(todo), spool=_folder(run.names)) as engine:
             for source, (outcome, file) in zip(todo, engine.run(todo), strict=True):

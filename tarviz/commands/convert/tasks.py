@@ -37,7 +37,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class Batch:
+class FramedExamples:
     """Framed Examples with the numbers of their records in the shard; `stop` is the number after the last record looked at."""
 
     frames: tfrecord.Frames
@@ -119,7 +119,7 @@ class Recipe:
         types = {**dict.fromkeys(sorted(self.numbered), "int64"), **self.types}
         return {"chain": str(self.chain), "select": select, "types": types, "key": self.key, "seed": seed, **options}
 
-    def batches(self, url: URL, progress: Progress, start: int = 0) -> Iterator[Batch]:
+    def batches(self, url: URL, progress: Progress, start: int = 0) -> Iterator[FramedExamples]:
         """The Examples of a shard, from record `start` on."""
         blocks = stream.blocks(url, self.options, report=progress.report, start=start)
         renames = self.renames
@@ -136,7 +136,7 @@ class Recipe:
         finally:
             progress.tick()
 
-    def _plain(self, block: Block, renames: Mapping[str, str], progress: Progress) -> Iterator[Batch]:
+    def _plain(self, block: Block, renames: Mapping[str, str], progress: Progress) -> Iterator[FramedExamples]:
         fields = None
         if renames:
             block = replace(block, exts=tuple(renames.get(ext, f"\0{ext}") for ext in block.exts))
@@ -146,9 +146,9 @@ class Recipe:
         made = example.encode_block(block, types, key=self.key, fields=fields, on_error=self.options.on_error)
         for error in made.faults:
             progress.skip(error)
-        yield Batch(tfrecord.frame(made), block.first + made.rows, block.first + len(block))
+        yield FramedExamples(tfrecord.frame(made), block.first + made.rows, block.first + len(block))
 
-    def _chained(self, block: Block, progress: Progress) -> Iterator[Batch]:
+    def _chained(self, block: Block, progress: Progress) -> Iterator[FramedExamples]:
         needs = None if self.record_to_example and isinstance(self.select, selection.SelectAll) else self.chain.needs(self.select.needs())
         drawn = draws(self.chain, block.keys, self.seed) if self.chain.draws else None
         leaves = self.leaves()
@@ -167,9 +167,9 @@ class Recipe:
             numbers.append(record.index)
             size += len(data)
             if size >= _BATCH:
-                yield Batch(tfrecord.frame(made), np.array(numbers), record.index + 1)
+                yield FramedExamples(tfrecord.frame(made), np.array(numbers), record.index + 1)
                 made, numbers, size = [], [], 0
-        yield Batch(tfrecord.frame(made), np.array(numbers, np.int64), block.first + len(block))
+        yield FramedExamples(tfrecord.frame(made), np.array(numbers, np.int64), block.first + len(block))
 
     def _example(self, record: dict[str, Any], drawn: Any, leaves: Mapping[str, Select | SelectJSON], progress: Progress) -> bytes:
         made = self.chain.run(record, drawn)
@@ -236,7 +236,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ShardToConvert:
     """A shard to convert: its number among the inputs, what the manifest says of it, and the record to begin with."""
 
     number: int
@@ -267,7 +267,7 @@ class EachJob:
     recipe: Recipe
     settings: Settings
 
-    def __call__(self, source: Source, file: IO[bytes] | None, tick: Tick) -> Outcome:
+    def __call__(self, source: ShardToConvert, file: IO[bytes] | None, tick: Tick) -> Outcome:
         progress = Progress(tick)
         with self.settings.outputs(source.number) as run:
             run.source(source.entry)
@@ -282,7 +282,7 @@ class PieceJob:
 
     recipe: Recipe
 
-    def __call__(self, source: Source, file: IO[bytes] | None, tick: Tick) -> Outcome:
+    def __call__(self, source: ShardToConvert, file: IO[bytes] | None, tick: Tick) -> Outcome:
         assert file is not None
         progress = Progress(tick)
         outcome = Outcome(progress.report, progress.seen, stop=source.start)
@@ -331,7 +331,7 @@ def digest(entries: Sequence[Mapping[str, Any]]) -> str:
     return hashlib.sha256(json.dumps(list(entries), sort_keys=True).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def kept_each(settings: Settings, sources: Sequence[Source]) -> dict[int, Written]:
+def kept_each(settings: Settings, sources: Sequence[ShardToConvert]) -> dict[int, Written]:
     """Source number → its output, where manifest and bytes prove that it need not be made again."""
     kept = {}
     for source in sources:
@@ -343,7 +343,7 @@ def kept_each(settings: Settings, sources: Sequence[Source]) -> dict[int, Writte
     return kept
 
 
-def kept_sequence(settings: Settings, sources: Sequence[Source]) -> tuple[list[Written], int, int]:
+def kept_sequence(settings: Settings, sources: Sequence[ShardToConvert]) -> tuple[list[Written], int, int]:
     """The outputs from the first on that are proven, then source and record with which the next one begins."""
     kept: list[Written] = []
     number = record = 0
@@ -362,7 +362,7 @@ def kept_sequence(settings: Settings, sources: Sequence[Source]) -> tuple[list[W
         number, record = parts[-1]["number"], parts[-1]["stop"]
 
 
-def _follows(parts: Sequence[Mapping[str, Any]], sources: Sequence[Source], number: int, record: int) -> bool:
+def _follows(parts: Sequence[Mapping[str, Any]], sources: Sequence[ShardToConvert], number: int, record: int) -> bool:
     """Whether the records of an output begin at a record of a source and come from sources that are still the same."""
     for at, part in enumerate(parts):
         place = part.get("number")

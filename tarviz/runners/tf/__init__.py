@@ -44,7 +44,7 @@ except ImportError as error:
 from tarviz.runners.tf import typed
 from tarviz.runners.tf.dataset import Records
 from tarviz.runners.tf.native import pays
-from tarviz.runners.tf.source import Source
+from tarviz.runners.tf.source import PipelineSource
 
 _AHEAD = 1  # blocks
 _LARGE = 1 << 20  # bytes of a batch
@@ -122,7 +122,7 @@ def run(
     pipeline = pipeline._with(options=replace(pipeline.options, block_size=pipeline.options.block_size or 2 * configured().block_size))
     _learn()
     places = _places(pipeline)
-    source = Source(
+    source = PipelineSource(
         pipeline,
         fields,
         (*places, *fields),
@@ -214,11 +214,11 @@ def _run(start: Callable[..., Any], pull: Callable[..., Any], kinds: list[Any], 
     return tf.data.Dataset.from_tensors(0).flat_map(_quiet(begin))
 
 
-def _kinds(source: Source) -> list[Any]:
+def _kinds(source: PipelineSource) -> list[Any]:
     return [tf.int64 if name == "__index__" else tf.string for name in source.columns]
 
 
-def _raw(source: Source, record_bytes: int, batch: int | None = None, drop_remainder: bool = False) -> Any:
+def _raw(source: PipelineSource, record_bytes: int, batch: int | None = None, drop_remainder: bool = False) -> Any:
     """Dataset of selected columns, a block each, or so many records each.
 
     Records that are large are put together into batches before they become tensors, which saves a copy of each; of small ones a
@@ -236,7 +236,7 @@ def _raw(source: Source, record_bytes: int, batch: int | None = None, drop_remai
     return picked if batch is None or whole else picked.rebatch(batch, drop_remainder=drop_remainder)
 
 
-def _native(source: Source, schema: Any, batch: int | None, drop_remainder: bool) -> Any:
+def _native(source: PipelineSource, schema: Any, batch: int | None, drop_remainder: bool) -> Any:
     """Dataset of selected values that threads have made."""
     features = source.steps[0].tensors
 
@@ -250,7 +250,7 @@ def _native(source: Source, schema: Any, batch: int | None, drop_remainder: bool
     return _run(start, source.take, kinds, lambda handle, pulled: pulled.map(_quiet(pick)).prefetch(_AHEAD))
 
 
-def _worked(source: Source, schema: Any, workers: int, batch: int | None, drop_remainder: bool) -> Any:
+def _worked(source: PipelineSource, schema: Any, workers: int, batch: int | None, drop_remainder: bool) -> Any:
     """Dataset of selected values after the steps of the chain.
 
     A record that an op refuses is dropped by the graph (`ignore_errors`); the gap in the numbers brings `Source.settle` in, which
@@ -301,7 +301,7 @@ def _zeros(spec: Any) -> Any:
     return tf.fill(shape, "") if spec.dtype == tf.string else tf.zeros(shape, spec.dtype)
 
 
-def _record(source: Source, handle: Any, number: Any, drawn: Any, record: dict[str, Any]) -> list[Any]:
+def _record(source: PipelineSource, handle: Any, number: Any, drawn: Any, record: dict[str, Any]) -> list[Any]:
     """The selected values of one record, in order."""
     for at, step in enumerate(source.steps):
         drawn_here = drawn[step.draws]
@@ -317,7 +317,7 @@ def _record(source: Source, handle: Any, number: Any, drawn: Any, record: dict[s
     return leaves(source.pipeline.select.pick_tf(record))
 
 
-def _call(source: Source, at: int, step: Step, inputs: list[Any]) -> list[Any]:
+def _call(source: PipelineSource, at: int, step: Step, inputs: list[Any]) -> list[Any]:
     if not step.gives:
         return []
     found = step.tensors
@@ -332,7 +332,7 @@ def _dtype(feature: Feature) -> Any:
 
 
 def _finish(
-    dataset: Any, batch: int | None, drop_remainder: bool, raw: Any = None, *, source: Source, length: int | None, ahead: int
+    dataset: Any, batch: int | None, drop_remainder: bool, raw: Any = None, *, source: PipelineSource, length: int | None, ahead: int
 ) -> Any:
     """The dataset with its length, options and prefetching, as a `Records`."""
     if length is not None:

@@ -11,13 +11,13 @@ import tensorflow as tf
 from tarviz.model.errors import TarvizError
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
-from tarviz.runners.tf.source import Source
+from tarviz.runners.tf.source import PipelineSource
 
 
 class Records(tf.data.Dataset):  # type: ignore[misc]
     """A `tf.data.Dataset` that raises the errors of its pipeline as they are, and has a `report` of the latest iteration."""
 
-    def __init__(self, inner: Any, source: Source, again: Callable[[int, bool], Any] | None = None) -> None:
+    def __init__(self, inner: Any, source: PipelineSource, again: Callable[[int, bool], Any] | None = None) -> None:
         self._inner = inner
         self._source = source
         self._again = again

@@ -41,7 +41,7 @@ class Run:
     failed: dict[int, BaseException] | None = None
 
 
-class Source:
+class PipelineSource:
     """A pipeline as callbacks. One serves all iterations of a dataset, in any threads; `report` and `error` are the latest's."""
 
     def __init__(
@@ -279,7 +279,7 @@ def _joined(parts: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
     return parts[0] if len(parts) == 1 else [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
 
-def _dropped(source: weakref.ref[Source], handle: int, run: weakref.ref[Run]) -> None:
+def _dropped(source: weakref.ref[PipelineSource], handle: int, run: weakref.ref[Run]) -> None:
     found, alive = source(), run()
     if found is not None and alive is not None and alive.pulled:  # else TensorFlow made a copy of the handle: it says nothing
         found.drop(handle)
