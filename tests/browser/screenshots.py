@@ -84,6 +84,7 @@ def shoot_browse(studio: Studio) -> None:
                 page.tab.locator(".tvz-tile").nth(1).click()
                 page.key("Space")
                 page.tab.mouse.move(2, 2)
+                page.until("document.querySelector('.tvz-facets .tvz-bar')", 20)
                 studio.save(page.tab, f"browse-{scheme}-{width}")
 
 

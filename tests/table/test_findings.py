@@ -11,7 +11,7 @@ from PIL import Image
 
 import tarviz
 from tarviz.model.errors import DataError, UsageError
-from tarviz.table.findings import exact, near, outliers, pairs
+from tarviz.table.findings import exact, links, near, outliers, pairs
 from tarviz.table.labels import confusion
 from tarviz.table.tags import Tags
 
@@ -55,6 +55,15 @@ class TestDuplicates:
         expected = {(a, b) for a, b in zip(*np.nonzero(every <= distance), strict=True) if a < b}
 
         assert expected == set(zip(*(part.tolist() for part in pairs(hashes, distance)), strict=True))
+
+    def test_one_picture_that_is_there_very_often_makes_no_square(self):
+        draw = np.random.default_rng(0)
+        hashes, light = draw.integers(0, 2**64, 100_000, np.uint64), draw.uniform(0, 255, 100_000)
+        hashes[::2], light[::2] = 0x0F0F0F0F0F0F0F0F, 77.0
+        one, other = links(hashes, light)
+
+        assert {0} == {a for a, b in zip(one.tolist(), other.tolist(), strict=True) if b % 2 == 0}
+        assert 49_999 == int((other % 2 == 0).sum())
 
     def test_flat_pictures_say_too_little(self):
         assert 0 == len(pairs(np.zeros(1000, np.uint64))[0])
