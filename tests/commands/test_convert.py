@@ -591,6 +591,18 @@ class TestResume:
         assert ["t-1.tfrecord"] == written
 
 
+def alive(group: int) -> bool:
+    """Whether a process of a group runs, as /proc says; where there is none, the leader alone, which is gone."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, of = stat.read_text().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue
+        if int(of) == group and state not in "ZX":
+            return True
+    return False
+
+
 class TestInterruption:
     @pytest.mark.parametrize(("workers", "options"), [(1, {}), (2, {}), (1, {"max_shard_size": 400_000}), (2, {"max_shard_size": 400_000})])
     def test_a_killed_run_leaves_only_complete_outputs_and_resumes_to_the_same(self, tmp_path, workers, options):
@@ -610,14 +622,15 @@ class TestInterruption:
         arguments = [sys.executable, "-c", code, str(tmp_path / "in"), str(target), str(workers), repr(options)]
         rng = np.random.default_rng(workers)
         for _ in range(3):
-            with subprocess.Popen(arguments, stdout=subprocess.PIPE, cwd=ROOT) as child:
+            with subprocess.Popen(arguments, stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True) as child:
                 assert child.stdout is not None
                 child.stdout.readline()
                 time.sleep(rng.random() * 0.4)
                 child.send_signal(signal.SIGKILL)
             for name, data in contents(tmp_path / "out").items() if (tmp_path / "out").exists() else ():
                 assert expected[name] == f"{crc(data):08x}"
-        time.sleep(0.3)  # workers notice that their parent is gone
+            while alive(child.pid):  # workers notice that their parent is gone
+                time.sleep(0.02)
 
         again = convert(tmp_path / "in", target, num_workers=workers, resume=True, **options)
 
@@ -632,7 +645,7 @@ class TestInterruption:
         code = (
             "import sys, time, tarviz\n"
             "def slow(record):\n"
-            "    print(record['__key__'], file=sys.stderr, flush=True); time.sleep(0.05)\n"
+            "    print(record['__key__'], file=sys.stderr, flush=True); time.sleep(0.5)\n"
             "try: tarviz.convert(sys.argv[1], sys.argv[2], chain=[tarviz.ops.Func(slow)], num_workers=int(sys.argv[3]))\n"
             "except KeyboardInterrupt: print('interrupted')\n"
         )
@@ -648,13 +661,11 @@ class TestInterruption:
             assert child.stderr is not None
             child.stderr.readline()
             child.stderr.readline()
-            begin = time.monotonic()
             os.killpg(child.pid, signal.SIGINT)
-            out, err = child.communicate(timeout=30)
+            out, err = child.communicate(timeout=30)  # all of it takes 50 s at least
 
         assert "interrupted\n" == out
         assert "Traceback" not in err
-        assert time.monotonic() - begin < 2
         assert [] == list((tmp_path / "out").glob("*"))
 
 

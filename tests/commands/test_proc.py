@@ -44,7 +44,7 @@ def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", None)
     yield folder
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while os.listdir(folder) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [] == os.listdir(folder)
@@ -404,11 +404,11 @@ class TestRunning:
         assert sorted(content) == sorted(plain(out))
         assert "slow" != plain(out)[0][0]
 
-    def test_workers_run_side_by_side(self, make: Make, out: Path):
-        begin = time.monotonic()
-        proc(make(numbered(8)), out, command="sleep 0.4", workers=8)
+    def test_workers_run_side_by_side(self, make: Make, out: Path, tmp_path: Path):
+        (tmp_path / "here").mkdir()
+        command = f"cd {tmp_path}/here; touch $$; until [ $(ls | wc -l) = 8 ]; do sleep 0.02; done"
 
-        assert time.monotonic() - begin < 2.5
+        assert 8 == proc(make(numbered(8)), out, command=command, workers=8, timeout=60).records
 
     def test_a_failure_is_an_error_with_its_place(self, make: Make, out: Path):
         with pytest.raises(DataError, match="ended with exit code 3") as caught:
@@ -431,9 +431,9 @@ class TestRunning:
 
     def test_a_command_that_hangs_is_killed(self, make: Make, out: Path):
         begin = time.monotonic()
-        result = proc(make(numbered(4)), out, command="[ $(cat sample.cls) != 1 ] || sleep 60", timeout=0.5, on_error="skip", workers=2)
+        result = proc(make(numbered(4)), out, command="[ $(cat sample.cls) != 1 ] || sleep 90", timeout=2, on_error="skip", workers=2)
 
-        assert time.monotonic() - begin < 10
+        assert time.monotonic() - begin < 80
         assert ["E_TIMEOUT"] == [fault.code for fault in result.report.skipped]
         assert 3 == result.records
 
@@ -441,7 +441,7 @@ class TestRunning:
         proc(make(numbered(1)), out, command=f"sleep 77.5 & echo $! > {tmp_path}/pid")
 
         pid = int((tmp_path / "pid").read_text())
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while _alive(pid) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not _alive(pid)
@@ -594,15 +594,13 @@ class TestShell:
             str(tmp_path / "o.tar"),
         ]
         process = subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not (tmp_path / "began").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(0.2)
-        begin = time.monotonic()
         process.send_signal(number)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=50)  # the commands would take longer
 
-        assert time.monotonic() - begin < 5
         assert (130 if number == signal.SIGINT else 128 + number, b"") == (process.returncode, errors)
         assert [] == os.listdir(tmp)
         assert [] == [path for path in tmp_path.iterdir() if ".tmp-" in path.name or path.name == "o.tar"]

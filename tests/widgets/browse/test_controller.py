@@ -33,7 +33,7 @@ def browser(shards):
     found.close()
 
 
-def settle(browser, seconds=10.0):
+def settle(browser, seconds=60.0):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if browser.rows.finished and (browser.query.done or browser.query.wish.plain):

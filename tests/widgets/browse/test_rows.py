@@ -19,7 +19,7 @@ from tests.conftest import DATA
 from tests.widgets.conftest import png, tar
 
 
-def scanned(urls, *, cache=False, seconds=20.0):
+def scanned(urls, *, cache=False, seconds=60.0):
     rows = Rows(stores.expand(urls))
     scan = Scan(rows, ReadOptions(strict=False), cache=cache)
     scan.go_on()
@@ -126,7 +126,7 @@ def test_a_shard_that_changed_is_noticed_when_it_is_read(shards):
 def test_a_missing_shard_is_one_finding_and_the_others_show(tmp_path, shards):
     rows = Rows([URL(str(shards[0])), URL(str(tmp_path / "gone.tar")), URL(str(shards[1]))])
     scan = Scan(rows, ReadOptions(strict=False), cache=False)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while not rows.finished and time.monotonic() < until:
         time.sleep(0.01)
     scan.close()
@@ -182,12 +182,12 @@ def many_shard(path, many):
 
 def test_very_many_records_of_two_bytes_are_usable(tmp_path):
     rows = scanned([many_shard(tmp_path / "many.tar", 100_000)])
-    begin = time.perf_counter()
+    begin = time.process_time()
     row = rows.row(rows.find(b"k0099999"))
 
     assert 100_000 == len(rows)
     assert b"1\n" == payloads([Want(row, "cls")])[0]
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 2
 
 
 def test_strange_keys_survive(tmp_path):
@@ -198,7 +198,7 @@ def test_strange_keys_survive(tmp_path):
     assert all(rows.find(key.encode()) is not None for key in strange)
 
 
-def until(rows, true, seconds=20.0):
+def until(rows, true, seconds=60.0):
     """Wait for the scan to have come so far."""
     end = time.monotonic() + seconds
     while not true() and time.monotonic() < end:
@@ -264,7 +264,7 @@ def test_streaming_stops_beyond_what_is_looked_at(tmp_path):
     rows = Rows([URL(str(packed))])
     scan = Scan(rows, ReadOptions(strict=False), cache=False)
     scan.want(24)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while rows.shards[0].state != "paused" and time.monotonic() < until:
         time.sleep(0.01)
 

@@ -42,7 +42,7 @@ def opened(zoo):
         browser.close()
 
 
-def until(true, seconds=10.0):
+def until(true, seconds=60.0):
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end
