@@ -44,7 +44,7 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
     references = reference.pages()
     for name in PAGES:
         shutil.copy(ROOT / name, folder / name)
-    own = [ROOT / "docs" / f"{name}.md" for name in ("design", "gallery", "training")]
+    own = [ROOT / "docs" / f"{name}.md" for name in ("design", "gallery", "hosts", "training")]
     for path in [*sorted((ROOT / "docs" / "dialects").glob("*.md")), *own]:
         (folder / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         text = path.read_text("utf-8").replace("(../README.md)", "(../index.md)")  # the README is the site's first page
@@ -57,7 +57,7 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
     (folder / "slides").mkdir()
     (folder / "slides" / "index.md").write_text(deck_list(decks), "utf-8")
     tree = [
-        toctree("Gallery", ["docs/gallery"]),
+        toctree("Gallery", ["docs/gallery", "docs/hosts"]),
         toctree("Training", ["docs/training"]),
         toctree("Notebooks", [f"notebooks/{path.stem}" for path in executed] + ["slides/index"]),
         toctree("Reference", ["reference/shell", *(f"reference/{name}" for name in references)]),

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.browser import probes
 from tests.browser.conftest import answers, end, free_port, watch, write_notebook
 from tests.widgets.conftest import records, tar
 
@@ -240,5 +241,30 @@ def test_voila_serves_the_same_widget(lab, context, tmp_path):
         page.until("document.querySelectorAll('.tvz-tile img').length >= 6", 60)
         page.tab.locator(".tvz-tile").nth(1).click()
         page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000001'", 20)
+    finally:
+        end(server)
+
+
+def test_notebook_7_shows_the_same_widget(lab, context, notebook):
+    pytest.importorskip("notebook", minversion="7", reason="Notebook 7 is not installed (pip install notebook)")
+    port = free_port()
+    options = ["--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--IdentityProvider.token=tarviz"]
+    command = [sys.executable, "-m", "notebook", *options, f"--ServerApp.root_dir={lab.folder}", "--expose-app-in-browser"]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, env=lab.environment)
+    try:
+        page = watch(context.new_page(), f"http://127.0.0.1:{port}")
+        answers(f"http://127.0.0.1:{port}/api/status?token=tarviz", server)
+        page.tab.goto(f"http://127.0.0.1:{port}/notebooks/{notebook}?token=tarviz")
+        page.until("window.jupyterapp?.shell?.currentWidget?.context?.isReady", 60)
+        page.tab.evaluate(probes.RUN_ALL)
+        page.until(f"{PICTURES} >= 6", 60)
+        page.tab.locator(".tvz-tile").nth(1).click()
+        page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000001'", 20)
+        cells = page.tab.evaluate("jupyterapp.shell.currentWidget.content.widgets.length")
+        page.tab.locator(".tvz-grid").focus()
+        page.key("a", "b", "x", "d", "d", "l", "Space")
+
+        assert cells == page.tab.evaluate("jupyterapp.shell.currentWidget.content.widgets.length")
+        assert [] == page.elsewhere
     finally:
         end(server)
