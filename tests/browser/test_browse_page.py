@@ -391,6 +391,9 @@ class TestMany:
         page.tab.keyboard.type("#50000")
         page.key("Enter")
         page.until("document.querySelector('.tvz-pane h2')?.title === 'k0050000'")
+        page.until(
+            "[...document.querySelectorAll('.tvz-tile .tvz-key')].some((key) => key.title === 'k0050000')"
+        )  # tiles come behind the pane
         assert "k0050000" in page.shown()
         page.tab.locator(".tvz-grid").hover()
         before = page.shown()

@@ -11,7 +11,7 @@ export class Tagging {
     this.known = h("datalist", { id: `tvz-tags-${Math.random().toString(36).slice(2)}` });
     this.tag = this.input("tag", "one word: bad, blurred, look-again; asked for with is:bad or tag = 'bad'", "tag");
     this.tag.setAttribute("list", this.known.id);
-    this.note = this.input("tvz-save-path", "why, if you like", "note");
+    this.note = this.input("tvz-tag-note", "why, if you like", "note");
     this.bar = h(
       "div",
       { class: "tvz-saver tvz-tagger", role: "group", "aria-label": "tag records", hidden: true },
