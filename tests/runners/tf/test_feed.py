@@ -127,7 +127,7 @@ class TestAhead:
 
 
 def settled() -> bool:
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         if not any(thread.name.startswith("tarviz") for thread in threading.enumerate()):
             return True

@@ -154,7 +154,7 @@ def test_leaving_early_ends_the_threads(photos: str) -> None:
     next(iterator)
     assert working()
     del iterator
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while working() and time.monotonic() < deadline:
         threading.Event().wait(0.01)
 

@@ -11,6 +11,7 @@ import tarfile
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -564,13 +565,25 @@ class TestSkipping:
         assert 60 == sum(dataset.report.counts().values())
 
 
-def opened() -> tuple[int, int]:
-    """Files and reading threads of this process."""
-    threads = [thread for thread in threading.enumerate() if thread.name.startswith("tarviz")]
-    return sum(os.path.realpath(f"/proc/self/fd/{name}").endswith(".tar") for name in os.listdir("/proc/self/fd")), len(threads)
+def tars() -> Counter[str]:
+    """Shards that are open in this process, by their names."""
+    names = (os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd"))
+    return Counter(name for name in names if name.endswith(".tar"))
 
 
-def settles(check: Callable[[], bool], seconds: float = 5) -> bool:
+@pytest.fixture
+def opened() -> Callable[[], tuple[int, int]]:
+    """Shards that a test has opened and reading threads that it has begun; what the tests before it left does not count."""
+    files, threads = tars(), set(threading.enumerate())
+
+    def now() -> tuple[int, int]:
+        begun = [thread for thread in set(threading.enumerate()) - threads if thread.name.startswith("tarviz")]
+        return (tars() - files).total(), len(begun)
+
+    return now
+
+
+def settles(check: Callable[[], bool], seconds: float = 60) -> bool:
     until = time.monotonic() + seconds
     while not check() and time.monotonic() < until:
         time.sleep(0.01)
@@ -582,7 +595,9 @@ def settles(check: Callable[[], bool], seconds: float = 5) -> bool:
 class TestLeaks:
     @pytest.mark.parametrize("built", [False, True])
     @pytest.mark.parametrize(("chain", "workers"), [(None, 1), (None, 3), ("decode(cls)", 2)])
-    def test_leaving_early_closes_the_shard(self, tmp_path: Path, chain: str | None, workers: int, built: bool) -> None:
+    def test_leaving_early_closes_the_shard(
+        self, tmp_path: Path, opened: Callable[[], tuple[int, int]], chain: str | None, workers: int, built: bool
+    ) -> None:
         for at in range(4):
             shard(tmp_path / f"n-{at}.tar", [(f"k{n}", {"cls": b"%d" % n}) for n in range(300)])
         dataset = Pipeline(str(tmp_path / "n-{0..3}.tar"), chain, select="cls", block_size=4096).tf(num_workers=workers)
@@ -605,7 +620,7 @@ class TestLeaks:
 
     @pytest.mark.slow
     @pytest.mark.timeout(900)
-    def test_a_thousand_times(self, numbers: str) -> None:
+    def test_a_thousand_times(self, numbers: str, opened: Callable[[], tuple[int, int]]) -> None:
         dataset = Pipeline(numbers, "decode(cls)", select="cls", block_size=4096).tf(num_workers=2)
         before = len(os.listdir("/proc/self/fd")), threading.active_count(), len(os.listdir("/proc/self/task"))
         for _ in range(1000):
@@ -615,7 +630,7 @@ class TestLeaks:
         after = len(os.listdir("/proc/self/fd")), threading.active_count(), len(os.listdir("/proc/self/task"))
         assert all(now <= then + 4 for then, now in zip(before, after, strict=True))
 
-    def test_an_iterator_that_is_dropped_before_its_first_value(self, numbers: str) -> None:
+    def test_an_iterator_that_is_dropped_before_its_first_value(self, numbers: str, opened: Callable[[], tuple[int, int]]) -> None:
         dataset = Pipeline(numbers, select="cls").tf()
         for _ in range(5):
             iter(dataset)
@@ -624,7 +639,7 @@ class TestLeaks:
 
 
 class TestOverHttp:
-    def test_it_is_resumed_and_left_early(self, tmp_path: Path) -> None:
+    def test_it_is_resumed_and_left_early(self, tmp_path: Path, opened: Callable[[], tuple[int, int]]) -> None:
         path = Path(shard(tmp_path / "a.tar", [(f"k{at}", {"bin": os.urandom(100_000), "cls": b"%d" % at}) for at in range(200)]))
         with FaultServer() as server:
             url = server.put("/a.tar", path.read_bytes(), plan=[Fault(cut=7_000_000), Fault(cut=9_000_000, end="reset")])
