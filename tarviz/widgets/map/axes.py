@@ -69,7 +69,8 @@ def groups(table: Table, column: str) -> Groups:
         if distinct > MOST_GROUPS or kind not in WHOLE:
             rows, (values,) = numbers(table, [column])
             return Groups(rows, values=values)
-    answer = table.arrow(f"SELECT shard, n, CAST({expression} AS VARCHAR) AS v FROM records")
+    spelt = "CASE WHEN {0} THEN 'yes' WHEN NOT {0} THEN 'no' END" if kind == "boolean" else "CAST({0} AS VARCHAR)"
+    answer = table.arrow(f"SELECT shard, n, {spelt.format(expression)} AS v FROM records")
     import pyarrow.compute as compute
 
     found = compute.dictionary_encode(answer.column("v").combine_chunks())

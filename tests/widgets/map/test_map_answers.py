@@ -40,7 +40,7 @@ def embedded(tmp_path, count=90):
     found = []
     for at in range(count):
         fields = {"png": png((at % 3 * 100, 50, 200 - at % 3 * 90)), "cls": str(at % 3).encode()}
-        fields["json"] = json.dumps({"w": at, "h": at * at, "name": f"n{at % 2}", "score": at / 7}).encode()
+        fields["json"] = json.dumps({"w": at, "h": at * at, "name": f"n{at % 2}", "score": at / 7, "even": at % 2 == 0}).encode()
         if at % 10:
             fields["emb.npy"] = saved((centres[at % 3] + draw.normal(size=16)).astype(np.float32))
         found.append((f"k{at:04d}", fields))
@@ -186,14 +186,18 @@ class TestColumns:
         assert sorted(keys) == [f"k{at:04d}" for at in range(2, 90, 3)]
         assert {"stale": True} == ask(browser, "map_shown", query=-5)[0]
 
-    @pytest.mark.parametrize("column", ["cls", "json.name"])
-    def test_groups_have_colours_and_counts(self, browser, column):
+    @pytest.mark.parametrize(
+        ("column", "expected"),
+        [("cls", lambda n: str(n % 3)), ("json.name", lambda n: f"n{n % 2}"), ("json.even", lambda n: "no" if n % 2 else "yes")],
+        ids=["cls", "text", "boolean"],
+    )
+    def test_groups_have_colours_and_counts(self, browser, column, expected):
         points_of(browser, x="json.w", y="json.score")
         message, codes, palette = colours_of(browser, column)
         name = {entry["code"]: entry["name"] for entry in message["legend"]}
         at = [int(browser.rows.row(row).key[1:]) for row in browser._making.points.ids.tolist()]
 
-        assert [str(n % 3) if column == "cls" else f"n{n % 2}" for n in at] == [name[code] for code in codes.tolist()]
+        assert list(map(expected, at)) == [name[code] for code in codes.tolist()]
         assert 90 == sum(entry["count"] for entry in message["legend"])
         assert len(name) == len({tuple(palette[code]) for code in name})
 
