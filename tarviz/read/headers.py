@@ -79,14 +79,19 @@ class Listing:
 def header_steps(url: URL, sink: Sink[Found], report: ReadReport) -> Iterator[Found]:
     """What `sink` says of the headers of a shard, window by window; the bytes that were read are counted in the report."""
     stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
-    if stat.ranges and stat.size is not None and _is_worth_it(url, stat):
+    if headers_alone(url, stat):
         yield from _around_payloads(url, stat, sink, report)
     else:
         yield from _through_stream(url, sink, report)
 
 
-def _is_worth_it(url: URL, stat: Stat) -> bool:
-    """Whether reading headers alone costs less than reading everything: always on this machine, over a net where members are large."""
+def headers_alone(url: URL, stat: Stat) -> bool:
+    """Whether reading headers alone costs less than reading everything: always on this machine, over a net where members are large.
+
+    A packed shard, and one without ranges, is read whole.
+    """
+    if not stat.ranges or stat.size is None:
+        return False
     store, local = stores.of(url), stores.is_local(url)
     head = store.read(url, 0, 6 if local else _SMALLEST, etag=stat.etag)
     if kind(head[:6]) is not None:

@@ -1,13 +1,14 @@
 """The records of a shard as a table's columns are made of them: keys, sizes, and payloads where they are needed.
 
-A shard of small records is read from front to back; in one with large payloads on this machine the headers are read, and of
-the payloads no more than is needed.
+A shard of small records is read from front to back; in one with large payloads the headers are read, and of the payloads no more
+than is needed: from a file, or over a net by ranges, several in flight.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -20,12 +21,14 @@ from tarviz.formats.index import ShardIndex
 from tarviz.formats.tar import Scanner
 from tarviz.model.errors import ChangedError, DataError, Fault
 from tarviz.model.types import URL, Buffer
+from tarviz.read.headers import headers_alone
 from tarviz.read.shard_index import shard_index
 from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
 from tarviz.table.columns import NAMES, Part
 
 _RECORDS = 8192  # records of a chunk that is read around its payloads
 _LOOK = 64 << 10
+_IN_FLIGHT = 8
 _MANY = 24  # headers in as many bytes: small payloads, reading all is faster
 
 
@@ -72,11 +75,13 @@ def chunks(url: URL, options: ReadOptions, parts: set[Part], report: ReadReport)
 
 
 def _roomy(url: URL) -> bool:
-    """Whether this is a plain tar of this machine whose payloads are large."""
-    if not stores.is_local(url):
+    """Whether this is a plain tar whose payloads are so large that passing over them pays."""
+    if url == "-":
         return False
     store = stores.of(url)
     stat = store.stat(url)
+    if not stores.is_local(url):
+        return headers_alone(url, stat)
     head = store.read(url, 0, _LOOK) if stat.ranges and stat.size else b""
     if len(head) < 512 or kind(head[:6]) is not None:
         return False
@@ -105,7 +110,7 @@ def _along(url: URL, options: ReadOptions, report: ReadReport) -> Iterator[Chunk
 
 
 def _around(url: URL, index: ShardIndex) -> Iterator[Chunk]:
-    with closing(_File(url)) as file:
+    with closing(_File(url) if stores.is_local(url) else _Ranges(url, index.identity.get("etag"))) as file:
         for low in range(0, len(index), _RECORDS):
             high = min(low + _RECORDS, len(index))
             first, last = int(index.rows[low]), int(index.rows[high])
@@ -118,6 +123,22 @@ def _around(url: URL, index: ShardIndex) -> Iterator[Chunk]:
                 return file.read(place[rows].tolist(), length.tolist())
 
             yield Chunk(low, index.keys(low, high), index.rows[low : high + 1] - first, index.ext[first:last], index.exts, size, read)
+
+
+class _Ranges:
+    """A plain tar far away, of the version that was indexed: each payload by a request of its own."""
+
+    def __init__(self, url: URL, etag: str | None) -> None:
+        self._url = url
+        self._store = stores.of(url)
+        self._etag = etag
+        self._pool = ThreadPoolExecutor(_IN_FLIGHT, "tarviz-heads")
+
+    def read(self, places: list[int], sizes: list[int]) -> list[Buffer]:
+        return list(self._pool.map(lambda place, size: self._store.read(self._url, place, size, etag=self._etag), places, sizes))
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
 
 
 class _File:
