@@ -18,7 +18,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 
 def free_port() -> int:
@@ -123,22 +123,24 @@ def web_server(folder: Path, *, port: int | None = None) -> Iterator[WebServer]:
 
 @contextlib.contextmanager
 def _process(argv: list[str], url: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A server that has answered once; ended by its own id."""
+    """A server that has answered once; ended by its own id. What it says goes to a file: a pipe that nobody reads stops it when full."""
     nothing = subprocess.DEVNULL
-    with subprocess.Popen(argv, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE, start_new_session=True) as process:
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(argv, stdin=nothing, stdout=nothing, stderr=log, start_new_session=True) as process,
+    ):
         try:
-            _await(process, url)
+            _await(process, url, log)
             yield process
         finally:
             process.terminate()
             try:
-                process.communicate(timeout=10)
+                process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.communicate()
 
 
-def _await(process: subprocess.Popen[bytes], url: str) -> None:
+def _await(process: subprocess.Popen[bytes], url: str, log: IO[bytes]) -> None:
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         try:
@@ -150,7 +152,8 @@ def _await(process: subprocess.Popen[bytes], url: str) -> None:
             time.sleep(0.05)
             continue
         return
-    said = process.stderr.read() if process.poll() is not None and process.stderr else b""
+    log.seek(0)
+    said = log.read(2000)
     raise RuntimeError(f"{process.args!r} does not answer: {said.decode('utf-8', 'replace')[:500]}")
 
 

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import random
+import urllib.error
+import urllib.request
 
 import pytest
 
 from tarviz import stores
 from tarviz.model.types import URL
-from tarviz.testing.servers import free_port, nginx_command, web_server
+from tarviz.testing.servers import free_port, nginx_command, s3_server, web_server
 
 DATA = random.Random(9).randbytes(30_000_000)
+
+
+def test_a_server_that_says_much_goes_on_answering():
+    pytest.importorskip("moto.server", reason="moto serves S3: pip install 'moto[server,s3]'")
+    with s3_server("data") as address:
+        for _ in range(100):  # a line of its log each, 200 kB together: more than a pipe holds
+            with pytest.raises(urllib.error.HTTPError):
+                urllib.request.urlopen(f"{address}/data/{'n' * 2000}", timeout=30)
 
 
 @pytest.mark.skipif(nginx_command() is None, reason="nginx is not installed")
