@@ -65,6 +65,13 @@ class Watched:
         found: list[str] = self.tab.evaluate(probes.SHOWN)
         return found
 
+    def shows(self, keys: list[str], seconds: float = 8.0) -> None:
+        """Wait until the tiles in view are of these records."""
+        end = time.monotonic() + seconds
+        while (found := self.shown()) != keys:
+            assert time.monotonic() < end, f"{found} in view for {seconds} s, not {keys}\n{self.errors}"
+            self.tab.wait_for_timeout(30)
+
     def status(self) -> str:
         return str(self.tab.locator(".tvz-status").inner_text())
 

@@ -62,14 +62,14 @@ class TestKeys:
         page.tab.keyboard.type("cls == 1 and json.w > 500")
         page.key("Enter")
         page.until("document.querySelectorAll('.tvz-tile:not(.tvz-waiting)').length === 3")
-        assert ["set/n000052", "set/n000055", "set/n000058"] == page.shown()
+        page.shows(["set/n000052", "set/n000055", "set/n000058"])
         page.key("g")
         page.tab.keyboard.type("n000033")
         page.key("Enter")
         page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000033' && !document.querySelector('.tvz-tile.tvz-waiting')")
         page.key("Space", "ArrowRight", "Space", "m")
         page.until("document.querySelectorAll('.tvz-tile.tvz-marked').length === 2 && document.querySelectorAll('.tvz-tile').length === 2")
-        assert ["set/n000033", "set/n000034"] == page.shown()
+        page.shows(["set/n000033", "set/n000034"])
         page.tab.wait_for_timeout(400)
         assert ["set/n000033", "set/n000034"] == [ref.key for ref in page.page.controller.marked]
 
@@ -201,7 +201,7 @@ class TestFilter:
         page.tab.locator(".tvz-filter").fill("tag = 'blurred'")
         page.until("document.querySelector('.tvz-status').textContent.includes('2 shown')", 20)
 
-        assert ["set/n000001", "set/n000002"] == page.shown()
+        page.shows(["set/n000001", "set/n000002"])
         table = page.page.controller.questions.table
         assert [("set/n000001", "seen by hand"), ("set/n000002", "seen by hand")] == table.sql("SELECT key, note FROM tags").fetchall()
         page.tab.locator(".tvz-tile").first.click()
@@ -268,6 +268,7 @@ class TestFilter:
 
         assert 0 < shown < 20
         assert [] == page.errors
+        page.until("new URLSearchParams(location.hash.slice(1)).get('also')?.includes('json.w')")  # the link is written a moment later
         page.tab.reload()
         page.until("document.querySelectorAll('.tvz-pick').length === 2", 20)
         page.until(f"document.querySelector('.tvz-status').textContent.includes(' {shown} shown')", 20)
@@ -315,7 +316,7 @@ class TestFilter:
         page.until("document.querySelector('.tvz-confusion')", 20)
         page.tab.locator("[data-name='mistakes']").click()
         page.until("document.querySelector('.tvz-status').textContent.includes(' 2 shown')", 20)
-        assert ["set/n000020", "set/n000000"] == page.shown()
+        page.shows(["set/n000020", "set/n000000"])
         page.tab.locator("[data-name='cell 0 1']").click()
         page.until("document.querySelector('.tvz-status').textContent.includes(' 1 shown')", 20)
         page.tab.locator(".tvz-pick").click()
@@ -323,7 +324,7 @@ class TestFilter:
         page.until("document.querySelector('.tvz-checks .tvz-bar')?.textContent.includes('bad')", 30)
         page.tab.locator(".tvz-checks .tvz-bar", has_text="bad").click()
         page.until("document.querySelector('.tvz-status').textContent.includes(' 1 shown')", 20)
-        assert ["set/n000004"] == page.shown()
+        page.shows(["set/n000004"])
 
         page.tab.locator("select.tvz-save").select_option("txt")
         page.until("document.querySelector('.tvz-save-words').textContent.startsWith('1 shown')", 20)
@@ -386,6 +387,7 @@ class TestMany:
         page.tab.locator(".tvz-grid").focus()
         page.key("End")
         page.until("document.querySelector('.tvz-pane h2')?.title === 'k0099999'")
+        page.until("[...document.querySelectorAll('.tvz-tile .tvz-key')].some((key) => key.title === 'k0099999')")
         assert "k0099999" in page.shown()
         page.key("g")
         page.tab.keyboard.type("#50000")

@@ -17,6 +17,8 @@ export class Facets {
     this.known = new Map();
     /** @type {Set<string> | undefined} columns that are unfolded */
     this.open = undefined;
+    /** somebody has unfolded or folded a column, or all types are known: what is open stays so */
+    this.fixed = false;
     this.all = false;
     /** what the list and the facets that are shown were asked at */
     this.version = -1;
@@ -77,7 +79,10 @@ export class Facets {
         this.columns = r.columns;
         this.version = version;
         const likely = this.columns.filter((column) => column.type && column.type !== "list" && !/\.size$/.test(column.name));
-        if (state === "ready" || likely.length) this.open ??= new Set(likely.slice(0, OPEN_FIRST).map((column) => column.name));
+        if (!this.fixed && (state === "ready" || likely.length)) {
+          this.open = new Set(likely.slice(0, OPEN_FIRST).map((column) => column.name));
+          this.fixed = state === "ready";
+        }
         this.view.tools.offerColumns(this.columns.map((column) => column.name));
       }
       const query = this.view.query;
@@ -160,6 +165,7 @@ export class Facets {
 
   /** @param {string} name */
   toggle(name) {
+    this.fixed = true;
     if (!this.open?.delete(name)) this.open?.add(name);
     this.draw();
     this.view.wake();
