@@ -73,7 +73,7 @@ def doubtful(index: ShardIndex) -> bool:
 
 def refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | None:
     """Why not all records of an index may be handed out: damage, or, in strict reading, what an index only warns of; None: all may."""
-    if options.strict and doubtful(index):
+    if options.strict and (index.error is not None or doubtful(index)):  # strict reading may meet another fault first
         walker = replace(options, on_error="raise", where="", keys=()).walker(url, payloads="none")
         for _ in header_steps(url, walker, ReadReport()):
             pass

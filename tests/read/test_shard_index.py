@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tarviz
-from tarviz.model.errors import TarvizError
+from tarviz.model.errors import DataError, TarvizError
 from tarviz.samples import write_shard
 from tarviz.testing.faults import FaultServer
 from tests.read.tars import END, member, pax
@@ -68,3 +68,20 @@ class TestRefusal:
         index = tarviz.index(make(self.TARS["E_NO_EOF"]), where="key = 'b'")
 
         assert [("b", True)] == [(record.key, record.pending) for record in index]
+
+
+def test_a_refused_shard_is_refused_for_what_strict_reading_meets_first(tmp_path):
+    """A field given twice, in the record before a second archive: both are faults, and every door names the same one."""
+    data = member("k0.txt", b"x") + 2 * member("k1.cls", b"x") + END + member("k2.txt", b"y") + END
+    (tmp_path / "a.tar").write_bytes(data)
+    found = []
+    for read in (
+        lambda path: list(tarviz.records(path)),
+        lambda path: tarviz.index(path, strict=True),
+        lambda path: tarviz.Pipeline(path).indexed()[0],
+    ):
+        with pytest.raises(DataError) as caught:
+            read(tmp_path / "a.tar")
+        found.append((caught.value.code, caught.value.offset))
+
+    assert [("E_TRAILING", 4096)] * 3 == found
