@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tarviz.model.errors import DataError, SchemaError, UsageError
-from tarviz.model.types import Feature, Schema
+from tarviz.model.types import PLACES, Feature, Schema
 
 Structure: TypeAlias = Any  # a Feature, or a tuple, list or dict of structures
 Path: TypeAlias = tuple[str | int, ...]
@@ -209,7 +209,7 @@ class SelectAll(Selection):
         return None
 
     def pick(self, record: Mapping[str, Any]) -> Any:
-        return {name: value for name, value in record.items() if not name.startswith("__") or name == "__key__"}
+        return {name: value for name, value in record.items() if name not in PLACES or name == "__key__"}
 
     def infer(self, schema: Schema) -> Structure:
         return Schema({"__key__": Feature("str"), **schema})
@@ -299,7 +299,7 @@ def _present(node: object, ext: str, there: Mapping[str, Any]) -> str:
     for part in _alternatives(ext):
         if part in there:
             return part
-    names = [name for name in there if not name.startswith("__")]
+    names = [name for name in there if name not in PLACES]
     close = difflib.get_close_matches(ext, names, 1)
     meant = f" Did you mean {close[0]!r}?" if close else ""
     raise SchemaError(

@@ -25,6 +25,8 @@ Grouping: TypeAlias = Literal["adjacent", "shard"]
 Duplicates: TypeAlias = Literal["error", "first", "last"]
 OnError: TypeAlias = Literal["raise", "skip"]
 
+PLACES = ("__key__", "__shard__", "__index__")  # what a record as a dict says of itself beside its fields
+
 MEMBER_TYPES = ("file", "dir", "symlink", "hardlink", "char", "block", "fifo", "other")
 
 

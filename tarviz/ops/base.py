@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import ChainError, SchemaError
-from tarviz.model.types import Feature, Record, Schema
+from tarviz.model.types import PLACES, Feature, Record, Schema
 from tarviz.ops.chain_text import print_call
 
 if TYPE_CHECKING:
@@ -20,21 +20,34 @@ if TYPE_CHECKING:
 
 Draw: TypeAlias = NDArray[np.float64]
 
-PLACES = ("__key__", "__shard__", "__index__")
-
 
 def unpack(record: Record, needs: Collection[str] | None = None) -> dict[str, Any]:
     """The plain dict that ops work on: `__key__`, `__shard__`, `__index__`, then the fields as bytes of their own.
 
-    `needs` leaves out the fields nobody asks for.
+    `needs` leaves out the fields nobody asks for. `SchemaError` where one of the others has the name of one of the three.
     """
-    places = {"__key__": record.key, "__shard__": record.shard, "__index__": record.index}
-    return places | {ext: bytes(record[ext]) for ext in record if needs is None or ext in needs}
+    places: dict[str, Any] = {"__key__": record.key, "__shard__": record.shard, "__index__": record.index}
+    for ext in record:
+        if needs is not None and ext not in needs:
+            continue
+        if ext in PLACES:
+            raise taken_place(ext).at(shard=record.shard, key=record.key)
+        places[ext] = bytes(record[ext])
+    return places
+
+
+def taken_place(ext: str) -> SchemaError:
+    """The error for a field that is named like what a record says of itself."""
+    return SchemaError(
+        f"a field is named {ext!r}, which is where an op finds the record's own {ext.strip('_')}.",
+        details={"field": ext},
+        hint=f"Leave it out: tarviz cat --drop {ext} …, or select other fields.",
+    )
 
 
 def names_of(fields: Iterable[str]) -> list[str]:
-    """The real fields among the names of a record: those that do not begin with two underscores."""
-    return [name for name in fields if not name.startswith("__")]
+    """The fields among the names of a record as a dict: all but `PLACES`."""
+    return [name for name in fields if name not in PLACES]
 
 
 def missing(what: object, ext: str, there: Iterable[str]) -> SchemaError:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tarviz.model import plugins
 from tarviz.model.errors import ChainError, DataError, SchemaError, TarvizError
-from tarviz.model.types import Feature, Record, Schema, rich_form, to_bytes
+from tarviz.model.types import PLACES, Feature, Record, Schema, rich_form, to_bytes
 from tarviz.ops.base import Draw, FieldOp, Op, unpack
 from tarviz.ops.chain_text import Call, parse_calls, pointed
 from tarviz.ops.random_draws import draws
@@ -92,7 +92,7 @@ class Chain(Sequence[Op]):
         needed = None if wanted is None else frozenset(wanted)
         for op in reversed(self.ops):
             needed = op.needs(needed)
-        return None if needed is None else frozenset(name for name in needed if not name.startswith("__"))
+        return None if needed is None else frozenset(name for name in needed if name not in PLACES)
 
     def schema(self, fields: Schema, probe: Callable[[], Mapping[str, Any]] | None = None) -> Schema:
         """The schema after the chain, found without decoding a byte.
@@ -272,7 +272,7 @@ def _observed(before: dict[str, Any], after: dict[str, Any], schema: Schema) -> 
         {
             name: schema[name] if name in schema and before.get(name, _ABSENT) is value else feature_of(value)
             for name, value in after.items()
-            if not name.startswith("__")
+            if name not in PLACES
         }
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
-from tarviz.model.types import Schema
+from tarviz.model.types import PLACES, Schema
 from tarviz.ops.base import RecordOp, patterns
 
 
@@ -38,7 +38,7 @@ class Drop(RecordOp):
         return {
             name: value
             for name, value in fields.items()
-            if name.startswith("__") or not any(fnmatchcase(name, ext) or name == ext for ext in self.exts)
+            if name in PLACES or not any(fnmatchcase(name, ext) or name == ext for ext in self.exts)
         }
 
     def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:

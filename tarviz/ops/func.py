@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tarviz.model.errors import ChainError, SchemaError
-from tarviz.model.types import Feature, Schema
+from tarviz.model.types import PLACES, Feature, Schema
 from tarviz.ops.base import RecordOp
 from tarviz.ops.convert import dtype_name
 
@@ -52,7 +52,7 @@ class Func(RecordOp):
         return self.output_types is not None
 
     def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
-        places = {name: value for name, value in record.items() if name.startswith("__")}
+        places = {name: value for name, value in record.items() if name in PLACES}
         result = self.f(record)
         if result is None:
             result = record

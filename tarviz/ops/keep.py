@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
-from tarviz.model.types import Schema
+from tarviz.model.types import PLACES, Schema
 from tarviz.ops.base import RecordOp, missing, patterns
 
 
@@ -44,7 +44,7 @@ class Keep(RecordOp):
         return {
             name: value
             for name, value in fields.items()
-            if name.startswith("__") or any(fnmatchcase(name, ext) or name == ext for ext in self.exts)
+            if name in PLACES or any(fnmatchcase(name, ext) or name == ext for ext in self.exts)
         }
 
     def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:

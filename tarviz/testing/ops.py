@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tarviz.model.errors import TarvizError
-from tarviz.model.types import Feature, Schema
+from tarviz.model.types import PLACES, Feature, Schema
 from tarviz.ops import Chain, FieldOp, Func, Op, draws, parse_chain
 from tarviz.ops.chains import feature_of
 
@@ -111,7 +111,7 @@ class OpTests:
         for record, drawn in zip(self.records(), self.drawn(), strict=True):
             result = self.op.run(record, drawn)
 
-            assert set(schema) == {name for name in result if not name.startswith("__")}
+            assert set(schema) == {name for name in result if name not in PLACES}
             for name, feature in schema.items():
                 _assert_fits(feature, result[name], name)
 
@@ -131,7 +131,7 @@ class OpTests:
         outputs = graph.get_concrete_function().structured_outputs
 
         for record, drawn in zip(self.records(), self.drawn(), strict=True):
-            expected = {name: value for name, value in self.op.run(record, drawn).items() if not name.startswith("__")}
+            expected = {name: value for name, value in self.op.run(record, drawn).items() if name not in PLACES}
             actual = graph({name: tf.constant(record[name]) for name in fields}, drawn)
 
             assert set(expected) == set(actual)

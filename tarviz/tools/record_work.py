@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from tarviz.model import config
 from tarviz.model.errors import DataError, UsageError
-from tarviz.model.types import to_bytes, to_text
+from tarviz.model.types import PLACES, to_bytes, to_text
 from tarviz.read.spans import Batch
 from tarviz.tools import field_selection
 from tarviz.tools.record_shell import Came, Collecting, Given, Left, Worker, check_names
@@ -144,7 +144,7 @@ class ChainWork:
         places = {id(payload): (ext, at) for at, (ext, payload) in enumerate(given.items())}
         fields: list[tuple[str, bytes | int]] = []
         for ext, value in made.items():
-            if not ext.startswith("__"):
+            if ext not in PLACES:
                 same = places.get(id(value))
                 fields.append((ext, same[1] if same is not None and same[0] == ext else _payload(ext, value)))
         return Came([Left(b"", fields)], [])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from tarviz.model.errors import DataError, MissingPackageError
-from tarviz.model.types import to_bytes, to_text
+from tarviz.model.types import PLACES, to_bytes, to_text
 
 MISSING = "\\N"
 CLASSES = frozenset(("cls", "cls2", "class", "count", "index", "inx", "id", "__index__"))
@@ -150,7 +150,7 @@ def _reader(exts: Sequence[str]) -> Callable[[bytes], Any]:
         return _class
     if all(ext.rpartition(".")[2] in TREES for ext in exts):
         return _tree
-    return _key if exts[0].startswith("__") else _value
+    return _key if exts[0] in PLACES else _value
 
 
 def _key(payload: bytes) -> str:

@@ -78,7 +78,7 @@ class TestField:
 
 class TestNames:
     def test_places_are_not_fields(self) -> None:
-        assert ["a", "_b"] == names_of(["__key__", "a", "_b", "__url__"])
+        assert ["a", "_b", "__url__"] == names_of(["__key__", "a", "_b", "__index__", "__url__"])
 
     def test_the_nearest_name_is_offered(self) -> None:
         error = missing("decode(jgp)", "jgp", ["__key__", "jpg", "cls"])

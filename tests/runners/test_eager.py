@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tarviz.model.errors import DataError, SchemaError, TarvizError, UsageError
+from tarviz.model.types import PLACES
 from tarviz.ops import Chain, Decode, Func, Rotate
 from tarviz.pipeline import Pipeline
 from tarviz.runners.eager import collate
@@ -55,6 +56,31 @@ def test_threads_keep_the_order_and_the_random_numbers(numbers: str, num_workers
         np.testing.assert_array_equal(image, other_image)
 
 
+@pytest.mark.parametrize("runner", ["eager", "tf"])
+def test_a_field_may_begin_with_underscores(tmp_path: Path, runner: str) -> None:
+    fields = {"__class__}.txt": b"t", "__url__": b"u", "cls": b"1"}
+    url = shard(tmp_path / "a.tar", {"r0": fields})
+
+    (record,) = as_list(Pipeline(url), runner)
+
+    assert fields == {name: value for name, value in record.items() if name not in PLACES}
+
+
+@pytest.mark.parametrize("runner", ["eager", "tf"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_field_named_like_a_place_does_not_take_it(tmp_path: Path, place: str, runner: str) -> None:
+    url = shard(tmp_path / "a.tar", {"r0": {"cls": b"1"}, "r1": {"cls": b"2", place: b"mine"}})
+
+    with pytest.raises(SchemaError, match=f"named '{place}'.*--drop {place}"):
+        as_list(Pipeline(url), runner)
+
+    assert [b"1", b"2"] == as_list(Pipeline(url, select="cls"), runner)
+
+
+def as_list(pipeline: Pipeline, runner: str) -> list[Any]:
+    return list(pipeline) if runner == "eager" else list(pipeline.tf().as_numpy_iterator())
+
+
 def test_without_a_selection_the_whole_record_comes(numbers: str) -> None:
     assert {"__key__": "r000", "cls": b"0"} == next(iter(Pipeline(numbers)))
 
@@ -64,7 +90,7 @@ def test_fields_nobody_needs_are_not_copied(tmp_path: Path) -> None:
 
     class Spy(Chain):
         def run(self, record: Any, drawn: Any = None) -> dict[str, Any]:
-            seen.append({name for name in record if not name.startswith("__")})
+            seen.append({name for name in record if name not in PLACES})
             return Chain.run(self, record, drawn)
 
     pipeline = Pipeline(shard(tmp_path / "a.tar", {"k": {"cls": b"1", "jpg": b"2"}}), select="cls")

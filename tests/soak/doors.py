@@ -14,7 +14,7 @@ from tarviz.commands.verify import verify
 from tarviz.formats.tar import Scanner
 from tarviz.model import errors
 from tarviz.model.errors import TarvizError
-from tarviz.model.types import URL, Block, to_bytes
+from tarviz.model.types import PLACES, URL, Block, to_bytes
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.blocks import Blocks, block_of
@@ -226,7 +226,7 @@ def pipeline_of(path: Path | str, options: ReadOptions, **more: Any) -> Pipeline
 
 def of_values(values: Iterable[dict[str, Any]]) -> Iterator[tuple[bytes, Fields, bool]]:
     for value in values:
-        found = {name: data for name, data in value.items() if not name.startswith("__")}
+        found = {name: data for name, data in value.items() if name not in PLACES}
         key = value["__key__"]
         yield key if isinstance(key, bytes) else to_bytes(key), tuple(found.items()), False
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tarviz.model.errors import ChainError
-from tarviz.model.types import Schema
+from tarviz.model.types import PLACES, Schema
 from tarviz.ops import Convert, Decode, Rename, Resize
 from tarviz.ops import Rotate as ByAngle
 from tarviz.ops.func import Func as RecordFunc
@@ -49,7 +49,7 @@ class Func(RecordFunc):
     def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
         if self.ext_name is None:
             return {
-                **{name: value for name, value in record.items() if name.startswith("__")},
+                **{name: value for name, value in record.items() if name in PLACES},
                 **RecordFunc.apply_record(self, names(record)),
             }
         return {**record, self.ext_name: as_value(self.f(names(record)))}
@@ -68,4 +68,4 @@ def as_value(value: Any) -> Any:
 
 def names(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record as tar2tf has it: `__key__` and the fields."""
-    return {name: value for name, value in record.items() if not name.startswith("__") or name == "__key__"}
+    return {name: value for name, value in record.items() if name not in PLACES or name == "__key__"}

@@ -26,7 +26,7 @@ import numpy as np
 
 from tarviz.model.config import options as configured
 from tarviz.model.errors import MissingPackageError, UsageError
-from tarviz.model.types import Feature, Schema
+from tarviz.model.types import PLACES, Feature, Schema
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.query.value_types import Listed
@@ -192,10 +192,10 @@ def _learn() -> None:
 
 
 def _places(pipeline: Pipeline) -> tuple[str, ...]:
-    """Which of `__key__`, `__shard__`, `__index__` the selection asks for."""
+    """Which of `PLACES` the selection asks for."""
     if isinstance(pipeline.select, SelectAll):
         return ("__key__",)
-    names = [name for leaf in pipeline.select.leaves() for name in (leaf.ext,) if name in ("__key__", "__shard__", "__index__")]
+    names = [name for leaf in pipeline.select.leaves() for name in (leaf.ext,) if name in PLACES]
     return tuple(dict.fromkeys(names))
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import SchemaError
-from tarviz.model.types import Feature, Schema, to_bytes, to_text
-from tarviz.ops.base import FieldOp
+from tarviz.model.types import PLACES, Feature, Schema, to_bytes, to_text
+from tarviz.ops.base import FieldOp, taken_place
 from tarviz.ops.chains import Chain
 from tarviz.pipeline import Pipeline
 from tarviz.query.value_types import Listed, as_array, packed
@@ -113,6 +113,8 @@ def fields_read(pipeline: Pipeline, fields: Schema, needs: frozenset[str] | None
     others too.
     """
     if needs is None:
+        if taken := [ext for ext in fields if ext in PLACES]:
+            raise taken_place(taken[0])
         return {ext: (ext,) for ext in fields}
     asked = [op.exts for op in pipeline.chain if isinstance(op, FieldOp)]
     asked += [tuple(part.strip() for part in leaf.ext.split(";")) for leaf in pipeline.select.leaves()]
