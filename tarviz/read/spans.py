@@ -151,7 +151,7 @@ def shard_batches(url: URL, options: ReadOptions, report: ReadReport, *, returni
         yield from _chosen(url, options, report)
         return
     source = plain(url) if options.on_error == "raise" else None
-    if source is not None and _roomy(source):
+    if source is not None and roomy(source):
         yield from _Spans(source, options.walker(url, returning=returning, payloads="sparse")).batches(report)
         return
     del source
@@ -209,7 +209,8 @@ def plain(url: URL) -> HeldTar | None:
     return HeldTar(url)
 
 
-def _roomy(source: HeldTar) -> bool:
+def roomy(source: HeldTar) -> bool:
+    """Whether payloads are so large that reading around them pays."""
     head = os.pread(source.fd, _LOOK, 0)
     scanner = Scanner(source.url, strict=False)
     return len(scanner.scan(memoryview(head), 0)) < _MANY and scanner.at > len(head)

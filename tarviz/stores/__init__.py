@@ -32,13 +32,28 @@ from tarviz.model import plugins
 from tarviz.model.config import options
 from tarviz.model.errors import NotFoundError, UsageError, redact
 from tarviz.model.types import URL
-from tarviz.stores.base import Sink, Stat, Store, Stream, Whole, fill
+from tarviz.stores.base import Sink, Stat, Store, Stream, Whole, fill, is_there
 from tarviz.stores.paths import SHARD_SUFFIXES, is_shard, local_path, nearest
 from tarviz.stores.templates import braces, natural
 
 SUPPORT = ("base", "cached", "paths", "retry", "templates")  # what stores are built with, not stores
 
-__all__ = ["SHARD_SUFFIXES", "Sink", "Stat", "Store", "Stream", "Whole", "URLs", "expand", "fill", "is_local", "join", "local_path", "of"]
+__all__ = [
+    "SHARD_SUFFIXES",
+    "Sink",
+    "Stat",
+    "Store",
+    "Stream",
+    "Whole",
+    "URLs",
+    "expand",
+    "fill",
+    "is_local",
+    "is_there",
+    "join",
+    "local_path",
+    "of",
+]
 
 URLs: TypeAlias = str | PathLike[str] | Iterable[str | PathLike[str]]
 

@@ -165,11 +165,17 @@ class Store(Protocol):
 
 def refuse_taken(store: Store, url: URL) -> None:
     """`E_EXISTS` where an object has the name now: for stores that know no write under a condition, just before a commit."""
+    if is_there(store, url):
+        raise taken(url)
+
+
+def is_there(store: Store, url: URL) -> bool:
+    """Whether an object has the name now."""
     try:
         store.stat(url)
     except NotFoundError:
-        return
-    raise taken(url)
+        return False
+    return True
 
 
 def taken(url: URL) -> StoreError:

@@ -13,7 +13,7 @@ from tarviz.formats.tfrecord import crc32c
 from tarviz.model.errors import NotFoundError, TarvizError
 from tarviz.model.redaction import redact, redacted_repr
 from tarviz.model.types import URL
-from tarviz.stores import Stat
+from tarviz.stores import Stat, Stream
 from tarviz.write.piped import is_command
 
 _CHUNK = 4 << 20
@@ -70,15 +70,21 @@ def proven(url: URL, manifest: Mapping[str, Any]) -> Written | None:
         with stores.of(url).open(url) as stream:
             if stream.stat.size is not None and stream.stat.size != manifest.get("bytes"):
                 return None
-            buffer = memoryview(bytearray(_CHUNK))
-            crc = size = 0
-            while count := stream.readinto(buffer):
-                crc, size = crc32c(buffer[:count], crc), size + count
+            crc, size = summed(stream)
     except TarvizError:
         return None
-    if (size, f"{crc:08x}") != (manifest.get("bytes"), manifest.get("crc32c")):
+    if (size, crc) != (manifest.get("bytes"), manifest.get("crc32c")):
         return None
-    return Written(url, int(manifest["records"]), size, f"{crc:08x}", kept=True)
+    return Written(url, int(manifest["records"]), size, crc, kept=True)
+
+
+def summed(stream: Stream) -> tuple[str, int]:
+    """CRC32C, in eight hexadecimal digits, and number of the bytes that a stream gives."""
+    buffer = memoryview(bytearray(_CHUNK))
+    crc = size = 0
+    while count := stream.readinto(buffer):
+        crc, size = crc32c(buffer[:count], crc), size + count
+    return f"{crc:08x}", size
 
 
 def source_entry(stat: Stat) -> dict[str, Any]:

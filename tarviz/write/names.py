@@ -5,12 +5,11 @@ from __future__ import annotations
 import glob
 import os
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tarviz import stores
-from tarviz.model.errors import NotFoundError, UsageError
+from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redact, redacted_repr
 from tarviz.model.types import URL
 from tarviz.write.piped import is_command
@@ -98,9 +97,8 @@ class Names:
             name = re.compile("[0-9]+".join(re.escape(part) for part in _around(stores.local_path(self.text))))
             taken = next((URL(found) for found in sorted(glob.iglob(self.pattern)) if name.fullmatch(found)), None)
         elif self.text != "-":
-            with suppress(NotFoundError):
-                stores.of(self.text).stat(self.at(0))
-                taken = self.at(0)
+            first = self.at(0)
+            taken = first if stores.is_there(stores.of(first), first) else None
         if taken is not None:
             raise UsageError(
                 f"{redact(taken)} is there already.",
@@ -130,10 +128,5 @@ def _suffix(path: str) -> tuple[str, str]:
 
 def refuse_existing(url: URL) -> None:
     """`UsageError` when something is at that URL already."""
-    if url == "-":
-        return
-    try:
-        stores.of(url).stat(url)
-    except NotFoundError:
-        return
-    raise UsageError("an output of that name exists already.", shard=url, hint="Choose another name, or exists='replace'.")
+    if url != "-" and stores.is_there(stores.of(url), url):
+        raise UsageError("an output of that name exists already.", shard=url, hint="Choose another name, or exists='replace'.")

@@ -8,22 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from tarviz import stores
-from tarviz.formats.tfrecord import crc32c
 from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
-from tarviz.write.manifest import Written, proven, read_manifest, write_manifest
-
-_CHUNK = 4 << 20
+from tarviz.write.manifest import Written, proven, read_manifest, summed, write_manifest
 
 
 def write(url: URL, records: int, facts: Mapping[str, Any]) -> None:
     """Put the manifest beside an output that is complete: records, bytes and CRC32C of the file, and the facts."""
-    crc = size = 0
-    buffer = memoryview(bytearray(_CHUNK))
     with stores.of(url).open(url) as stream:
-        while count := stream.readinto(buffer):
-            crc, size = crc32c(buffer[:count], crc), size + count
-    write_manifest(Written(url, records, size, f"{crc:08x}"), facts)
+        crc, size = summed(stream)
+    write_manifest(Written(url, records, size, crc), facts)
 
 
 def kept(url: URL, facts: Mapping[str, Any]) -> Written | None:

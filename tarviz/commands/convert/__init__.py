@@ -185,7 +185,7 @@ def _selected(text: str | None) -> Any:
     ],
 )
 @click.argument("urls", nargs=-1, required=True, metavar="URL... OUT", shell_complete=verb_base.complete_shards)
-@click.option("-o", "--output", metavar="OUT", help="OUT, as the other verbs take it.")
+@verb_base.output_option
 @click.option(
     "--types", multiple=True, metavar="NAME=KIND,…", help="Kinds of features: bytes, int64, float. Class fields are int64 without it."
 )

@@ -49,13 +49,15 @@ class ParallelStream(Stream):
     def readinto(self, buffer: memoryview, /) -> int:
         if os.getpid() != self._owner:
             self._after_fork()
-        if self._pool is None and not (self._pays() and self._spread()):
-            began = self._clock.now()
-            count = self._first.readinto(buffer)
-            self._waited += self._clock.now() - began
-            self.offset = self._first.offset
-            return count
-        return self._take(buffer)
+        if self._pool is None and self._pays():
+            self._spread()
+        if self._pool is not None:
+            return self._take(buffer)
+        began = self._clock.now()
+        count = self._first.readinto(buffer)
+        self._waited += self._clock.now() - began
+        self.offset = self._first.offset
+        return count
 
     def _pays(self) -> bool:
         read, size = self.offset - self._start, self.stat.size
@@ -65,14 +67,13 @@ class ParallelStream(Stream):
             return False
         return self._waited >= _LIMITED * (self._clock.now() - self._began)
 
-    def _spread(self) -> bool:
+    def _spread(self) -> None:
         """Let go of the one connection and begin with several."""
         self._first.drop()
         self._next = self.offset
         self._pool = ThreadPoolExecutor(self._count, thread_name_prefix="tarviz-part")
         for _ in range(self._count + 1):
             self._ask()
-        return True
 
     def _ask(self) -> None:
         assert self._pool is not None and self.stat.size is not None
@@ -82,14 +83,12 @@ class ParallelStream(Stream):
             self._next = stop
 
     def _fetch(self, start: int, stop: int) -> memoryview:
-        if self._closed:
-            raise StoreError("the stream is closed.", shard=self.stat.url)
+        self._check_open()
         with self._open_part(start, stop) as stream:
             with self._lock:
                 self._parts.add(stream)
             try:
-                if self._closed:
-                    raise StoreError("the stream is closed.", shard=self.stat.url)
+                self._check_open()
                 data = memoryview(bytearray(stop - start))
                 if fill(stream, data) < len(data):
                     what = f"the server promised {self.stat.size} bytes and ends at {stream.offset}."
@@ -100,8 +99,7 @@ class ParallelStream(Stream):
         return data
 
     def _take(self, buffer: memoryview) -> int:
-        if self._closed:
-            raise StoreError("the stream is closed.", shard=self.stat.url)
+        self._check_open()
         if not len(buffer):
             return 0
         if not len(self._piece):
@@ -114,6 +112,10 @@ class ParallelStream(Stream):
         buffer[: len(piece)] = piece
         self.offset += len(piece)
         return len(piece)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("the stream is closed.", shard=self.stat.url)
 
     def _after_fork(self) -> None:
         """Threads stay with the parent: go on with a connection of our own."""

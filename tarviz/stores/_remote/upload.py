@@ -188,9 +188,10 @@ class S3Upload(HttpUpload):
         try:
             return self.last("PUT", {}, data)[0].get("ETag")
         except StoreError as error:
-            if error.code != "E_EXISTS" or self._store.stat(self._url).etag != f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"':
+            ours = f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
+            if error.code != "E_EXISTS" or self._store.stat(self._url).etag != ours:
                 raise
-            return self._store.stat(self._url).etag  # an answer was lost: these very bytes lie there
+            return ours  # an answer was lost: these very bytes lie there
 
     def begin(self) -> None:
         found = _UPLOAD_ID.search(self.call("POST", {"uploads": ""})[1])

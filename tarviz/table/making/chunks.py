@@ -16,20 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz import stores
-from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
-from tarviz.formats.tar import Scanner
 from tarviz.model.errors import ChangedError, DataError, Fault
 from tarviz.model.types import URL, Buffer
+from tarviz.read import spans
 from tarviz.read.headers import headers_alone
 from tarviz.read.shard_index import shard_index
 from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
 from tarviz.table.columns import NAMES, Part
 
 _RECORDS = 8192  # records of a chunk that is read around its payloads
-_LOOK = 64 << 10
 _IN_FLIGHT = 8
-_MANY = 24  # headers in as many bytes: small payloads, reading all is faster
 
 
 @dataclass(slots=True, eq=False)
@@ -78,15 +75,9 @@ def _roomy(url: URL) -> bool:
     """Whether this is a plain tar whose payloads are so large that passing over them pays."""
     if url == "-":
         return False
-    store = stores.of(url)
-    stat = store.stat(url)
     if not stores.is_local(url):
-        return headers_alone(url, stat)
-    head = store.read(url, 0, _LOOK) if stat.ranges and stat.size else b""
-    if len(head) < 512 or kind(head[:6]) is not None:
-        return False
-    scanner = Scanner(url, strict=False)
-    return len(scanner.scan(memoryview(head), 0)) < _MANY and scanner.at > len(head)
+        return headers_alone(url, stores.of(url).stat(url))
+    return (source := spans.plain(url)) is not None and spans.roomy(source)
 
 
 def _along(url: URL, options: ReadOptions, report: ReadReport) -> Iterator[Chunk]:

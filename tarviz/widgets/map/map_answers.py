@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -143,9 +144,7 @@ class MapAnswers(Controller):
         order = np.argsort(ids)
         points = Points.of(ids[order], np.stack(values, axis=1)[order], spec[:2])
         lost = len(ids) - len(points)
-        return (
-            points if not lost else Points.of(ids[order], np.stack(values, axis=1)[order], spec[:2], f"{lost:,} records lack one of them")
-        )
+        return replace(points, note=f"{lost:,} records lack one of them") if lost else points
 
     def _vectors(self, making: Making, spec: Sequence[str]) -> Points:
         ids = self._all_rows(making)
