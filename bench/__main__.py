@@ -69,9 +69,9 @@ def commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
-def run_one(name: str, data: Path, rounds: int, only: str | None) -> list[dict[str, object]]:
-    """The lines of one file's figures."""
-    lines = []
+def run_one(name: str, data: Path, rounds: int, only: str | None) -> tuple[list[dict[str, object]], bool]:
+    """The lines of one file's figures, and whether all of those that could be measured were."""
+    lines, sound = [], True
     for figure in figures(name):
         if only and figure.name != only:
             continue
@@ -81,7 +81,12 @@ def run_one(name: str, data: Path, rounds: int, only: str | None) -> list[dict[s
         for each in figure.sets:
             _data.make(data, each)
         begin = time.perf_counter()
-        line = _figure.measure(figure, data, rounds)
+        try:
+            line = _figure.measure(figure, data, rounds)
+        except Exception as error:  # noqa: BLE001  a peer may raise anything; the other figures are still wanted
+            print(f"{figure.what:58} not measured: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            sound = False
+            continue
         took = time.perf_counter() - begin
         line |= {"commit": commit(), "date": time.strftime("%Y-%m-%d", time.gmtime())}
         mark = "reached" if line["reached"] else "MISSED"
@@ -91,7 +96,7 @@ def run_one(name: str, data: Path, rounds: int, only: str | None) -> list[dict[s
             flush=True,
         )
         lines.append(line)
-    return lines
+    return lines, sound
 
 
 def main() -> int:
@@ -105,9 +110,10 @@ def main() -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if options.one:
         name, _, only = options.names[0].partition(":")
-        options.results.write_text(json.dumps(run_one(name, options.data, options.rounds, only or None)))
-        return 0
-    lines = []
+        lines, sound = run_one(name, options.data, options.rounds, only or None)
+        options.results.write_text(json.dumps(lines))
+        return 0 if sound else 1
+    lines, failed = [], 0
     for name in options.names or names():
         with tempfile.NamedTemporaryFile(suffix=".json") as part:
             argv = [
@@ -123,11 +129,10 @@ def main() -> int:
                 "--results",
                 part.name,
             ]
-            if subprocess.run(argv, cwd=FOLDER.parent, check=False).returncode:
-                return 1
-            lines += json.loads(Path(part.name).read_text())
+            failed |= subprocess.run(argv, cwd=FOLDER.parent, check=False).returncode
+            lines += json.loads(Path(part.name).read_text() or "[]")
     merge(options.results, lines)
-    return 0
+    return int(bool(failed))
 
 
 def merge(path: Path, lines: list[dict[str, object]]) -> None:

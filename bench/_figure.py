@@ -66,6 +66,8 @@ def _speed(work: Callable[[], float], clock: Callable[[], float]) -> float:
     gc.collect()
     begin = clock()
     units = work()
+    if not units:
+        raise RuntimeError("this side did no work")
     return units / (clock() - begin)
 
 
