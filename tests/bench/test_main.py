@@ -14,12 +14,26 @@ def test_a_package_that_is_absent_is_said_and_its_figure_left_out(monkeypatch: p
     made = Figure("x-one", "one", Value(lambda _: 1.0, "s"), at_most=2)
     lacks = Figure("x-two", "two", Value(lambda _: 1.0, "s"), at_most=2, packages=("no_such_package.part",))
     monkeypatch.setattr(__main__, "figures", lambda _: [made, lacks])
-    [line] = __main__.run_one("x", Path(), 1, None)
+    [line], sound = __main__.run_one("x", Path(), 1, None)
 
+    assert sound
     assert ("x-one", True) == (line["name"], line["reached"])
     assert line["commit"]
     assert 10 == len(str(line["date"]))
     assert "not measured: no_such_package.part is not installed" in capsys.readouterr().err
+
+
+def test_a_peer_that_fails_leaves_the_other_figures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def broken(_: Path) -> float:
+        raise OSError("no such library")
+
+    whole = Figure("x-two", "two", Value(lambda _: 1.0, "s"), at_most=2)
+    monkeypatch.setattr(__main__, "figures", lambda _: [Figure("x-one", "one", Value(broken, "s"), at_most=2), whole])
+    [line], sound = __main__.run_one("x", Path(), 1, None)
+
+    assert not sound
+    assert "x-two" == line["name"]
+    assert "not measured: OSError: no such library" in capsys.readouterr().err
 
 
 def test_rows_that_are_not_measured_now_stay_and_are_named(
