@@ -54,6 +54,14 @@ class ShardIndex:
         """Records in ascending order of their key's hash."""
         return np.argsort(self.hash, kind="stable").astype(np.uint32)
 
+    @cached_property
+    def beside(self) -> int:
+        """The most bytes that a member which is in no record may have: the largest room between members, and behind the last."""
+        start, end = np.sort(self.members.start), np.sort(self.members.end)
+        size = self.identity.get("size") if self.packed is None else None
+        rooms = np.append(start, size if size is not None else end[-1:]) - np.append(0, end)
+        return int(rooms.max(initial=0))
+
     def key(self, record: int) -> bytes:
         """The key of record `record`, byte-exact."""
         return self.key_of(bytes(self.members.name[int(self.rows[record])]), self.exts[int(self.ext[int(self.rows[record])])])

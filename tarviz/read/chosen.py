@@ -108,7 +108,7 @@ def sound_index(url: URL, options: ReadOptions) -> ShardIndex | None:
     index = shard_index(url, options, may_stream=False)
     if index is None or index.error or index.warnings or index.pending >= 0 or index.packed or index.members.sparse or not len(index):
         return None
-    return index if int(index.members.size.max()) <= options.rules().max_member_bytes else None
+    return index if max(int(index.members.size.max()), index.beside) <= options.rules().max_member_bytes else None
 
 
 def runs(rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -108,7 +108,8 @@ def _around_payloads(url: URL, stat: Stat, sink: Sink[Found], report: ReadReport
     store, size, window, scanner, local = stores.of(url), stat.size or 0, _WINDOW, sink.scanner, stores.is_local(url)
     while not sink.over:
         base, before, found = min(sink.place, size // BLOCK * BLOCK), scanner.at, scanner.found
-        data = store.read(url, base, max(window, sink.wants - base), etag=stat.etag)
+        wanted = min(max(window, sink.wants - base), size - base)  # a header may promise more than any memory holds
+        data = store.read(url, base, wanted, etag=stat.etag) if wanted else b""
         report.bytes += len(data)
         yield from sink.walk(memoryview(data), base, final=base + len(data) >= size)
         count, span = scanner.found - found, scanner.at - before

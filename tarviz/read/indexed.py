@@ -40,7 +40,7 @@ def usable_index(url: URL, options: ReadOptions) -> tuple[ShardIndex, Stat] | No
     index = cached_index(stat, options)
     if index is None or index.error or index.warnings or index.pending >= 0 or index.packed or index.members.sparse or not len(index):
         return None
-    return (index, stat) if int(index.members.size.max()) <= options.rules().max_member_bytes else None
+    return (index, stat) if max(int(index.members.size.max()), index.beside) <= options.rules().max_member_bytes else None
 
 
 def _indexed(

@@ -24,11 +24,11 @@ from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.member_table import joined
 from tarviz.model.config import options as configured
-from tarviz.model.errors import DataError, TarvizError, redact
+from tarviz.model.errors import DataError, LimitError, TarvizError, redact
 from tarviz.model.types import URL
 from tarviz.read.headers import header_steps
 from tarviz.read.rules import Step
-from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
 from tarviz.read.walker import Walker
 from tarviz.stores import Stat
 
@@ -81,6 +81,12 @@ def refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | 
             return walker.error
         if walker.error is not None:
             raise walker.error
+    if index.beside > options.rules().max_member_bytes:  # a member over the limit that no record of the index has ends reading too
+        try:
+            for _ in adjacent_blocks(url, replace(options, where="", keys=()), ReadReport()):
+                pass
+        except LimitError as error:
+            return error
     if index.error is None:
         return None
     places = {name: index.error[name] for name in ("key", "member", "offset", "records_before", "hint") if name in index.error}

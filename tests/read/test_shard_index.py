@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tarviz
-from tarviz.model.errors import DataError, TarvizError
+from tarviz.model.errors import DataError, LimitError, TarvizError
 from tarviz.samples import write_shard
 from tarviz.testing.faults import FaultServer
 from tests.read.tars import END, member, pax
@@ -68,6 +68,38 @@ class TestRefusal:
         index = tarviz.index(make(self.TARS["E_NO_EOF"]), where="key = 'b'")
 
         assert [("b", True)] == [(record.key, record.pending) for record in index]
+
+
+class TestBesideTheRecords:
+    """A member over the limit that is in no record ends reading, by number too."""
+
+    DATA = member("k0.txt", b"x" * 3000) + member("k0.txt", b"y") + member("k1.txt", b"z") + END
+
+    def test_is_refused_by_number(self, make):
+        path = make(self.DATA)
+        options = {"duplicates": "last", "max_member_bytes": 1200}
+        tarviz.index(path, duplicates="last")
+        for read in (lambda: list(tarviz.records(path, **options)), lambda: tarviz.Pipeline(path, **options).indexed()):
+            with pytest.raises(LimitError, match="3000 bytes, 1200 are allowed"):
+                read()
+
+    def test_is_no_matter_where_it_is_allowed(self, make):
+        assert 2 == len(tarviz.Pipeline(make(self.DATA), duplicates="last").indexed())
+
+    def test_behind_the_last_record(self, make):
+        path = make(member("k0.txt", b"x") + member("README", b"y" * 3000) + END)
+        with pytest.raises(LimitError):
+            tarviz.Pipeline(path, max_member_bytes=1200).indexed()
+
+
+def test_a_size_beyond_any_memory_is_no_reason_to_ask_for_it(make):
+    header = bytearray(member("a.txt", b""))
+    header[124:136] = b"\x80" + (1 << 62).to_bytes(11, "big")  # base 256, as GNU tar writes what octal digits cannot say
+    header[148:156] = b"%06o\0 " % (sum(header[:148]) + sum(header[156:512]) + 8 * 32)
+
+    index = tarviz.index(make(member("b.txt", b"1") + bytes(header)))
+
+    assert "E_TRUNCATED" == index.shards[0].error["code"]
 
 
 def test_a_refused_shard_is_refused_for_what_strict_reading_meets_first(tmp_path):
