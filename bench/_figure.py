@@ -59,7 +59,17 @@ class Figure:
         """What is to be reached, as text."""
         unit = self.ours.unit if isinstance(self.ours, Value) else "×"
         space = " " if isinstance(self.ours, Value) else ""
-        return f"≥ {self.at_least:g}{space}{unit}" if self.at_least is not None else f"≤ {self.at_most:g}{space}{unit}"
+        sign, bound = ("≥", self.at_least) if self.at_least is not None else ("≤", self.at_most or 0)
+        return f"{sign} {amount(bound)}{space}{unit}"
+
+
+def amount(value: float) -> str:
+    """A number to three digits, as people write it.
+
+    >>> amount(0.2304), amount(59.77), amount(271_903.0)
+    ('0.23', '59.8', '272,000')
+    """
+    return f"{value:.3g}" if abs(value) < 1000 else f"{float(f'{value:.3g}'):,.0f}"
 
 
 def _speed(work: Callable[[], float], clock: Callable[[], float]) -> float:
@@ -82,7 +92,7 @@ def measure(figure: Figure, data: Path, rounds: int, clock: Callable[[], float] 
     }
     if isinstance(figure.ours, Value):
         value = figure.ours.measure(data)
-        shown = f"{value:.3g} {figure.ours.unit}"
+        shown = f"{amount(value)} {figure.ours.unit}"
     else:
         assert figure.peer is not None, figure.name
         ours, peer = figure.ours.prepare(data), figure.peer.prepare(data)
