@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from bench import Figure, Side, Value
+from bench._data import PHOTO
+from bench.tools import large
 
 RECORDS = 1_000_000  # in four shards
 WHERE = "json.similarity < 0.01"
@@ -213,12 +215,12 @@ def asked(data: Path, question: str) -> float:
 def copied(data: Path, where: str) -> Callable[[], int]:
     import tarviz
 
-    urls = sorted(map(str, data.glob("photo-*.tar")))
+    urls = large(data, PHOTO)
     tarviz.table(urls).rows("n % 100 = 7")
 
     def work() -> int:
         with tempfile.TemporaryDirectory(dir=data) as folder:
-            tarviz.cat(urls, Path(folder) / "o.tar", where=where)
+            tarviz.cat(urls, Path(folder) / "o.tar", where=where, key="{n:09d}")  # the same shards again and again
         return 1
 
     return work
@@ -247,9 +249,9 @@ FIGURES = [
     ),
     Figure(
         "table-cat",
-        "cat --where that keeps 1 % of photos, against copying them all",
+        "cat --where that keeps 1 % of 4 GB of photos",
         Side("1 %", lambda data: copied(data, "n % 100 = 7")),
-        Side("all", lambda data: copied(data, "")),
+        Side("copying them all", lambda data: copied(data, "")),
         at_least=20,
         sets=("photo",),
         unit="runs",
