@@ -19,7 +19,7 @@ from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.formats import sniff
 from tarviz.model.config import options as configured
-from tarviz.model.errors import DataError, Fault, StoreError, TarvizError, UsageError
+from tarviz.model.errors import DataError, StoreError, TarvizError, UsageError
 from tarviz.model.types import URL, to_text
 from tarviz.query import expressions
 from tarviz.read.chosen import Chosen, resolved
@@ -27,6 +27,7 @@ from tarviz.read.spans import Batch, HeldTar, plain, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, Shard, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import sort_table
+from tarviz.tools.field_selection import merged
 from tarviz.write.inputs import Inputs
 from tarviz.write.tar_output import TarOutput
 
@@ -97,8 +98,7 @@ def sort(
 
 def _neighbours(keys: NDArray[Any], output: str, report: ReadReport) -> None:
     for at in np.flatnonzero(keys[1:] == keys[:-1]).tolist():
-        text = "two records of this key stand side by side now and will be read as one; give them other keys (cat --key)."
-        report.add(Fault("W_MERGED_RECORD", text, output, to_text(bytes(keys[at]))))
+        report.add(merged(output, bytes(keys[at])))
 
 
 def _read(

@@ -98,6 +98,15 @@ def key_template(template: str) -> Callable[[bytes, str, int], bytes]:
     return make
 
 
+def merged(place: str, key: bytes) -> Fault:
+    """The warning of neighbours of one key in an output."""
+    text = (
+        "two records of this key stand side by side now and will be read as one, or refused where both have the same field;"
+        " give them other keys (cat --key)."
+    )
+    return Fault("W_MERGED_RECORD", text, place, to_text(key))
+
+
 def substitution(pattern: str, replacement: str) -> Callable[[bytes], bytes]:
     """A regular expression replaced in keys.
 
@@ -178,8 +187,7 @@ class Form:
         """Take note of the key written next: neighbours of one key are read as one record, which is warned of."""
         key = batch.block.keys[record] if key is None else key
         if key == self._last:
-            text = "two records of this key stand side by side now and will be read as one; give them other keys (cat --key)."
-            self.report.add(Fault("W_MERGED_RECORD", text, batch.block.shard, to_text(key)))
+            self.report.add(merged(batch.block.shard, key))
         self._last = key
 
     @cached_property

@@ -100,6 +100,8 @@ def in_verbs(path: Path, options: ReadOptions, expected: Outcome) -> int:
         found, again = written
         # neighbours of one key become one record
         merged = any(code == "W_MERGED_RECORD" for code, _ in found.faults)
+        if merged and any(code == "E_DUP_FIELD" for code, _ in again):
+            return count + 1  # both of them have the same field, which readers refuse: the warning says so
         if merged:
             assert doors.members_of(expected) == doors.members_of(found), ("cat", options)
         else:
