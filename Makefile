@@ -97,7 +97,7 @@ test-torch: $(STAMPS)/torch  ## the tests that need torch (installs its CPU buil
 	$(PYTEST) -q -m "torch and not (slow or browser or network)"
 
 $(STAMPS)/ray: pyproject.toml $(STAMPS)/test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ray]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ray,ray-data]"
 	@touch $@
 
 test-ray: $(STAMPS)/ray  ## the tests on a Ray of two workers on this machine

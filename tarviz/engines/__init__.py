@@ -1,13 +1,15 @@
 """Engines: where tasks run. One file per engine: `local` (this machine), `ray` (a cluster).
 
 A file here provides `engine(job, plan) -> Engine`. `job(task, file, tick)` is what is done with each task; it and the tasks are pickled.
+One that feeds loops elsewhere provides `stream(job, plan) -> Streams` too, `check()`, which says what is missing, and `there()`, whether
+it could be used without a further word.
 A file that a task's result comes with, and all that an engine started, is gone when the `with` block ends; so is what was half done.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from types import TracebackType
@@ -22,6 +24,8 @@ Tick = Callable[[int], None]
 Job = Callable[[Any, "IO[bytes] | None", Tick], Any]
 """What is done with a task: `job(task, file, tick)`. It may write to `file`, and calls `tick(bytes)` as it goes."""
 Failed = Callable[[int, Exception], Any]
+Yielding = Callable[[Any], Iterable[Any]]
+"""A job of parts: `job(task)` yields them; the same ones for the same task."""
 
 
 def _still(size: int) -> None:
@@ -55,6 +59,44 @@ class Engine(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+class Streams(Protocol):
+    """A context manager that runs tasks which yield. `lost` counts those that were begun again."""
+
+    lost: int
+
+    def run(self, tasks: Iterable[Any], *, ordered: bool = True) -> Generator[Any, None, None]:
+        """What the tasks yield, in the order of the tasks, or as it comes; a task is taken from `tasks` when there is room for it.
+
+        What a task raises is raised after all that it yielded. A task whose worker is lost is done again, and what it gave already is
+        passed over. Closing it ends what runs.
+        """
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+def stream(name: str, job: Yielding, plan: Plan) -> Streams:
+    """The engine of that name for one job that yields."""
+    return cast("Streams", plugins.load("engines", name).stream(job, plan))
+
+
+def check_streams(name: str) -> None:
+    """`UsageError` where there is no such engine, or it feeds no loops, `MissingPackageError` where a package is missing."""
+    module = plugins.load("engines", name)
+    if not hasattr(module, "stream"):
+        others = [each for each in plugins.names("engines") if hasattr(plugins.load("engines", each), "stream")]
+        raise UsageError(f"the engine {name!r} does not feed loops.", hint=f"Those that do are {', '.join(others)}.")
+    module.check()
+
+
+def there() -> str | None:
+    """An engine on other machines that this process could use without being told its address; None where there is none."""
+    engines = {name: plugins.load("engines", name) for name in plugins.names("engines")}
+    return next((name for name, module in engines.items() if hasattr(module, "there") and module.there()), None)
 
 
 def start(name: str, job: Job, plan: Plan) -> Engine:

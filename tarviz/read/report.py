@@ -41,6 +41,18 @@ class ReadReport:
         for mine, others in ((self.warnings, other.warnings), (self.skipped, other.skipped)):
             mine += others[: max(_KEPT - len(mine), 0)]
 
+    def taken(self) -> ReadReport:
+        """What was met since it was asked for last, as a report of its own; this one begins anew, `opened` stays.
+
+        >>> report = ReadReport(records=3)
+        >>> report.taken().records, report.records
+        (3, 0)
+        """
+        found = ReadReport(self.records, self.bytes, self.shards, self.warnings, self.skipped, self.opened, self._counts)
+        self.records = self.bytes = self.shards = 0
+        self.warnings, self.skipped, self._counts = [], [], {}
+        return found
+
     def counts(self) -> dict[str, int]:
         """Code → how often."""
         return dict(self._counts)

@@ -12,6 +12,7 @@ import numpy as np
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
+from tarviz.runners.elsewhere import elsewhere
 from tarviz.runners.plans import Plan, Resumed, State, Trail, chosen, state_of
 from tarviz.runners.shares import Piece, Reader, known, world_of
 from tarviz.runners.walk import Item, Walk, placed
@@ -31,6 +32,9 @@ def run(
     rank: int = 0,
     world_size: int = 1,
     even: bool = False,
+    engine: str | None = None,
+    address: str | None = None,
+    send_functions: bool = False,
 ) -> Eager:
     """The pipeline as an iterable, in shard and record order. See `Eager` for the arguments."""
     return Eager(
@@ -44,11 +48,14 @@ def run(
         rank=rank,
         world_size=world_size,
         even=even,
+        engine=engine,
+        address=address,
+        send_functions=send_functions,
     )
 
 
 class Eager(Walk, Iterable[Any]):
-    """What a pipeline yields, in this process.
+    """What a pipeline yields.
 
     `batch`: so many steps become one; numbers and arrays of one shape are stacked along a new first axis, the rest become lists;
     `drop_remainder` leaves out a last batch that is smaller. `shuffle`: shards come in another order in every epoch, and records pass
@@ -56,6 +63,11 @@ class Eager(Walk, Iterable[Any]):
     `num_workers`: threads that run the chain; the order stays. `epoch` is the number of the first pass: every `iter` goes on to new
     epochs, so that random ops draw anew, unless `set_epoch` pins one. Of several processes, each reads its part as `rank` of
     `world_size` says (`shares.pieces`); unlike the other runners, this one does not look for them in the environment.
+
+    `engine="ray"`: records are read and worked on by the cluster at `address` (`auto`, `host:6379`, `ray://host:10001`; without it,
+    the one this process is in, RAY_ADDRESS, or a Ray of its own on this machine for as long as an iteration lasts), `num_workers` tasks
+    at a time (0: one per processor there). Values, order and state are the same. A worker that is lost costs time and no record. With
+    `shuffle` it is values that wait in the buffer. `send_functions` lets functions of the chain (`Func`) be pickled and run there.
 
     `state_dict` and `load_state_dict` go on after any step. `report` tells what the latest pass read, warned of and skipped
     (`on_error="skip"`). One iterator may be used by one thread.
@@ -74,6 +86,9 @@ class Eager(Walk, Iterable[Any]):
         rank: int = 0,
         world_size: int = 1,
         even: bool = False,
+        engine: str | None = None,
+        address: str | None = None,
+        send_functions: bool = False,
     ) -> None:
         for name, value, least in (
             ("batch", batch, 1),
@@ -84,7 +99,8 @@ class Eager(Walk, Iterable[Any]):
         ):
             if value is not None:
                 whole_number(name, value, least)
-        super().__init__(pipeline, shuffle=shuffle or 0, repeat=repeat, num_workers=num_workers)
+        away = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
+        super().__init__(pipeline, shuffle=shuffle or 0, repeat=repeat, num_workers=num_workers, elsewhere=away)
         self.batch = batch
         self.drop_remainder = drop_remainder
         self.epoch = epoch

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tarviz import stores
@@ -18,26 +19,41 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.picked import picked
 from tarviz.read.stream import ReadReport
+from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, Workers, weight
 from tarviz.runners.plans import Place, Plan, Trail, buffer_seed, located, version
 from tarviz.runners.shares import TURN, Piece, check_any, lengths, trusted
 from tarviz.runners.shuffle_buffer import Begun, replayed, shuffled
 
 Item: TypeAlias = tuple[dict[str, Any], Record | None]
-Placed: TypeAlias = tuple[int, int, Item]
-"""An item with its piece, and the record to go on with."""
+Placed: TypeAlias = tuple[int, int, Any]
+"""An item, or what was made of it elsewhere, with its piece, and the record to go on with."""
 
 _CHUNK = 16
 
 
 class Walk:
-    """A pipeline, and how its records are worked on: in the order they come, or through a shuffle buffer, by threads or not."""
+    """A pipeline, and how its records are worked on: in the order they come, or through a shuffle buffer, by threads or not, or elsewhere.
 
-    def __init__(self, pipeline: Pipeline, *, shuffle: int = 0, repeat: int | None = 1, num_workers: int = 0, chunk: int = 1) -> None:
+    Elsewhere the values pass through the buffer, here the records as they were read: the order is the same.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        *,
+        shuffle: int = 0,
+        repeat: int | None = 1,
+        num_workers: int = 0,
+        chunk: int = 1,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
         self.pipeline = pipeline
         self.shuffle = shuffle
         self.repeat = repeat
         self.num_workers = num_workers
-        self._chunk = _CHUNK if num_workers else chunk
+        self.elsewhere = elsewhere
+        self.stops = True  # with an error that is to be raised
+        self._chunk = 1 if elsewhere else _CHUNK if num_workers else chunk
 
     @property
     def mixed(self) -> bool:
@@ -47,25 +63,34 @@ class Walk:
     def values(self, plan: Plan, epoch: int, report: ReadReport, trail: Trail) -> Generator[tuple[Place, Any], None, None]:
         """(place after it, value) of each record, from the trail's place on. A pass without records is the last."""
         turn, number, record = trail.place
-        while self.repeat is None or turn < self.repeat:
-            found = [number, record] != [0, 0]
-            trail.versions.clear()
-            with closing(self._pass(plan, turn, epoch + turn, number, record, report, trail)) as values:
-                for at, after, value in values:
-                    found = True
-                    yield Place(turn, at, after), value
-            if not found and not plan.resumes(turn):
-                check_any(self.pipeline, plan.reader)
-                return
-            turn, number, record = turn + 1, 0, 0
+        stops = self.pipeline.options.on_error == "raise" and not self.mixed
+        with self.elsewhere.begun(self.pipeline, work, stops=stops) if self.elsewhere else nullcontext() as workers:
+            while self.repeat is None or turn < self.repeat:
+                found = [number, record] != [0, 0]
+                trail.versions.clear()
+                with closing(self._pass(plan, turn, epoch + turn, number, record, report, trail, workers)) as values:
+                    for at, after, value in values:
+                        found = True
+                        yield Place(turn, at, after), value
+                if not found and not plan.resumes(turn):
+                    check_any(self.pipeline, plan.reader)
+                    return
+                turn, number, record = turn + 1, 0, 0
 
     def _pass(
-        self, plan: Plan, turn: int, epoch: int, number: int, record: int, report: ReadReport, trail: Trail
+        self, plan: Plan, turn: int, epoch: int, number: int, record: int, report: ReadReport, trail: Trail, workers: Workers | None
     ) -> Generator[tuple[int, int, Any], None, None]:
         pieces = plan.pieces(turn, epoch)
+
+        def read(number: int, record: int) -> Generator[Placed, None, None]:
+            left = [piece.behind(record) if at == number and record else piece for at, piece in enumerate(pieces)]
+            if workers is None:
+                return self.items(left, report, trail, number)
+            return _received(workers.rows(left, epoch, report, trail, number))
+
         if not self.mixed:
             trail.versions.extend([""] * number)
-            with closing(self._items(pieces, report, trail, number, record)) as items:
+            with closing(read(number, record)) as items:
                 yield from self._valued(items, epoch, report)
             return
         seed = buffer_seed(self.pipeline.seed, epoch, plan.reader)
@@ -74,36 +99,43 @@ class Walk:
         counts = lengths(pieces, self.pipeline.options) if record else None
         if counts is not None:
             held, after, random = replayed(sum(counts), self.shuffle, seed, record)
-            begun, skip = (self._held(pieces, counts, held, report), random), 0
+            begun, skip = (self._held(pieces, counts, held, epoch, report, workers), random), 0
             number, start = located(pieces, counts, after)
             trail.versions.extend(version(stores.of(piece.url).stat(piece.url)) for piece in pieces[: number + 1])
-        with closing(self._items(pieces, report, trail, number, start)) as items:
+        with closing(read(number, start)) as items:
             order = itertools.islice(shuffled(items, self.shuffle, seed, begun), skip, None)
             taken = ((0, count, item) for count, (_, _, item) in enumerate(order, record + 1))
             yield from self._valued(taken, epoch, report)
 
-    def _held(self, pieces: list[Piece], counts: list[int], held: list[int], report: ReadReport) -> list[Placed]:
+    def _held(
+        self, pieces: list[Piece], counts: list[int], held: list[int], epoch: int, report: ReadReport, workers: Workers | None
+    ) -> list[Placed]:
         """The items of a buffer that holds records of these numbers."""
         found: dict[int, Placed] = {}
         begin = 0
         for at, (piece, count) in enumerate(zip(pieces, counts, strict=True)):
             mine = sorted(number for number in held if begin <= number < begin + count)
-            wanted = [piece.number(number - begin) for number in mine]
+            wanted = tuple(piece.number(number - begin) for number in mine)
             index = trusted(piece.url, self.pipeline.options) if wanted else None
-            for number, record in zip(mine, picked(piece.url, index, wanted, self.pipeline.options, report) if wanted else (), strict=True):
-                found[number] = at, record.index + 1, (self._unpacked(record), None)
+            items: Iterator[tuple[int, Any]] = iter(())
+            if wanted and workers is None:
+                records = picked(piece.url, index, wanted, self.pipeline.options, report)
+                items = ((record.index + 1, (self._unpacked(record), None)) for record in records)
+            elif wanted and workers is not None:
+                only = replace(piece, start=0, stop=None, only=wanted)
+                items = ((row.behind, row.value) for _, row in workers.rows([only], epoch, report))
+            for number, (behind, item) in zip(mine, items, strict=True):
+                found[number] = at, behind, item
             begin += count
         return [found[number] for number in held]
 
-    def _items(
-        self, pieces: list[Piece], report: ReadReport, trail: Trail, number: int = 0, record: int = 0
-    ) -> Generator[Placed, None, None]:
-        """(piece, record to go on with, record) from record `record` of piece `number` on."""
+    def items(self, pieces: list[Piece], report: ReadReport, trail: Trail, number: int = 0) -> Generator[Placed, None, None]:
+        """(piece, record to go on with, record) from piece `number` on."""
         options = self.pipeline.options
         for at, piece in enumerate(pieces[number:], number):
             report.opened = None
             try:
-                with closing(self._records(piece.behind(record) if at == number and record else piece, report)) as records:
+                with closing(self._records(piece, report)) as records:
                     for each in records:
                         trail.open(at, report.opened)
                         yield at, each.index + 1, (self._unpacked(each), None if self.mixed else each)
@@ -132,7 +164,7 @@ class Walk:
         return unpack(record, self.pipeline.needs)
 
     def _valued(self, items: Iterator[Placed], epoch: int, report: ReadReport) -> Generator[tuple[int, int, Any], None, None]:
-        for chunk, results in self._results(_chunks(items, self._chunk), epoch):
+        for chunk, results in self._results(_chunks(items, lambda: self._chunk), epoch):
             for (at, behind, _), value in zip(chunk, results, strict=False):  # after an error that is raised nothing follows
                 if not isinstance(value, TarvizError):
                     yield at, behind, value
@@ -142,9 +174,10 @@ class Walk:
                     report.add(value.fault, skipped=True)
 
     def _results(self, chunks: Iterator[list[Placed]], epoch: int) -> Generator[tuple[list[Placed], list[Any]], None, None]:
-        if not self.num_workers:
+        if self.elsewhere or not self.num_workers:
             for chunk in chunks:
-                yield chunk, self._process([item for _, _, item in chunk], epoch)
+                items = [item for _, _, item in chunk]
+                yield chunk, items if self.elsewhere else self._process(items, epoch)
             return
         waiting: deque[tuple[list[Placed], Future[list[Any]]]] = deque()
         with ThreadPoolExecutor(self.num_workers, "tarviz-eager") as pool:
@@ -178,9 +211,31 @@ class Walk:
                 results.append(select.pick(chain.run(record, None if drawn is None else drawn[number])))
             except TarvizError as error:
                 results.append(placed(error, origin))
-                if self.pipeline.options.on_error == "raise":
+                if self.stops and self.pipeline.options.on_error == "raise":
                     break
         return results
+
+
+def work(pipeline: Pipeline, piece: Piece, epoch: int, report: ReadReport, stops: bool) -> Generator[list[Row], None, None]:
+    """What a worker elsewhere makes of a piece: rows of about `PART` bytes together, the first alone, at last none."""
+    walk, sizes = Walk(pipeline), [1]
+    walk.stops = stops
+    with closing(walk.items([piece], report, Trail())) as items:
+        for chunk in _chunks(items, lambda: sizes[0]):
+            keys = [record["__key__"] for _, _, (record, _) in chunk]
+            values = walk.worked([item for _, _, item in chunk], epoch)
+            rows = [Row(key, behind, value) for key, (_, behind, _), value in zip(keys, chunk, values, strict=False)]
+            yield rows
+            if stops and isinstance(rows[-1].value, TarvizError):
+                return
+            sizes[0] = max(min(PART * len(rows) // max(sum(weight(row.value) for row in rows), 1), MOST), 1)
+    yield []
+
+
+def _received(rows: Generator[tuple[int, Row], None, None]) -> Generator[Placed, None, None]:
+    with closing(rows):
+        for at, row in rows:
+            yield at, row.behind, row.value
 
 
 def placed(error: TarvizError, origin: Record | None) -> TarvizError:
@@ -197,13 +252,13 @@ def _first(waiting: deque[tuple[list[Placed], Future[list[Any]]]]) -> tuple[list
     return chunk, future.result()
 
 
-def _chunks(items: Iterator[Placed], size: int) -> Iterator[list[Placed]]:
-    """Items `size` at a time; those that stand before an error come before it."""
+def _chunks(items: Iterator[Placed], size: Callable[[], int]) -> Iterator[list[Placed]]:
+    """Items `size()` at a time; those that stand before an error come before it."""
     chunk: list[Placed] = []
     try:
         for item in items:
             chunk.append(item)
-            if len(chunk) == size:
+            if len(chunk) >= size():
                 yield chunk
                 chunk = []
     except TarvizError:

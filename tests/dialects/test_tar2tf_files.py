@@ -234,10 +234,12 @@ class TestBuckets:
 
 
 class TestSecondGeneration:
-    def test_remote_execution_is_local_and_said_once(self, cut: Path) -> None:
+    def test_remote_execution_without_a_cluster_is_local_and_said_once(self, cut: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.importorskip("tensorflow")
+        monkeypatch.delenv("RAY_ADDRESS", raising=False)
+        dataset = Dataset(cut, None, [Decode("jpg"), Resize("jpg", (8, 8))], ["jpg", "cls"], remote_exec=True)
         with pytest.warns(TarvizWarning, match="W_LOCAL remote_exec=True"):
-            dataset = Dataset(cut, None, [Decode("jpg"), Resize("jpg", (8, 8))], ["jpg", "cls"], remote_exec=True)
+            dataset.load("a-0.tar")
         dataset.load("a-0.tar", remote_exec=True)
         dataset.load("a-0.tar", remote_exec=False)
         dataset.stop()

@@ -7,11 +7,13 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tarviz import engines
 from tarviz.dialects.tar2tf import _shards
 from tarviz.dialects.tar2tf._records import CONVERSIONS
 from tarviz.model.errors import ChainError, TarvizWarning, UsageError
 from tarviz.ops import Chain, Op
 from tarviz.pipeline import Pipeline
+from tarviz.runners.elsewhere import obstacle
 from tarviz.selection import Selection, SelectList, parse
 
 if TYPE_CHECKING:
@@ -36,8 +38,10 @@ class Dataset:
     `where` is a condition of `tarviz.table` (`"cls = 3 and json.w > 300"`): only the records that fit are read; the members of a
     record must stand together then.
 
-    `proxy_url` and `remote_exec` are for buckets of an AIStore cluster; a folder or URL needs neither, and
-    `remote_exec=True` warns that the work is done here.
+    `proxy_url` is for buckets of an AIStore cluster. `remote_exec`, also of `load`, which goes first: True runs conversions on the
+    cluster of Ray that this process is in, or that RAY_ADDRESS names, and refuses a chain that cannot travel (one with a `Func`); where
+    there is no cluster it warns once, and the work is done here, as it is with False. None goes to a cluster where there is one and
+    the chain can travel. Tensors and their order are the same.
 
     >>> from tarviz.ops import Decode, Resize
     >>> dataset = Dataset("data/", conversions=[Decode("jpg"), Resize("jpg", (32, 32))], selections=["jpg", "cls"])
@@ -62,16 +66,27 @@ class Dataset:
         self._default = conversions is None
         self.chain = _chain(conversions)
         self.selection = _selection(selections)
-        self._told = False
-        self._tell(remote_exec, 3)
-
-    def _tell(self, remote_exec: bool | None, stacklevel: int) -> None:
-        """Says once that there is no cluster to run anything."""
         _shards.check_remote(remote_exec)
-        if remote_exec and not self._told:
+        self._remote = remote_exec
+        self._told = False
+
+    def _engine(self, remote: bool | None, pipeline: Pipeline) -> str | None:
+        """The engine that conversions run on; None is here."""
+        remote = self._remote if remote is None else remote
+        engine = None if remote is False else engines.there()
+        if remote and engine is None:
+            self._tell("there is no cluster that could run the conversions; they run here. ray.init() or RAY_ADDRESS names one.")
+        error = obstacle(pipeline)
+        if remote and engine is not None and error is not None:
+            error.hint = "remote_exec=False, or nothing, runs it here."
+            raise error
+        return engine if error is None else None
+
+    def _tell(self, why: str) -> None:
+        """Says once that conversions are not run elsewhere."""
+        if not self._told:
             self._told = True
-            text = "W_LOCAL remote_exec=True: there is no cluster that could run the conversions; they run here."
-            warnings.warn(text, TarvizWarning, stacklevel=stacklevel)
+            warnings.warn(f"W_LOCAL remote_exec=True: {why}", TarvizWarning, stacklevel=4)
 
     def pipeline(self, template: str | Sequence[str]) -> Pipeline:
         """The shards that a template below the bucket stands for, with conversions and selections; class fields still raw."""
@@ -105,7 +120,7 @@ class Dataset:
         A shard that is missing or damaged, or conversions that do not fit, raise `TarvizError`.
         """
         _shards.refuse(unknown, "load", _LOAD)
-        self._tell(remote_exec, 3)
+        _shards.check_remote(remote_exec)
         outputs = _shards.names(path)
         limit = _shards.size_limit(max_shard_size, outputs)
         count = _shards.workers(num_workers)
@@ -114,6 +129,8 @@ class Dataset:
                 raise UsageError("where= is for datasets; the files hold every record.", hint="tarviz convert --where writes what fits.")
             if not self._default and self.chain:
                 _unused(str(self.chain))
+            if remote_exec or (remote_exec is None and self._remote):
+                self._tell("files are written here; tarviz.convert(engine='ray') writes them on a cluster.")
             return _shards.write(_shards.urls(self._prefix, template), outputs, record_to_example, limit, count)
         if record_to_example is not None:
             raise UsageError(
@@ -122,10 +139,10 @@ class Dataset:
         pipeline = self.pipeline(template)
         if self.chain:
             pipeline = _shards.with_class_numbers(pipeline, output_types=output_types)
-        return _shards.dataset(pipeline, output_types, output_shapes, count)
+        return _shards.dataset(pipeline, output_types, output_shapes, count, self._engine(remote_exec, pipeline))
 
     def stop(self) -> None:
-        """Ends remote execution; there is none, so it does nothing."""
+        """Ends remote execution; each iteration ends its own, so it does nothing."""
 
     def __repr__(self) -> str:
         return f"Dataset({self.bucket_name!r}, {str(self.chain)!r}, {self.selection!r})"

@@ -111,9 +111,9 @@ def _strings(selection: Selection, types: Any) -> set[str]:
     return set()
 
 
-def dataset(pipeline: Pipeline, output_types: Any, output_shapes: Any, num_workers: int) -> tf.data.Dataset:
+def dataset(pipeline: Pipeline, output_types: Any, output_shapes: Any, num_workers: int, engine: str | None = None) -> tf.data.Dataset:
     """The pipeline as a tf.data.Dataset, in the requested dtypes and shapes."""
-    made: tf.data.Dataset = pipeline.tf(num_workers=num_workers, output_types=output_types, output_shapes=output_shapes)
+    made: tf.data.Dataset = pipeline.tf(num_workers=num_workers, output_types=output_types, output_shapes=output_shapes, engine=engine)
     return made
 
 

@@ -31,6 +31,7 @@ from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.query.value_types import Listed
 from tarviz.runners.arguments import whole_number
+from tarviz.runners.elsewhere import elsewhere
 from tarviz.runners.plans import Plan
 from tarviz.runners.shares import Reader, known, world_of
 from tarviz.runners.tf.steps import Step, fields_read, leaves, parted, refill, schemas, steps, whole
@@ -70,6 +71,9 @@ def run(
     output_shapes: Any = None,
     pad: Any = None,
     graph: bool | None = None,
+    engine: str | None = None,
+    address: str | None = None,
+    send_functions: bool = False,
 ) -> Any:
     """The pipeline as a `tf.data.Dataset` in the structure of the selection (lists as tuples); text and bytes are `tf.string`.
 
@@ -93,6 +97,9 @@ def run(
     threads of its own, and writes what it makes into the tensors of batches. None takes threads where pictures are decoded and resized
     natively, which takes half the time of the graph, and the graph for tiny pictures and all else. The tensors are the same.
 
+    `engine="ray"`: the chain is run by the cluster at `address`, `num_workers` tasks at a time (None, 0: one per processor there), and the
+    tensors are made here of what comes back. `send_functions` lets functions of the chain (`Func`) run there. See `eager.Eager`.
+
     Values equal the eager runner's (uint8 within 1); what nobody selects is not computed. An error comes as the `TarvizError` it is
     when the dataset itself is iterated, as a `tf.errors.OpError` with the same line of text when something was built on it.
     `report` tells what the latest iteration read, warned of and skipped. Where an index of every shard is in the cache
@@ -106,6 +113,9 @@ def run(
     workers = 1 if num_workers == 0 else num_workers or configured().workers or len(os.sched_getaffinity(0))
     if "-" in pipeline.urls:
         raise UsageError("Standard input can be read once; the dataset has to look at the first block before.", hint="Save it to a file.")
+    away = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions, ordered=deterministic)
+    if away is not None and graph:
+        raise UsageError("graph=True runs the ops here, in the graph; an engine runs them elsewhere.", hint="Leave one of them out.")
     plan = pipeline.plan()
     fields = fields_read(pipeline, plan.fields, plan.needs)
     there = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
@@ -115,8 +125,8 @@ def run(
     def probe() -> dict[str, Any]:
         return unpack(first, plan.needs)
 
-    native = bool(pipeline.chain) and not graph
-    if native and graph is None:
+    native = (bool(pipeline.chain) and not graph) or away is not None
+    if native and graph is None and away is None:
         native = pays(pipeline.chain, schemas(pipeline.chain, there, probe), first)
     made = [whole(pipeline, there, schema)] if native else steps(pipeline, there, schema, probe)
     pipeline = pipeline._with(options=replace(pipeline.options, block_size=pipeline.options.block_size or 2 * configured().block_size))
@@ -136,6 +146,8 @@ def run(
         extra=plan.needs is None,
         reach=2 * workers + 2 * (batch or 1) + 64,
         native=native,
+        elsewhere=away,
+        schema=schema,
     )
     ahead = (2 if batch else 0) if prefetch is None else prefetch
     count = None if repeat is None else known(pipeline, reader.rank, reader.world, even=even)

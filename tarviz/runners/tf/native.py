@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -143,23 +143,27 @@ def _done(batch: _Batch, *, step: Step, features: Sequence[Feature], report: Rea
             report.add(error.fault, skipped=True)
         rows = np.delete(rows, [row for row, _ in failed])
         columns = [column[rows] for column in columns]
-    return [_stacked(batch, column, feature, rows, step) for column, feature in zip(columns, features, strict=True)]
+
+    def places(row: int) -> Mapping[str, Any]:
+        chunk, at = batch.origin(int(rows[row]))
+        return chunk.places(at)
+
+    return [stacked(column, feature, places, step) for column, feature in zip(columns, features, strict=True)]
 
 
-def _stacked(batch: _Batch, column: NDArray[Any], feature: Feature, rows: NDArray[np.int64], step: Step) -> NDArray[Any]:
-    """A column of one array; where shapes are not known before, they have to be equal in a batch."""
+def stacked(column: NDArray[Any], feature: Feature, places: Callable[[int], Mapping[str, Any]], step: Step) -> NDArray[Any]:
+    """A column of one array; where shapes are not known before, they have to be equal in a batch. `places` says where a row comes from."""
     if column.dtype != object or feature.dtype in ("bytes", "str") or not len(column):
         return column
     first = column[0].shape
-    for row, value in zip(rows.tolist(), column, strict=True):
+    for row, value in enumerate(column):
         if value.shape != first:
-            chunk, at = batch.origin(row)
-            places = chunk.places(at)
+            where = places(row)
             raise SchemaError(
                 f"{Feature(feature.dtype, value.shape)} after {step.chain} does not fit into a batch that begins with "
                 f"{Feature(feature.dtype, first)}.",
-                shard=places["__shard__"],
-                key=places["__key__"],
+                shard=where["__shard__"],
+                key=where["__key__"],
                 hint="resize or crop to one size, or batch with padded_batch after .tf().",
             )
     return np.stack(column.tolist())

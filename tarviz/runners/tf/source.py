@@ -17,10 +17,13 @@ from tarviz.model.errors import DataError, TarvizError
 from tarviz.model.types import Feature
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
+from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import Plan
 from tarviz.runners.tf.feed import Chunk, chunks
 from tarviz.runners.tf.native import ALIGNED, batches, room
+from tarviz.runners.tf.received import batches as batches_received
 from tarviz.runners.tf.steps import Step
+from tarviz.selection import Structure
 
 _KEPT = 4  # chunks remembered at least, so that a lost record can be named
 
@@ -60,6 +63,8 @@ class PipelineSource:
         extra: bool,
         reach: int,
         native: bool = False,
+        elsewhere: Elsewhere | None = None,
+        schema: Structure | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.fields = fields
@@ -75,6 +80,8 @@ class PipelineSource:
         self.extra = extra
         self.reach = reach
         self.native = native
+        self.elsewhere = elsewhere
+        self.schema = schema
         self.report = ReadReport()
         self.error: BaseException | None = None
         self.draws = max(pipeline.chain.draws, 1)  # TensorFlow 2.21 dies when it unbatches a tensor that has no elements
@@ -118,7 +125,21 @@ class PipelineSource:
         )
         columns: Iterator[list[NDArray[Any]]] = ([chunk.column(name) for name in self.columns] for chunk in pulled)
         close = pulled.close
-        if self.native:
+        if self.elsewhere is not None:
+            assert self.schema is not None  # what the one step gives
+            columns = received = batches_received(
+                self.pipeline,
+                self.plan,
+                self.steps[0],
+                self.schema,
+                size,
+                elsewhere=self.elsewhere,
+                epoch=first,
+                repeat=self.repeat,
+                report=report,
+            )
+            close = received.close
+        elif self.native:
             skip = self.pipeline.options.on_error == "skip"
             columns = made = batches(pulled, self.steps[0], size, self.workers, report, skip=skip)
             close = made.close

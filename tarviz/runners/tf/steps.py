@@ -53,17 +53,22 @@ class Step:
         record = {**places, **{name: _as_python(value, feature) for (name, feature), value in given}}
         result = self.chain.run(record, draw)
         picked = None if self.select is None else leaves_of(self.select, dict(self.gives))
+        return self.fitted(places, lambda at, name: result[name] if picked is None else picked[at].pick(result))
+
+    def fitted(self, places: Mapping[str, Any], value: Callable[[int, str], Any]) -> list[Any]:
+        """Values as arrays and bytes that fit `gives`: `value(at, name)` is the one of its entry `at`."""
         made: list[Any] = []
         for at, (name, feature) in enumerate(self.gives):
             try:
-                value = result[name] if picked is None else picked[at].pick(result)
-                made += packed(value, feature) if isinstance(feature, Listed) else [_as_tensor(value, feature)]
+                found = value(at, name)
+                made += packed(found, feature) if isinstance(feature, Listed) else [_as_tensor(found, feature)]
             except (SchemaError, KeyError) as error:
-                listed = picked is not None and isinstance(picked[at], SelectJSON)
+                leaf = None if self.select is None else leaves_of(self.select, dict(self.gives))[at]
                 what = error.message if isinstance(error, SchemaError) else "is not there"
                 text = f"the field {name!r} {what} after {str(self.chain) or 'the selection'}; the first record had {feature}."
-                hint = "output_types=… and output_shapes=… say what it is, SelectJSON(…, fill=0) what stands for null." if listed else None
-                raise SchemaError(text, shard=places["__shard__"], key=places["__key__"], details={"field": name}, hint=hint) from None
+                hint = "output_types=… and output_shapes=… say what it is, SelectJSON(…, fill=0) what stands for null."
+                said = hint if isinstance(leaf, SelectJSON) else None
+                raise SchemaError(text, shard=places["__shard__"], key=places["__key__"], details={"field": name}, hint=said) from None
         return made
 
 

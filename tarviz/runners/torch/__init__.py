@@ -9,10 +9,11 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
-from tarviz.model.errors import MissingPackageError, TarvizError
+from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
+from tarviz.runners.elsewhere import Elsewhere, elsewhere
 from tarviz.runners.plans import Plan, Resumed, State, Trail, check, chosen, state_of
 from tarviz.runners.shares import Reader, known, world_of
 from tarviz.runners.torch.epochs import SIZE, Epochs
@@ -42,9 +43,16 @@ def run(
     world_size: int | None = None,
     even: bool = False,
     epoch: int = 0,
+    num_workers: int | None = None,
+    engine: str | None = None,
+    address: str | None = None,
+    send_functions: bool = False,
 ) -> Records:
     """The pipeline as an `IterableDataset`. See `Records` for the arguments."""
-    return Records(pipeline, shuffle=shuffle, repeat=repeat, rank=rank, world_size=world_size, even=even, epoch=epoch)
+    away = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
+    if away is None and num_workers is not None:
+        raise UsageError("Pipeline.torch() has no option 'num_workers' without an engine.", hint=ELSEWHERE["num_workers"])
+    return Records(pipeline, shuffle=shuffle, repeat=repeat, rank=rank, world_size=world_size, even=even, epoch=epoch, elsewhere=away)
 
 
 class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
@@ -61,6 +69,10 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
     through a buffer of so many, one per worker, as seed, epoch and worker decide. `repeat`: passes over the shards, each an epoch;
     None goes on for ever.
 
+    `engine="ray"`: records are read and worked on by the cluster at `address`, `num_workers` tasks at a time (None: one per processor
+    there), and handed out by this process: a loader of it has no workers of its own (`num_workers=0`). `send_functions` lets functions
+    of the chain (`Func`) run there. See `eager.Eager`.
+
     `state_dict` and `load_state_dict` continue after any record, in the same process or, by torchdata's `StatefulDataLoader`, in
     its workers; with workers of torch's own loader take `loader()`.
     """
@@ -75,6 +87,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         world_size: int | None = None,
         even: bool = False,
         epoch: int = 0,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         for name, value in (("shuffle", shuffle), ("repeat", repeat), ("epoch", epoch)):
             if value is not None:
@@ -84,6 +97,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         self.shuffle = shuffle or 0
         self.repeat = repeat
         self.even = even
+        self.elsewhere = elsewhere
         self.report = ReadReport()
         shared: Any = torch.zeros(SIZE, dtype=torch.int64)
         self._shared = shared.share_memory_()
@@ -147,6 +161,11 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
             epoch, at, count = self.epochs.begin_in(worker.id, iteration), worker.id, worker.num_workers
         self.report = report = ReadReport()
         with sent():
+            if worker is not None and self.elsewhere is not None:
+                raise UsageError(
+                    "the cluster does the work: workers of a loader would each ask it for a part.",
+                    hint="Make the DataLoader with num_workers=0; those of the cluster are Pipeline.torch(num_workers=…).",
+                )
             plan, trail = self._begin(epoch, at, count)
         self._now = plan, epoch, trail
         return self._steps(plan, epoch, trail, report)
@@ -161,7 +180,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         return self.plan(at, count, resumed.rest), Trail.of(resumed.marks.get(str(at)))
 
     def _steps(self, plan: Plan, epoch: int, trail: Trail, report: ReadReport) -> Generator[Any, None, None]:
-        walk = Walk(self.pipeline, shuffle=self.shuffle, repeat=self.repeat, chunk=_CHUNK)
+        walk = Walk(self.pipeline, shuffle=self.shuffle, repeat=self.repeat, chunk=_CHUNK, elsewhere=self.elsewhere)
         with sent(), closing(walk.values(plan, epoch, report, trail)) as values:
             for place, value in values:
                 trail.move(place)

@@ -1,0 +1,117 @@
+"""Joining a cluster: its address, what is sent to its workers, and what is said when one of them is lost or cannot work."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from tarviz.engines import Plan
+from tarviz.engines.ray.worker import Home
+from tarviz.model import config
+from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
+
+TRIES = 3  # a task whose worker is lost is done again so often
+_STAY = ("cache_dir", "workers", "progress")  # options that are those of a machine
+_CARRIED = ("AIS_ENDPOINT",)  # where a store is, said in this process
+
+
+class Joined:
+    """A context manager: the cluster, with the job and the settings of this process laid down there for its workers.
+
+    A Ray that is begun here ends with the last of them.
+    """
+
+    _users: ClassVar[int] = 0
+    _own: ClassVar[bool] = False
+
+    def __init__(self, job: Any, plan: Plan) -> None:
+        self.job = job
+        self.plan = plan
+        self.lost = 0  # tasks that were begun again
+
+    def __enter__(self) -> Self:
+        self._ray = ray = module()
+        data = packed(ray, self.job)
+        Joined._own = connect(ray, self.plan) or Joined._own
+        Joined._users += 1
+        self._home, self._job = ray.put(home()), ray.put(data)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._job = self._home = None
+        Joined._users -= 1
+        if Joined._own and not Joined._users:
+            Joined._own = False
+            self._ray.shutdown()
+
+    def processors(self) -> int:
+        """How many processors the cluster has, one at least."""
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+
+def lost(cause: BaseException, tries: int) -> TarvizError:
+    """The error of a task whose worker or node did not give its outcome, `tries` times."""
+    why = " ".join(str(cause).split())
+    error = TarvizError(
+        f"the worker was lost {tries} times: {why[:300]}.",
+        code="E_WORKER",
+        hint="Out of memory? Run fewer tasks at a time, or the local engine, which shows where it happens.",
+    )
+    error.__cause__ = cause
+    return error
+
+
+def module() -> Any:
+    """Ray itself; `MissingPackageError` where it is not installed."""
+    try:
+        import ray
+    except ImportError:
+        raise MissingPackageError.of("ray", "engine='ray'", "ray") from None
+    return ray
+
+
+def connect(ray: Any, plan: Plan) -> bool:
+    """Join the cluster; true when it was begun here and is to be ended here."""
+    if ray.is_initialized():
+        return False
+    address = plan.address or os.environ.get("RAY_ADDRESS")
+    quiet = {"log_to_driver": False, "logging_level": "error"}
+    try:
+        if address is not None and address != "local":
+            ray.init(address=address, **quiet)
+        else:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # what runs on this machine alone tells nobody
+            ray.init(address="local", num_cpus=plan.count, include_dashboard=False, **quiet)
+    except Exception as error:  # Ray raises whatever it likes, Exception itself too
+        why = " ".join(str(error).split())
+        where = f"at {address}" if address else "on this machine"
+        raise UsageError(
+            f"there is no Ray {where}: {why[:300]}", hint="ray start --head begins one; address= (--address) or RAY_ADDRESS names it."
+        ) from error
+    return True
+
+
+def packed(ray: Any, value: Any) -> bytes:
+    """A job or a task as bytes, functions of a notebook or script included."""
+    try:
+        data: bytes = ray.cloudpickle.dumps(value)
+    except Exception as error:  # what a user's object raises when it is pickled
+        raise UsageError(f"a function of the chain cannot travel to the workers: {error}.", hint="Use the local engine.") from error
+    return data
+
+
+def home() -> Home:
+    """Folder, options and version of this process."""
+    from tarviz import __version__
+
+    chosen = {name: str(value) for name, (value, source) in config.sources().items() if source != "default" and name not in _STAY}
+    settings = {f"TARVIZ_{name.upper()}": value for name, value in chosen.items()}
+    return Home(os.getcwd(), settings | {name: os.environ[name] for name in _CARRIED if name in os.environ}, __version__)
+
+
+def unserved(error: Exception) -> TarvizError:
+    """The error of a worker that could not even begin a task."""
+    why = " ".join(str(getattr(error, "cause", None) or error).split())
+    what = f"a worker of the cluster cannot run tasks: {why[:300]}."
+    return TarvizError(what, code="E_WORKER", hint="It needs the same tarviz installed.")

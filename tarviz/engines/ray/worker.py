@@ -1,0 +1,150 @@
+"""What runs in a worker of the cluster: a task, in the folder and under the options of the process that sent it."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import os
+import pickle
+import signal
+import socket
+import tempfile
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, Any
+
+from tarviz.engines import Tick
+from tarviz.model.errors import TarvizError, TarvizWarning
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """What a worker takes over from the process that sends tasks: folder, variables of the environment, version."""
+
+    folder: str
+    settings: dict[str, str]
+    version: str
+
+
+def serve(packed_job: bytes, packed_task: bytes, home: Home, spooled: bool) -> tuple[bytes, Any]:
+    """One task in a worker: whether it went well, its result or error, the bytes it told of; and its file."""
+    ticks = 0
+
+    def tick(size: int) -> None:
+        nonlocal ticks
+        ticks += size
+
+    settle(home)
+    try:
+        with _interruptible():
+            return _done(packed_job, packed_task, spooled, tick, lambda: ticks)
+    except Exception as error:  # noqa: BLE001  (a runner: what a task raises, the process that sends tasks raises)
+        _sign(error)
+        return _told(False, error, ticks), None
+
+
+def serve_parts(packed_job: bytes, packed_task: bytes, home: Home, given: int) -> Generator[Any, None, None]:
+    """One task that yields, in a worker: its parts but the first `given`, which a worker that is lost gave already; and how it ended."""
+    import numpy as np
+
+    def told(kind: str, value: Any) -> Any:
+        try:
+            data = pickle.dumps((kind, value), protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception:  # noqa: BLE001  (an exception of the user's that does not pickle)
+            data = pickle.dumps(("failed", RuntimeError(f"{type(value).__name__}: {value}")))
+        return np.frombuffer(data, np.uint8)  # Ray takes an array without a further copy, and gives it without one
+
+    settle(home)
+    yield told("begun", None)
+    try:
+        job, task = pickle.loads(packed_job), pickle.loads(packed_task)  # noqa: S301  (from the process that sends tasks)
+        for part in itertools.islice(job(task), given, None):
+            yield told("part", part)
+    except Exception as error:  # noqa: BLE001  (a runner: what a task raises, the process that sends tasks raises)
+        _sign(error)
+        yield told("failed", error)
+    else:
+        yield told("done", None)
+
+
+def _done(packed_job: bytes, packed_task: bytes, spooled: bool, tick: Tick, ticks: Callable[[], int]) -> tuple[bytes, Any]:
+    job, task = pickle.loads(packed_job), pickle.loads(packed_task)  # noqa: S301  (from the process that sends tasks)
+    if not spooled:
+        return _told(True, job(task, None, tick), ticks()), None
+    with tempfile.TemporaryFile(buffering=0) as file:
+        value = job(task, file, tick)
+        return _told(True, value, ticks()), _content(file)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A task that is cancelled ends, while it waits too: a worker ignores interrupts, and Ray only marks one as due."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    main, told = threading.get_ident(), False
+
+    def interrupt(*_: object) -> None:
+        nonlocal told
+        if not told:  # once: clearing up is not interrupted
+            told = True
+            raise KeyboardInterrupt
+
+    def watch() -> None:
+        while (number := os.read(reads, 1)) != b"\0":
+            if number == bytes([signal.SIGINT]):
+                signal.pthread_kill(main, signal.SIGINT)
+                return
+
+    handler = signal.signal(signal.SIGINT, interrupt)
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    wakeup = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
+    watcher = threading.Thread(target=watch, name="tarviz-cancel", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        os.write(writes, b"\0")
+        watcher.join()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        os.close(reads)
+        os.close(writes)
+
+
+def settle(home: Home) -> None:
+    """Make this worker's folder and options those of the process that sends tasks."""
+    from tarviz import __version__
+
+    if __version__ != home.version:
+        what = f"the worker on {socket.gethostname()} has tarviz {__version__}, here it is {home.version}"
+        raise RuntimeError(what)
+    warnings.simplefilter("ignore", TarvizWarning)  # counted in the report, and said once by who asked
+    with suppress(OSError):  # a machine without that folder may need none: URLs
+        os.chdir(home.folder)
+    os.environ.update(home.settings)
+
+
+def _sign(error: Exception) -> None:
+    """Say where an error comes from that does not say it itself."""
+    if not isinstance(error, TarvizError):
+        error.add_note(f"In a worker on {socket.gethostname()}:\n" + "".join(traceback.format_tb(error.__traceback__)))
+
+
+def _told(good: bool, value: Any, ticks: int) -> bytes:
+    try:
+        return pickle.dumps((good, value, ticks))
+    except Exception:  # noqa: BLE001  (an exception of the user's that does not pickle)
+        return pickle.dumps((False, RuntimeError(f"{type(value).__name__}: {value}"), ticks))
+
+
+def _content(file: IO[bytes]) -> Any:
+    """A file as an array that Ray takes without a further copy."""
+    import numpy as np
+
+    size = os.fstat(file.fileno()).st_size
+    return np.frombuffer(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ), np.uint8) if size else np.zeros(0, np.uint8)

@@ -1,0 +1,228 @@
+"""Passes whose records are worked on elsewhere: tasks of an engine that give back values, taken in the order of the records.
+
+A task is a piece of a shard. What a plain local shard holds is cut by its index, so that a shard is shared by workers, and so that what
+a task gives fits into what may wait to be taken; any other shard is one task. Values are the same wherever they are made: random numbers
+come of seed, epoch and key.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tarviz import engines, stores
+from tarviz.model.errors import TarvizError, TarvizWarning, UsageError, redact
+from tarviz.ops import Func
+from tarviz.pipeline import Pipeline
+from tarviz.read import stream
+from tarviz.read.indexed import usable_index
+from tarviz.read.stream import ReadReport
+from tarviz.runners.arguments import whole_number
+from tarviz.runners.plans import Trail
+from tarviz.runners.shares import Piece, trusted
+from tarviz.stores import Stat
+
+Worked: TypeAlias = "Callable[[Pipeline, Piece, int, ReadReport, bool], Generator[list[Row], None, None]]"
+
+PART = 1 << 20  # bytes of values that are given back together
+MOST = 256  # records that are
+_TASK = 24 << 20  # bytes of values of a task: less than what an engine lets wait
+_RECORDS = 16, 64, 8192  # of a task: least, at first, most
+_BIG = 16 << 20  # bytes of a shard from which on it is indexed here, to be cut
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was made of a record: the value, or the error in its place; and the number of the record after it in its shard."""
+
+    key: str
+    behind: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of piece `at`, what reading met since the part before, and which version of the shard is read."""
+
+    at: int
+    rows: list[Row]
+    report: ReadReport
+    opened: Stat | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    at: int
+    piece: Piece
+    epoch: int
+    last: bool = True  # of its piece
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What a worker does with a task. `stops`: an error of a record ends it, as nothing after it is wanted."""
+
+    pipeline: Pipeline
+    stops: bool
+    work: Worked
+
+    def __call__(self, task: _Task) -> Iterator[Part]:
+        report = ReadReport()
+        if task.piece.start:
+            trusted(task.piece.url, self.pipeline.options)  # an index, kept on that machine: a part of a shard is found by it
+        with closing(self.work(self.pipeline, task.piece, task.epoch, report, self.stops)) as found:
+            for rows in found:
+                if not task.last:
+                    report.shards = 0  # one that is cut counts once
+                yield Part(task.at, rows, report.taken(), report.opened)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The engine that works on records, where it is, how many tasks it runs at a time, and whether parts come in their order."""
+
+    engine: str
+    address: str | None = None
+    count: int | None = None
+    ordered: bool = True
+    fit: Callable[[Mapping[str, Any], Any], Any] | None = field(default=None, compare=False)
+    """What is made here of a value: `fit(places, value)`; a `TarvizError` of it is the record's."""
+
+    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> AbstractContextManager[Workers]:
+        """The engine at work for this pipeline."""
+        return self._begun(_Job(pipeline, stops, work))
+
+    @contextmanager
+    def _begun(self, job: _Job) -> Iterator[Workers]:
+        with engines.stream(self.engine, job, engines.Plan(self.count, address=self.address)) as streams:
+            yield Workers(self, job.pipeline, streams)
+
+
+def elsewhere(
+    pipeline: Pipeline, engine: str | None, address: str | None, count: int | None, *, send_functions: bool = False, ordered: bool = True
+) -> Elsewhere | None:
+    """Where the records of a pipeline are worked on; None is here. `UsageError` says what cannot travel, and what is not there."""
+    if engine is None or engine == "local":
+        if address is not None:
+            raise UsageError(
+                f"address={address!r} is that of a cluster, and the work is done here.", hint="engine='ray' goes to a cluster."
+            )
+        return None
+    if count is not None:
+        whole_number("num_workers", count)
+    engines.check_streams(engine)
+    sendable(pipeline, send_functions=send_functions)
+    return Elsewhere(engine, address, count or None, ordered)
+
+
+def sendable(pipeline: Pipeline, *, send_functions: bool = False) -> None:
+    """`UsageError` where a pipeline cannot be run elsewhere; `send_functions` lets functions go."""
+    if (error := obstacle(pipeline)) is not None and not (send_functions and isinstance(error, _FunctionError)):
+        raise error
+
+
+class _FunctionError(UsageError):
+    """A function would have to travel."""
+
+
+def obstacle(pipeline: Pipeline) -> UsageError | None:
+    """Why a pipeline cannot be run elsewhere as it is: a shard of this process alone, or a function that nobody let go; None: it can."""
+    if bound := [url for url in stream.shards(pipeline.urls) if url == "-" or url.startswith(("memory:", "pipe:"))]:
+        what = f"{redact(bound[0])!r} is of this process alone; the workers of a cluster do not reach it."
+        return UsageError(what, hint="Use files or URLs.")
+    if functions := [op for op in pipeline.chain if isinstance(op, Func)]:
+        what = f"{functions[0]} holds a function, and functions are pickled and run on the cluster only where that is allowed."
+        return _FunctionError(what, hint="send_functions=True allows it; engine='local' runs it here.")
+    return None
+
+
+class Workers:
+    """An engine at work for the passes of one iteration. `lost` counts the tasks that were begun again."""
+
+    def __init__(self, place: Elsewhere, pipeline: Pipeline, streams: engines.Streams) -> None:
+        self._place = place
+        self._pipeline = pipeline
+        self._streams = streams
+        self._size = _RECORDS[1]
+
+    @property
+    def lost(self) -> int:
+        return self._streams.lost
+
+    def rows(
+        self, pieces: list[Piece], epoch: int, report: ReadReport, trail: Trail | None = None, number: int = 0
+    ) -> Generator[tuple[int, Row], None, None]:
+        """(piece, row) of each record of pieces in a row, from piece `number` on."""
+        with closing(self._streams.run(self._tasks(pieces, epoch, number), ordered=self._place.ordered)) as parts:
+            for part in parts:
+                self._met(part, report)
+                if trail is not None:
+                    trail.open(part.at, part.opened)
+                for row in part.rows:
+                    yield part.at, self._fitted(pieces[part.at], row)
+
+    def _tasks(self, pieces: list[Piece], epoch: int, number: int) -> Iterator[_Task]:
+        few = len(pieces) < 4 * (self._place.count or _RECORDS[0])
+        for at, piece in enumerate(pieces[number:], number):
+            *parts, last = self._cut(piece, few=few)
+            yield from (_Task(at, part, epoch, last=False) for part in parts)
+            yield _Task(at, last, epoch)
+
+    def _cut(self, piece: Piece, *, few: bool) -> list[Piece]:
+        """Parts of a piece that workers can find in its shard without reading what stands before; the piece where there are none."""
+        count, size = self._count(piece, few=few) or 0, self._size
+        return [piece.part(low, low + size if low + size < count else None) for low in range(0, max(count, 1), size)]
+
+    def _count(self, piece: Piece, *, few: bool) -> int | None:
+        options = self._pipeline.options
+        if piece.only is not None:
+            return len(piece.only)
+        if piece.of > 1 or not stores.is_local(piece.url):
+            return None
+        if few or (stores.of(piece.url).stat(piece.url).size or 0) > _BIG:
+            trusted(piece.url, options)
+        found = usable_index(piece.url, options)
+        return None if found is None else piece.length(len(found[0]))
+
+    def _met(self, part: Part, report: ReadReport) -> None:
+        told = report.counts()
+        report.merge(part.report)
+        report.opened = part.opened
+        for fault in (*part.report.warnings, *part.report.skipped):
+            if fault.code not in told:
+                told[fault.code] = 1
+                warnings.warn(str(fault), TarvizWarning, stacklevel=2)
+        if part.rows:
+            each = max(sum(weight(row.value) for row in part.rows) // len(part.rows), 1)
+            self._size = min(max(_TASK // each, _RECORDS[0]), _RECORDS[2])
+
+    def _fitted(self, piece: Piece, row: Row) -> Row:
+        fit = self._place.fit
+        if fit is None or isinstance(row.value, TarvizError):
+            return row
+        try:
+            return Row(row.key, row.behind, fit({"__key__": row.key, "__shard__": piece.url, "__index__": row.behind - 1}, row.value))
+        except TarvizError as error:
+            return Row(row.key, row.behind, error)
+
+
+def weight(value: Any) -> int:
+    """About how many bytes a value is.
+
+    >>> weight({"jpg": np.zeros((2, 2), np.uint8), "cls": 3})
+    12
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return value.nbytes
+    if isinstance(value, bytes | bytearray | memoryview | str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(weight, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(weight, value))
+    return 8

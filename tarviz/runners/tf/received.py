@@ -1,0 +1,71 @@
+"""Batches of values that an engine made elsewhere, as columns for the graph; no framework yet."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Generator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from tarviz.pipeline import Pipeline
+from tarviz.read.stream import ReadReport
+from tarviz.runners.elsewhere import Elsewhere
+from tarviz.runners.plans import Plan, Trail
+from tarviz.runners.tf.native import Columns, room, stacked
+from tarviz.runners.tf.steps import Step
+from tarviz.runners.walk import Walk
+from tarviz.selection import SelectAll, Structure
+
+
+def batches(
+    pipeline: Pipeline,
+    plan: Plan,
+    step: Step,
+    schema: Structure,
+    size: int,
+    *,
+    elsewhere: Elsewhere,
+    epoch: int,
+    repeat: int | None,
+    report: ReadReport,
+) -> Generator[Columns, None, None]:
+    """The values of a pipeline as columns of `size` records, fewer at the end. `step` is all of it, `schema` what it gives."""
+    away = replace(elsewhere, fit=functools.partial(_fitted, step, schema))
+    walk = Walk(pipeline, shuffle=plan.shuffle, repeat=repeat, elsewhere=away)
+    features = step.tensors
+    with closing(walk.values(plan, epoch, report, Trail())) as values:
+        while True:
+            columns = [room(size, feature) for feature in features]
+            places: list[Mapping[str, Any]] = []
+            for _, (where, made) in itertools.islice(values, size):
+                for column, value in zip(columns, made, strict=True):
+                    column[len(places)] = value
+                places.append(where)
+            if not places:
+                return
+            whole = [column[: len(places)] for column in columns]
+            yield [stacked(column, feature, places.__getitem__, step) for column, feature in zip(whole, features, strict=True)]
+
+
+def _fitted(step: Step, schema: Structure, places: Mapping[str, Any], value: Any) -> tuple[Mapping[str, Any], list[Any]]:
+    """Where a record is, and its values as they fit the tensors."""
+    if isinstance(step.select, SelectAll):
+        return places, step.fitted(places, lambda _, name: value[name])
+    found = _along(schema, value)
+    return places, step.fitted(places, lambda at, _: found[at])
+
+
+def _along(schema: Structure, value: Any) -> list[Any]:
+    """The values at the leaves of a structure, in order.
+
+    >>> from tarviz.model.types import Feature
+    >>> _along((Feature("uint8"), {"b": Feature("object")}), (1, {"b": [2, 3]}))
+    [1, [2, 3]]
+    """
+    if isinstance(schema, Mapping):
+        return [leaf for name, part in schema.items() for leaf in _along(part, value[name])]
+    if isinstance(schema, tuple | list):
+        return [leaf for part, each in zip(schema, value, strict=True) for leaf in _along(part, each)]
+    return [value]

@@ -1,0 +1,65 @@
+"""A real Ray on loopback, two processors, begun once for all tests of engines and ended by the process that began it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+HEAD = """
+import sys, time, ray
+from ray._private import services
+
+def patient(*words, ask=services.get_node):  # Ray waits 30 s for its own processes, which a busy machine may not start in that time
+    for _ in range(300):
+        try:
+            return ask(*words)
+        except RuntimeError:
+            time.sleep(0.5)
+    return ask(*words)
+
+services.get_node = patient
+ray.init(address="local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False,
+         logging_level="error", _temp_dir=sys.argv[1], _node_ip_address="127.0.0.2")
+print(ray.get_runtime_context().gcs_address, flush=True)
+sys.stdin.read()
+ray.shutdown()
+"""
+SETTINGS = {
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_agent_register_timeout_ms": "300000",
+    "PYTHONPATH": str(ROOT),
+}
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """The address of a Ray with two processors, in which this process takes part; of one that is there, if RAY_ADDRESS names it."""
+    ray = pytest.importorskip("ray", reason="engine='ray' needs ray")
+    folder = tempfile.mkdtemp(prefix="tvr", dir="/tmp")  # sockets have short names
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), contextlib.ExitStack() as stack:
+        warnings.simplefilter("ignore")
+        for name, value in SETTINGS.items():
+            patch.setenv(name, value)
+        address = os.environ.get("RAY_ADDRESS")
+        if address is None:
+            head = stack.enter_context(
+                subprocess.Popen([sys.executable, "-c", HEAD, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            stack.callback(head.stdin.close)
+            address = head.stdout.readline().strip()
+        ray.init(address=address, log_to_driver=False, logging_level="error")
+        yield address
+        ray.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
