@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tarviz.model.environment import Watched
 from tarviz.model.errors import UsageError
 
 _SIZE = re.compile(r"(?i)\s*(\d+(?:\.\d*)?(?:e[+]?\d+)?|\.\d+)\s*(?:([kmgtp])(i?))?(b?)\s*")
@@ -181,26 +182,26 @@ def _check_name(name: str) -> None:
         raise UsageError(f"{name!r} is not an option.", hint=f"There are: {', '.join(sorted(_READ))}.")
 
 
-_WATCHED = [
-    os.fsencode(name)
-    for name in (*(f"TARVIZ_{name.upper()}" for name in _READ), "TARVIZ_CONFIG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME")
-]
+VARIABLES = (*(f"TARVIZ_{name.upper()}" for name in _READ), "TARVIZ_CONFIG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME")
+_WATCHED = Watched(VARIABLES)
 
 
 def _state() -> tuple[Any, ...]:
     """What the options depend on, cheaply: readers ask for options with every shard and every record read by index."""
-    environment = os.environb if os.supports_bytes_environ else {os.fsencode(key): os.fsencode(value) for key, value in os.environ.items()}
-    variables = [environment.get(name) for name in _WATCHED]
-    chosen, home = variables[-4], variables[-3] or os.path.join(variables[-1] or b"", b".config")
-    places = (chosen,) if chosen else (b"tarviz.toml", os.path.join(home, b"tarviz", b"config.toml"))
+    variables = _WATCHED.state()
     stamps = []
-    for place in places:
+    for place in _places(variables):
         try:
             stat = os.stat(place)
             stamps.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
         except OSError:
             stamps.append((0, 0, 0))
     return *variables, *stamps
+
+
+@lru_cache(maxsize=4)
+def _places(_: tuple[bytes | str, ...]) -> tuple[str, ...]:
+    return tuple(map(os.fspath, files()))
 
 
 @lru_cache(maxsize=4)

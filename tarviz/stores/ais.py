@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, UsageError, redact
 from tarviz.model.types import URL
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 class _AisAccess(Access):
     """Requests to the proxy, which redirects them to targets."""
+
+    variables: ClassVar[tuple[str, ...]] = ("AIS_ENDPOINT", "AIS_AUTHN_TOKEN")
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         provider, bucket, name = _parts(url)

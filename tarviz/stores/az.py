@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from email.utils import formatdate
+from typing import ClassVar
 
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access, Kept
-from tarviz.stores._remote.azure_keys import API, Account, find_account, find_token, shared_key, with_sas
+from tarviz.stores._remote.azure_keys import API, VARIABLES, Account, find_account, find_token, shared_key, with_sas
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
 from tarviz.stores._remote.listing import azure_pages
 from tarviz.stores._remote.reader import BucketStore
@@ -26,8 +27,12 @@ _NAMES = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_FE
 class _AzureAccess(Access):
     """Requests signed with the account's key, or with a shared access signature, or with a token."""
 
+    steady: ClassVar[bool] = False  # a key signs the range
+
     def __init__(self) -> None:
         self._token = Kept(find_token, _NAMES)
+
+    variables: ClassVar[tuple[str, ...]] = (*_NAMES, *VARIABLES)
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         account, container, name = _parts(url)

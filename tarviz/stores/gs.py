@@ -22,6 +22,8 @@ _NAMES = ("GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG", "GCE_METADATA_HOS
 class _GoogleAccess(Access):
     """Requests with the token of a Google account."""
 
+    variables: ClassVar[tuple[str, ...]] = _NAMES
+
     def __init__(self) -> None:
         self._token = Kept(find_token, _NAMES)
 

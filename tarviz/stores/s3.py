@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from tarviz.model.types import URL
@@ -29,8 +30,13 @@ _NAMES = (
 )
 
 
+_PLACES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_SKIP_SIGNATURE")
+
+
 class _S3Access(Access):
     """Requests signed with AWS keys, for the region where the bucket turns out to be."""
+
+    variables: ClassVar[tuple[str, ...]] = (*_NAMES, *_PLACES)
 
     def __init__(self) -> None:
         self._keys = Kept(find_keys, _NAMES)

@@ -15,6 +15,7 @@ from tarviz.stores.cached import CachedStore, key_of
 from tarviz.stores.http import HttpStore
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.stores import StoreTests
+from tests.stores.streams import drain
 
 DATA = random.Random(5).randbytes(700_000)
 
@@ -28,14 +29,6 @@ def server():
 @pytest.fixture
 def store(tmp_path):
     return CachedStore(HttpStore(clock=FakeClock()), tmp_path / "kept", 2_000_000)
-
-
-def drain(store, url, size=100_000):
-    with store.open(url) as stream:
-        data, buffer = bytearray(), memoryview(bytearray(size))
-        while count := stream.readinto(buffer):
-            data += buffer[:count]
-    return bytes(data)
 
 
 def bodies(server):

@@ -32,6 +32,7 @@ from tarviz.stores.http import HttpStore
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.stores import StoreTests, open_files
 from tests.stores.random_faults import random_fault
+from tests.stores.streams import drain, wait_until
 
 DATA = random.Random(1).randbytes(2_040_000)
 XML = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>Reduce your request rate.</Message></Error>"
@@ -51,16 +52,6 @@ def clock():
 @pytest.fixture
 def store(clock):
     return HttpStore(clock=clock, stall_timeout=0.3)
-
-
-def drain(store, url, *, size=1 << 16, **options):
-    """All bytes of an object, read in pieces."""
-    with store.open(url, **options) as stream:
-        data = bytearray()
-        buffer = memoryview(bytearray(size))
-        while count := stream.readinto(buffer):
-            data += buffer[:count]
-    return bytes(data)
 
 
 def get(server):
@@ -624,6 +615,21 @@ class TestUnreached:
 
             assert DATA == drain(store, url)
 
+    def test_small_ranges_over_tls_trust_no_more(self, clock, tmp_path, monkeypatch):  # F20
+        context = self.certificate(tmp_path)
+        with FaultServer(tls=context) as server:
+            url = URL(server.put("/a.tar", DATA).replace("127.0.0.1", "localhost"))
+            with pytest.raises(StoreError, match="certificate verify failed"):
+                HttpStore(clock=clock).read(url, 0, 10)
+            monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+            store = HttpStore(clock=clock)
+            for at in range(0, 500_000, 100_000):
+                assert DATA[at : at + 100_000] == store.read(url, at, 100_000)
+
+            assert 5 == len(server.requests)
+            with pytest.raises(StoreError, match="certificate verify failed"):  # it is for another name
+                store.read(URL(url.replace("localhost", "127.0.0.1")), 0, 10)
+
     @staticmethod
     def certificate(folder):
         key, cert = folder / "key.pem", folder / "cert.pem"
@@ -760,13 +766,6 @@ class TestClose:
         gc.collect()
 
         wait_until(lambda: server.connections == 0)
-
-
-def wait_until(true, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 class TestFork:

@@ -20,6 +20,7 @@ from tarviz.model.types import URL
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.stores import open_files
 from tests.stores.random_faults import random_fault
+from tests.stores.streams import children, drain, wait_until
 
 KINDS = ("http", "s3", "gs", "az", "ais", "hf")
 DATA = random.Random(3).randbytes(1_500_000)
@@ -87,14 +88,6 @@ def settings(server, front, folder):
         "HF_TOKEN": SECRET,
         "TARVIZ_HTTP_HEADERS": json.dumps({server.url: {"Authorization": f"Bearer {SECRET}"}}),
     }
-
-
-def drain(store, url, size=1 << 16):
-    with store.open(url) as stream:
-        data, buffer = bytearray(), memoryview(bytearray(size))
-        while count := stream.readinto(buffer):
-            data += buffer[:count]
-    return bytes(data)
 
 
 XML = b"<?xml version='1.0'?><Error><Code>SlowDown</Code></Error>"
@@ -215,21 +208,17 @@ class TestLeaks:
     @pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
     def test_open_and_break_leaves_nothing(self, place, count):
         self.breaks(place, 10)
-        wait_until(lambda: place.server.connections <= 1)
-        files, threads = open_files(), threading.active_count()
+        before = self.held(place)
         self.breaks(place, count)
-        wait_until(lambda: place.server.connections <= 1)
 
-        wait_until(lambda: open_files() <= files + 2 and threading.active_count() <= threads + 1)
+        wait_until(lambda: self.held(place) == before)
 
-
-def wait_until(true):
-    event = threading.Event()
-    for _ in range(400):
-        if true():
-            return
-        event.wait(0.01)
-    pytest.fail("it did not come to be")
+    def held(self, place):
+        """Descriptors, threads and children, but for those of the servers, and both ends of the connections that are kept to them."""
+        wait_until(lambda: place.server.connections + place.front.connections <= 2)
+        ends = 2 * (place.server.connections + place.front.connections)
+        threads = {thread for thread in threading.enumerate() if thread.name != "FaultServer"}
+        return open_files() - ends, threads, children()
 
 
 class TestSecrets:
@@ -267,9 +256,8 @@ class TestPlans:
             before = place.server.sent
             store = place.store(clock=FakeClock(), stall_timeout=0.1)
 
-            assert hashlib.sha256(data).digest() == hashlib.sha256(drain(store, url, chance.choice([4096, 1 << 18, 1 << 21]))).digest(), (
-                plan
-            )
+            found = drain(store, url, size=chance.choice([4096, 1 << 18, 1 << 21]))
+            assert hashlib.sha256(data).digest() == hashlib.sha256(found).digest(), plan
             if not any(fault.ignore_range for fault in plan):
                 assert place.server.sent - before <= len(data) * 1.01 + len(plan) * (1 << 22), plan
 

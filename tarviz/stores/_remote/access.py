@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
+from tarviz.model.environment import Watched
 from tarviz.model.types import URL
 
 _MARGIN = 120.0  # seconds before its end in which a credential is fetched anew
@@ -27,8 +27,12 @@ K = TypeVar("K", bound=Expiring)
 class Access:
     """Plain HTTP: a URL is its own address. Stores that sign derive from it. Threads share it.
 
-    `HINT_DENIED` and `HINT_MISSING` are the next steps that errors name.
+    `HINT_DENIED` and `HINT_MISSING` are the next steps that errors name. `variables` are those of the environment that addresses
+    and headers depend on; `steady` says that ranges of one object, asked for within a second, have equal headers.
     """
+
+    variables: ClassVar[tuple[str, ...]] = ()
+    steady: ClassVar[bool] = True
 
     HINT_DENIED = "Sign the URL again, or set credentials (https://user:password@host/… or TARVIZ_HTTP_HEADERS)."
     HINT_MISSING = "Check the URL."
@@ -62,14 +66,14 @@ class Kept(Generic[K]):
 
     def __init__(self, find: Callable[[], K | None], names: Iterable[str]) -> None:
         self._find = find
-        self._names = tuple(names)
+        self._names = Watched(names)
         self._lock = threading.Lock()
         self._found: K | None = None
         self._until = 0.0
-        self._state: tuple[str | None, ...] = ()
+        self._state: tuple[bytes | str, ...] = ()
 
     def __call__(self) -> K | None:
-        state = tuple(map(os.environ.get, self._names))
+        state = self._names.state()
         if time.time() >= self._until or state != self._state:
             with self._lock:
                 if time.time() >= self._until or state != self._state:

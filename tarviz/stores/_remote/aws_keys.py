@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from tarviz.model.environment import Watched
 from tarviz.model.errors import StoreError, UsageError
 from tarviz.stores._remote.ask import ask, machine_says, token
 from tarviz.stores._remote.sigv4 import AwsKeys
 
-_PROFILE = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "HOME")
+_PROFILE = Watched(["AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "HOME"])
 _AGAIN = 10.0  # seconds after which the shared files are read again
 _XML = re.compile(r"<(AccessKeyId|SecretAccessKey|SessionToken|Expiration)>([^<]+)</")
 _CONTAINER = "http://169.254.170.2"
@@ -38,11 +39,11 @@ def find_keys() -> AwsKeys | None:
 
 def profile() -> dict[str, str]:
     """The settings of the chosen profile, from both shared files; `UsageError` when AWS_PROFILE names none."""
-    return _profile(tuple(map(os.environ.get, _PROFILE)), int(time.monotonic() / _AGAIN))
+    return _profile(_PROFILE.state(), int(time.monotonic() / _AGAIN))
 
 
 @functools.lru_cache(maxsize=16)
-def _profile(_: tuple[str | None, ...], moment: int) -> dict[str, str]:
+def _profile(_: tuple[bytes | str, ...], moment: int) -> dict[str, str]:
     """Read once in some seconds: every request asks for the region."""
     chosen = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or ""
     name = chosen or "default"

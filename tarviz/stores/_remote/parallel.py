@@ -6,7 +6,8 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TypeAlias
 
 from tarviz.model.errors import StoreError
 from tarviz.stores._remote.resume import ResumingStream
@@ -15,6 +16,7 @@ from tarviz.stores.retry import Clock
 
 TRIAL = 8 << 20  # bytes of the first connection after which it is judged
 PART = 8 << 20  # bytes of a later request; one more than there are connections are held
+OpenPart: TypeAlias = Callable[[int, int, Callable[[ResumingStream], object]], ResumingStream]
 _LIMITED = 0.5  # share of the time spent waiting for bytes from which on the connection is the limit
 _WORTH = 4  # parts left from which on more connections pay
 
@@ -22,12 +24,12 @@ _WORTH = 4  # parts left from which on more connections pay
 class ParallelStream(Stream):
     """A `ResumingStream` that goes over to up to `count` connections where its reader waits for bytes most of the time.
 
-    `part(start, stop)` opens a range of the same version. Every part resumes, and is held against version and length, as the whole is;
-    the bytes come in order, and what the server promised of their checksum is kept. A server without ranges, or one that names no
-    version, is read by the one connection.
+    `part(start, stop, begun)` opens a range of the same version and tells of it before it connects. Every part resumes, and is held
+    against version and length, as the whole is; the bytes come in order, and what the server promised of their checksum is kept. A
+    server without ranges, or one that names no version, is read by the one connection.
     """
 
-    def __init__(self, first: ResumingStream, part: Callable[[int, int], ResumingStream], count: int, clock: Clock) -> None:
+    def __init__(self, first: ResumingStream, part: OpenPart, count: int, clock: Clock) -> None:
         self.stat = first.stat
         self.offset = first.offset
         self._first = first
@@ -45,6 +47,7 @@ class ParallelStream(Stream):
         self._lock = threading.Lock()
         self._parts: set[ResumingStream] = set()
         self._closed = False
+        self._end: Future[memoryview] = Future()  # done once it is closed: a reader waits for a part or for this
 
     def readinto(self, buffer: memoryview, /) -> int:
         if os.getpid() != self._owner:
@@ -84,9 +87,7 @@ class ParallelStream(Stream):
 
     def _fetch(self, start: int, stop: int) -> memoryview:
         self._check_open()
-        with self._open_part(start, stop) as stream:
-            with self._lock:
-                self._parts.add(stream)
+        with self._open_part(start, stop, self._begin) as stream:
             try:
                 self._check_open()
                 data = memoryview(bytearray(stop - start))
@@ -98,6 +99,12 @@ class ParallelStream(Stream):
                     self._parts.discard(stream)
         return data
 
+    def _begin(self, part: ResumingStream) -> None:
+        """A part is about to connect: from here on `close` reaches it."""
+        with self._lock:
+            self._parts.add(part)
+        self._check_open()
+
     def _take(self, buffer: memoryview) -> int:
         self._check_open()
         if not len(buffer):
@@ -105,7 +112,10 @@ class ParallelStream(Stream):
         if not len(self._piece):
             if not self._ahead:
                 return 0
-            self._piece = self._ahead.popleft().result()
+            part = self._ahead.popleft()
+            wait((part, self._end), return_when=FIRST_COMPLETED)
+            self._check_open()
+            self._piece = part.result()
             self._ask()
         piece, self._piece = self._piece[: len(buffer)], self._piece[len(buffer) :]
         self._first.passed(piece)
@@ -126,7 +136,9 @@ class ParallelStream(Stream):
             self._lock = threading.Lock()
 
     def close(self) -> None:
-        self._closed = True
+        if not self._closed:
+            self._closed = True
+            self._end.set_result(memoryview(b""))
         self._first.close()
         if self._pool is None or os.getpid() != self._owner:
             return
@@ -134,7 +146,6 @@ class ParallelStream(Stream):
         with self._lock:
             parts = list(self._parts)
         for part in parts:
-            part.close()  # wakes its thread
-        self._pool.shutdown()
+            part.close()  # wakes its thread, unless no server has taken the connection yet; that one ends by itself
         self._ahead.clear()
         self._piece = memoryview(b"")

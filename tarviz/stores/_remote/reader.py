@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,20 +12,19 @@ import urllib3
 from urllib3 import exceptions
 
 from tarviz.model import config
+from tarviz.model.environment import Watched
 from tarviz.model.errors import NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.parallel import ParallelStream
 from tarviz.stores._remote.resume import ResumingStream
+from tarviz.stores._remote.small_range import SMALL, Found, SmallRanges
 from tarviz.stores._remote.version import Version, total_of
+from tarviz.stores._remote.wire import VARIABLES as WIRE_VARIABLES
 from tarviz.stores._remote.wire import Wire
 from tarviz.stores.base import Sink, Stat, Store, Stream, fill
 from tarviz.stores.retry import Attempts, Clock, RetryError, persist
 
-_OPTION_NAMES = (
-    *("TARVIZ_RETRY_TIMEOUT", "TARVIZ_STALL_TIMEOUT", "TARVIZ_MIN_RATE", "TARVIZ_CONNECTIONS"),
-    *("TARVIZ_CONFIG", "XDG_CONFIG_HOME", "HOME"),
-)
 _PAGE_LIMIT = 64 << 20
 _T = TypeVar("_T")
 
@@ -61,6 +59,8 @@ class RemoteStore(Store):
         }
         self.clock = clock or Clock()
         self.wire = Wire(dict(headers or {}), self.clock, self._access())
+        self._watched = Watched([*config.VARIABLES, *WIRE_VARIABLES, *self.wire.access.variables])
+        self._ranges = SmallRanges(self.wire)
 
     def _access(self) -> Access:
         return Access()
@@ -75,31 +75,45 @@ class RemoteStore(Store):
 
     def timeouts(self) -> tuple[float, float, float]:
         """`retry_timeout` and `stall_timeout` (seconds) and `min_rate` (bytes a second) in force now."""
-        found = self._options()
+        found = self._options(self._watched.state())
         return found.retry_timeout, found.stall_timeout, float(found.min_rate)
 
-    def _options(self) -> config.Options:
-        retry, stall = self._settings["retry_timeout"], self._settings["stall_timeout"]
-        return _options(retry, stall, tuple(map(os.environ.get, _OPTION_NAMES)), int(time.monotonic()))
+    def _options(self, state: tuple[bytes | str, ...]) -> config.Options:
+        return _options(self._settings["retry_timeout"], self._settings["stall_timeout"], state, int(time.monotonic()))
 
     def stat(self, url: URL) -> Stat:
         return self.persist(url, lambda stall: self._stat(url, stall))
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
         stream = ResumingStream(self.wire, url, offset, None, etag, *self.timeouts())
-        count = self._options().connections
+        count = self._options(self._watched.state()).connections
         return stream if count < 2 else ParallelStream(stream, functools.partial(self._part, url, stream.stat.etag), count, self.clock)
 
-    def _part(self, url: URL, etag: str | None, start: int, stop: int) -> ResumingStream:
-        return ResumingStream(self.wire, url, start, stop, etag, *self.timeouts())
+    def _part(self, url: URL, etag: str | None, start: int, stop: int, begun: Callable[[ResumingStream], object]) -> ResumingStream:
+        return ResumingStream(self.wire, url, start, stop, etag, *self.timeouts(), begun)
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         if length <= 0:
             return b""
-        with ResumingStream(self.wire, url, offset, offset + length, etag, *self.timeouts()) as stream:
-            buffer = bytearray(min(length, max(0, stream.stat.size - offset)) if stream.stat.size is not None else length)
+        front = b""
+        if length <= SMALL and (found := self._read_small(url, offset, length, etag)) is not None:
+            if found.whole:
+                return found.data
+            front, etag = found.data, etag or found.token
+        begin, stop = offset + len(front), offset + length
+        with ResumingStream(self.wire, url, begin, stop, etag, *self.timeouts()) as stream:
+            buffer = bytearray(min(stop - begin, max(0, stream.stat.size - begin)) if stream.stat.size is not None else stop - begin)
             count = fill(stream, memoryview(buffer))
-        return bytes(buffer) if count == len(buffer) else bytes(memoryview(buffer)[:count])
+        return front + (bytes(buffer) if count == len(buffer) else bytes(memoryview(buffer)[:count]))
+
+    def _read_small(self, url: URL, offset: int, length: int, etag: str | None) -> Found | None:
+        state = self._watched.state()
+        options = self._options(state)
+        try:
+            return self._ranges.read(url, offset, length, etag, options.stall_timeout, state)
+        except RetryError as error:
+            Attempts(url, options.retry_timeout, self.clock).failed(error, offset, reached=True)  # waits
+            return None
 
     def list(self, url: URL) -> Iterator[Stat]:
         raise UsageError(f"{url.partition(':')[0]}:// URLs cannot be listed.", shard=url)
@@ -151,7 +165,7 @@ class BucketStore(RemoteStore):
 
 
 @functools.lru_cache(maxsize=16)
-def _options(retry: float | None, stall: float | None, _: tuple[str | None, ...], second: int) -> config.Options:
+def _options(retry: float | None, stall: float | None, _: tuple[bytes | str, ...], second: int) -> config.Options:
     """The options, looked up once a second: a small ranged read takes less time than looking into the files."""
     return config.options(retry_timeout=retry, stall_timeout=stall)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+import socket
 import threading
+from collections.abc import Callable
 
 from urllib3 import BaseHTTPResponse, exceptions
 
@@ -23,7 +26,10 @@ _XML_ERROR = re.compile(rb"<Code>\s*(SlowDown|InternalError|ServiceUnavailable|R
 
 
 class ResumingStream(Stream):
-    """Bytes `start` to `stop` (None: the end) of an object; connected, and the version pinned, once it is made."""
+    """Bytes `start` to `stop` (None: the end) of an object; connected, and the version pinned, once it is made.
+
+    `begun` gets the stream before it connects: another thread may close it from then on.
+    """
 
     def __init__(
         self,
@@ -35,6 +41,7 @@ class ResumingStream(Stream):
         retry_timeout: float,
         stall_timeout: float,
         min_rate: float,
+        begun: Callable[[ResumingStream], object] | None = None,
     ) -> None:
         self._wire = wire
         self._url = url
@@ -54,7 +61,10 @@ class ResumingStream(Stream):
         self._answer: BaseHTTPResponse | None = None
         self._pushed = b""
         self._ended = False
+        self._line: socket.socket | None = None
         self._renew()
+        if begun is not None:
+            begun(self)
         self._guarded(memoryview(b""))
         version = self._version or Version()
         self.stat = Stat(url, self._size, version.token(self._size), version.mtime, self._ranges)
@@ -81,11 +91,13 @@ class ResumingStream(Stream):
         if self._busy.acquire(blocking=False):
             self._drop()
             self._busy.release()
-        elif (answer := self._answer) is not None:  # another thread reads: wake it, it lets go itself
-            try:
-                answer.shutdown()
-            except (OSError, ValueError, RuntimeError):
-                return  # already over
+        else:  # another thread reads: wake it, it lets go itself
+            answer, line = self._answer, self._line
+            with contextlib.suppress(OSError, ValueError, RuntimeError):  # already over
+                if answer is not None:
+                    answer.shutdown()
+                elif line is not None:
+                    socket.socket.shutdown(line, socket.SHUT_RDWR)  # not TLS's own, which is for the thread that reads
 
     def _after_fork(self) -> None:
         """The connection belongs to the parent: leave it alone and go on with one of our own."""
@@ -213,12 +225,19 @@ class ResumingStream(Stream):
             # The last byte is part of the range: RFC 9110 §14.1.2
             headers["Range"] = f"bytes={begin}-{'' if self._stop is None else self._stop - 1}"
         try:
-            self._answer = self._wire.send("GET", self._url, headers, self._timeouts[1], query=self._query)
+            self._answer = self._wire.send("GET", self._url, headers, self._timeouts[1], query=self._query, waits=self._waits)
         except StoreError as error:
             if not self._query or error.code not in ("E_NOT_FOUND", "E_AUTH"):
                 raise
             raise self._changed(Version()) from error  # the old version is not kept, or not for us
+        finally:
+            self._line = None
         self._accept(self._answer, begin)
+
+    def _waits(self, line: socket.socket) -> None:
+        """The answer is waited for on this socket: `close` may end that from here on."""
+        self._line = line
+        self._check_open()
 
     def _accept(self, answer: BaseHTTPResponse, begin: int) -> None:
         if answer.status == 412:

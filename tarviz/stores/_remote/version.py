@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -29,7 +30,11 @@ class Version:
 
     @classmethod
     def of(cls, answer: BaseHTTPResponse) -> Self:
-        headers = answer.headers
+        return cls.told(answer.headers)
+
+    @classmethod
+    def told(cls, headers: Mapping[str, str]) -> Self:
+        """The version that headers tell; their names are looked up in any case."""
         etag = headers.get("ETag")
         if not etag and (value := headers.get("ais-checksum-value")):
             etag = f"{_CLUSTER}{headers.get('ais-checksum-type', '')} {value} {headers.get('ais-version', '')}".rstrip()

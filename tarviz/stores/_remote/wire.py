@@ -5,39 +5,45 @@ from __future__ import annotations
 import base64
 import functools
 import http.client
-import ipaddress
 import json
 import logging
 import os
 import re
+import socket
 import ssl
+import threading
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
-from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 import urllib3
 from urllib3 import exceptions
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 import tarviz
+from tarviz.model.environment import Watched
 from tarviz.model.errors import NotFoundError, StoreError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
+from tarviz.stores._remote.addresses import bare_address, origin, redirected
 from tarviz.stores.retry import Clock, RetryError, retry_after
 
 REDIRECTS = 5
 CONNECT_TIMEOUT = 10.0
-_TEMPORARY = {408, 425, 429} | set(range(500, 600)) - {501, 505}
+TEMPORARY = {408, 425, 429} | set(range(500, 600)) - {501, 505}
 _ERROR_BODY = 4096
-_PROXY_NAMES = [spelt for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for spelt in (name, name.upper())]
+_PROXIES = [spelt for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for spelt in (name, name.upper())]
+_WATCHED = Watched(_PROXIES)
 _CODE = re.compile(rb"<Code>\s*([\w.]{1,60})\s*</Code>")
 _MESSAGE = re.compile(rb"<Message>([^<]{1,300})</Message>")
 _BUSY = {"SlowDown", "RequestTimeout", "ServerBusy", "OperationTimedOut"}
 _NO_BUCKET = {"NoSuchBucket", "ContainerNotFound"}
 _BAD_KEYS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed"}
+VARIABLES = (*_PROXIES, "TARVIZ_HTTP_HEADERS")
+USUAL = {"Accept-Encoding": "identity", "User-Agent": f"tarviz/{tarviz.__version__}"}
 READ = frozenset({200, 206, 412, 416})
 WRITTEN = frozenset({200, 201, 202, 204})
 
@@ -51,6 +57,7 @@ class _Ask:
     headers: dict[str, str] = field(repr=False)
     body: bytes = field(repr=False)
     stall_timeout: float
+    waits: Callable[[socket.socket], object] | None = field(default=None, repr=False)
 
     __repr__ = redacted_repr
 
@@ -87,12 +94,26 @@ class _Body(http.client.HTTPResponse):
             self.wire.settimeout(before)  # type: ignore[attr-defined]
 
 
+class _Asking(threading.local):
+    """What this thread tells of the socket on which it waits for an answer."""
+
+    waits: Callable[[socket.socket], object] | None = None
+
+
+_asking = _Asking()
+
+
 class _Connection(HTTPConnection):
     response_class = _Body
 
+    def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
+        if _asking.waits is not None and self.sock is not None:
+            _asking.waits(self.sock)
+        return super().getresponse()
 
-class _SecureConnection(HTTPSConnection):
-    response_class = _Body
+
+class _SecureConnection(_Connection, HTTPSConnection):
+    """The same over TLS."""
 
 
 class _Pool(urllib3.HTTPConnectionPool):
@@ -117,22 +138,6 @@ def _quiet_log() -> None:
     logging.getLogger("urllib3.connectionpool").addFilter(_Redact())
 
 
-@functools.lru_cache(maxsize=4096)
-def origin(url: str) -> str:
-    """Scheme, host and port: what credentials belong to.
-
-    >>> origin("HTTPS://me:pw@Host/a?b")
-    'https://host:443'
-    """
-    try:
-        parts = urlsplit(url)
-        scheme = parts.scheme.lower()
-        port = parts.port or {"http": 80, "https": 443}.get(scheme)
-    except ValueError as error:
-        raise UsageError(f"the URL cannot be read: {error}.", shard=url) from error
-    return f"{scheme}://{parts.hostname or ''}:{port}"
-
-
 @dataclass
 class Wire:
     """Sends requests over pooled connections; threads share it, a forked child gets new connections.
@@ -150,6 +155,10 @@ class Wire:
         """Whether the server of a URL has ever answered."""
         return origin(self.access.address(url, {})) in self._reached
 
+    def met(self, place: str) -> None:
+        """The server of an address has answered."""
+        self._reached.add(origin(place))
+
     def send(
         self,
         method: str,
@@ -160,12 +169,14 @@ class Wire:
         query: Mapping[str, str] | None = None,
         body: bytes = b"",
         accept: frozenset[int] = READ,
+        waits: Callable[[socket.socket], object] | None = None,
     ) -> urllib3.BaseHTTPResponse:
         """The answer, its body unread, with a status of `accept`.
 
-        `RetryError` for what may pass, `NotFoundError`, `E_AUTH` and other `StoreError` at once for what will not.
+        `waits` gets the socket before the answer is waited for, so that another thread can end that. `RetryError` for what may pass,
+        `NotFoundError`, `E_AUTH` and other `StoreError` at once for what will not.
         """
-        ask = _Ask(method, url, dict(headers), body, stall_timeout)
+        ask = _Ask(method, url, dict(headers), body, stall_timeout, waits)
         for last in (False, True):
             place = self.access.address(url, query or {})
             origin(place)  # a URL that cannot be fails here
@@ -182,32 +193,35 @@ class Wire:
         target = place
         for _ in range(REDIRECTS + 1):
             answer = self._send(ask, place, target)
-            self._reached.add(origin(target))
+            self.met(target)
             to = answer.headers.get("Location")
             if answer.status not in (301, 302, 303, 307, 308) or not to:
                 return answer, target
             _let_go(answer)
-            target = _redirect(ask.url, target, to)
+            target = redirected(ask.url, target, to)
         raise StoreError(f"the server redirects more than {REDIRECTS} times, last to {redact(target)}.", shard=ask.url)
 
     def _send(self, ask: _Ask, place: str, target: str) -> urllib3.BaseHTTPResponse:
         parts = urlsplit(target)
         if not parts.hostname:
             raise UsageError("the URL names no host.", shard=ask.url)
-        bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
-        sent = {"Accept-Encoding": "identity", "User-Agent": f"tarviz/{tarviz.__version__}"} | ask.headers
+        bare = bare_address(target)
+        sent = USUAL | ask.headers
         if ask.method in ("PUT", "POST"):
             sent["Content-Length"] = str(len(ask.body))
-        sent |= self._credentials(ask, place, target, bare, sent)
+        sent |= self.credentials(ask.method, place, target, sent, ask.body)
         timeout = urllib3.Timeout(connect=min(CONNECT_TIMEOUT, ask.stall_timeout), read=ask.stall_timeout)
         options = {"timeout": timeout, "retries": False, "redirect": False, "preload_content": False, "decode_content": False}
         try:
             manager = self._manager(parts.scheme.lower(), parts.netloc.rpartition("@")[2])
+            _asking.waits = ask.waits
             return manager.request(ask.method, bare, headers=sent, body=ask.body or None, **options)  # type: ignore[arg-type]
         except (exceptions.HTTPError, http.client.HTTPException, OSError, ValueError) as error:
             _raise(error, ask.url, parts.hostname)
+        finally:
+            _asking.waits = None
 
-    def _credentials(self, ask: _Ask, place: str, target: str, bare: str, sent: Mapping[str, str]) -> dict[str, str]:
+    def credentials(self, method: str, place: str, target: str, sent: Mapping[str, str], body: bytes) -> dict[str, str]:
         """Headers for this request: those set for its origin, and those of the URL while the origin is the URL's."""
         found = dict(_configured().get(origin(target), {}))
         same = origin(place) == origin(target)
@@ -217,7 +231,7 @@ class Wire:
             if user:
                 found["Authorization"] = "Basic " + base64.b64encode(unquote(user).encode()).decode()
         if same or self.access.follows(place, target):
-            found |= self.access.headers(ask.method, bare, sent, ask.body)
+            found |= self.access.headers(method, bare_address(target), sent, body)
         return found
 
     def _manager(self, scheme: str, host: str) -> urllib3.PoolManager:
@@ -226,7 +240,7 @@ class Wire:
             managers = {}
             self._managers = os.getpid(), managers
             _quiet_log()
-        proxy = _proxy(scheme, host, tuple(map(os.environ.get, _PROXY_NAMES)))
+        proxy = proxy_of(scheme, host)
         if proxy not in managers:
             managers[proxy] = _make_manager(proxy)
         return managers[proxy]
@@ -235,7 +249,7 @@ class Wire:
         text = f"{answer.status} {answer.reason or http.client.responses.get(answer.status, '')}".strip()
         after = retry_after(answer.headers.get("Retry-After"), answer.headers.get("Date"), self.clock)
         where = f" ({redact(target)}, where the server redirected to)" if target != place else ""
-        if answer.status in _TEMPORARY or found in _BUSY:
+        if answer.status in TEMPORARY or found in _BUSY:
             raise RetryError(f"the server answers {text}{said}", after=after)
         hint = self.access.hint(answer.status, found)
         if answer.status in (404, 410):
@@ -247,9 +261,13 @@ class Wire:
         raise StoreError(f"the server answers {text}{said}{where}.", shard=ask.url, details=details)
 
 
+def proxy_of(scheme: str, host: str) -> str:
+    """The proxy that the environment names for a host, or nothing."""
+    return _proxy(scheme, host, _WATCHED.state())
+
+
 @functools.lru_cache(maxsize=256)
-def _proxy(scheme: str, host: str, _: tuple[str | None, ...]) -> str:
-    """The proxy for a host, or nothing; asked again when the environment changes."""
+def _proxy(scheme: str, host: str, _: tuple[bytes | str, ...]) -> str:
     proxies = urllib.request.getproxies()
     proxy = proxies.get(scheme) or proxies.get("all") or ""
     return "" if proxy and urllib.request.proxy_bypass(host) else proxy
@@ -282,29 +300,6 @@ def _parse_headers(text: str) -> dict[str, dict[str, str]]:
 def _configured() -> dict[str, dict[str, str]]:
     text = os.environ.get("TARVIZ_HTTP_HEADERS", "")
     return _parse_headers(text) if text else {}
-
-
-def _redirect(url: str, target: str, place: str) -> str:
-    """Where a redirect leads, if it may: to http(s), never away from TLS, never to the machine's own services."""
-    try:
-        new = urljoin(target, place)
-        parts = urlsplit(new)
-    except ValueError as error:
-        raise StoreError(f"the server redirects to {redact(place)}, which is not a URL.", shard=url) from error
-    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-        raise StoreError(f"the server redirects to {redact(new)}, which is not a http(s) URL.", shard=url)
-    if parts.scheme.lower() == "http" and urlsplit(target).scheme.lower() == "https":
-        raise StoreError(f"the server redirects from https to plain http ({redact(new)}), which is not followed.", shard=url)
-    if _link_local(parts.hostname) and not _link_local(urlsplit(url).hostname or ""):
-        raise StoreError(f"the server redirects to the link-local address {parts.hostname}, which is not followed.", shard=url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _link_local(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_link_local
-    except ValueError:
-        return False
 
 
 def _let_go(answer: urllib3.BaseHTTPResponse) -> None:
@@ -364,6 +359,8 @@ def _raise(error: Exception, url: str, host: str) -> NoReturn:
         hint = "The certificate is not trusted here; SSL_CERT_FILE may name the right authority. Verification is never switched off."
         raise StoreError(f"TLS failed: {error.args[0] if error.args else error}.", shard=url, hint=hint) from error
     if isinstance(error, exceptions.LocationValueError | http.client.InvalidURL | ValueError):
+        if str(error).startswith("Invalid header value"):  # which it shows, and which may be a token read with its line's end
+            raise UsageError("a header holds what cannot be sent, such as the end of a line.", shard=url) from None
         raise UsageError(f"the URL or a header cannot be sent: {redact(str(error))}.", shard=url) from error
     cause: object = error.args[1] if len(error.args) > 1 else error
     if isinstance(cause, http.client.BadStatusLine) and not isinstance(cause, http.client.RemoteDisconnected):

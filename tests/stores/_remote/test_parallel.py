@@ -7,6 +7,7 @@ import threading
 
 import google_crc32c
 import pytest
+from urllib3.connection import HTTPConnection
 
 from tarviz import stores
 from tarviz.model.errors import ChangedError, StoreError
@@ -15,6 +16,7 @@ from tarviz.stores.http import HttpStore
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.stores import open_files
 from tests.stores.random_faults import random_fault
+from tests.stores.streams import drain, wait_until
 
 DATA = random.Random(5).randbytes(3_000_001)
 
@@ -45,15 +47,6 @@ class Waiting(FakeClock):
             self._ahead += self._turns[self._looks % len(self._turns)]
             self._looks += 1
         return super().now()
-
-
-def drain(store, url, *, size=1 << 16, **options):
-    with store.open(url, **options) as stream:
-        data, buffer = bytearray(), memoryview(bytearray(size))
-        while count := stream.readinto(buffer):
-            data += buffer[:count]
-        assert len(data) + options.get("offset", 0) == stream.offset
-    return bytes(data)
 
 
 def compare(stream, buffer, done):
@@ -173,7 +166,7 @@ class TestClose:
     def test_it_leaves_nothing_wherever_it_is_closed(self, server):
         url = server.put("/a.tar", DATA)
         store = HttpStore(clock=Waiting(1.0))
-        before = threading.active_count(), open_files()
+        before = open_files()
         for count in (0, 1, 6, 20, 6):
             with store.open(url) as stream:
                 for _ in range(count):
@@ -181,10 +174,9 @@ class TestClose:
             with pytest.raises(StoreError, match="closed"):
                 stream.readinto(memoryview(bytearray(10)))
 
-        assert not [thread for thread in threading.enumerate() if thread.name.startswith("tarviz-part")]
+        wait_until(lambda: not parts())
         wait_until(lambda: server.connections <= 3)  # those that are kept for the next request
-        assert open_files() <= before[1] + 2 * 3
-        assert threading.active_count() <= before[0] + 3
+        wait_until(lambda: open_files() - 2 * server.connections == before)
 
     def test_while_a_part_stalls(self, server):
         url = server.put("/a.tar", DATA, plan=[Fault(resumed=True, cut_after=10, end="stall", times=ALWAYS)])
@@ -196,13 +188,43 @@ class TestClose:
         closer.join()
         stream.close()
 
-        assert not [thread for thread in threading.enumerate() if thread.name.startswith("tarviz-part")]
+        wait_until(lambda: not parts())
+
+    @pytest.mark.parametrize("late", [Fault(resumed=True, before_headers=True, end="stall", times=ALWAYS), None], ids=["answer", "accept"])
+    def test_while_parts_connect(self, server, late, monkeypatch):
+        url = server.put("/a.tar", DATA, plan=[late] if late else [])
+        stream = HttpStore(clock=Waiting(1.0), stall_timeout=600).open(url)
+        data, buffer = bytearray(), memoryview(bytearray(1 << 16))
+        while len(data) <= 1 << 18:
+            data += buffer[: stream.readinto(buffer)]
+        asked, held = threading.Event(), threading.Event()
+        if late is None:
+
+            def connect(_):
+                asked.set()
+                held.wait(60)
+                raise ConnectionRefusedError
+
+            monkeypatch.setattr(HTTPConnection, "connect", connect)
+        caught = []
+
+        def read():
+            try:
+                while stream.readinto(buffer):
+                    pass
+            except StoreError as error:
+                caught.append(error.message)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        wait_until(lambda: parts() and (asked.is_set() if late is None else len(ranges(server)) >= 3))
+        stream.close()
+        reader.join(30)
+
+        assert (False, ["the stream is closed."]) == (reader.is_alive(), caught)
+        held.set()
+        wait_until(lambda: not parts())
 
 
-def wait_until(true):
-    event = threading.Event()
-    for _ in range(400):
-        if true():
-            return
-        event.wait(0.01)
-    pytest.fail("it did not come to be")
+def parts():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("tarviz-part")]

@@ -1,0 +1,297 @@
+"""A small range by one short exchange: what a record read through an index costs when nothing goes wrong.
+
+The reader that resumes does the same, and all the rest, with several times the work: whatever is out of the ordinary is left to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import ssl
+import struct
+import time
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from http.client import responses
+from urllib.parse import urlsplit
+
+from urllib3 import exceptions
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.util import parse_url
+
+from tarviz.model.types import URL
+from tarviz.stores._remote.addresses import origin
+from tarviz.stores._remote.version import CONTENT_RANGE, Version
+from tarviz.stores._remote.wire import CONNECT_TIMEOUT, TEMPORARY, USUAL, Wire, proxy_of
+from tarviz.stores.retry import RetryError, retry_after
+
+SMALL = 1 << 20  # bytes of the longest range read in this way
+_HEAD = 2048  # bytes asked for first: the head of an answer, and a little of its body
+_HEAD_LIMIT = 1 << 16
+_UNFIT = 10.0  # seconds for which a server that answers ranges in another way is not asked in this one
+_OURS = {"host", "range", "if-match", "if-unmodified-since", "connection", "content-length", "transfer-encoding"}
+_KEPT = 32  # connections to one server that wait for the next range
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The front of a range, and whether that is all of it; `token` names the version it is of."""
+
+    data: bytes
+    whole: bool
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How ranges of one object are asked for, as long as neither the second nor the environment is another."""
+
+    place: str = field(repr=False)  # these two hold what proves who asks
+    first: bytes = field(repr=False)  # the lines that all requests share
+    server: tuple[bool, str, int]  # TLS, host, port
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A range, and the version and size of the object that it is of, where they are known."""
+
+    offset: int
+    length: int
+    version: Version | None
+    size: int | None
+
+    @property
+    def stop(self) -> int:
+        return self.offset + self.length
+
+    def answered(self, headers: _Headers) -> Version | None:
+        """The version of an answer that holds just this range, or what there is of it before the object's end; None for any other."""
+        match = CONTENT_RANGE.fullmatch(headers.get("Content-Range"))
+        if match is None or match[1] is None or int(match[1]) != self.offset or "transfer-encoding" in headers:
+            return None
+        stop, total = int(match[2]) + 1, None if match[3] == "*" else int(match[3])
+        if stop != self.stop and not (stop == total and self.offset < stop < self.stop):
+            return None
+        version = Version.told(headers)
+        if headers.get("Content-Length") != str(stop - self.offset) or version.coded:
+            return None
+        if self.version is not None and not version.is_same(self.version):
+            return None
+        return version if None in (self.size, total) or self.size == total else None
+
+
+class _Headers(dict[str, str]):
+    """Headers by their names in small letters."""
+
+    def get(self, name: str, default: str = "") -> str:  # type: ignore[override]
+        return super().get(name.lower(), default)
+
+
+class SmallRanges:
+    """Asks for small ranges over plain sockets that it keeps. Threads share it; a forked child makes its own."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._ways: dict[URL, tuple[object, _Way | None]] = {}
+        self._unfit: dict[str, float] = {}  # by origin, until when
+        self._owner = os.getpid()
+        self._kept: dict[tuple[object, ...], list[socket.socket]] = {}
+        weakref.finalize(self, _close_all, self._kept)
+
+    def read(self, url: URL, offset: int, length: int, etag: str | None, stall_timeout: float, state: tuple[object, ...]) -> Found | None:
+        """What came of a range, or None where the reader that resumes has to ask.
+
+        `state` is equal as long as the environment is. `RetryError` where the server asks for patience.
+        """
+        way = self._way(url, state)
+        if way is None:
+            return None
+        asked = _Asked(offset, length, *(Version.named(etag) if etag else (None, None)))
+        request = self._request(way, asked)
+        if request is None:
+            return None
+        server = (*way.server, stall_timeout)
+        try:
+            line = self._line(server)
+        except (OSError, exceptions.HTTPError, ValueError):
+            return None  # another attempt finds words for it
+        keep = False
+        try:
+            found, keep = self._exchange(line, request, way, asked)
+        except (OSError, ValueError):
+            return None
+        finally:
+            kept = self._kept.setdefault(server, [])
+            if keep and len(kept) < _KEPT:
+                kept.append(line)
+            else:
+                line.close()
+        return found
+
+    def _way(self, url: URL, state: tuple[object, ...]) -> _Way | None:
+        now = (int(time.monotonic()), state)
+        known = self._ways.get(url)
+        if known is None or known[0] != now:
+            if len(self._ways) >= 1024:
+                self._ways.clear()
+            known = self._ways[url] = now, self._find_way(url)
+        return known[1]
+
+    def _find_way(self, url: URL) -> _Way | None:
+        place = self._wire.access.address(url, {})
+        until = self._unfit.get(origin(place))
+        parts = urlsplit(place)
+        secure, netloc, host = parts.scheme == "https", parts.netloc.rpartition("@")[2], parts.hostname or ""
+        if until is not None and time.monotonic() < until:
+            return None
+        if not host.isascii() or parts.scheme not in ("http", "https") or proxy_of(parts.scheme, netloc):
+            return None
+        try:
+            target = parse_url(place).request_uri
+        except exceptions.LocationValueError:
+            return None
+        usual = dict(USUAL)
+        if self._wire.access.steady:
+            usual |= self._wire.credentials("GET", place, place, {**USUAL, "Range": "bytes=0-0"}, b"")
+        if not _OURS.isdisjoint(map(str.lower, usual)):
+            return None
+        first = _joined([f"GET {target} HTTP/1.1", f"Host: {netloc}", *_lines(usual)])
+        return None if first is None else _Way(place, first, (secure, host, parts.port or (443 if secure else 80)))
+
+    def _request(self, way: _Way, asked: _Asked) -> bytes | None:
+        headers = {"Range": f"bytes={asked.offset}-{asked.stop - 1}", **(asked.version.condition() if asked.version else {})}
+        if not self._wire.access.steady:
+            headers |= self._wire.credentials("GET", way.place, way.place, USUAL | headers, b"")
+        rest = _joined(_lines(headers))
+        return None if rest is None else way.first + rest + b"\r\n"
+
+    def _line(self, server: tuple[bool, str, int, float]) -> socket.socket:
+        """A connection that waits for a request."""
+        if os.getpid() != self._owner:  # sockets of a parent process are not ours to use
+            _close_all(self._kept)
+            self._owner = os.getpid()
+        kept = self._kept.get(server)
+        while kept:
+            try:
+                line = kept.pop()
+            except IndexError:
+                break  # another thread was quicker
+            if not _is_readable(line):  # else it was closed there, or sends what nobody asked for
+                return line
+            line.close()
+        return _connect(*server)
+
+    def _exchange(self, line: socket.socket, request: bytes, way: _Way, asked: _Asked) -> tuple[Found | None, bool]:
+        """What came, and whether the connection is fit for the next request."""
+        line.sendall(request)
+        head = line.recv(_HEAD)
+        while (end := head.find(b"\r\n\r\n")) < 0:
+            more = line.recv(_HEAD)
+            if not more or len(head) > _HEAD_LIMIT:
+                return None, False
+            head += more
+        self._wire.met(way.place)
+        first, *lines = head[:end].decode("latin-1").split("\r\n")
+        headers = _read_headers(lines)
+        if not first.startswith("HTTP/1.1 206"):
+            self._other(first, headers, way)
+            return None, False
+        version = asked.answered(headers)
+        if version is None:
+            return None, False
+        count, body = int(headers["content-length"]), head[end + 4 :]
+        if len(body) > count:
+            return None, False
+        data = _rest(line, body, count)
+        whole = len(data) == count
+        token = version.token(None)
+        return (Found(data, whole, token) if whole or token else None), whole and headers.get("Connection").lower() != "close"
+
+    def _other(self, first: str, headers: _Headers, way: _Way) -> None:
+        """An answer that is not the range."""
+        version, _, rest = first.partition(" ")
+        status = int(rest[:3]) if rest[:3].isdecimal() else 0
+        if status in TEMPORARY:
+            after = retry_after(headers.get("Retry-After"), headers.get("Date"), self._wire.clock)
+            raise RetryError(f"the server answers {status} {responses.get(status, '')}".rstrip(), after=after)
+        if version != "HTTP/1.1" or status < 400:
+            self._unfit[origin(way.place)] = time.monotonic() + _UNFIT
+            self._ways.clear()
+
+
+def _lines(headers: dict[str, str]) -> list[str]:
+    return [f"{name}: {value}" for name, value in headers.items()]
+
+
+def _joined(lines: list[str]) -> bytes | None:
+    """Lines of a request, or None where one of them cannot be sent as it is."""
+    text = "\r\n".join(lines)
+    if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or "\0" in text:
+        return None
+    try:
+        return text.encode("latin-1") + b"\r\n"
+    except UnicodeEncodeError:
+        return None
+
+
+def _read_headers(lines: Iterable[str]) -> _Headers:
+    headers = _Headers()
+    for line in lines:
+        name, _, value = line.partition(":")
+        name, value = name.lower(), value.strip()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+def _rest(line: socket.socket, body: bytes, count: int) -> bytes:
+    """The body whose front is `body`, or as much of it as came in time."""
+    left = count - len(body)
+    if not left:
+        return body
+    try:
+        if not isinstance(line, ssl.SSLSocket):
+            return body + line.recv(left, socket.MSG_WAITALL)
+        end = time.monotonic() + (line.gettimeout() or 0.0)
+        while left and time.monotonic() < end and (piece := line.recv(left)):
+            body += piece
+            left -= len(piece)
+    except OSError:
+        return body  # the reader that resumes goes on from here
+    return body
+
+
+def _connect(secure: bool, host: str, port: int, stall_timeout: float) -> socket.socket:
+    made = (HTTPSConnection if secure else HTTPConnection)(host, port, timeout=min(CONNECT_TIMEOUT, stall_timeout))
+    try:
+        made.connect()
+    except BaseException:
+        made.close()
+        raise
+    line = made.sock
+    assert line is not None
+    if secure:
+        line.settimeout(stall_timeout)
+        return line
+    # The kernel keeps the time: half the system calls, and half the turns of Python's lock, of a socket whose time Python keeps.
+    limit = struct.pack("@ll", int(stall_timeout), int(stall_timeout % 1 * 1e6))
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        line.setsockopt(socket.SOL_SOCKET, option, limit)
+    line.settimeout(None)
+    return line
+
+
+def _is_readable(line: socket.socket) -> bool:
+    waiting = select.poll()
+    waiting.register(line, select.POLLIN)
+    return bool(waiting.poll(0))
+
+
+def _close_all(kept: dict[tuple[object, ...], list[socket.socket]]) -> None:
+    for lines in list(kept.values()):
+        while lines:
+            with contextlib.suppress(OSError):
+                lines.pop().close()
+    kept.clear()

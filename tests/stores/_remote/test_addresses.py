@@ -1,0 +1,46 @@
+"""Which server an address belongs to, what is sent of it, and where redirects may lead."""
+
+from __future__ import annotations
+
+import pytest
+
+from tarviz.model.errors import StoreError, UsageError
+from tarviz.stores._remote.addresses import bare_address, origin, redirected
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("http://host/a", "http://host:80"),
+        ("HTTPS://User@HOST", "https://host:443"),
+        ("http://host:8080/a?b#c", "http://host:8080"),
+        ("http://[::1]:90/", "http://::1:90"),
+    ],
+)
+def test_an_origin_is_scheme_host_and_port(address, expected):
+    assert expected == origin(address)
+
+
+def test_a_port_that_cannot_be_is_a_usage_error():
+    with pytest.raises(UsageError, match="cannot be read"):
+        origin("http://host:x/")
+
+
+def test_a_bare_address_has_no_secret_of_the_person():
+    assert "https://h:1/a@b?c=d" == bare_address("https://me:p@w@h:1/a@b?c=d#e")
+
+
+class TestRedirects:
+    @pytest.mark.parametrize(
+        ("to", "expected"),
+        [("/b", "https://host/b"), ("https://other/b?c", "https://other/b?c"), ("//me:pw@other/b", "https://other/b")],
+    )
+    def test_it_leads_to_https(self, to, expected):
+        assert expected == redirected("https://host/a", "https://host/a", to)
+
+    @pytest.mark.parametrize(
+        "to", ["http://host/a", "file:///etc/passwd", "ftp://host/a", "https://169.254.169.254/latest", "https://[::1"]
+    )
+    def test_it_leads_nowhere_else(self, to):
+        with pytest.raises(StoreError, match="redirects"):
+            redirected("https://host/a", "https://host/a", to)

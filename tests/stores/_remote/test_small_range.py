@@ -1,0 +1,248 @@
+"""Small ranges by one short exchange: the same bytes, the same promises, and the other reader where anything is out of the ordinary."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import threading
+import traceback
+
+import pytest
+
+from tarviz.model.errors import ChangedError, NotFoundError, StoreError, UsageError
+from tarviz.model.types import URL
+from tarviz.stores._remote import small_range
+from tarviz.stores.http import HttpStore
+from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.stores import open_files
+from tests.stores.random_faults import random_fault
+from tests.stores.streams import wait_until
+
+DATA = random.Random(11).randbytes(700_000)
+XML = b"<Error><Code>SlowDown</Code></Error>"
+
+
+@pytest.fixture
+def server():
+    with FaultServer() as server:
+        yield server
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def store(clock):
+    return HttpStore(clock=clock, stall_timeout=0.3)
+
+
+def asked(server):
+    return [request.headers["range"].removeprefix("bytes=") for request in server.requests]
+
+
+class TestExchange:
+    def test_ranges_take_one_request_each_and_one_connection_in_all(self, server, store):
+        url = server.put("/a.tar", DATA)
+        for at, count in ((0, 1), (5, 70_000), (300_000, 2000), (len(DATA) - 9, 9)):
+            assert DATA[at : at + count] == store.read(url, at, count)
+
+        assert ["0-0", "5-70004", "300000-301999", "699991-699999"] == asked(server)
+        assert 1 == server.most
+
+    def test_what_goes_past_the_end_is_what_there_is(self, server, store):
+        url = server.put("/a.tar", DATA)
+
+        assert DATA[-10:] == store.read(url, len(DATA) - 10, 5000)
+        assert b"" == store.read(url, len(DATA), 5000) == store.read(url, len(DATA) + 7, 5000)
+
+    def test_it_asks_in_the_words_of_the_other_reader(self, server, monkeypatch):
+        monkeypatch.setenv("TARVIZ_HTTP_HEADERS", f'{{"{server.url}": {{"X-Key": "k"}}}}')
+        url = URL(server.put("/a b.tar", DATA).replace("http://", "http://me:p%40w@").replace(" ", "%20") + "?v=1&w=%2F")
+        server.put("/a%20b.tar", DATA)
+        store = HttpStore(headers={"X-Own": "o"})
+        etag = store.stat(url).etag
+        store.read(url, 10, 20, etag=etag)
+        with store.open(url, offset=10, etag=etag) as stream:
+            stream.readinto(memoryview(bytearray(5)))
+        head, small, stream = server.requests
+
+        assert small.path == stream.path == head.path == "/a%20b.tar?v=1&w=%2F"
+        assert {**stream.headers, "range": "bytes=10-29"} == small.headers
+        assert ("k", "o", "Basic bWU6cEB3", etag) == tuple(small.headers[name] for name in ("x-key", "x-own", "authorization", "if-match"))
+
+    def test_a_change_of_the_environment_is_seen_at_once(self, server, store, monkeypatch):
+        url = server.put("/a.tar", DATA)
+        for key in ("one", "two"):
+            monkeypatch.setenv("TARVIZ_HTTP_HEADERS", f'{{"{server.url}": {{"X-Key": "{key}"}}}}')
+            store.read(url, 0, 9)
+
+        assert ["one", "two"] == [request.headers["x-key"] for request in server.requests]
+
+    def test_a_proxy_is_used(self, server, store, monkeypatch):  # F53
+        monkeypatch.setenv("http_proxy", server.url)
+        server.put("http://data.invalid/a.tar", DATA)
+
+        assert DATA[5:9] == store.read(URL("http://data.invalid/a.tar"), 5, 4)
+
+    def test_threads_share_it(self, server, store):
+        url, found = server.put("/a.tar", DATA), {}
+
+        def read(first):
+            for at in range(first, len(DATA) - 1000, 30_000):
+                found[at] = store.read(url, at, 1000) == DATA[at : at + 1000]
+
+        threads = [threading.Thread(target=read, args=(first,)) for first in range(0, 8000, 1000)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert 8 * 23 <= len(found)
+        assert {True} == set(found.values())
+        assert server.most <= 8
+
+    def test_a_child_has_connections_of_its_own(self, server, store):  # F52
+        url = server.put("/a.tar", DATA)
+        store.read(url, 0, 10)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if store.read(url, 20, 1000) == DATA[20:1020] else 1)
+
+        assert 0 == os.waitpid(child, 0)[1]
+        assert DATA[7:20] == store.read(url, 7, 13)
+        assert 2 == server.most
+
+    def test_nothing_is_left_when_the_store_goes(self, server):
+        url, before = server.put("/a.tar", DATA), open_files()
+        store = HttpStore()
+        store.read(url, 0, 10)
+        assert before < open_files()
+        del store
+        gc.collect()
+
+        wait_until(lambda: server.connections == 0 and open_files() <= before)
+
+
+class TestFaults:
+    @pytest.mark.parametrize("end", ["close", "reset", "stall"])
+    def test_what_came_before_a_cut_is_not_fetched_again(self, server, store, end):  # F42
+        url = server.put("/a.tar", DATA, plan=[Fault(cut_after=100_000, end=end)])
+
+        assert DATA[5000:305_000] == store.read(url, 5000, 300_000)
+        assert "5000-304999" == asked(server)[0]
+        assert all(request.headers.get("if-match") for request in server.requests[1:])
+        if end == "close":
+            assert ["5000-304999", "105000-304999"] == asked(server)
+
+    def test_what_has_no_version_begins_again(self, server, store):
+        url = server.put("/a.tar", DATA, plan=[Fault(cut_after=1000)], etag=None, modified=None)
+
+        assert DATA[5000:9000] == store.read(url, 5000, 4000)
+        assert ["5000-8999", "5000-8999"] == asked(server)
+
+    @pytest.mark.parametrize("pin", [False, True])
+    def test_two_versions_are_never_mixed(self, server, store, pin):  # F33
+        url = server.put("/a.tar", DATA, plan=[Fault(cut_after=1000, then=DATA[::-1])], etag='"v1"')
+        etag = '"v1"' if pin else None
+
+        with pytest.raises(ChangedError, match=r'"v1".* now'):
+            store.read(url, 5000, 4000, etag=etag)
+
+    def test_another_version_than_the_one_asked_for_is_refused(self, server, store):
+        for version in ({"etag": '"v2"'}, {"etag": 'W/"v2"'}, {"etag": None}):
+            url = server.put("/a.tar", DATA, **version)
+            with pytest.raises(ChangedError):
+                store.read(url, 5000, 4000, etag='"v1"')
+
+    def test_another_size_than_the_one_known_is_another_version(self, server, store):
+        url = server.put("/a.tar", DATA, etag=None)
+        etag = store.stat(url).etag
+        modified = etag.removeprefix("modified ").rpartition(";")[0]
+        server.put("/a.tar", DATA + b"more", etag=None, modified=modified)
+
+        with pytest.raises(ChangedError):
+            store.read(url, 0, 10, etag=etag)
+
+    @pytest.mark.parametrize(
+        ("fault", "code"),
+        [
+            (Fault(headers={"Content-Range": "bytes 0-99/700000"}, times=ALWAYS), "E_RANGE"),
+            (Fault(headers={"Content-Range": None}, times=ALWAYS), "E_RANGE"),
+            (Fault(headers={"Content-Range": "bytes 10-3000/700000"}, times=ALWAYS), "E_RANGE"),
+            (Fault(lie=-5, times=ALWAYS), "E_LENGTH"),
+            (Fault(lie=5, times=ALWAYS), "E_LENGTH"),
+            (Fault(status=403, times=ALWAYS), "E_AUTH"),
+        ],
+    )
+    def test_lies_and_refusals_are_errors_in_the_words_of_the_other_reader(self, server, store, fault, code):  # F10, F11
+        url = server.put("/a.tar", DATA, plan=[fault])
+
+        with pytest.raises(StoreError) as caught:
+            store.read(url, 10, 2000)
+        assert (code, url) == (caught.value.code, caught.value.shard)
+
+    def test_what_is_missing_is_named(self, server, store, clock):  # F26
+        with pytest.raises(NotFoundError) as caught:
+            store.read(URL(f"{server.url}/none"), 0, 10)
+        assert (f"{server.url}/none", []) == (caught.value.shard, clock.waits)
+
+    def test_patience_is_had(self, server, store, clock):  # F21
+        url = server.put("/a.tar", DATA, plan=[Fault(status=503, headers={"Retry-After": "7"}, times=2)])
+
+        assert DATA[10:90] == store.read(url, 10, 80)
+        assert [7.0, 7.0] == clock.waits
+
+    def test_a_connection_that_was_closed_meanwhile_is_not_noticed(self, server, store, clock):  # F44, F46
+        url = server.put("/a.tar", DATA)
+        store.read(url, 0, 10)
+        for lines in store._ranges._kept.values():
+            for line in lines:
+                line.shutdown(2)
+
+        assert DATA[5:50] == store.read(url, 5, 45)
+        assert [] == clock.waits
+
+    @pytest.mark.parametrize("fault", [Fault(ignore_range=True, times=ALWAYS), Fault(chunked=True, times=ALWAYS)])
+    def test_a_server_that_answers_otherwise_is_left_to_the_other_reader(self, server, store, fault):  # F30
+        url = server.put("/a.tar", DATA, plan=[fault])
+        for at in range(0, 4000, 1000):
+            assert DATA[at : at + 100] == store.read(url, at, 100)
+
+        assert len(server.requests) <= (5 if fault.ignore_range else 8)
+
+    def test_a_redirect_is_followed_by_the_other_reader(self, server, store):  # F39
+        target = server.put("/b.tar", DATA)
+        url = server.put("/a.tar", b"", plan=[Fault(status=307, headers={"Location": target}, times=ALWAYS)])
+        for at in range(0, 4000, 1000):
+            assert DATA[at : at + 100] == store.read(url, at, 100)
+
+        assert 9 == len(server.requests)  # one of them for nothing
+
+    def test_names_and_headers_that_break_the_line_are_refused(self, server):
+        store = HttpStore(headers={"X-Key": "planted\r\nX-Other: b"})
+        with pytest.raises(UsageError, match="cannot be sent") as caught:
+            store.read(server.put("/a.tar", DATA), 0, 10)
+
+        assert [] == server.requests
+        assert "planted" not in "".join(traceback.format_exception(caught.value))
+
+    def test_large_ranges_are_the_other_readers(self, server, store, monkeypatch):
+        monkeypatch.setattr(small_range.SmallRanges, "read", lambda *_: pytest.fail("a large one"))
+        data = bytes(2 << 20)
+
+        assert data[1:] == store.read(server.put("/b.tar", data), 1, 2 << 20)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_random_faults(self, server, seed):
+        chance = random.Random(seed)
+        for _ in range(12):
+            plan = [random_fault(chance, 200_000, body=XML, stalls=0.1) for _ in range(4)]
+            version = chance.choice([{}, {"etag": 'W/"x"'}, {"etag": None}, {"etag": None, "modified": None}])
+            url = server.put("/a.tar", DATA[:200_000], plan=plan, **version)
+            store = HttpStore(clock=FakeClock(), stall_timeout=0.1)
+            for _ in range(4):
+                at, count = chance.randrange(200_000), chance.randrange(1, 60_000)
+                assert DATA[at : min(at + count, 200_000)] == store.read(url, at, count), plan
