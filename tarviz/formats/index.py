@@ -31,7 +31,8 @@ class ShardIndex:
 
     `identity` says of which bytes this is the index (size, etag or time); `warnings` and `error` what the scan met
     (an index of a damaged shard ends before the damage). `packed` names the compression the shard lies in: places
-    are then those of the inflated tar. `numbers` is of an index of some records: which of the shard they are.
+    are then those of the inflated tar. `numbers` is of an index of some records: which of the shard they are. `claimed` names the
+    file of somebody else that says where the members are: what is read by it is held against it.
     """
 
     members: Members
@@ -45,6 +46,7 @@ class ShardIndex:
     pending: int = -1
     packed: str | None = None
     numbers: NDArray[np.int64] | None = None
+    claimed: str | None = None
 
     def __len__(self) -> int:
         return len(self.rows) - 1

@@ -14,6 +14,7 @@ from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block, Key, Member, Record, rich_form, to_bytes, to_text
 from tarviz.read.shard_index import refusal, shard_index
+from tarviz.read.sidecar import hold
 from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
 
 
@@ -47,7 +48,7 @@ class Index(Sequence[Record]):
             self.options = resolved(self.urls, self.options)
         self.shards: list[ShardIndex] = []
         for number, url in enumerate(self.urls):
-            built = shard_index(url, self.options, cache=cache)
+            built = shard_index(url, self.options, cache=cache, sidecars=not (self.options.where or self.options.keys))
             assert built is not None  # may_stream is true
             if self.options.strict and (error := refusal(url, self.options, built)) is not None:
                 raise error
@@ -214,4 +215,6 @@ def read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions, 
         raise error.at(hint="The shard changed since it was indexed; index it again.") from None
     if begin + len(data) < int(index.members.data[high - 1] + index.members.size[high - 1]):
         raise ChangedError("the shard is shorter than when it was indexed.", shard=url, offset=begin, hint="Index it again.")
+    if index.claimed is not None:
+        hold(url, index, record, data, begin)
     return IndexedRecord(url, index, record, data, begin)

@@ -24,10 +24,11 @@ from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.member_table import joined
 from tarviz.model.config import options as configured
-from tarviz.model.errors import DataError, LimitError, TarvizError, redact
+from tarviz.model.errors import DataError, Fault, LimitError, TarvizError, redact
 from tarviz.model.types import URL
 from tarviz.read.headers import header_steps
 from tarviz.read.rules import Step
+from tarviz.read.sidecar import members_of, tail_of
 from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
 from tarviz.read.walker import Walker
 from tarviz.stores import Stat
@@ -46,18 +47,41 @@ _LENIENT = (
 )
 
 
-def shard_index(url: URL, options: ReadOptions, *, cache: bool = True, may_stream: bool = True) -> ShardIndex | None:
+def shard_index(
+    url: URL, options: ReadOptions, *, cache: bool = True, may_stream: bool = True, sidecars: bool = False
+) -> ShardIndex | None:
     """The index of one shard, from the cache or built now; None when `may_stream` is false and only reading it all would do.
 
-    A damaged shard has the index of what stands before the damage, with `error` set.
+    A damaged shard has the index of what stands before the damage, with `error` set. With `sidecars`, an index of DALI's beside a
+    shard far away is taken in place of reading that, `claimed`; one that does not fit is a warning, `W_SIDECAR`.
     """
     stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
     if cache and (found := cached_index(stat, options)) is not None:
         return found
     if not may_stream and not (stores.is_local(url) and kind(stores.of(url).read(url, 0, 6)) is None):
         return None
+    doubt: list[dict[str, Any]] = []
+    try:
+        if sidecars and (claimed := _by_sidecar(stat, options)) is not None:
+            return claimed
+    except DataError as error:
+        doubt.append(Fault("W_SIDECAR", f"{error.message} It is not used. {error.hint}", url).to_dict())
     built = _build(url, options)
-    return keep_index(stat, options, built) if cache else replace(built, identity=_identity(stat))
+    built = keep_index(stat, options, built) if cache else replace(built, identity=_identity(stat))
+    return replace(built, warnings=doubt + built.warnings)
+
+
+def _by_sidecar(stat: Stat, options: ReadOptions) -> ShardIndex | None:
+    """The index by the members that a file beside the shard names, grouped by the same walk; `DataError` where that does not fit."""
+    found = members_of(stat)
+    if found is None:
+        return None
+    place, members = found
+    tail = tail_of(stat, members, place)
+    walker = replace(options, strict=False, on_error="raise").walker(stat.url, at=int(members.end[-1]), payloads="none")
+    walker.add(members)
+    built = indexed(walker, list(walker.walk(tail, int(members.end[-1]), final=True)))
+    return replace(built, identity=_identity(stat), claimed=redact(place)) if built.error is None else None
 
 
 def cached_index(stat: Stat, options: ReadOptions) -> ShardIndex | None:
