@@ -99,6 +99,12 @@ def samples(dialect: str) -> str:
     return markdown(("sample", "in the text", "edits", "test"), rows)
 
 
+def faults() -> str:
+    from docs.faults import rows
+
+    return markdown(("", "what goes wrong", "what comes of it", "shown by"), rows())
+
+
 TABLES = {
     **{f"samples:{name}": functools.partial(samples, name) for name in ("tar2tf", "tfdata", "tfrecorder", "webdataset")},
     "verbs": verbs,
@@ -108,6 +114,7 @@ TABLES = {
     "dialects": lambda: plugins("dialects", "dialect"),
     "extras": extras,
     "figures": figures,
+    "faults": faults,
 }
 
 
@@ -173,4 +180,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
     sys.exit(main())

@@ -135,7 +135,8 @@ class TestFaults:
         return url
 
     @pytest.mark.parametrize("fail", [Fail(cut=1000), Fail(status=503), Fail(times=3, cut=50_000)])
-    def test_a_target_that_fails_is_asked_again_by_the_proxy(self, url, cluster, fail):  # F40
+    @pytest.mark.fault("F40")
+    def test_a_target_that_fails_is_asked_again_by_the_proxy(self, url, cluster, fail):
         cluster.fails.append(fail)
         before = len(cluster.requests)
 
@@ -143,7 +144,8 @@ class TestFaults:
         nodes = [node for node, method, _ in cluster.requests[before:] if method == "GET"]
         assert ["proxy"] * len(nodes[::2]) == nodes[::2]
 
-    def test_an_object_the_cluster_does_not_hold_yet_starts_again_and_is_skipped(self, url, cluster):  # F41
+    @pytest.mark.fault("F41")
+    def test_an_object_the_cluster_does_not_hold_yet_starts_again_and_is_skipped(self, url, cluster):
         name, path = url.removeprefix("ais://").split("/")
         cluster.buckets[name][path].present = False
         cluster.fails.append(Fail(times=2, cut=len(DATA) // 2))
@@ -164,7 +166,8 @@ class TestFaults:
 
         assert DATA == bytes(head) + rest[:count]
 
-    def test_a_replaced_object_is_never_spliced(self, url, cluster):  # F33: AIStore knows no If-Match
+    @pytest.mark.fault("F33")
+    def test_a_replaced_object_is_never_spliced(self, url, cluster):  # AIStore knows no If-Match
         with AisStore().open(url) as stream:
             stores.fill(stream, memoryview(bytearray(1000)))
             cluster.put(*url.removeprefix("ais://").split("/"), bytes(len(DATA)))
@@ -172,7 +175,8 @@ class TestFaults:
             with pytest.raises(ChangedError, match=r"ais crc32c \w+ 1 before, ais crc32c \w+ 2 now"):
                 stores.fill(stream, memoryview(bytearray(len(DATA))))
 
-    def test_bytes_are_held_against_their_checksum(self, url, cluster):  # F38
+    @pytest.mark.fault("F38")
+    def test_bytes_are_held_against_their_checksum(self, url, cluster):
         name, path = url.removeprefix("ais://").split("/")
         kept = cluster.buckets[name][path]
         headers = kept.headers

@@ -92,7 +92,8 @@ class TestKeeping:
 
         assert not store.folder.exists()
 
-    def test_a_damaged_copy_is_noticed_and_removed(self, server, store):  # F51
+    @pytest.mark.fault("F51")
+    def test_a_damaged_copy_is_noticed_and_removed(self, server, store):
         url = server.put("/a.tar", DATA)
         drain(store, url)
         place = store.find(url, store.stat(url).etag)
@@ -109,18 +110,21 @@ class TestKeeping:
         assert DATA == drain(store, url) == drain(store, url)
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-    def test_a_folder_that_refuses_is_no_error(self, server, store, tmp_path):  # F49
+    @pytest.mark.fault("F49")
+    def test_a_folder_that_refuses_is_no_error(self, server, store, tmp_path):
         tmp_path.chmod(0o500)
 
         assert DATA == drain(store, server.put("/a.tar", DATA))
 
-    def test_a_folder_that_cannot_be_is_no_error(self, server, store, caplog):  # F49
+    @pytest.mark.fault("F49")
+    def test_a_folder_that_cannot_be_is_no_error(self, server, store, caplog):
         store.folder.write_bytes(b"a file in its place")
 
         assert DATA == drain(store, server.put("/a.tar", DATA))
         assert "is not kept" in caplog.text
 
-    def test_what_a_killed_process_left_is_removed(self, server, store):  # F50
+    @pytest.mark.fault("F50")
+    def test_what_a_killed_process_left_is_removed(self, server, store):
         store.folder.mkdir()
         (store.folder / ".abc.tmp").write_bytes(b"half a shard")
         url = server.put("/a.tar", DATA)
@@ -128,7 +132,8 @@ class TestKeeping:
 
         assert [key_of(url, store.stat(url).etag)] == [path.name.partition("-")[0] for path in store.folder.iterdir()]
 
-    def test_two_processes_keep_the_same_shard(self, server, store):  # F48
+    @pytest.mark.fault("F48")
+    def test_two_processes_keep_the_same_shard(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(method="HEAD", delay=0.1, times=ALWAYS)])
         context = multiprocessing.get_context("fork")
         children = [context.Process(target=drain, args=(store, url)) for _ in range(3)]

@@ -50,7 +50,8 @@ class TestFileStoreByURL(StoreTests):
         return URL(f"file://{tmp_path}")
 
 
-class TestChanges:  # F51
+@pytest.mark.fault("F51")
+class TestChanges:
     def test_a_file_cut_while_it_is_read_is_noticed(self, store, tmp_path):
         path = tmp_path / "a.tar"
         path.write_bytes(bytes(100_000))
@@ -74,7 +75,7 @@ class TestChanges:  # F51
             with pytest.raises(ChangedError):
                 stores.fill(stream, buffer(200_000))
 
-    def test_a_file_rewritten_in_place_with_its_time_restored_has_another_version(self, store, tmp_path):  # F9
+    def test_a_file_rewritten_in_place_with_its_time_restored_has_another_version(self, store, tmp_path):
         path = tmp_path / "a.tar"
         path.write_bytes(b"old")
         before, times = store.stat(URL(str(path))), path.stat()

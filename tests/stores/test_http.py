@@ -79,7 +79,8 @@ class TestHttpStore(StoreTests):
 
 
 class TestWhole:
-    def test_one_request_gives_the_object(self, server, store):  # F01
+    @pytest.mark.fault("F01")
+    def test_one_request_gives_the_object(self, server, store):
         url = server.put("/a.tar", DATA)
 
         assert DATA == drain(store, url)
@@ -130,7 +131,8 @@ class TestRead:
 
         assert DATA[offset : offset + length] == store.read(url, offset, length)
 
-    def test_a_broken_range_is_resumed(self, server, store):  # F42
+    @pytest.mark.fault("F42")
+    def test_a_broken_range_is_resumed(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(cut_after=1000, times=3)])
 
         assert DATA[5000:10_000] == store.read(url, 5000, 5000)
@@ -148,7 +150,8 @@ class TestRead:
 
 
 class TestBroken:
-    @pytest.mark.parametrize("end", ["close", "reset", "stall"])  # F02, F03, F04, F13, F16
+    @pytest.mark.fault("F02", "F03", "F04", "F13", "F16")
+    @pytest.mark.parametrize("end", ["close", "reset", "stall"])
     @pytest.mark.parametrize("cut", [0, 1, 512, 1_000_000, len(DATA) - 1])
     def test_a_cut_is_resumed(self, server, store, cut, end):
         url = server.put("/a.tar", DATA, plan=[Fault(cut=cut, end=end)])
@@ -163,7 +166,8 @@ class TestBroken:
 
         assert ("bytes=1000-", '"v1"') == (get(server)[1].headers["range"], get(server)[1].headers["if-match"])
 
-    def test_no_progress_ends_with_the_attempts(self, server, store, clock):  # F05
+    @pytest.mark.fault("F05")
+    def test_no_progress_ends_with_the_attempts(self, server, store, clock):
         url = server.put("/a.tar", DATA, plan=[Fault(cut=1000, times=ALWAYS)])
 
         with pytest.raises(StoreError, match=r"gave up after \d+ attempts .*at byte 1000 ") as caught:
@@ -173,7 +177,8 @@ class TestBroken:
         assert 150 <= sum(clock.waits) <= 180
         assert all(attempt["offset"] == 1000 for attempt in caught.value.details["attempts"])
 
-    def test_many_cuts_with_progress_never_run_out(self, server, store, clock):  # F06
+    @pytest.mark.fault("F06")
+    def test_many_cuts_with_progress_never_run_out(self, server, store, clock):
         data = DATA * 4
         url = server.put("/a.tar", data, plan=[Fault(cut_after=1 << 17, times=ALWAYS)])
 
@@ -181,7 +186,8 @@ class TestBroken:
         assert 60 < len(get(server))
         assert 0 == sum(clock.waits)
 
-    def test_without_a_length_the_end_is_where_it_ends(self, server, store):  # F07: the tar's end blocks tell
+    @pytest.mark.fault("F07")
+    def test_without_a_length_the_end_is_where_it_ends(self, server, store):  # the tar's end blocks tell
         url = server.put("/a.tar", DATA, plan=[Fault(headers={"Content-Length": None}, cut=3000)])
 
         with store.open(url) as stream:
@@ -191,7 +197,8 @@ class TestBroken:
             assert 3000 == stores.fill(stream, buffer)
 
     @pytest.mark.parametrize("cut", [0, 100, 65536, 100_000, len(DATA)])
-    def test_chunks_without_the_last_are_resumed(self, server, store, cut):  # F08
+    @pytest.mark.fault("F08")
+    def test_chunks_without_the_last_are_resumed(self, server, store, cut):
         url = server.put("/a.tar", DATA, plan=[Fault(chunked=True, cut=cut)])
 
         assert DATA == drain(store, url)
@@ -199,7 +206,8 @@ class TestBroken:
     def test_chunks_are_read(self, server, store):
         assert DATA == drain(store, server.put("/a.tar", DATA, plan=[Fault(chunked=True)]))
 
-    def test_a_promise_of_more_is_an_error_after_all_bytes(self, server, store):  # F09
+    @pytest.mark.fault("F09")
+    def test_a_promise_of_more_is_an_error_after_all_bytes(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(lie=1000, times=ALWAYS)])
         buffer = memoryview(bytearray(len(DATA) + 2000))
 
@@ -212,7 +220,8 @@ class TestBroken:
 
     @pytest.mark.parametrize("size", [3000, len(DATA)])
     @pytest.mark.parametrize("headers", [{}, {"Connection": "close"}])
-    def test_a_promise_of_less_is_an_error(self, server, store, size, headers):  # F10
+    @pytest.mark.fault("F10")
+    def test_a_promise_of_less_is_an_error(self, server, store, size, headers):
         url = server.put("/a.tar", DATA[:size], plan=[Fault(lie=-1000, headers=headers)])
 
         with pytest.raises(StoreError, match="Content-Length") as caught:
@@ -220,7 +229,8 @@ class TestBroken:
 
         assert "E_LENGTH" == caught.value.code
 
-    def test_a_stall_before_the_answer_is_retried(self, server, store):  # F12
+    @pytest.mark.fault("F12")
+    def test_a_stall_before_the_answer_is_retried(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(before_headers=True, end="stall")])
 
         assert DATA == drain(store, url)
@@ -234,14 +244,16 @@ class TestBroken:
 
         assert "E_STALL" == caught.value.code
 
-    def test_a_slow_steady_server_is_left_alone(self, server, store):  # F15
+    @pytest.mark.fault("F15")
+    def test_a_slow_steady_server_is_left_alone(self, server, store):
         server.bandwidth = 3e6
         url = server.put("/a.tar", DATA)
 
         assert DATA == drain(store, url)
         assert 1 == len(server.requests)
 
-    def test_a_server_that_dribbles_is_asked_again(self, server, monkeypatch):  # F14
+    @pytest.mark.fault("F14")
+    def test_a_server_that_dribbles_is_asked_again(self, server, monkeypatch):
         class Slow(FakeClock):
             """Every look at it costs half a second: a hundred bytes at a time are two hundred a second."""
 
@@ -255,13 +267,15 @@ class TestBroken:
         assert 5 <= len(server.requests) <= 10
         assert all("range" in request.headers for request in server.requests[1:])
 
-    @pytest.mark.parametrize("end", ["close", "reset"])  # F17, F44
+    @pytest.mark.fault("F17", "F44")
+    @pytest.mark.parametrize("end", ["close", "reset"])
     def test_a_connection_lost_before_the_answer_is_made_again(self, server, store, end):
         url = server.put("/a.tar", DATA, plan=[Fault(before_headers=True, end=end, times=2)])
 
         assert DATA == drain(store, url)
 
-    def test_a_reader_may_pause(self, server, store, clock):  # F46
+    @pytest.mark.fault("F46")
+    def test_a_reader_may_pause(self, server, store, clock):
         url = server.put("/a.tar", DATA, plan=[Fault(cut=100_000, end="reset")])
         with store.open(url) as stream:
             buffer = memoryview(bytearray(len(DATA)))
@@ -271,7 +285,8 @@ class TestBroken:
             assert len(DATA) == done + stores.fill(stream, buffer[done:])
             assert DATA == buffer
 
-    def test_a_name_that_is_not_found_once_is_looked_up_again(self, server, store, monkeypatch):  # F19
+    @pytest.mark.fault("F19")
+    def test_a_name_that_is_not_found_once_is_looked_up_again(self, server, store, monkeypatch):
         look_up, failures = socket.getaddrinfo, [socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")]
 
         def flaky(*args, **options):
@@ -284,7 +299,8 @@ class TestBroken:
         assert DATA == drain(store, server.put("/a.tar", DATA))
         assert [] == failures
 
-    def test_a_server_of_http_1_0_that_knows_no_ranges(self, tmp_path, store):  # F45
+    @pytest.mark.fault("F45")
+    def test_a_server_of_http_1_0_that_knows_no_ranges(self, tmp_path, store):
         cuts = [700_000, 1_500_000]
 
         class Handler(http.server.SimpleHTTPRequestHandler):  # what `python -m http.server` runs
@@ -308,7 +324,8 @@ class TestBroken:
                 simple.shutdown()
                 thread.join()
 
-    def test_a_wall_clock_that_jumps_changes_no_wait(self, server):  # F54
+    @pytest.mark.fault("F54")
+    def test_a_wall_clock_that_jumps_changes_no_wait(self, server):
         class Jumping(FakeClock):
             def wall(self):
                 return super().wall() + 1e6 * len(self.waits) * (-1) ** len(self.waits)
@@ -321,13 +338,15 @@ class TestBroken:
 
 
 class TestStatus:
-    def test_retry_after_seconds_are_waited(self, server, store, clock):  # F21
+    @pytest.mark.fault("F21")
+    def test_retry_after_seconds_are_waited(self, server, store, clock):
         url = server.put("/a.tar", DATA, plan=[Fault(status=503, headers={"Retry-After": "1"}, times=2)])
 
         assert DATA == drain(store, url)
         assert [1.0, 1.0] == clock.waits
 
-    def test_retry_after_date_is_held_against_the_servers_clock(self, server, store, clock):  # F22
+    @pytest.mark.fault("F22")
+    def test_retry_after_date_is_held_against_the_servers_clock(self, server, store, clock):
         dates = {"Date": email.utils.formatdate(1e9, usegmt=True), "Retry-After": email.utils.formatdate(1e9 + 7, usegmt=True)}
         url = server.put("/a.tar", DATA, plan=[Fault(status=429, headers=dates)])
 
@@ -347,38 +366,44 @@ class TestStatus:
         assert DATA == drain(store, url)
         assert 0 < clock.waits[0] < 1
 
-    def test_a_mix_of_server_errors_passes(self, server, store, clock):  # F23
+    @pytest.mark.fault("F23")
+    def test_a_mix_of_server_errors_passes(self, server, store, clock):
         plan = [Fault(status=status) for status in (500, 502, 504, 503, 408, 425)]
 
         assert DATA == drain(store, server.put("/a.tar", DATA, plan=plan))
         assert sorted(clock.waits) == clock.waits
 
-    def test_a_refused_resume_is_tried_again(self, server, store):  # F24
+    @pytest.mark.fault("F24")
+    def test_a_refused_resume_is_tried_again(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(status=503, resumed=True)])
 
         assert DATA == drain(store, url)
 
-    @pytest.mark.parametrize("code", [b"SlowDown", b"InternalError"])  # F25
+    @pytest.mark.fault("F25")
+    @pytest.mark.parametrize("code", [b"SlowDown", b"InternalError"])
     @pytest.mark.parametrize("chunked", [False, True])
     def test_an_error_page_with_status_200_is_retried(self, server, store, code, chunked):
         plan = [Fault(status=200, body=XML % code, chunked=chunked), Fault(cut=1000), Fault(status=200, body=XML % code, resumed=True)]
 
         assert DATA == drain(store, server.put("/a.tar", DATA, plan=plan))
 
-    def test_a_missing_object_is_said_at_once(self, server, store, clock):  # F26
+    @pytest.mark.fault("F26")
+    def test_a_missing_object_is_said_at_once(self, server, store, clock):
         with pytest.raises(NotFoundError, match=r"E_NOT_FOUND http://127.0.0.1:\d+/none.tar: .*404 Not Found"):
             store.open(URL(server.url + "/none.tar"))
 
         assert [] == clock.waits
         assert 1 == len(server.requests)
 
-    def test_a_deleted_object_is_missing(self, server, store):  # F35
+    @pytest.mark.fault("F35")
+    def test_a_deleted_object_is_missing(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(status=404)])
 
         with pytest.raises(NotFoundError):
             drain(store, url)
 
-    @pytest.mark.parametrize("status", [401, 403])  # F27, F28
+    @pytest.mark.fault("F27", "F28")
+    @pytest.mark.parametrize("status", [401, 403])
     def test_a_refusal_is_final_and_keeps_secrets(self, server, store, clock, status):
         body = XML % b"AccessDenied"
         url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(status=status, body=body)])
@@ -399,7 +424,8 @@ class TestStatus:
 
         assert [] == clock.waits
 
-    def test_a_login_page_is_given_on(self, server, store):  # F29: E_NOT_TAR is the tar reader's word
+    @pytest.mark.fault("F29")
+    def test_a_login_page_is_given_on(self, server, store):  # E_NOT_TAR is the tar reader's word
         page = b"<html>Please log in</html>"
 
         assert page == drain(store, server.put("/a.tar", DATA, plan=[Fault(status=200, body=page)]))
@@ -407,14 +433,16 @@ class TestStatus:
 
 class TestVersion:
     @pytest.mark.parametrize("version", [{}, {"etag": 'W/"1"'}, {"etag": None}, {"etag": None, "modified": None}])
-    def test_an_ignored_range_repeats_no_byte(self, server, store, version):  # F30
+    @pytest.mark.fault("F30")
+    def test_an_ignored_range_repeats_no_byte(self, server, store, version):
         url = server.put(
             "/a.tar", DATA, plan=[Fault(cut=500_000), Fault(ignore_range=True, cut=900_000), Fault(ignore_range=True)], **version
         )
 
         assert DATA == drain(store, url)
 
-    def test_a_wrong_range_is_an_error(self, server, store):  # F11
+    @pytest.mark.fault("F11")
+    def test_a_wrong_range_is_an_error(self, server, store):
         wrong = {"Content-Range": f"bytes 999-{len(DATA) - 1}/{len(DATA)}"}
         url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(headers=wrong)])
 
@@ -423,20 +451,23 @@ class TestVersion:
 
         assert "E_RANGE" == caught.value.code
 
-    def test_another_total_is_another_object(self, server, store):  # F11
+    @pytest.mark.fault("F11")
+    def test_another_total_is_another_object(self, server, store):
         other = {"Content-Range": f"bytes 1000-{len(DATA) - 1}/{len(DATA) + 1}"}
         url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(headers=other)])
 
         with pytest.raises(ChangedError, match="2040000 bytes before, 2040001 now"):
             drain(store, url)
 
-    def test_an_unknown_total_is_fine(self, server, store):  # F31
+    @pytest.mark.fault("F31")
+    def test_an_unknown_total_is_fine(self, server, store):
         unknown = {"Content-Range": f"bytes 1000-{len(DATA) - 1}/*"}
         url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(headers=unknown)])
 
         assert DATA == drain(store, url)
 
-    def test_many_parts_are_not_taken_for_one(self, server, store):  # F31
+    @pytest.mark.fault("F31")
+    def test_many_parts_are_not_taken_for_one(self, server, store):
         parts = {"Content-Range": None, "Content-Type": "multipart/byteranges; boundary=x"}
         url = server.put("/a.tar", DATA, plan=[Fault(cut=1000), Fault(headers=parts)])
 
@@ -449,7 +480,8 @@ class TestVersion:
 
         assert DATA == drain(store, url)
 
-    def test_416_at_the_end_is_the_end(self, server, store):  # F32
+    @pytest.mark.fault("F32")
+    def test_416_at_the_end_is_the_end(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(chunked=True, cut=len(DATA))])
 
         assert DATA == drain(store, url)
@@ -457,7 +489,8 @@ class TestVersion:
 
     @pytest.mark.parametrize("lengths", ["same", "shorter", "longer"])
     @pytest.mark.parametrize("obeys", [True, False])
-    def test_a_replaced_object_is_never_spliced(self, server, store, lengths, obeys):  # F33
+    @pytest.mark.fault("F33")
+    def test_a_replaced_object_is_never_spliced(self, server, store, lengths, obeys):
         new = {"same": DATA[::-1], "shorter": DATA[:5000], "longer": DATA + b"x"}[lengths]
         url = server.put("/a.tar", DATA, plan=[Fault(cut=1000, then=new), Fault(ignore_range=not obeys)])
 
@@ -467,14 +500,16 @@ class TestVersion:
         assert "E_CHANGED" == caught.value.code
 
     @pytest.mark.parametrize("version", [{"etag": None}, {"etag": None, "modified": None}])
-    def test_a_replaced_object_without_etag_is_never_spliced(self, server, store, version):  # F34
+    @pytest.mark.fault("F34")
+    def test_a_replaced_object_without_etag_is_never_spliced(self, server, store, version):
         new = b"x" + DATA[1:]
         url = server.put("/a.tar", DATA, plan=[Fault(cut=1_000_000, then=new)], **version)
 
         with pytest.raises(ChangedError):
             drain(store, url)
 
-    def test_weak_etags_are_compared(self, server, store):  # F34
+    @pytest.mark.fault("F34")
+    def test_weak_etags_are_compared(self, server, store):
         url = server.put("/a.tar", DATA, etag='W/"1"', plan=[Fault(cut=1000), Fault(headers={"ETag": 'W/"2"'})])
 
         with pytest.raises(ChangedError, match=r'ETag W/"1" before, ETag W/"2" now'):
@@ -482,7 +517,8 @@ class TestVersion:
 
         assert "if-match" not in get(server)[1].headers
 
-    def test_without_any_version_the_beginning_is_compared(self, server, store):  # F34
+    @pytest.mark.fault("F34")
+    def test_without_any_version_the_beginning_is_compared(self, server, store):
         url = server.put("/a.tar", DATA, etag=None, modified=None, plan=[Fault(cut=1_000_000), Fault(cut=1_500_000)])
 
         assert DATA == drain(store, url)
@@ -495,7 +531,8 @@ class TestVersion:
         with pytest.raises(ChangedError, match=r'"v0" before, ETag "v1" now'):
             store.open(url, etag='"v0"')
 
-    def test_a_coding_on_the_way_turns_ranges_off(self, server, store):  # F37
+    @pytest.mark.fault("F37")
+    def test_a_coding_on_the_way_turns_ranges_off(self, server, store):
         coded = {"Content-Encoding": "gzip"}
         url = server.put("/a.tar", DATA, plan=[Fault(headers=coded, cut=1000), Fault(headers=coded)])
 
@@ -511,7 +548,8 @@ class TestRedirects:
         return URL(server.url + "/0")
 
     @pytest.mark.parametrize("count", [1, 5])
-    def test_redirects_are_followed(self, server, store, count):  # F39
+    @pytest.mark.fault("F39")
+    def test_redirects_are_followed(self, server, store, count):
         assert DATA == drain(store, self.chain(server, count))
 
     def test_the_sixth_is_one_too_many(self, server, store):
@@ -553,7 +591,8 @@ class TestRedirects:
 
 
 class TestUnreached:
-    def test_a_server_that_comes_up_late_is_waited_for(self):  # F18
+    @pytest.mark.fault("F18")
+    def test_a_server_that_comes_up_late_is_waited_for(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         late: list[http.server.HTTPServer] = []
@@ -590,7 +629,8 @@ class TestUnreached:
         assert "E_NETWORK" == caught.value.code
         assert 0.5 < sum(clock.waits) <= 1.5
 
-    def test_plain_http_behind_https_is_said_at_once(self, server, store, clock):  # F20
+    @pytest.mark.fault("F20")
+    def test_plain_http_behind_https_is_said_at_once(self, server, store, clock):
         url = server.put("/a.tar", DATA).replace("http://", "https://")
 
         with pytest.raises(StoreError, match="TLS failed"):
@@ -598,7 +638,8 @@ class TestUnreached:
 
         assert [] == clock.waits
 
-    def test_an_untrusted_certificate_is_said_at_once(self, store, clock, tmp_path):  # F20
+    @pytest.mark.fault("F20")
+    def test_an_untrusted_certificate_is_said_at_once(self, store, clock, tmp_path):
         with FaultServer(tls=self.certificate(tmp_path)) as server, pytest.raises(StoreError, match="certificate verify failed"):
             store.open(server.put("/a.tar", DATA))
 
@@ -615,7 +656,8 @@ class TestUnreached:
 
             assert DATA == drain(store, url)
 
-    def test_small_ranges_over_tls_trust_no_more(self, clock, tmp_path, monkeypatch):  # F20
+    @pytest.mark.fault("F20")
+    def test_small_ranges_over_tls_trust_no_more(self, clock, tmp_path, monkeypatch):
         context = self.certificate(tmp_path)
         with FaultServer(tls=context) as server:
             url = URL(server.put("/a.tar", DATA).replace("127.0.0.1", "localhost"))
@@ -663,7 +705,8 @@ class TestUnreached:
         with pytest.raises(UsageError):
             store.open(URL(url))
 
-    def test_a_proxy_is_used_and_left_out(self, server, store, monkeypatch):  # F53
+    @pytest.mark.fault("F53")
+    def test_a_proxy_is_used_and_left_out(self, server, store, monkeypatch):
         monkeypatch.setenv("http_proxy", server.url)
         server.put("http://data.invalid/a.tar", DATA)
 
@@ -672,7 +715,8 @@ class TestUnreached:
         assert DATA == drain(store, server.put("/a.tar", DATA))
         assert ["http://data.invalid/a.tar", "/a.tar"] == [request.path for request in server.requests]
 
-    def test_ipv6(self, store):  # F53
+    @pytest.mark.fault("F53")
+    def test_ipv6(self, store):
         try:
             server = FaultServer(host="::1")
         except OSError:
@@ -701,7 +745,8 @@ class TestClose:
             stream.readinto(memoryview(bytearray(10)))
 
     @pytest.mark.parametrize("fault", [Fault(cut=10, end="stall"), Fault(cut=10), Fault(status=503, headers={"Retry-After": "50"})])
-    def test_close_from_another_thread_ends_stall_and_backoff(self, server, fault):  # F47
+    @pytest.mark.fault("F47")
+    def test_close_from_another_thread_ends_stall_and_backoff(self, server, fault):
         url = server.put("/a.tar", DATA, plan=[Fault(cut=10), fault, Fault(status=503, headers={"Retry-After": "50"}, times=ALWAYS)])
         stream = HttpStore(stall_timeout=30).open(url)
         stores.fill(stream, memoryview(bytearray(10)))
@@ -724,7 +769,8 @@ class TestClose:
         wait_until(lambda: server.connections <= (1 if fault.status else 0))
 
     @pytest.mark.parametrize("fault", [Fault(cut=10, end="stall"), Fault(cut=10), Fault(before_headers=True, end="stall", resumed=True)])
-    def test_an_interrupt_ends_stall_and_backoff(self, server, fault):  # F47
+    @pytest.mark.fault("F47")
+    def test_an_interrupt_ends_stall_and_backoff(self, server, fault):
         later = [Fault(status=503, headers={"Retry-After": "50"}, times=ALWAYS)]
         url = server.put("/a.tar", DATA, plan=[Fault(cut=10), fault, *later])
         before = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -769,7 +815,8 @@ class TestClose:
 
 
 class TestFork:
-    def test_a_child_goes_on_with_a_connection_of_its_own(self, server):  # F52
+    @pytest.mark.fault("F52")
+    def test_a_child_goes_on_with_a_connection_of_its_own(self, server):
         url = server.put("/a.tar", DATA)
         code = f"""
 import hashlib, os, sys
@@ -802,7 +849,8 @@ stream.close()
 
 
 class TestManyAtOnce:
-    def test_32_streams_share_a_server(self, server, store):  # F43
+    @pytest.mark.fault("F43")
+    def test_32_streams_share_a_server(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(before_headers=True, end="reset", times=28), Fault(cut=50_000, times=20)])
         found: list[bool] = []
         threads = [threading.Thread(target=lambda: found.append(DATA == drain(store, url))) for _ in range(32)]
@@ -951,7 +999,8 @@ class TestDates:
 
 class TestChecksum:
     @pytest.mark.parametrize("cut", [None, 1_000_000])
-    def test_a_flipped_byte_is_an_error(self, server, store, cut):  # F38
+    @pytest.mark.fault("F38")
+    def test_a_flipped_byte_is_an_error(self, server, store, cut):
         value = base64.b64encode(google_crc32c.Checksum(DATA).digest()).decode()
         wrong = DATA[:-1] + bytes([DATA[-1] ^ 1])
         headers = {"x-goog-hash": f"crc32c={value},md5=AAAA"}
@@ -972,7 +1021,8 @@ class TestChecksum:
 class TestMutants:
     """Lines whose loss no other test would notice."""
 
-    def test_a_redirect_from_tls_to_plain_http_is_not_followed(self, tmp_path, monkeypatch, clock):  # F39
+    @pytest.mark.fault("F39")
+    def test_a_redirect_from_tls_to_plain_http_is_not_followed(self, tmp_path, monkeypatch, clock):
         context = TestUnreached.certificate(tmp_path)
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
         with FaultServer() as plain, FaultServer(tls=context) as secure:
@@ -983,7 +1033,8 @@ class TestMutants:
                 drain(HttpStore(clock=clock), URL(url.replace("127.0.0.1", "localhost")))
             assert [] == plain.requests
 
-    def test_content_length_and_content_range_must_agree(self, server, store):  # F10, F11
+    @pytest.mark.fault("F10", "F11")
+    def test_content_length_and_content_range_must_agree(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(lie=-5, times=ALWAYS)])
 
         with pytest.raises(StoreError, match=r"Content-Length 95 and Content-Range .* differ") as caught:

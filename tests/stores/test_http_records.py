@@ -58,13 +58,15 @@ def expected():
     [PLACES[21] + HEADER + 100, PLACES[20], PLACES[21], PLACES[21] + 100, len(DATA) - 1024],
     ids=["in a member", "between records", "between members", "in a header", "before the end blocks"],
 )
-def test_a_cut_anywhere_loses_nothing(server, expected, cut, end):  # F02, F03, F04, F16
+@pytest.mark.fault("F02", "F03", "F04", "F16")
+def test_a_cut_anywhere_loses_nothing(server, expected, cut, end):
     assert expected == read(server.put("/a.tar", DATA, plan=[Fault(cut=cut, end=end)]))
 
 
 @pytest.mark.parametrize("place", [*PLACES[:4], *PLACES[-2:]])
 @pytest.mark.parametrize("more", [0, 100, HEADER, HEADER + 200])
-def test_an_end_that_no_length_betrays_is_betrayed_by_the_tar(server, place, more):  # F07
+@pytest.mark.fault("F07")
+def test_an_end_that_no_length_betrays_is_betrayed_by_the_tar(server, place, more):
     url = server.put("/a.tar", DATA, plan=[Fault(headers={"Content-Length": None}, cut=place + more)])
     found = []
 
@@ -76,31 +78,36 @@ def test_an_end_that_no_length_betrays_is_betrayed_by_the_tar(server, place, mor
     assert len(found) <= PLACES.index(place) // 2
 
 
-def test_a_login_page_is_no_tar(server):  # F29
+@pytest.mark.fault("F29")
+def test_a_login_page_is_no_tar(server):
     url = server.put("/a.tar", DATA, plan=[Fault(status=200, body=b"<!DOCTYPE html><html>Log in</html>")])
 
     with pytest.raises(DataError, match=r"E_NOT_TAR .*HTML"):
         read(url)
 
 
-def test_a_missing_shard_is_named(server):  # F26
+@pytest.mark.fault("F26")
+def test_a_missing_shard_is_named(server):
     with pytest.raises(NotFoundError, match=r"none\.tar"):
         read(server.url + "/none.tar")
 
 
-def test_a_replaced_shard_is_never_mixed(server):  # F33
+@pytest.mark.fault("F33")
+def test_a_replaced_shard_is_never_mixed(server):
     with pytest.raises(ChangedError, match=r'"1" before, ETag "2" now'):
         read(server.put("/a.tar", DATA, plan=[Fault(cut=PLACES[20], then=DATA[::-1])]))
 
 
-def test_a_length_that_is_too_long_is_a_warning_when_the_tar_is_whole(server, expected):  # F09
+@pytest.mark.fault("F09")
+def test_a_length_that_is_too_long_is_a_warning_when_the_tar_is_whole(server, expected):
     with pytest.warns(TarvizWarning, match="W_LENGTH"):
         found = read(server.put("/a.tar", DATA, plan=[Fault(lie=1000)] * 3))
 
     assert expected == found
 
 
-def test_a_length_that_is_too_short_is_an_error(server):  # F10
+@pytest.mark.fault("F10")
+def test_a_length_that_is_too_short_is_an_error(server):
     with pytest.raises(StoreError, match="E_LENGTH"):
         read(server.put("/a.tar", DATA, plan=[Fault(lie=-1000)] * 3))
 

@@ -94,6 +94,7 @@ XML = b"<?xml version='1.0'?><Error><Code>SlowDown</Code></Error>"
 
 
 class TestFaults:
+    @pytest.mark.fault("F01", "F02", "F06", "F08", "F12", "F13", "F16", "F17", "F21", "F23", "F24", "F25", "F30", "F44")
     @pytest.mark.parametrize(
         "plan",
         [
@@ -119,20 +120,23 @@ class TestFaults:
         assert DATA == drain(place.store(clock=FakeClock(), stall_timeout=0.2), url)
         assert place.server.sent < len(DATA) * (2.1 if plan and plan[-1].ignore_range else 1.6)
 
-    def test_retry_after_is_waited(self, place):  # F21
+    @pytest.mark.fault("F21")
+    def test_retry_after_is_waited(self, place):
         clock = FakeClock()
         drain(place.store(clock=clock), place.put(DATA, [Fault(status=503, headers={"Retry-After": "7"}, times=2)]))
 
         assert [7.0, 7.0] == clock.waits
 
-    def test_no_progress_is_given_up(self, place):  # F05
+    @pytest.mark.fault("F05")
+    def test_no_progress_is_given_up(self, place):
         url = place.put(DATA, [Fault(cut=1000, times=ALWAYS)])
 
         with pytest.raises(StoreError, match="without progress") as caught:
             drain(place.store(clock=FakeClock()), url)
         assert ("E_NETWORK", url) == (caught.value.code, caught.value.shard)
 
-    def test_what_is_not_there_is_said_at_once(self, place):  # F26
+    @pytest.mark.fault("F26")
+    def test_what_is_not_there_is_said_at_once(self, place):
         clock = FakeClock()
         url = URL(place.put(DATA).replace("a.tar", "none.tar"))
 
@@ -143,7 +147,8 @@ class TestFaults:
         assert [] == clock.waits
 
     @pytest.mark.parametrize("status", [401, 403])
-    def test_a_refusal_is_said_at_once(self, place, status):  # F27, F28
+    @pytest.mark.fault("F27", "F28")
+    def test_a_refusal_is_said_at_once(self, place, status):
         clock = FakeClock()
         url = place.put(DATA, [Fault(method=method, status=status, times=ALWAYS) for method in ("GET", "HEAD")])
 
@@ -153,7 +158,19 @@ class TestFaults:
             assert ("E_AUTH", True) == (caught.value.code, bool(caught.value.hint))
         assert [] == clock.waits
 
-    def test_a_replaced_object_is_never_spliced(self, place):  # F33
+    @pytest.mark.fault("F27", "F28")
+    @pytest.mark.parametrize("place", ["s3", "gs"], indirect=True)
+    def test_credentials_that_end_midway_are_renewed_once(self, place):
+        ended = {"s3": Fault(status=403, body=b"<Error><Code>ExpiredToken</Code></Error>", resumed=True)}
+        fault = ended.get(place.kind, Fault(status=401, resumed=True))
+        store = place.store(clock=FakeClock())
+
+        assert DATA == drain(store, place.put(DATA, [Fault(cut=500_000), fault]))
+        with pytest.raises(StoreError, match="refuses access"):
+            drain(store, place.put(DATA, [Fault(cut=500_000), replace(fault, times=2)]))
+
+    @pytest.mark.fault("F33")
+    def test_a_replaced_object_is_never_spliced(self, place):
         for cut in (1, 1000, 700_000, len(DATA) - 1):
             url = place.put(DATA, [Fault(cut=cut, then=DATA[::-1])])
 
@@ -179,7 +196,8 @@ class TestFaults:
 
         assert {at: DATA[at : at + 1000] for at in range(0, 80_000, 10_000)} == found
 
-    def test_a_child_goes_on_with_a_connection_of_its_own(self, place):  # F52
+    @pytest.mark.fault("F52")
+    def test_a_child_goes_on_with_a_connection_of_its_own(self, place):
         store, url = place.store(), place.put(DATA)
         with store.open(url) as stream:
             stream.readinto(memoryview(bytearray(1000)))

@@ -128,7 +128,8 @@ class TestAddress:
 
 
 class TestVersions:
-    def test_a_bucket_that_keeps_versions_gives_the_old_one(self, bucket):  # F36
+    @pytest.mark.fault("F36")
+    def test_a_bucket_that_keeps_versions_gives_the_old_one(self, bucket):
         store = S3Store()
         url = URL(f"s3://{bucket}/a.tar")
         on = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
@@ -163,7 +164,8 @@ class TestParts:
         assert data == store.read(url, 0, len(data))
         assert (len(data), store.stat(url).etag) == (stat.size, stat.etag)
 
-    def test_an_aborted_upload_leaves_no_parts(self, bucket, monkeypatch):  # U3
+    @pytest.mark.fault("U3")
+    def test_an_aborted_upload_leaves_no_parts(self, bucket, monkeypatch):
         monkeypatch.setattr(upload, "PART", 5 << 20)
         store, url = S3Store(), URL(f"s3://{bucket}/large.tar")
         sink = store.create(url)
@@ -175,7 +177,8 @@ class TestParts:
         with pytest.raises(NotFoundError):
             store.stat(url)
 
-    def test_a_completion_whose_answer_was_lost_is_found(self, bucket):  # U2
+    @pytest.mark.fault("U2")
+    def test_a_completion_whose_answer_was_lost_is_found(self, bucket):
         store, url = S3Store(), URL(f"s3://{bucket}/large.tar")
         made = upload.S3Upload(store, url)
         made.begin()

@@ -145,6 +145,7 @@ class TestFaults:
         assert ranges(server)
 
     @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.fault("F42")
     def test_random_faults(self, server, seed):
         self.run(server, random.Random(seed), 4)
 
@@ -162,6 +163,7 @@ class TestFaults:
         assert server.most >= 3
 
 
+@pytest.mark.fault("F47")
 class TestClose:
     def test_it_leaves_nothing_wherever_it_is_closed(self, server):
         url = server.put("/a.tar", DATA)

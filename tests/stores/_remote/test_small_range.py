@@ -81,7 +81,8 @@ class TestExchange:
 
         assert ["one", "two"] == [request.headers["x-key"] for request in server.requests]
 
-    def test_a_proxy_is_used(self, server, store, monkeypatch):  # F53
+    @pytest.mark.fault("F53")
+    def test_a_proxy_is_used(self, server, store, monkeypatch):
         monkeypatch.setenv("http_proxy", server.url)
         server.put("http://data.invalid/a.tar", DATA)
 
@@ -104,7 +105,8 @@ class TestExchange:
         assert {True} == set(found.values())
         assert server.most <= 8
 
-    def test_a_child_has_connections_of_its_own(self, server, store):  # F52
+    @pytest.mark.fault("F52")
+    def test_a_child_has_connections_of_its_own(self, server, store):
         url = server.put("/a.tar", DATA)
         store.read(url, 0, 10)
         child = os.fork()
@@ -128,7 +130,8 @@ class TestExchange:
 
 class TestFaults:
     @pytest.mark.parametrize("end", ["close", "reset", "stall"])
-    def test_what_came_before_a_cut_is_not_fetched_again(self, server, store, end):  # F42
+    @pytest.mark.fault("F42")
+    def test_what_came_before_a_cut_is_not_fetched_again(self, server, store, end):
         url = server.put("/a.tar", DATA, plan=[Fault(cut_after=100_000, end=end)])
 
         assert DATA[5000:305_000] == store.read(url, 5000, 300_000)
@@ -144,7 +147,8 @@ class TestFaults:
         assert ["5000-8999", "5000-8999"] == asked(server)
 
     @pytest.mark.parametrize("pin", [False, True])
-    def test_two_versions_are_never_mixed(self, server, store, pin):  # F33
+    @pytest.mark.fault("F33")
+    def test_two_versions_are_never_mixed(self, server, store, pin):
         url = server.put("/a.tar", DATA, plan=[Fault(cut_after=1000, then=DATA[::-1])], etag='"v1"')
         etag = '"v1"' if pin else None
 
@@ -177,25 +181,29 @@ class TestFaults:
             (Fault(status=403, times=ALWAYS), "E_AUTH"),
         ],
     )
-    def test_lies_and_refusals_are_errors_in_the_words_of_the_other_reader(self, server, store, fault, code):  # F10, F11
+    @pytest.mark.fault("F10", "F11")
+    def test_lies_and_refusals_are_errors_in_the_words_of_the_other_reader(self, server, store, fault, code):
         url = server.put("/a.tar", DATA, plan=[fault])
 
         with pytest.raises(StoreError) as caught:
             store.read(url, 10, 2000)
         assert (code, url) == (caught.value.code, caught.value.shard)
 
-    def test_what_is_missing_is_named(self, server, store, clock):  # F26
+    @pytest.mark.fault("F26")
+    def test_what_is_missing_is_named(self, server, store, clock):
         with pytest.raises(NotFoundError) as caught:
             store.read(URL(f"{server.url}/none"), 0, 10)
         assert (f"{server.url}/none", []) == (caught.value.shard, clock.waits)
 
-    def test_patience_is_had(self, server, store, clock):  # F21
+    @pytest.mark.fault("F21")
+    def test_patience_is_had(self, server, store, clock):
         url = server.put("/a.tar", DATA, plan=[Fault(status=503, headers={"Retry-After": "7"}, times=2)])
 
         assert DATA[10:90] == store.read(url, 10, 80)
         assert [7.0, 7.0] == clock.waits
 
-    def test_a_connection_that_was_closed_meanwhile_is_not_noticed(self, server, store, clock):  # F44, F46
+    @pytest.mark.fault("F44", "F46")
+    def test_a_connection_that_was_closed_meanwhile_is_not_noticed(self, server, store, clock):
         url = server.put("/a.tar", DATA)
         store.read(url, 0, 10)
         for lines in store._ranges._kept.values():
@@ -206,14 +214,16 @@ class TestFaults:
         assert [] == clock.waits
 
     @pytest.mark.parametrize("fault", [Fault(ignore_range=True, times=ALWAYS), Fault(chunked=True, times=ALWAYS)])
-    def test_a_server_that_answers_otherwise_is_left_to_the_other_reader(self, server, store, fault):  # F30
+    @pytest.mark.fault("F30")
+    def test_a_server_that_answers_otherwise_is_left_to_the_other_reader(self, server, store, fault):
         url = server.put("/a.tar", DATA, plan=[fault])
         for at in range(0, 4000, 1000):
             assert DATA[at : at + 100] == store.read(url, at, 100)
 
         assert len(server.requests) <= (5 if fault.ignore_range else 8)
 
-    def test_a_redirect_is_followed_by_the_other_reader(self, server, store):  # F39
+    @pytest.mark.fault("F39")
+    def test_a_redirect_is_followed_by_the_other_reader(self, server, store):
         target = server.put("/b.tar", DATA)
         url = server.put("/a.tar", b"", plan=[Fault(status=307, headers={"Location": target}, times=ALWAYS)])
         for at in range(0, 4000, 1000):

@@ -60,7 +60,8 @@ def write(store, size=2500):
     return sink.commit()
 
 
-class TestReplacingNothing:  # U4
+@pytest.mark.fault("U4")
+class TestReplacingNothing:
     def test_whole_and_in_parts_the_last_call_bears_the_condition(self, bucket):
         refused = Fault(method="POST", status=412)
         bucket.plan(complete=[refused])
@@ -102,7 +103,8 @@ class TestReplacingNothing:  # U4
 
 
 class TestFaults:
-    def test_a_part_that_fails_is_sent_again(self, bucket):  # U1
+    @pytest.mark.fault("U1")
+    def test_a_part_that_fails_is_sent_again(self, bucket):
         bucket.plan(parts=[(2, Fault(method="PUT", status=503, times=3))])
 
         assert '"abc-3"' == write(S3Store(clock=FakeClock())).etag
@@ -115,7 +117,8 @@ class TestFaults:
         assert '"abc-3"' == write(S3Store(clock=FakeClock())).etag
         assert 3 == len(bucket.asked("POST", "uploadId=u1"))
 
-    def test_a_completion_whose_answer_was_lost_is_found_done(self, bucket):  # U2
+    @pytest.mark.fault("U2")
+    def test_a_completion_whose_answer_was_lost_is_found_done(self, bucket):
         bucket.plan(complete=[Fault(method="POST", before_headers=True), Fault(method="POST", status=404)])
         parts = b"".join(number.to_bytes(16, "big") for number in (1, 2, 3))
         etag = f'"{upload.hashlib.md5(parts, usedforsecurity=False).hexdigest()}-3"'
@@ -131,7 +134,8 @@ class TestFaults:
             write(S3Store(clock=FakeClock()))
         assert "E_WRITE" == caught.value.code
 
-    def test_a_write_that_is_given_up_drops_its_parts(self, bucket):  # U3
+    @pytest.mark.fault("U3")
+    def test_a_write_that_is_given_up_drops_its_parts(self, bucket):
         bucket.plan(parts=[(2, Fault(method="PUT", status=403, times=9))])
 
         with pytest.raises(StoreError, match="refuses access"):
@@ -139,7 +143,8 @@ class TestFaults:
         assert 1 == len(bucket.asked("DELETE", "uploadId=u1"))
         assert [] == bucket.asked("POST", "uploadId=u1")
 
-    def test_keys_that_end_in_the_middle_are_renewed(self, bucket, monkeypatch):  # U5
+    @pytest.mark.fault("U5")
+    def test_keys_that_end_in_the_middle_are_renewed(self, bucket, monkeypatch):
         expired = b"<Error><Code>ExpiredToken</Code></Error>"
         bucket.plan(parts=[(2, Fault(method="PUT", status=400, body=expired))])
 
