@@ -9,6 +9,7 @@ import lzma
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,10 @@ settings.load_profile("tarviz")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+
+# Where `make oracles` puts Microsoft's Azure server for tests.
+if (_azurite := Path(sys.prefix, ".stamps", "azurite", "node_modules", ".bin", "azurite-blob")).is_file():
+    os.environ.setdefault("AZURITE", str(_azurite))
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and their children too: tests that send it need it back.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -71,7 +71,7 @@ def token_server(**answer: Any) -> Iterator[tuple[str, list[bytes]]]:
 def azurite_command() -> list[str] | None:
     """What starts azurite, Microsoft's Azure server for tests, or None where it is not installed.
 
-    `AZURITE` names it; `npm install -g azurite` brings it.
+    `AZURITE` names it; `npm install -g azurite` brings it, and so does `make oracles`.
     """
     found = os.environ.get("AZURITE") or shutil.which("azurite-blob")
     return [found] if found else None

@@ -13,13 +13,13 @@ def test_every_fault_has_a_test():
 
 def test_a_fault_that_no_test_shows_is_named(monkeypatch):
     monkeypatch.setitem(faults.FAULTS, "F99", ("", ""))
-    with pytest.raises(SystemExit, match="no test shows: .'F99'."):
+    with pytest.raises(SystemExit, match=r"no test shows: .'F99'."):
         faults.rows()
 
 
 def test_a_fault_that_nobody_lists_is_named(monkeypatch):
     monkeypatch.delitem(faults.FAULTS, "F33")
-    with pytest.raises(SystemExit, match="nobody lists: .'F33'."):
+    with pytest.raises(SystemExit, match=r"nobody lists: .'F33'."):
         faults.rows()
 
 

@@ -14,7 +14,7 @@ from tarviz.testing.faults import FakeClock
 from tarviz.testing.servers import azure_server, azurite_command
 from tarviz.testing.stores import StoreTests
 
-needs_azurite = pytest.mark.skipif(azurite_command() is None, reason="azurite is not installed: npm install -g azurite")
+needs_azurite = pytest.mark.skipif(azurite_command() is None, reason="azurite is not installed: make oracles, or npm install -g azurite")
 
 
 @pytest.fixture(scope="module")
