@@ -13,6 +13,7 @@ from tarviz import stores
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block, Key, Member, Record, rich_form, to_bytes, to_text
+from tarviz.read.seek_points import seek_points
 from tarviz.read.shard_index import refusal, shard_index
 from tarviz.read.sidecar import hold
 from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
@@ -28,8 +29,9 @@ class Index(Sequence[Record]):
     """The records of shards by number (over all shards, from 0) and by key; each is read on access.
 
     `len(index)`, `index[17]`, `index["train/n00000017"]`, `index.keys()`. Building reads headers only; it is then
-    kept in the cache folder. Reading a record of a plain tar reads that record's bytes and no others; in a
-    compressed shard everything before it is inflated. `ChangedError` when the shard changed since it was indexed.
+    kept in the cache folder. Reading a record of a plain tar reads that record's bytes and no others; in one packed by
+    gzip it is inflated from the nearest place that was reached before, in other packed shards from the front.
+    `ChangedError` when the shard changed since it was indexed.
     """
 
     def __init__(
@@ -204,7 +206,12 @@ def read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions, 
     low, high = int(index.rows[record]), int(index.rows[record + 1])
     begin, end = int(index.members.start[low]), int(index.members.end[high - 1])
     limit = options.rules().max_member_bytes if limit is None else limit
-    if index.packed or index.members.sparse or end - begin > limit:
+    plain = not (index.members.sparse or end - begin > limit)
+    if plain and index.packed == "gzip" and (etag := index.identity.get("etag")) is not None:
+        inflated = seek_points(url, etag).read(begin, end - begin)
+        if inflated is not None:
+            return IndexedRecord(url, index, record, inflated, begin)
+    if index.packed or not plain:
         number = index.number(record)
         for block in adjacent_blocks(url, options, ReadReport(), number, number + 1):
             return block[0]

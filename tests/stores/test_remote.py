@@ -283,9 +283,8 @@ class TestPlans:
             if not any(fault.ignore_range for fault in plan):
                 assert place.server.sent - before <= len(data) * 1.01 + len(plan) * (1 << 22), plan
                 asked, sent, faults = asked + len(data), sent + place.server.sent - before, faults + len(plan)
-        print(
-            f"{place.kind}: {count} plans; {faults} faults where ranges are obeyed, {sent / max(asked, 1) - 1:.2%} more bytes than there are"
-        )
+        more = sent / max(asked, 1) - 1
+        print(f"{place.kind}: {count} plans; {faults} faults where ranges are obeyed, {more:.2%} more bytes than there are")
 
     @pytest.mark.slow
     def test_two_hundred_replacements(self, place):
