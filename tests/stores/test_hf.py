@@ -64,7 +64,7 @@ class TestToken:
         hub.put("a.tar", DATA)
 
         assert DATA == HubStore().read(URL("hf://datasets/org/name/a.tar"), 0, len(DATA))
-        assert ["Bearer hf_token-of-the-test"] == [request.headers.get("authorization") for request in hub.api.requests]
+        assert {"Bearer hf_token-of-the-test"} == {request.headers.get("authorization") for request in hub.api.requests}
         assert [None] == [request.headers.get("authorization") for request in hub.bytes.requests]
 
     def test_it_is_the_one_of_the_hubs_library(self, monkeypatch, tmp_path):

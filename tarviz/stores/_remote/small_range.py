@@ -120,7 +120,7 @@ class SmallRanges:
             return None  # another attempt finds words for it
         keep = False
         try:
-            found, keep = self._exchange(line, request, way, asked)
+            found, keep = self._exchange(url, line, request, way, asked)
         except (OSError, ValueError):
             return None
         finally:
@@ -184,7 +184,7 @@ class SmallRanges:
             line.close()
         return _connect(*server)
 
-    def _exchange(self, line: socket.socket, request: bytes, way: _Way, asked: _Asked) -> tuple[Found | None, bool]:
+    def _exchange(self, url: URL, line: socket.socket, request: bytes, way: _Way, asked: _Asked) -> tuple[Found | None, bool]:
         """What came, and whether the connection is fit for the next request."""
         line.sendall(request)
         head = line.recv(_HEAD)
@@ -197,7 +197,7 @@ class SmallRanges:
         first, *lines = head[:end].decode("latin-1").split("\r\n")
         headers = _read_headers(lines)
         if not first.startswith("HTTP/1.1 206"):
-            self._other(first, headers, way)
+            self._other(url, first, headers, way)
             return None, False
         version = asked.answered(headers)
         if version is None:
@@ -210,7 +210,7 @@ class SmallRanges:
         token = version.token(None)
         return (Found(data, whole, token) if whole or token else None), whole and headers.get("Connection").lower() != "close"
 
-    def _other(self, first: str, headers: _Headers, way: _Way) -> None:
+    def _other(self, url: URL, first: str, headers: _Headers, way: _Way) -> None:
         """An answer that is not the range."""
         version, _, rest = first.partition(" ")
         status = int(rest[:3]) if rest[:3].isdecimal() else 0
@@ -220,6 +220,9 @@ class SmallRanges:
         if version != "HTTP/1.1" or status < 400:
             self._unfit[origin(way.place)] = time.monotonic() + _UNFIT
             self._ways.clear()
+        else:
+            self._wire.access.renew(url, status, headers, "")  # a region, for one, so that the other reader asks there at once
+            self._ways.pop(url, None)
 
 
 def _lines(headers: dict[str, str]) -> list[str]:

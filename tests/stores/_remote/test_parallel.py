@@ -197,7 +197,7 @@ class TestClose:
         url = server.put("/a.tar", DATA, plan=[late] if late else [])
         stream = HttpStore(clock=Waiting(1.0), stall_timeout=600).open(url)
         data, buffer = bytearray(), memoryview(bytearray(1 << 16))
-        while len(data) <= 1 << 18:
+        while len(data) < 1 << 18:  # from here on more connections pay
             data += buffer[: stream.readinto(buffer)]
         asked, held = threading.Event(), threading.Event()
         if late is None:
