@@ -68,7 +68,7 @@ def shard_index(
         doubt.append(Fault("W_SIDECAR", f"{error.message} It is not used. {error.hint}", url).to_dict())
     built = _build(url, options)
     built = keep_index(stat, options, built) if cache else replace(built, identity=_identity(stat))
-    return replace(built, warnings=doubt + built.warnings)
+    return replace(built, warnings=doubt + built.warnings) if doubt else built
 
 
 def _by_sidecar(stat: Stat, options: ReadOptions) -> ShardIndex | None:

@@ -95,6 +95,12 @@ class TestSidecar:
 
         assert ["d/0003"] == list(tarviz.index(url, cache=False, keys=["d/0003"]).keys())
 
+    def test_strict_reading_reads_the_shard(self, server, shard):
+        url = server.put("/a.tar", shard)
+        server.put("/a.idx", shard.with_suffix(".idx"))
+
+        assert tarviz.index(url, cache=False, strict=True).shards[0].claimed is None
+
     def test_near_shards_are_read(self, shard):
         assert tarviz.index(shard, cache=False).shards[0].claimed is None
 
