@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
+from xml.sax.saxutils import unescape
 
 MOST = 400
 """Shapes kept of one record."""
@@ -15,6 +17,7 @@ MOST = 400
 FORMATS = ("xywh", "xyxy", "cxcywh")
 _MAX_BYTES = 4 << 20
 _MOST_POINTS = 240
+_MOST_OUTLINES = 50
 _LISTS = (
     "annotations",
     "objects",
@@ -31,7 +34,8 @@ _LISTS = (
 )
 _BOXES = ("bbox", "box", "bndbox", "bounding_box", "boundingBox", "xyxy", "xywh", "boxes", "bboxes", "bounding_boxes")
 _NAMES = ("category_name", "category", "name", "label", "class_name", "class", "category_id", "label_id", "class_id", "cls", "title")
-_MANY_NAMES = ("labels", "names", "categories", "category", "classes", "class_names", "label", "category_id")
+MANY_NAMES = ("labels", "names", "categories", "category", "classes", "class_names", "label", "category_id")
+MANY_SCORES = ("scores", "score", "confidences", "confidence")
 _SCORES = ("score", "confidence", "conf", "prob", "probability")
 _CORNERS = (
     (("xmin", "ymin", "xmax", "ymax"), "xyxy"), (("x1", "y1", "x2", "y2"), "xyxy"), (("left", "top", "right", "bottom"), "xyxy"),
@@ -40,7 +44,6 @@ _CORNERS = (
 )  # fmt: skip
 _YOLO = re.compile(r"\s*\d{1,5}(?:\s+-?\d*\.?\d+(?:[eE]-?\d+)?){4,}\s*")
 _OBJECT = re.compile(r"<object>(.*?)</object>", re.DOTALL)
-_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +80,57 @@ def read(blob: bytes | memoryview, ext: str, width: int, height: int, form: str 
 
 def find(value: Any, width: int, height: int, form: str = "") -> list[Shape]:
     """The shapes in a JSON value: a list of annotations, an object of boxes and names side by side, or either below a usual name."""
-    names = _category_names(value)
     found: list[Shape] = []
-    for shape in _found(value, _Frame(width, height, form), names, 0):
-        found.append(shape)
-        if len(found) >= MOST:
-            break
-    return found
+    for _, shapes in sites(value, Frame(width, height, form)):
+        found += shapes
+    return found[:MOST]
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
+class Rows:
+    """A place where boxes are: `rows` of numbers, names and scores beside them in lists of `holder`; `guess` is the form by name."""
+
+    rows: list[Any]
+    holder: Mapping[str, Any]
+    guess: str
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A place where annotations are: an object each. `alone`: the one object stands in no list."""
+
+    items: list[Any]
+    alone: bool = False
+
+
+def sites(value: Any, frame: Frame) -> Iterator[tuple[Rows | Items, list[Shape]]]:
+    """The places in a JSON value where shapes are, each with its first `MOST` shapes; places that hold none are passed over."""
+    yield from _found(value, frame, _category_names(value), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A picture of `width` × `height` pixels, over which numbers are read; `form` overrides what is guessed for boxes."""
+
     width: int
     height: int
-    form: str
+    form: str = ""
 
     def boxes(self, rows: Sequence[Sequence[float]], guess: str) -> list[tuple[float, ...] | None]:
         """Rows of four numbers as x, y, width, height in pixels; None for those that are none. The form is told by all rows together."""
-        good = [row for row in rows if _four(row)]
-        share = bool(good) and all(0 <= n <= 1 for row in good for n in row[:4]) and any(0 < n < 1 for row in good for n in row[:4])
+        form, share = self.written(rows, guess)
         sx, sy = (self.width, self.height) if share else (1, 1)
-        form = self.form or self._form(good, guess, 1 if share else self.width, 1 if share else self.height)
-        return [_xywh(row, form, sx, sy) if _four(row) else None for row in rows]
+        return [xywh(row, form, sx, sy) if four(row) else None for row in rows]
+
+    def written(self, rows: Sequence[Sequence[float]], guess: str) -> tuple[str, bool]:
+        """In which of `FORMATS` rows of numbers are written, and whether in shares of the picture."""
+        good = [row for row in rows if four(row)]
+        share = in_shares([row[:4] for row in good])
+        return self.form or self._form(good, guess, 1 if share else self.width, 1 if share else self.height), share
+
+    def pixels(self, flat: Sequence[float]) -> list[float]:
+        """x, y, x, y … in pixels, where they may be shares."""
+        return [n * (self.width, self.height)[at % 2] for at, n in enumerate(flat)] if in_shares([flat]) else list(flat)
 
     @staticmethod
     def _form(rows: Sequence[Sequence[float]], guess: str, width: float, height: float) -> str:
@@ -109,7 +141,17 @@ class _Frame:
         return "xyxy" if beyond and corners else "xywh"
 
 
-def _four(row: Any) -> bool:
+def in_shares(rows: Sequence[Sequence[float]]) -> bool:
+    """Whether numbers are shares of a picture rather than pixels: all from 0 to 1, and not all of them 0.
+
+    >>> in_shares([[0, 0, 1, 1]]), in_shares([[0, 0, 2, 1]])
+    (True, False)
+    """
+    return all(0 <= n <= 1 for row in rows for n in row) and any(n for row in rows for n in row)
+
+
+def four(row: Any) -> bool:
+    """Whether a row begins with four numbers."""
     return (
         isinstance(row, Sequence)
         and not isinstance(row, str)
@@ -118,13 +160,14 @@ def _four(row: Any) -> bool:
     )
 
 
-def _xywh(row: Sequence[float], form: str, sx: float, sy: float) -> tuple[float, ...]:
+def xywh(row: Sequence[float], form: str, sx: float, sy: float) -> tuple[float, ...]:
+    """x, y, width, height of a box written in one of `FORMATS`, times `sx` and `sy`."""
     a, b, c, d = (float(n) for n in row[:4])
     if form == "xyxy":
         c, d = c - a, d - b
     elif form == "cxcywh":
         a, b = a - c / 2, b - d / 2
-    return tuple(round(n, 2) for n in (a * sx, b * sy, c * sx, d * sy))
+    return a * sx, b * sy, c * sx, d * sy
 
 
 def _category_names(value: Any) -> dict[Any, str]:
@@ -143,52 +186,60 @@ def _category_names(value: Any) -> dict[Any, str]:
     return {}
 
 
-def _found(value: Any, frame: _Frame, names: Mapping[Any, str], depth: int) -> Iterator[Shape]:
+def _found(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> Iterator[tuple[Rows | Items, list[Shape]]]:
     if depth > 4:
         return
     if isinstance(value, list):
-        if value and all(_four(row) and len(row) in (4, 5, 6) for row in value):
-            yield from _parallel(value, [], [], frame, names, "xyxy")
+        if value and all(four(row) and len(row) in (4, 5, 6) for row in value):
+            yield from _holding(Rows(value, {}, "xyxy"), frame, names)
         elif value and all(isinstance(one, Mapping) for one in value):
-            yield from _annotations(value, frame, names)
+            yield from _holding(Items(value), frame, names)
         return
     if not isinstance(value, Mapping):
         return
     for word in _BOXES:
         rows = value.get(word)
-        if isinstance(rows, list) and rows and all(_four(row) for row in rows):
-            called: list[Any] = next((value[key] for key in _MANY_NAMES if _as_long(value.get(key), rows)), [])
-            scores: list[Any] = next(
-                (value[key] for key in ("scores", "score", "confidences", "confidence") if _as_long(value.get(key), rows)), []
-            )
-            yield from _parallel(rows, called, scores, frame, names, "xywh" if word in ("bbox", "xywh") else "xyxy")
+        if isinstance(rows, list) and rows and all(four(row) for row in rows):
+            yield from _holding(Rows(rows, value, "xywh" if word in ("bbox", "xywh") else "xyxy"), frame, names)
             return
     for word in ("annotation", *_LISTS):
         if isinstance(value.get(word), (list, Mapping)):
             inner = value[word]
-            inner = [inner] if word == "object" and isinstance(inner, Mapping) else inner
-            before = None
-            for before in _found(inner, frame, names, depth + 1):
-                yield before
-            if before is not None:
+            alone = word == "object" and isinstance(inner, Mapping)
+            found = list(_holding(Items([inner], True), frame, names) if alone else _found(inner, frame, names, depth + 1))
+            if found:
+                yield from found
                 return
     if any(word in value for word in (*_BOXES, "segmentation", "keypoints", "polygon")):
-        yield from _annotations([value], frame, names)
+        yield from _holding(Items([value], True), frame, names)
 
 
-def _as_long(value: Any, rows: list[Any]) -> bool:
-    return isinstance(value, list) and len(value) == len(rows) and not any(isinstance(one, (list, Mapping)) for one in value)
+def _holding(site: Rows | Items, frame: Frame, names: Mapping[Any, str]) -> Iterator[tuple[Rows | Items, list[Shape]]]:
+    """The place with its shapes, where it holds any."""
+    made = _side_by_side(site, frame, names) if isinstance(site, Rows) else _annotations(site.items, frame, names)
+    shapes = list(itertools.islice(made, MOST))
+    if shapes:
+        yield site, shapes
 
 
-def _parallel(
-    rows: list[Any], called: Sequence[Any], scores: Sequence[Any], frame: _Frame, names: Mapping[Any, str], guess: str
-) -> Iterator[Shape]:
-    for at, box in enumerate(frame.boxes(rows, guess)):
+def _side_by_side(site: Rows, frame: Frame, names: Mapping[Any, str]) -> Iterator[Shape]:
+    rows, holder = site.rows, site.holder
+    called: list[Any] = next((holder[key] for key in MANY_NAMES if _as_long(holder.get(key), rows)), [])
+    scores: list[Any] = next((holder[key] for key in MANY_SCORES if _as_long(holder.get(key), rows)), [])
+    for at, box in enumerate(frame.boxes(rows, site.guess)):
         if box is None:
             continue
         name = called[at] if at < len(called) else rows[at][5] if len(rows[at]) > 5 else ""
         score = scores[at] if at < len(scores) else rows[at][4] if len(rows[at]) > 4 else None
-        yield Shape("box", box, _called(name, names), _score(score))
+        yield Shape("box", _rounded(box), _called(name, names), _score(score))
+
+
+def _rounded(numbers: Iterable[float]) -> tuple[float, ...]:
+    return tuple(round(float(n), 2) for n in numbers)
+
+
+def _as_long(value: Any, rows: list[Any]) -> bool:
+    return isinstance(value, list) and len(value) == len(rows) and not any(isinstance(one, (list, Mapping)) for one in value)
 
 
 def _called(name: Any, names: Mapping[Any, str]) -> str:
@@ -201,43 +252,71 @@ def _score(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 100 else None
 
 
-def _annotations(items: Sequence[Mapping[str, Any]], frame: _Frame, names: Mapping[Any, str]) -> Iterator[Shape]:
-    rows, guess = _rows_of(items)
+def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mapping[Any, str]) -> Iterator[Shape]:
+    rows, guess = rows_of(items)
     boxes = frame.boxes(rows, guess)
     for item, box in zip(items, boxes, strict=True):
         name = next((_called(item[key], names) for key in _NAMES if isinstance(item.get(key), (str, int))), "")
         if name.isdigit() and isinstance(item.get("category_id"), int):
             name = names.get(item["category_id"], name)
         score = next((found for key in _SCORES if (found := _score(item.get(key))) is not None), None)
-        points = item.get("points")
         if box is not None:
-            yield Shape("box", box, name, score)
-        elif item.get("shape_type") == "rectangle" and isinstance(points, list) and len(points) == 2:
-            (a, b), (c, d) = points
-            yield Shape("box", (min(a, c), min(b, d), abs(c - a), abs(d - b)), name, score)
-        outlines = item.get("segmentation", item.get("polygon", points if item.get("shape_type", "polygon") == "polygon" else None))
-        for outline in _outlines(outlines, frame):
-            yield Shape("polygon", outline, name, score)
+            yield Shape("box", _rounded(box), name, score)
+        elif (corners := rectangle(item)) is not None:
+            yield Shape("box", _rounded(corners), name, score)
+        for outline in outlines(item.get(outline_word(item))):
+            yield Shape("polygon", _rounded(frame.pixels(_thinned(outline))), name, score)
         marks = item.get("keypoints")
-        if isinstance(marks, list) and len(marks) >= 3 and len(marks) % 3 == 0 and all(isinstance(n, (int, float)) for n in marks):
+        if triples(marks):
             yield Shape("points", tuple(float(n) for n in marks[:_MOST_POINTS]), name, score)
 
 
-def _rows_of(items: Sequence[Mapping[str, Any]]) -> tuple[list[Any], str]:
+def rectangle(item: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """x, y, width, height of LabelMe's rectangle, which is two points; None where the item is none."""
+    points = item.get("points")
+    if item.get("shape_type") != "rectangle" or not isinstance(points, list) or len(points) != 2:
+        return None
+    (a, b), (c, d) = points
+    return min(a, c), min(b, d), abs(c - a), abs(d - b)
+
+
+def triples(marks: Any) -> TypeGuard[list[float]]:
+    """Whether a value is COCO's key points: x, y, seen, x, y, seen, …"""
+    return isinstance(marks, list) and len(marks) >= 3 and len(marks) % 3 == 0 and all(isinstance(n, (int, float)) for n in marks)
+
+
+def outline_word(item: Mapping[str, Any]) -> str:
+    """Where the outlines of an annotation are."""
+    if "segmentation" in item or "polygon" in item:
+        return "segmentation" if "segmentation" in item else "polygon"
+    return "points" if item.get("shape_type", "polygon") == "polygon" else ""
+
+
+def rows_of(items: Sequence[Mapping[str, Any]]) -> tuple[list[Any], str]:
     """The four numbers of every item, () where there are none, and the form their names promise."""
     rows: list[Any] = []
     guess = "xywh"
     for item in items:
-        row: Any = next((item[word] for word in _BOXES if word in item and isinstance(item[word], (list, Mapping))), item)
+        row: Any = box_of(item)
         guess = "xyxy" if "xyxy" in item or ("box" in item and "bbox" not in item) else guess
         if isinstance(row, Mapping):
-            corners, form = next(((c, f) for c, f in _CORNERS if all(isinstance(_number(row.get(name)), float) for name in c)), ((), ""))
+            corners, form = corners_of(row)
             row = [_number(row[name]) for name in corners]
             if form == "cxcywh":
                 row = [row[0] - row[2] / 2, row[1] - row[3] / 2, *row[2:]]
             guess = "xyxy" if form == "xyxy" else guess
         rows.append(row)
     return rows, guess
+
+
+def box_of(item: Mapping[str, Any]) -> Any:
+    """The value of an annotation that is its box, a list or an object; the annotation itself where none of the usual names is there."""
+    return next((item[word] for word in _BOXES if word in item and isinstance(item[word], (list, Mapping))), item)
+
+
+def corners_of(row: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+    """The names under which an object has its four numbers, and their form; (), "" where it has none."""
+    return next(((names, form) for names, form in _CORNERS if all(isinstance(_number(row.get(name)), float) for name in names)), ((), ""))
 
 
 def _number(value: Any) -> float | None:
@@ -247,38 +326,49 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _outlines(value: Any, frame: _Frame) -> Iterator[tuple[float, ...]]:
-    """Polygons as lists of x, y, x, y … or of [x, y] pairs; run-length masks are left out."""
+def outlines(value: Any) -> Iterator[list[float]]:
+    """Polygons as x, y, x, y …, out of lists of such numbers or of [x, y] pairs, one or several; run-length masks are left out."""
     if not isinstance(value, list) or not value:
         return
     many = [value] if isinstance(value[0], (int, float)) or (isinstance(value[0], list) and len(value[0]) == 2) else value
-    for one in many[:50]:
+    for one in many[:_MOST_OUTLINES]:
         if not isinstance(one, list):
             continue
         flat = [n for pair in one for n in pair] if one and isinstance(one[0], list) else one
         if len(flat) >= 6 and len(flat) % 2 == 0 and all(isinstance(n, (int, float)) and math.isfinite(n) for n in flat):
-            share = all(0 <= n <= 1 for n in flat)
-            size = (frame.width, frame.height) if share else (1, 1)
-            every = max(1, len(flat) // 2 // (_MOST_POINTS // 2))
-            pairs = [(flat[at] * size[0], flat[at + 1] * size[1]) for at in range(0, len(flat), 2 * every)]
-            yield tuple(round(float(n), 2) for pair in pairs for n in pair)
+            yield flat
+
+
+def _thinned(flat: list[float]) -> list[float]:
+    every = max(1, len(flat) // 2 // (_MOST_POINTS // 2))
+    return [n for at in range(0, len(flat), 2 * every) for n in flat[at : at + 2]]
+
+
+VOC_CORNERS = ("xmin", "ymin", "xmax", "ymax")
 
 
 def _voc(text: str, width: int, height: int) -> list[Shape]:
     """Pascal VOC by its few tags, no XML parser: nothing in it can be expanded."""
-    size = [_tag(text, name) for name in ("width", "height")]
-    scale = [
-        real / float(said) if said and _number(said) and float(said) > 0 else 1.0 for real, said in zip((width, height), size, strict=True)
-    ]
+    scale = voc_scale(text, width, height)
     found = []
     for body in _OBJECT.findall(text)[:MOST]:
-        corners = [_number(_tag(body, name)) for name in ("xmin", "ymin", "xmax", "ymax")]
-        if None in corners:
-            continue
-        left, top, right, bottom = (float(n or 0) for n in corners)
-        box = (left * scale[0], top * scale[1], (right - left) * scale[0], (bottom - top) * scale[1])
-        found.append(Shape("box", tuple(round(n, 2) for n in box), _unescaped(_tag(body, "name") or "")))
+        if (corners := voc_corners(body)) is not None:
+            box = xywh(corners, "xyxy", *scale)
+            found.append(Shape("box", _rounded(box), unescape(_tag(body, "name") or "", {"&quot;": '"', "&apos;": "'"})))
     return found
+
+
+def voc_scale(text: str, width: int, height: int) -> tuple[float, float]:
+    """How much larger the picture is than a VOC file says it is, across and down."""
+    said = [_number(_tag(text, name)) for name in ("width", "height")]
+    across, down = (real / size if size and size > 0 else 1.0 for real, size in zip((width, height), said, strict=True))
+    return across, down
+
+
+def voc_corners(body: str) -> tuple[float, ...] | None:
+    """Left, top, right and bottom of one object of a VOC file, as they are written; None where it has no box."""
+    corners = [_number(_tag(body, name)) for name in VOC_CORNERS]
+    return None if None in corners else tuple(float(n or 0) for n in corners)
 
 
 def _tag(text: str, name: str) -> str | None:
@@ -286,44 +376,21 @@ def _tag(text: str, name: str) -> str | None:
     return found[1] if found else None
 
 
-def _unescaped(text: str) -> str:
-    for written, letter in _ENTITIES.items():
-        text = text.replace(written, letter)
-    return text
-
-
-def _yolo(text: str, width: int, height: int) -> list[Shape]:
-    """Lines `class x y w h [score]` or `class x y x y x y …`, in shares of the picture; no shapes unless every line is one."""
+def yolo_lines(text: str) -> list[tuple[str, list[float]]]:
+    """Class and numbers of YOLO's lines, `class x y w h [score]` or `class x y x y x y …`; none unless every line is one."""
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or len(lines) > 2000 or not all(_YOLO.fullmatch(line) for line in lines):
         return []
+    found = [(line.split()[0], [float(word) for word in line.split()[1:]]) for line in lines]
+    return [] if any(abs(n) > 1.5 for _, numbers in found for n in numbers) else found
+
+
+def _yolo(text: str, width: int, height: int) -> list[Shape]:
     found = []
-    for line in lines[:MOST]:
-        name, *rest = line.split()
-        numbers = [float(word) for word in rest]
-        if any(abs(n) > 1.5 for n in numbers):
-            return []
+    for name, numbers in yolo_lines(text)[:MOST]:
         if len(numbers) in (4, 5):
-            box = _xywh(numbers, "cxcywh", width, height)
+            box = _rounded(xywh(numbers, "cxcywh", width, height))
             found.append(Shape("box", box, name, numbers[4] if len(numbers) == 5 else None))
         elif len(numbers) % 2 == 0:
-            pairs = zip(numbers[::2], numbers[1::2], strict=True)
-            found.append(Shape("polygon", tuple(round(n, 2) for x, y in pairs for n in (x * width, y * height)), name))
+            found.append(Shape("polygon", _rounded(n * (width, height)[at % 2] for at, n in enumerate(numbers)), name))
     return found
-
-
-def painter(picture: Any, shapes: Sequence[Shape], colour: Callable[[str], str], scale: float = 1.0) -> None:
-    """Draw shapes onto a PIL picture (RGB), for where nothing can be drawn over it; `scale` is its size to the original's."""
-    from PIL import ImageDraw
-
-    pen = ImageDraw.Draw(picture)
-    for shape in shapes:
-        numbers = [n * scale for n in shape.numbers]
-        if shape.kind == "box":
-            x, y, w, h = numbers
-            pen.rectangle((x, y, x + max(w, 0), y + max(h, 0)), outline=colour(shape.name), width=2)
-        elif shape.kind == "polygon":
-            pen.line([*zip(numbers[::2], numbers[1::2], strict=True), (numbers[0], numbers[1])], fill=colour(shape.name), width=2)
-        else:
-            for x, y in zip(numbers[::3], numbers[1::3], strict=True):
-                pen.ellipse((x - 2, y - 2, x + 2, y + 2), fill=colour(shape.name))

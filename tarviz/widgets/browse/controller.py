@@ -28,7 +28,6 @@ from tarviz.widgets.answers.table_answers import TableAnswers
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse import export, python_calls, status
 from tarviz.widgets.browse.labels import Labels
-from tarviz.widgets.browse.overlays import Overlays, painted
 from tarviz.widgets.browse.query import Query, Wish, find_row
 from tarviz.widgets.browse.record_pane.record_answers import RecordAnswers
 from tarviz.widgets.browse.rows import Row, Rows, row_id
@@ -37,6 +36,7 @@ from tarviz.widgets.browse.thumbnails import SIZES, Tile, Tiles
 from tarviz.widgets.host import contact_sheet
 from tarviz.widgets.host.rpc import Answer, Message, rpc
 from tarviz.widgets.map.map_answers import MapAnswers
+from tarviz.widgets.panes.overlays import Overlays, painted
 from tarviz.write import Exists
 
 FIRST = 24

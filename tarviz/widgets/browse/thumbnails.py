@@ -14,8 +14,8 @@ from typing import TypeAlias
 from tarviz import viewers
 from tarviz.looks import roles
 from tarviz.model.errors import TarvizError, redact, safe
-from tarviz.widgets.browse.overlays import NONE, Over, Overlays
 from tarviz.widgets.browse.rows import Row, Want, payloads
+from tarviz.widgets.panes.overlays import NONE, Over, Overlays
 
 SIZES = (96, 160, 256)
 """Sides of a tile in pixels, as the grid offers them."""

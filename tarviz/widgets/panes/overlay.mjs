@@ -4,7 +4,7 @@
 import { h } from "../host/core.mjs";
 
 /**
- * What the controller says of one record (tarviz/widgets/browse/overlays.py): sizes in pixels of the whole picture.
+ * What the controller says of one record (tarviz/widgets/panes/overlays.py): sizes in pixels of the whole picture.
  * @typedef {{ width: number, height: number, shapes: ["box" | "polygon" | "points", number[], string, number | null][], masks: any[] }} Over
  * @typedef {{ picture: HTMLImageElement, scale: number, x: number, y: number }} Laid where the picture lies, in CSS pixels
  */

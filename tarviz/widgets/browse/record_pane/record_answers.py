@@ -11,13 +11,13 @@ from tarviz.viewers.panel import readable
 from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse import cells, export
 from tarviz.widgets.browse.labels import Labels
-from tarviz.widgets.browse.overlays import Over, Overlays
 from tarviz.widgets.browse.query import Query
 from tarviz.widgets.browse.record_pane import card, header_rows, inspect
 from tarviz.widgets.browse.rows import Row, Rows, Want, payloads
 from tarviz.widgets.browse.scan import Scan
 from tarviz.widgets.browse.thumbnails import Tiles
 from tarviz.widgets.host.rpc import Answer, Controller, Media, Message, rpc
+from tarviz.widgets.panes.overlays import Over, Overlays
 
 _PART = 4 << 20
 

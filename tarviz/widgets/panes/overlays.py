@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +35,13 @@ class Mask:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """What lies over a picture of `width` × `height` pixels."""
+    """What lies over a picture of `width` × `height` pixels; `fields` are those that its shapes and masks come from."""
 
     width: int
     height: int
     shapes: tuple[Shape, ...] = ()
     masks: tuple[Mask, ...] = ()
+    fields: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.shapes or self.masks)
@@ -83,17 +84,24 @@ class Overlays:
         ]
         return [*found.masks, *written]
 
-    def over(self, blobs: Mapping[str, bytes], picture: str, width: int, height: int, side: int = 0) -> Over:
-        """What lies over a picture of `width` × `height`; masks are made at most `side` pixels a side (0: as large as they are)."""
+    def over(self, blobs: Mapping[str, Any], picture: str, width: int, height: int, side: int = 0) -> Over:
+        """What lies over a picture of `width` × `height`; masks are made at most `side` pixels a side (0: as large as they are).
+
+        Fields are bytes, or what a chain made of them: decoded JSON, masks as arrays [h, w] or [h, w, c].
+        """
         shapes: list[Shape] = []
         masks = []
+        of: list[str] = []
         for ext, blob in blobs.items():
             if viewers.choose(ext) == "image":
                 mask = _mask(ext, blob, _names_in(blobs), side) if ext != picture else None
                 masks += [mask] if mask else []
+                of += [ext] if mask else []
             elif self._expression is None:
-                found = looked_up.read(blob, ext, width, height)
+                is_bytes = isinstance(blob, bytes | bytearray | memoryview)
+                found = looked_up.read(blob, ext, width, height) if is_bytes else looked_up.find(blob, width, height)
                 self._found[ext] = max(self._found.get(ext, 0), 0) + 1 if found else self._found.get(ext, 0) - 1
+                of += [ext] if found and not shapes else []
                 shapes += found if not shapes else []
         if self._expression is not None and not masks:
             value = self._expression.value({"__key__": "", **blobs})
@@ -103,10 +111,11 @@ class Overlays:
                 if is_text
                 else looked_up.find(value, width, height, self.form)
             )
-        self._colour(shapes)
-        return Over(width, height, tuple(shapes), tuple(masks))
+        self.known(shapes)
+        return Over(width, height, tuple(shapes), tuple(masks), tuple(of))
 
-    def _colour(self, shapes: Sequence[Shape]) -> None:
+    def known(self, shapes: Sequence[Shape]) -> None:
+        """Give the names of shapes their colours."""
         for shape in shapes:
             if shape.name not in self.colours and len(self.colours) < 400:
                 # by the name alone: the same class has the same colour in every shard and at every start
@@ -118,7 +127,7 @@ class Overlays:
         return self.colours.get(name, "#ffb000")
 
 
-def _names_in(blobs: Mapping[str, bytes]) -> dict[int, str]:
+def _names_in(blobs: Mapping[str, Any]) -> dict[int, str]:
     """Number → name, where a JSON beside a mask says so."""
     import json
 
@@ -126,7 +135,7 @@ def _names_in(blobs: Mapping[str, bytes]) -> dict[int, str]:
         if viewers.choose(ext) != "json":
             continue
         try:
-            tree = json.loads(blob)
+            tree = json.loads(bytes(blob)) if isinstance(blob, bytes | bytearray | memoryview) else blob
         except (ValueError, RecursionError):
             continue
         for word in _NAMES if isinstance(tree, dict) else ():
@@ -138,15 +147,15 @@ def _names_in(blobs: Mapping[str, bytes]) -> dict[int, str]:
     return {}
 
 
-def _mask(ext: str, blob: bytes, names: Mapping[int, str], side: int) -> Mask | None:
+def _mask(ext: str, blob: Any, names: Mapping[int, str], side: int) -> Mask | None:
     from PIL import Image
 
     from tarviz.viewers.image import encode, open_picture
 
     try:
-        picture = open_picture(memoryview(blob), ext)
+        picture = _opened(blob) if isinstance(blob, np.ndarray) else open_picture(memoryview(blob), ext)
         picture.load()
-    except (TarvizError, OSError, SyntaxError, ValueError, EOFError):
+    except (TarvizError, OSError, SyntaxError, ValueError, TypeError, EOFError):
         return None
     if side and max(picture.size) > side:
         scale = side / max(picture.size)
@@ -160,6 +169,16 @@ def _mask(ext: str, blob: bytes, names: Mapping[int, str], side: int) -> Mask | 
         values = values.astype(np.uint8) if values.dtype == np.bool_ else values
         colours, legend = _coloured(values, names)
     return Mask(ext, encode(Image.fromarray(colours), "PNG"), legend)
+
+
+def _opened(values: NDArray[Any]) -> Any:
+    """A decoded mask as a PIL picture; whole numbers too large for its modes are kept as 32 bits."""
+    from PIL import Image
+
+    flat = values[..., 0] if values.ndim == 3 and values.shape[2] == 1 else values
+    if flat.dtype == np.bool_:
+        flat = flat.astype(np.uint8)
+    return Image.fromarray(np.ascontiguousarray(flat if flat.dtype == np.uint8 or flat.ndim == 3 else flat.astype(np.int32)))
 
 
 def _few(values: NDArray[Any]) -> bool:
@@ -196,5 +215,22 @@ def painted(picture: bytes, over: Over | None, overlays: Overlays) -> bytes:
         layer = Image.open(io.BytesIO(mask.picture)).convert("RGBA").resize(image.size, Image.Resampling.NEAREST)
         half = layer.getchannel("A").point(lambda alpha: alpha // 2)
         image.paste(layer.convert("RGB"), (0, 0), half)
-    looked_up.painter(image, over.shapes, overlays.colour, image.width / max(over.width, 1))
+    _draw(image, over.shapes, overlays.colour, image.width / max(over.width, 1))
     return encode(image, "JPEG", 86)
+
+
+def _draw(picture: Any, shapes: Sequence[Shape], colour: Callable[[str], str], scale: float) -> None:
+    """Draw shapes onto a PIL picture (RGB); `scale` is its size to the original's."""
+    from PIL import ImageDraw
+
+    pen = ImageDraw.Draw(picture)
+    for shape in shapes:
+        numbers = [n * scale for n in shape.numbers]
+        if shape.kind == "box":
+            x, y, w, h = numbers
+            pen.rectangle((x, y, x + max(w, 0), y + max(h, 0)), outline=colour(shape.name), width=2)
+        elif shape.kind == "polygon":
+            pen.line([*zip(numbers[::2], numbers[1::2], strict=True), (numbers[0], numbers[1])], fill=colour(shape.name), width=2)
+        else:
+            for x, y in zip(numbers[::3], numbers[1::3], strict=True):
+                pen.ellipse((x - 2, y - 2, x + 2, y + 2), fill=colour(shape.name))

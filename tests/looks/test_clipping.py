@@ -1,0 +1,42 @@
+"""Polygons cut at a frame: what is left lies inside, is no larger, and is all of it where it was inside before."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tarviz.looks.clipping import area, clipped, hull
+
+near = st.floats(-50, 150, allow_nan=False)
+polygons = st.lists(st.tuples(near, near), min_size=3, max_size=9)
+
+
+class TestClipped:
+    @given(polygons)
+    def test_what_is_left_lies_in_the_frame(self, corners):
+        assert all(0 <= x <= 100 and 0 <= y <= 60 for x, y in clipped(corners, 100, 60))
+
+    @given(polygons)
+    def test_a_box_round_it_is_no_larger(self, corners):
+        left = clipped(corners, 100, 60)
+        if not left:
+            return
+        x0, y0, x1, y1 = hull(left, 100, 60)
+
+        assert x0 >= min(x for x, _ in corners) - 1e-6 or x0 == 0
+        assert area([(x0, y0), (x1, y0), (x1, y1), (x0, y1)]) <= 6000 + 1e-6
+
+    @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 60)), min_size=3, max_size=9))
+    def test_what_was_inside_stays_as_it_is(self, corners):
+        assert corners == clipped(corners, 100, 60)
+
+    @given(st.floats(-90, 90), st.floats(-90, 90), st.floats(1, 80), st.floats(1, 80))
+    def test_of_a_box_the_common_part_is_left(self, x, y, w, h):
+        left = clipped([(x, y), (x + w, y), (x + w, y + h), (x, y + h)], 100, 60)
+        across, down = min(x + w, 100) - max(x, 0), min(y + h, 60) - max(y, 0)
+
+        assert max(across, 0) * max(down, 0) == pytest.approx(area(left), abs=1e-6)
+
+    def test_nothing_is_left_of_what_lies_outside(self):
+        assert [] == clipped([(200, 1), (300, 1), (300, 9)], 100, 60)
