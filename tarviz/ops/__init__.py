@@ -17,6 +17,8 @@ from tarviz.ops.chains import Chain, Step, parse_chain
 from tarviz.ops.random_draws import draws
 
 if TYPE_CHECKING:
+    from tarviz.ops.augment import Augment
+    from tarviz.ops.carry import Carry
     from tarviz.ops.center_crop import CenterCrop
     from tarviz.ops.convert import Convert
     from tarviz.ops.decode import Decode
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 SUPPORT = ("base", "chain_text", "chains", "random_draws", "values")  # what ops are built with, not ops
 
 __all__ = [
+    "Augment",
+    "Carry",
     "CenterCrop",
     "Chain",
     "Convert",

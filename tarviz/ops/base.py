@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -112,6 +112,14 @@ class Op(ABC):
 
         return Chain(self)
 
+    def after(self, before: Sequence[Op]) -> Op:
+        """The op as it stands in a chain behind `before`, some of which say things for those after them (`carry`)."""
+        return self
+
+    def without(self, before: Sequence[Op]) -> Op:
+        """The op without what those `before` it in a chain say for it."""
+        return self
+
     @abstractmethod
     def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
         """The record after the op, a new dict; `draw` holds the op's random numbers, float64 [draws]."""
@@ -210,6 +218,15 @@ class FieldOp(Op):
             if ext in there:
                 return ext
         raise missing(self, self.ext, there)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """Every field that the op may change."""
+        return frozenset(self.exts)
+
+    def touched(self, there: Mapping[str, Any]) -> tuple[str, ...]:
+        """The fields that the op changes in a record or schema that has the fields `there`; its own is the first."""
+        return (self.field(there),)
 
     def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
         ext = self.field(record)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from numpy.typing import NDArray
-
 from tarviz.model.types import Feature
-from tarviz.ops.base import Draw, FieldOp
-from tarviz.ops.values.images import check_crop, check_image, image_of, pair
+from tarviz.ops.base import Draw
+from tarviz.ops.values.geometric import GeometricOp
+from tarviz.ops.values.geometry import Cropped, Geometry, Size
+from tarviz.ops.values.images import check_crop, pair
 
 
 @dataclass(frozen=True, slots=True)
-class CenterCrop(FieldOp):
+class CenterCrop(GeometricOp):
     """The middle of an image [h, w, c], `size` = (height, width) pixels of it; an odd rest stays at the bottom and right.
 
     An image smaller than `size` is an error: put a resize before it.
@@ -26,16 +26,13 @@ class CenterCrop(FieldOp):
     def check(self) -> None:
         self.put("size", pair(self.name, self.size, "a size"))
 
-    def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
-        image = image_of(self, value)
-        check_crop(self, image.shape, self.size)
-        height, width = self.size
-        top, left = (image.shape[0] - height) // 2, (image.shape[1] - width) // 2
-        return image[top : top + height, left : left + width].copy()
+    def geometry(self, size: Size, draw: Draw | None = None) -> Geometry:
+        check_crop(self, size, self.size)
+        return Cropped(size, (size[0] - self.size[0]) // 2, (size[1] - self.size[1]) // 2, self.size)
 
-    def infer(self, feature: Feature) -> Feature:
-        check_crop(self, check_image(self, feature).shape, self.size)
-        return Feature(feature.dtype, (*self.size, feature.shape[2]))
+    def infer_size(self, feature: Feature) -> Size:
+        check_crop(self, feature.shape, self.size)
+        return self.size
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:
         import tensorflow as tf

@@ -38,7 +38,11 @@ class Chain(Sequence[Op]):
         for op in ops:
             if not isinstance(op, Op):
                 raise ChainError(f"A chain is made of ops, got {op!r}.", hint='Chain.of("decode(jpg)") reads text.')
-        object.__setattr__(self, "ops", tuple(step for op in ops for step in op.steps))
+        joined: list[Op] = []
+        for op in ops:
+            for step in op.steps:
+                joined.append(step.after(joined))
+        object.__setattr__(self, "ops", tuple(joined))
 
     @classmethod
     def of(cls, source: Chainable) -> Chain:
@@ -65,7 +69,7 @@ class Chain(Sequence[Op]):
         return iter(self.ops)
 
     def __str__(self) -> str:
-        return "|".join(map(str, self.ops))
+        return "|".join(str(op.without(self.ops[:at])) for at, op in enumerate(self.ops))
 
     def __repr__(self) -> str:
         return f"Chain.of({str(self)!r})"
@@ -144,7 +148,7 @@ class Chain(Sequence[Op]):
                 return
             seconds = time.perf_counter() - begin
             if isinstance(op, FieldOp):
-                fields: tuple[str, ...] = (op.field(current),)
+                fields = op.touched(current)
             else:
                 fields = tuple(name for name, value in result.items() if current.get(name, _ABSENT) is not value)
             current = result

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from numpy.typing import NDArray
-
 from tarviz.model.errors import ChainError
 from tarviz.model.types import Feature
-from tarviz.ops.base import Draw, FieldOp
-from tarviz.ops.values.images import check_image, image_of
+from tarviz.ops.base import Draw
+from tarviz.ops.values.geometric import GeometricOp
+from tarviz.ops.values.geometry import Geometry, Mirrored, Size, Still
 
 
 @dataclass(frozen=True, slots=True)
-class Flip(FieldOp):
+class Flip(GeometricOp):
     """Mirrors an image [h, w, c], `horizontal` (left and right change places) or `vertical`, with probability `p`.
 
     `p=1` flips always, `p=0.5`, the default, every other image by chance.
@@ -35,14 +34,11 @@ class Flip(FieldOp):
     def draws(self) -> int:
         return 1
 
-    def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
-        image = image_of(self, value)
-        if draw is not None and draw[0] >= self.p:
-            return image
-        return (image[:, ::-1] if self.direction == "horizontal" else image[::-1]).copy()
+    def geometry(self, size: Size, draw: Draw | None = None) -> Geometry:
+        return Still(size) if draw is not None and draw[0] >= self.p else Mirrored(size, self.direction)
 
-    def infer(self, feature: Feature) -> Feature:
-        return check_image(self, feature)
+    def infer_size(self, feature: Feature) -> tuple[int | None, int | None]:
+        return feature.shape[0], feature.shape[1]
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:
         import tensorflow as tf

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from numpy.typing import NDArray
-
 from tarviz.model.types import Feature
-from tarviz.ops.base import Draw, FieldOp
-from tarviz.ops.values.images import check_crop, check_image, image_of, pair
+from tarviz.ops.base import Draw
+from tarviz.ops.values.geometric import GeometricOp
+from tarviz.ops.values.geometry import Cropped, Geometry, Size
+from tarviz.ops.values.images import check_crop, pair
 
 
 @dataclass(frozen=True, slots=True)
-class RandomCrop(FieldOp):
+class RandomCrop(GeometricOp):
     """A piece of an image [h, w, c], `size` = (height, width) pixels of it, every place as likely.
 
     An image smaller than `size` is an error: put a resize before it.
@@ -30,18 +30,14 @@ class RandomCrop(FieldOp):
     def draws(self) -> int:
         return 2
 
-    def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
-        image = image_of(self, value)
-        check_crop(self, image.shape, self.size)
-        height, width = self.size
+    def geometry(self, size: Size, draw: Draw | None = None) -> Geometry:
+        check_crop(self, size, self.size)
         down, right = (0.5, 0.5) if draw is None else (float(draw[0]), float(draw[1]))
-        top = int(down * (image.shape[0] - height + 1))
-        left = int(right * (image.shape[1] - width + 1))
-        return image[top : top + height, left : left + width].copy()
+        return Cropped(size, int(down * (size[0] - self.size[0] + 1)), int(right * (size[1] - self.size[1] + 1)), self.size)
 
-    def infer(self, feature: Feature) -> Feature:
-        check_crop(self, check_image(self, feature).shape, self.size)
-        return Feature(feature.dtype, (*self.size, feature.shape[2]))
+    def infer_size(self, feature: Feature) -> Size:
+        check_crop(self, feature.shape, self.size)
+        return self.size
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:
         import tensorflow as tf

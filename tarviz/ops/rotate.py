@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-from numpy.typing import NDArray
-from PIL import Image
+from typing import ClassVar
 
 from tarviz.model.errors import ChainError
 from tarviz.model.types import Feature
-from tarviz.ops.base import Draw, FieldOp
-from tarviz.ops.values.images import check_image, image_of, through_pil
+from tarviz.ops.base import Draw
+from tarviz.ops.values.geometric import GeometricOp
+from tarviz.ops.values.geometry import Geometry, Size, Turned
 
 
 @dataclass(frozen=True, slots=True)
-class Rotate(FieldOp):
+class Rotate(GeometricOp):
     """Turns an image [h, w, c] by `angle` degrees clockwise, bilinear; by a random angle where none is given.
 
     Height and width stay: corners that turn out of the frame are cut off, those that turn in are black (0).
@@ -43,15 +41,11 @@ class Rotate(FieldOp):
             return self.angle
         return 0 if draw is None else 360 * float(draw[0])
 
-    def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
-        image = image_of(self, value)
-        angle = self.drawn_angle(draw)
-        if not angle % 360:
-            return image
-        return through_pil(image, lambda picture: picture.rotate(-angle, Image.Resampling.BILINEAR))
+    def geometry(self, size: Size, draw: Draw | None = None) -> Geometry:
+        return Turned(size, self.drawn_angle(draw))
 
-    def infer(self, feature: Feature) -> Feature:
-        return check_image(self, feature)
+    def infer_size(self, feature: Feature) -> tuple[int | None, int | None]:
+        return feature.shape[0], feature.shape[1]
 
     def describe_draw(self, draw: Draw) -> str:
         return f"turned by {self.drawn_angle(draw):.1f}°"

@@ -209,7 +209,8 @@ def _live(schema: Schema, needs: frozenset[str] | None) -> Schema:
 
 
 def _touched(part: Chain, schemas: list[Schema]) -> list[str]:
-    return list(dict.fromkeys(op.field(schema) for op, schema in zip(part, schemas, strict=False) if isinstance(op, FieldOp)))
+    touched = (op.touched(schema) for op, schema in zip(part, schemas, strict=False) if isinstance(op, FieldOp))
+    return list(dict.fromkeys(name for names in touched for name in names))
 
 
 def _picked(select: Selection, schema: Structure) -> tuple[tuple[str, Feature], ...]:

@@ -50,7 +50,7 @@ def _name(kind: Any) -> str:
 def _sample(pipeline: Pipeline, leaf: Any) -> Iterator[Any]:
     """Values of a leaf in the first records; where no op has touched its field, without the chain."""
     names = {part.strip() for part in leaf.ext.split(";")}
-    raw = isinstance(leaf, SelectJSON) and all(isinstance(op, FieldOp) and not names & set(op.exts) for op in pipeline.chain)
+    raw = isinstance(leaf, SelectJSON) and all(isinstance(op, FieldOp) and not names & op.named for op in pipeline.chain)
     for record in itertools.islice(_records(pipeline), _JSON if raw else _WORKED):
         if raw:
             yield leaf.pick(unpack(record, names))

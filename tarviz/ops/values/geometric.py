@@ -1,0 +1,193 @@
+"""What ops that move the pixels of a picture share: boxes, masks and key points carried along."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.looks.carried import Carrier, Move
+from tarviz.looks.shapes import FORMATS
+from tarviz.model.errors import ChainError, DataError, SchemaError
+from tarviz.model.types import Feature, Schema
+from tarviz.ops.base import Draw, FieldOp, Op, missing
+from tarviz.ops.values.geometry import Geometry
+from tarviz.ops.values.images import check_image, image_of
+
+if TYPE_CHECKING:
+    from tarviz.ops.carry import Carry
+
+_FORMS = (*FORMATS, "points")
+
+
+@dataclass(frozen=True, slots=True)
+class CarryingOp(FieldOp):
+    """An op that moves the pixels of an image. `carry` names the fields that go along with it, several as a tuple.
+
+    Bytes or a decoded tree of JSON, VOC's XML and YOLO's lines are rewritten in their own form (COCO, corners, shares, outlines, key
+    points: what the browser draws over pictures). An array [h, w] or [h, w, c] is a mask: its values are taken from the nearest
+    place. A form behind a colon says how boxes are written where their name does not: `"json:xyxy"`; an array [n, 4 or more] of boxes
+    needs one (`"boxes.npy:cxcywh"`), points [n, 2 or more] are `"marks.npy:points"`.
+
+    Boxes and outlines are cut at the frame. One of which less than the share `visible` is left is taken out with its label and score,
+    at 0 where nothing of it is left; None keeps all of them. Floats are written, in the same places. Rotated boxes are the smallest
+    upright ones round what is left of them; points are not renamed by a flip (a left eye stays the first of its list).
+    """
+
+    carry: str | tuple[str, ...] = field(default=(), kw_only=True)
+    visible: float | None = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        FieldOp.__post_init__(self)
+        self.put("carry", carried_names(self.name, self.ext, self.carry))
+        self.put("visible", share_left(self.name, self.visible))
+
+    @property
+    def carries(self) -> tuple[tuple[str, str], ...]:
+        """Fields carried along, and the form of their boxes: "" where they say it themselves."""
+        return tuple(form_of(name) for name in ((self.carry,) if isinstance(self.carry, str) else self.carry))
+
+    def carried(self, record: Mapping[str, Any], move: Move, mask: Callable[[NDArray[Any]], NDArray[Any]]) -> dict[str, Any]:
+        """The fields carried along after a move; `mask` moves an array as large as the picture."""
+        made: dict[str, Any] = {}
+        for name, form in self.carries:
+            if name not in record:
+                raise missing(self, name, record)
+            made[name] = self._moved(record[name], name, Carrier(move, form, self.visible), move, mask if not form else None)
+        return made
+
+    def _moved(self, value: Any, name: str, carrier: Carrier, move: Move, mask: Callable[[NDArray[Any]], NDArray[Any]] | None) -> Any:
+        if isinstance(value, bytes | bytearray | memoryview):
+            if _is_picture(value):
+                raise SchemaError(f"{self} expects the mask {name} as an array. Put decode({name}) before it.", details={"field": name})
+            return carrier.payload(value, name)
+        if not isinstance(value, np.ndarray):
+            return carrier.tree(value)
+        if mask is None:
+            return carrier.rows(value)
+        if value.ndim < 2 or size_of(value) != move.before:
+            sizes = " and ".join(f"{h} x {w}" for h, w in (move.before, size_of(value))) if value.ndim >= 2 else f"shape {value.shape}"
+            raise DataError(
+                f"the mask {name} is not as large as the picture: {sizes}.",
+                details={"field": name},
+                hint=f'Resize it first; if it holds boxes, say their form: carry="{name}:xyxy".',
+            )
+        return mask(value)
+
+    def run_schema(self, schema: Schema) -> Schema:
+        ext = self.field(schema)
+        image = self.infer(schema[ext])
+        made = {**schema, ext: image}
+        for name, form in self.carries:
+            if name not in schema:
+                raise missing(self, name, schema)
+            made[name] = self._carried_feature(schema[name], image, form)
+        return Schema(made)
+
+    def _carried_feature(self, feature: Feature, image: Feature, form: str) -> Feature:
+        if feature.dtype in ("bytes", "object"):
+            return feature
+        if not form:
+            return Feature(feature.dtype, (*image.shape[:2], *feature.shape[2:]))
+        return Feature(feature.dtype if feature.dtype.startswith("float") else "float32", (None, *feature.shape[1:]))
+
+    def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
+        return None if wanted is None else wanted | set(self.exts) | {name for name, _ in self.carries}
+
+    def touched(self, there: Mapping[str, Any]) -> tuple[str, ...]:
+        return (self.field(there), *(name for name, _ in self.carries))
+
+    @property
+    def named(self) -> frozenset[str]:
+        return frozenset((*self.exts, *(name for name, _ in self.carries)))
+
+    def after(self, before: Sequence[Op]) -> CarryingOp:
+        declared = self._declared(before)
+        return replace(self, carry=declared.carry, visible=declared.visible) if declared and not self.carry else self
+
+    def without(self, before: Sequence[Op]) -> CarryingOp:
+        declared = self._declared(before)
+        same = declared and (declared.carry, declared.visible) == (self.carry, self.visible)
+        return replace(self, carry=(), visible=0.0) if same else self
+
+    def _declared(self, before: Sequence[Op]) -> Carry | None:
+        """The last op `carry` for this picture among the ops before."""
+        from tarviz.ops.carry import Carry
+
+        return next((op for op in reversed(before) if isinstance(op, Carry) and set(op.ext.split(";")) & set(self.exts)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class GeometricOp(CarryingOp):
+    """An op that moves pixels as a `Geometry` says; fields are carried along as `CarryingOp` says."""
+
+    @abstractmethod
+    def geometry(self, size: tuple[int, int], draw: Draw | None = None) -> Geometry:
+        """What the op does to an image of (height, width) pixels, with these random numbers."""
+
+    @abstractmethod
+    def infer_size(self, feature: Feature) -> tuple[int | None, int | None]:
+        """Height and width after the op, of an image; None where they are not known."""
+
+    def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
+        image = image_of(self, value)
+        return self.geometry(size_of(image), draw).picture(image)
+
+    def infer(self, feature: Feature) -> Feature:
+        return Feature(feature.dtype, (*self.infer_size(check_image(self, feature)), feature.shape[2]))
+
+    def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
+        ext = self.field(record)
+        image = image_of(self, record[ext])
+        geometry = self.geometry(size_of(image), draw)
+        made = {**record, ext: geometry.picture(image)}
+        return {**made, **self.carried(record, geometry, geometry.mask)}
+
+    @property
+    def lowers(self) -> bool:
+        return hasattr(type(self), "apply_tf") and not self.carry
+
+
+def carried_names(op: str, ext: str, names: Any) -> str | tuple[str, ...]:
+    """Fields to be carried along, checked: one as a str, none or several as a tuple."""
+    each = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, tuple | list) else (names,)
+    for name in each:
+        if not isinstance(name, str) or not name or form_of(name)[0] in ext.split(";"):
+            raise ChainError(
+                f"{op} carries fields that lie over {ext}, got {name!r}.", hint=f"For example {op}({ext}, …, carry=(json, seg.png))."
+            )
+    return each[0] if len(each) == 1 else each
+
+
+def form_of(name: str) -> tuple[str, str]:
+    """A field and the form behind a colon.
+
+    >>> form_of("json:xyxy"), form_of("json")
+    (('json', 'xyxy'), ('json', ''))
+    """
+    field, colon, form = name.rpartition(":")
+    if not colon:
+        return name, ""
+    if form not in _FORMS:
+        raise ChainError(f"boxes have no form {form!r} ({name!r}).", hint=f"There are: {', '.join(_FORMS)}.")
+    return field, form
+
+
+def share_left(op: str, visible: Any) -> float | None:
+    """The least share that has to be left, checked."""
+    if visible is not None and (isinstance(visible, bool) or not isinstance(visible, int | float) or not 0 <= visible <= 1):
+        raise ChainError(f"{op} expects visible as a share between 0 and 1, or None, got {visible!r}.")
+    return visible
+
+
+def size_of(image: NDArray[Any]) -> tuple[int, int]:
+    """Height and width."""
+    return image.shape[0], image.shape[1]
+
+
+def _is_picture(value: bytes | bytearray | memoryview) -> bool:
+    return bytes(value[:4]) in (b"\x89PNG", b"II*\x00", b"MM\x00*", b"RIFF", b"GIF8") or bytes(value[:2]) in (b"\xff\xd8", b"BM")
