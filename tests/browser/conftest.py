@@ -31,6 +31,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 ROOT = Path(__file__).parents[2]
+AXE = "axe-core@4.10.3"
 
 
 def chromium_path() -> str | None:
@@ -79,6 +80,12 @@ class Watched:
         for name in names:
             self.tab.keyboard.press(name)
             self.tab.wait_for_timeout(60)
+
+    def barred(self, axe: str) -> list[tuple[str, str]]:
+        """What axe-core calls serious or critical on the page: the rule, and the first element that breaks it."""
+        self.tab.evaluate(axe)
+        found = self.tab.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
+        return [(one["id"], one["nodes"][0]["html"][:200]) for one in found if one["impact"] in ("serious", "critical")]
 
     def pane(self) -> str:
         """The key in the record pane."""
@@ -279,3 +286,16 @@ def end(server: subprocess.Popen[bytes]) -> None:
         with suppress(subprocess.TimeoutExpired):
             server.wait(15)
             return
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The source of axe-core, from npm."""
+    folder = tmp_path_factory.mktemp("axe")
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    done = subprocess.run(["npm", "install", "--silent", "--no-save", "--prefix", str(folder), AXE], capture_output=True, timeout=100)
+    source = folder / "node_modules" / "axe-core" / "axe.min.js"
+    if done.returncode or not source.is_file():
+        pytest.skip("axe-core could not be installed")
+    return source.read_text("utf-8")

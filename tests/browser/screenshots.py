@@ -172,6 +172,27 @@ def shoot_compare(studio: Studio) -> None:
         studio.save(page.tab, "compare-difference-light-1280")
 
 
+def shoot_compare_boxes(studio: Studio) -> None:
+    """Chains that carry boxes, outlines and key points, one that leaves them behind; sliders for the numbers of the first."""
+    from tarviz import samples
+    from tarviz.widgets.compare.controller import Compare
+
+    chains = {
+        "along": "decode(jpg)|carry(jpg, json)|rotate(jpg, 15)|random_crop(jpg, (150, 150))|flip(jpg, horizontal, 1)",
+        "small": "decode(jpg)|carry(jpg, json)|resize(jpg, (90, 120))|center_crop(jpg, (80, 80))",
+        "behind": "decode(jpg)|flip(jpg, horizontal, 1)",
+    }
+    for scheme in SCHEMES:
+        run = Compare(samples.zoo("zoo", kinds=["coco"])["coco"], chains, records=3)
+        run.wait()
+        with studio.page(run, scheme, 1280) as page:
+            page.until("document.querySelectorAll('.tvz-ctile .tvz-over').length > 10")
+            page.tab.locator('[data-place*=\'"column":0,"step":3\']').first.click()
+            page.key("s")
+            page.tab.mouse.move(2, 2)
+            studio.save(page.tab, f"compare-boxes-{scheme}-1280")
+
+
 def shoot_bench(studio: Studio) -> None:
     """A bench: live, a sweep done, stages."""
     from tarviz.widgets.bench.controller import BenchRun

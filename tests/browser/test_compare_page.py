@@ -163,3 +163,88 @@ def test_looks(shard: Path, open_widget: Callable[..., Any], width: int, scheme:
     assert [] == page.tab.evaluate(probes.CONTRAST)
     assert [] == page.tab.evaluate(probes.UNNAMED)
     assert [] == page.tab.evaluate(probes.STICKING_OUT)
+
+
+ALONG = {
+    "along": "decode(jpg)|carry(jpg, json)|resize(jpg, (60, 80))|rotate(jpg, 10)|flip(jpg, horizontal, 1)",
+    "behind": "decode(jpg)|flip(jpg, horizontal, 1)",
+}
+INKED = """(selector) => [...document.querySelectorAll(selector)].filter((canvas) =>
+  canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value)).length"""
+
+
+@pytest.fixture
+def boxed(tmp_path: Path) -> Path:
+    boxes = {"annotations": [{"bbox": [10, 8, 20, 12], "category": "cat"}, {"bbox": [30, 20, 15, 15], "category": "dog"}]}
+    fields = {"jpg": png((200, 120, 90), (60, 40)), "json": json.dumps(boxes).encode(), "seg.png": png((4, 4, 4), (60, 40))}
+    return tar(tmp_path / "b.tar", [(f"n{n}", fields) for n in range(3)])
+
+
+class TestOverlays:
+    def test_boxes_lie_over_every_step_that_carries_them(self, boxed: Path, open_widget: Callable[..., Any]):
+        page = open_widget(Compare(boxed, ALONG, records=2), ".tvz-ctile .tvz-over")
+        page.until("document.querySelectorAll('.tvz-ctile .tvz-over').length === 2 * (1 + 5 + 1)")
+
+        assert 14 == page.tab.evaluate(INKED, ".tvz-ctile .tvz-over")
+        assert "json, seg.png stayed behind: carry(jpg, json, seg.png)" in page.tab.locator(".tvz-behind").all_inner_texts()
+        assert [] == page.errors
+
+    def test_they_are_switched_and_the_stage_names_them(self, boxed: Path, open_widget: Callable[..., Any]):
+        page = open_widget(Compare(boxed, ALONG, records=1), ".tvz-ctile .tvz-over")
+        page.until("document.querySelector('.tvz-stage .tvz-layers')")
+        assert {"cat", "dog"} <= set(page.tab.locator(".tvz-stage .tvz-class span[dir]").all_inner_texts())
+        page.tab.focus(".tvz-strips")
+        page.key("o")
+        page.until("!document.querySelector('.tvz-ctile .tvz-over') && !document.querySelector('.tvz-stage .tvz-layers')")
+        page.key("o")
+        page.until("document.querySelector('.tvz-ctile .tvz-over')")
+
+
+class TestSliders:
+    def test_a_number_moves_its_chain_which_is_copied(self, boxed: Path, open_widget: Callable[..., Any]):
+        page = open_widget(Compare(boxed, ALONG, records=2), ".tvz-ctile .tvz-over")
+        page.tab.focus(".tvz-strips")
+        page.key("s")
+        slider = page.tab.locator("input[aria-label='rotate angle of along']")
+        slider.focus()
+        page.key("ArrowRight", "ArrowRight", "ArrowRight")
+        page.until("/rotate\\(jpg, 13\\)/.test(document.querySelector('.tvz-heads').textContent)")
+        page.until("[...document.querySelectorAll('.tvz-op')].some((one) => one.textContent === 'rotate(jpg, 13)')")
+        page.tab.locator("button", has_text="copy chain").click()
+
+        assert ALONG["along"].replace("10", "13") == page.tab.evaluate("navigator.clipboard.readText()")
+        assert slider.evaluate("(one) => one.isConnected")  # it was not drawn anew while it was held
+        assert [] == page.errors
+
+    def test_an_op_that_refuses_says_why(self, boxed: Path, open_widget: Callable[..., Any]):
+        page = open_widget(Compare(boxed, {"cut": "decode(jpg)|center_crop(jpg, (20, 20))"}, records=1), ".tvz-ctile img")
+        page.tab.focus(".tvz-strips")
+        page.key("s")
+        page.tab.locator("input[aria-label='center_crop height of cut']").focus()
+        page.key("End")
+        page.until("/expects an image of at least/.test(document.querySelector('.tvz-ctile .tvz-refused')?.textContent)")
+        page.key("Home")
+        page.until("!document.querySelector('.tvz-ctile .tvz-refused')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_bars_a_reader(boxed: Path, open_widget: Callable[..., Any], axe: str, scheme: str):
+    page = open_widget(Compare(boxed, ALONG, records=2), ".tvz-ctile .tvz-over", scheme=scheme)
+    page.tab.focus(".tvz-strips")
+    page.key("s")
+    page.until("document.querySelector('.tvz-wheel')")
+
+    assert [] == page.barred(axe)
+    assert [] == page.tab.evaluate(probes.CONTRAST)
+
+
+def test_twelve_chains_are_read_at_once(boxed: Path, open_widget: Callable[..., Any]):
+    chains = {f"turned {angle}": f"decode(jpg)|carry(jpg, json)|rotate(jpg, {angle})" for angle in range(0, 60, 5)}
+    page = open_widget(Compare(boxed, chains, records=2), ".tvz-ctile .tvz-over", width=1440, height=900)
+    shown = """() => [...document.querySelectorAll('.tvz-heads tr')].filter((row) => {
+      const [box, frame] = [row.getBoundingClientRect(), document.querySelector('.tvz-heads-box').getBoundingClientRect()];
+      return box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1;
+    }).length"""
+
+    assert 12 == page.tab.evaluate(shown)
+    assert [] == page.tab.evaluate(probes.STICKING_OUT)

@@ -187,3 +187,10 @@ class TestPoints:
         page.until("document.querySelector('.tvz-map') && !document.querySelector('.tvz-map').hidden", 15)
         page.until(MADE, 15)
         assert not page.elsewhere
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_bars_a_reader_of_the_map(mapped, scheme, axe):
+    page = mapped("columns", scheme=scheme)
+
+    assert [] == page.barred(axe)

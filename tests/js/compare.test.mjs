@@ -4,8 +4,8 @@ import { test } from "node:test";
 
 import { COMPARE_KEYS } from "../../tarviz/widgets/compare/compare_keys.mjs";
 import { gained, nextGain, placed } from "../../tarviz/widgets/compare/picture_pairs.mjs";
-import { lines } from "../../tarviz/widgets/compare/stage.mjs";
-import { columnOrder, differenceText, placeName, step, tileLabel } from "../../tarviz/widgets/compare/strips.mjs";
+import { numberText, slidersOf } from "../../tarviz/widgets/compare/sliders.mjs";
+import { columnOrder, differenceText, lines, placeName, step, tileLabel, tileScale } from "../../tarviz/widgets/compare/strips.mjs";
 
 const grid = {
   order: [0, 1, 2],
@@ -131,4 +131,20 @@ test("text is cut into lines", () => {
 test("every key is explained once", () => {
   const keys = COMPARE_KEYS.flatMap(([names]) => names.split(" "));
   assert.equal(new Set(keys).size, keys.length);
+});
+
+test("small pictures grow by whole numbers in a tile, large ones shrink to fit", () => {
+  assert.equal(tileScale(20, 30, 120), 4);
+  assert.equal(tileScale(100, 61, 120), 1);
+  assert.equal(tileScale(240, 100, 120), 0.5);
+});
+
+test("sliders are kept while their chain has the same numbers", () => {
+  const wheel = { op: 1, name: "size", at: 0, label: "resize size height", value: 32, low: 1, high: 128, step: 1 };
+  const column = { name: "a", numbers: [wheel] };
+  assert.equal(slidersOf(column), slidersOf({ name: "a", numbers: [{ ...wheel, value: 40 }] }));
+  assert.notEqual(slidersOf(column), slidersOf({ name: "b", numbers: [wheel] }));
+  assert.equal(slidersOf(undefined), "");
+  assert.equal(numberText(0.12345, 0.01), "0.123");
+  assert.equal(numberText(31.99, 1), "32");
 });

@@ -13,7 +13,7 @@ from tarviz.model.errors import UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.widgets.bench.rate_meter import Clock
-from tarviz.widgets.compare.timed_eager import Group, Measured
+from tarviz.widgets.bench.timed_eager import Group, Measured
 
 Counts: TypeAlias = Iterator[tuple[int, int]]
 """(records, bytes of payload) of each step, as it comes."""

@@ -12,9 +12,9 @@ from typing import Any
 
 from tarviz.model.errors import UsageError, safe
 from tarviz.widgets.bench.rate_meter import Figures, half_interval
+from tarviz.widgets.bench.timed_eager import Group
 from tarviz.widgets.bench.verdict import graph_stages, per_second, verdict
 from tarviz.widgets.compare.text import aligned
-from tarviz.widgets.compare.timed_eager import Group
 
 FORMAT = 1
 

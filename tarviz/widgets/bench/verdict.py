@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tarviz.widgets.compare.timed_eager import BATCH, CUT, DRAW, PICK, READ, SCAN, Group
+from tarviz.widgets.bench.timed_eager import BATCH, CUT, DRAW, PICK, READ, SCAN, Group
 
 if TYPE_CHECKING:
     from tarviz.widgets.bench.result import Row

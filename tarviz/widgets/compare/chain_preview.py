@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,9 @@ from tarviz.ops.base import FieldOp, names_of
 from tarviz.ops.chains import Chain, Step
 from tarviz.pipeline import Pipeline
 from tarviz.viewers import choose
-from tarviz.widgets.compare.value_picture import Shown, shown, thumbnail
+from tarviz.widgets.compare.overlaid import Overlaid
+from tarviz.widgets.compare.value_picture import Shown, pixels_of, shown, thumbnail
+from tarviz.widgets.panes.overlays import Over, Overlays
 
 KEPT = 768 << 20
 """Bytes of values kept for the stage; what comes later keeps its thumbnail only."""
@@ -36,7 +39,8 @@ Values = dict[str, Any]
 class Tile:
     """One step of one chain for one record. `ext` is the field that is shown, `value` what it holds; None once it was let go.
 
-    `look.pixels` is left out: `shown(value)` makes them again. `picture` is the thumbnail, `text` stands where there is none.
+    `look.pixels` is left out: `shown(value)` makes them again. `picture` is the thumbnail, `text` stands where there is none. `over` is
+    what lies over the picture, `behind` a sentence on what lay there before the op moved its pixels without it.
     """
 
     op: str
@@ -49,6 +53,8 @@ class Tile:
     picture: bytes
     text: str
     error: TarvizError | None = None
+    over: Over | None = None
+    behind: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -75,6 +81,7 @@ class Column:
     seed: int
     runner: str = EAGER
     strips: list[Strip | None] = field(default_factory=list)
+    turn: int = 0  # counts the changes of its chain: work for an earlier one is left out
 
     @property
     def title(self) -> str:
@@ -118,9 +125,11 @@ class Room:
         return value
 
 
-def original(record: Values, ext: str, room: Room, side: int) -> Tile:
+def original(record: Values, ext: str, room: Room, side: int, overlays: Overlays) -> Tile:
     """The record before any op, as the field `ext` shows it."""
-    return _tile("", (ext,) if ext else (), record, ext, room, side)
+    tile = _tile("", (ext,) if ext else (), record, ext, room, side)
+    tile.over = Overlaid(overlays, Chain()).over(record, ext)
+    return tile
 
 
 def first_field(chains: Sequence[Chain], record: Mapping[str, Any]) -> str:
@@ -134,19 +143,23 @@ def first_field(chains: Sequence[Chain], record: Mapping[str, Any]) -> str:
     return next((name for name in names if choose(name) == "image"), names[0] if names else "")
 
 
-def trace(column: Column, record: Values, ext: str, epoch: int, room: Room, side: int) -> Strip:
+def trace(column: Column, record: Values, ext: str, epoch: int, room: Room, side: int, overlays: Overlays) -> Strip:
     """The chain of a column over one record, in one pass. An op that fails ends the strip with a tile that says why."""
     strip = Strip([])
-    for step in column.chain.trace(record, column.seed, epoch):
+    overlaid = Overlaid(overlays, column.chain)
+    overlaid.over(record, ext)
+    for at, step in enumerate(column.chain.trace(record, column.seed, epoch)):
         ext = _standing(step, ext)
         strip.seconds += step.seconds
-        tile = _tile(str(step.op), step.fields, step.record, ext, room, side)
+        tile = _tile(str(step.op.without(column.chain.ops[:at])), step.fields, step.record, ext, room, side)
         tile.drawn, tile.seconds, tile.error = step.drawn, step.seconds, step.error
         if step.error is not None:
             tile.value, tile.picture, tile.look, tile.text = None, b"", Shown(""), ""
             strip.error = step.error
         else:
             strip.record = step.record
+            tile.behind = overlaid.step(step.op, step.record, ext)
+            tile.over = overlaid.over(step.record, ext)
         strip.tiles.append(tile)
     if not column.chain:
         strip.record = record
@@ -155,7 +168,7 @@ def trace(column: Column, record: Values, ext: str, epoch: int, room: Room, side
 
 def _standing(step: Step, before: str) -> str:
     """The field that stands for a record after a step: one the op worked on, else the one shown before, else any."""
-    for name in (*step.fields, before):
+    for name in (*step.fields, getattr(step.op, "ext", ""), before):
         if name in step.record:
             return name
     return first_field((), step.record)
@@ -169,7 +182,14 @@ def _tile(op: str, fields: tuple[str, ...], record: Values, ext: str, room: Room
 
 
 def elsewhere(
-    column: Column, records: Sequence[Values], exts: Sequence[str], eager: Sequence[Strip | None], epoch: int, room: Room, side: int
+    column: Column,
+    records: Sequence[Values],
+    exts: Sequence[str],
+    eager: Sequence[Strip | None],
+    epoch: int,
+    room: Room,
+    side: int,
+    overlays: Overlays,
 ) -> Iterator[tuple[int, Strip]]:
     """What another runner makes of the records: their numbers and one-tile strips, with the difference to the eager ones.
 
@@ -189,7 +209,11 @@ def elsewhere(
                 for values in plugins.load("runners", column.runner).run(pipeline, epoch=epoch):
                     spent = 0.0 if started is None else time.perf_counter() - started
                     result = {**{name: records[number][name] for name in ("__key__", "__shard__")}, **_plain(values)}
-                    yield number, _whole(column, result, exts[number], eager[number], spent, room, side)
+                    strip = _whole(column, result, exts[number], eager[number], spent, room, side)
+                    ours = eager[number]
+                    if ours is not None and ours.tiles and ours.tiles[-1].over:
+                        strip.tiles[0].over = Overlaid(overlays, column.chain).over(_drawable(result), strip.tiles[0].ext)
+                    yield number, strip
                     number += 1
                     started = time.perf_counter()
             except Exception as error:  # noqa: BLE001 - a runner raises what its engine raises; it belongs into the tile
@@ -226,6 +250,11 @@ def _whole(column: Column, result: Values, ext: str, eager: Strip | None, second
     if eager is not None and eager.record is not None:
         strip.difference = largest_difference(eager.record, result)
     return strip
+
+
+def _drawable(result: Values) -> Values:
+    """A runner's element as overlays read one: text as bytes."""
+    return {name: value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value for name, value in result.items()}
 
 
 def _failed(column: Column, error: Exception) -> Strip:
@@ -269,3 +298,30 @@ def apart(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
     if np.isnan(result).any():
         result = np.where(np.isnan(result), np.where(np.isnan(a) & np.isnan(b), 0.0, np.inf), result)
     return result
+
+
+def differing(one: Any, other: Any) -> dict[str, Any]:
+    """How two values differ, in words and numbers: in their values where the dtype is the same, else as shown."""
+    kind = "as shown, 0…255"
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and one.dtype == other.dtype and one.dtype.kind in "buif":
+        kind = str(one.dtype)
+    else:
+        one, other = pixels_of(one), pixels_of(other)
+    if one is None or other is None:
+        return {"text": "one of them is not a picture"}
+    if one.ndim == other.ndim == 3 and one.shape[:2] == other.shape[:2] and 1 in (one.shape[2], other.shape[2]):
+        one, other = np.broadcast_arrays(one, other)
+    if one.shape != other.shape:
+        shapes = " and ".join(f"[{', '.join(map(str, array.shape))}]" for array in (one, other))
+        return {"text": f"shapes differ: {shapes}; B is drawn as large as A"}
+    delta = apart(one, other)
+    largest = float(delta.max(initial=0.0))
+    finite = math.isfinite(largest)
+    return {
+        "text": "",
+        "kind": kind,
+        "max": largest if finite else None,
+        "mean": float(delta.mean()) if finite and delta.size else None,
+        "share": float(np.mean(delta > 0)) if delta.size else 0.0,
+        "at": [int(place) for place in np.unravel_index(int(delta.argmax()), delta.shape)] if largest else [],
+    }

@@ -32,7 +32,7 @@ export function chainRows(view) {
                 title: "new seed for this chain (r)",
                 onclick: (/** @type {Event} */ e) => {
                   e.stopPropagation();
-                  view.reroll(at);
+                  view.changes.reroll(at);
                 },
               },
               "new",

@@ -3,14 +3,19 @@
 
 import { bindKeys, copyText, drawnBy, fill, focusedBeside, h, later, pictureType, BlobCache } from "../host/core.mjs";
 import { asView, isOvertaken, makeRpc, RpcError } from "../host/requests.mjs";
+import { Layers } from "../panes/overlay.mjs";
 import { chainRows } from "./chain_rows.mjs";
+import { Changes } from "./changes.mjs";
 import { CompareKeys } from "./compare_keys.mjs";
 import { recordSections } from "./record_sections.mjs";
+import { Sliders } from "./sliders.mjs";
 import { Stage } from "./stage.mjs";
 import { StagedPair } from "./staged_pair.mjs";
 import { columnOrder, drawStep, placeName } from "./strips.mjs";
 
 /** @typedef {import("./strips.mjs").Place} Place */
+
+const MANY = 6; // chains; of more the last steps are shown at first, and the rows that name them are close together
 
 export class CompareView {
   /** @param {any} model @param {HTMLElement} el @param {AbortSignal} signal */
@@ -24,6 +29,9 @@ export class CompareView {
     this.said = "";
     this.keys = new CompareKeys(this);
     this.staged = new StagedPair(this);
+    this.changes = new Changes(this);
+    this.sliders = new Sliders(this);
+    this.layers = new Layers({}, () => this.drawTiles());
     this.remembering = later(() => this.remember(), 250, signal);
     this.rpc = makeRpc(model, {
       signal,
@@ -44,10 +52,10 @@ export class CompareView {
     /** @type {Map<string, HTMLElement>} */
     this.tiles = new Map();
     this.version = -1;
-    this.running = false;
+    this.running = this.looping = false;
     this.lost = false;
     this.px = saved.px ?? 120;
-    this.last = saved.last ?? false;
+    this.last = saved.last ?? first.poll.columns.length > MANY;
     this.byTime = saved.byTime ?? false;
     /** @type {Place} */
     this.at = { record: 0, column: 0, step: 0, ...saved.at };
@@ -55,7 +63,12 @@ export class CompareView {
     this.a = saved.a ?? { column: 0, step: -1 };
     /** @type {{ column: number, step: number } | null} null: the tile under the cursor */
     this.b = saved.b ?? null;
-    this.stage = new Stage(signal, { ask: (place) => this.full(place), changed: () => this.remembering(), state: saved.stage });
+    this.stage = new Stage(signal, {
+      ask: (place) => this.full(place),
+      changed: () => this.remembering(),
+      state: saved.stage,
+      layers: this.layers,
+    });
     /** @type {HTMLElement} */
     this.root = h("div", { class: "tvz tvz-compare", role: "region", "aria-label": `tarviz comparison of ${first.config.title}` });
     this.build(el);
@@ -71,7 +84,7 @@ export class CompareView {
       h("button", { title, onclick: act }, text);
     this.lastButton = button("last step only", "all steps of each chain, or the last only (l)", () => this.toggleLast());
     this.timeButton = button("fastest first", "order of the chains: as given, or by time (t)", () => this.sort());
-    this.allButton = button("new seeds", "draw anew for all chains (R)", () => this.reroll(null));
+    this.allButton = button("new seeds", "draw anew for all chains (R)", () => this.changes.reroll(null));
     this.pxSelect = h(
       "select",
       {
@@ -88,11 +101,13 @@ export class CompareView {
     this.runnerButtons = config.runners.map((/** @type {[string, string]} */ [name, title]) =>
       h(
         "button",
-        { title: `run the chains by ${title} too and say what differs`, "data-runner": title, onclick: () => this.add(name) },
+        { title: `run the chains by ${title} too and say what differs`, "data-runner": title, onclick: () => this.changes.add(name) },
         `+ ${title}`,
       ),
     );
-    this.moreButton = button("+ record", "one record more", () => this.more());
+    this.moreButton = button("+ record", "one record more", () => this.changes.more());
+    this.overButton = button("overlays", "boxes, outlines, points and masks over the pictures (o)", () => this.toggleOver());
+    this.numbersButton = button("sliders", "the numbers of the chain under the cursor as sliders (s)", () => this.toggleSliders());
     this.head = h(
       "header",
       { class: "tvz-head" },
@@ -106,6 +121,8 @@ export class CompareView {
       { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" },
       this.lastButton,
       this.timeButton,
+      this.numbersButton,
+      this.overButton,
       this.allButton,
       this.moreButton,
       ...this.runnerButtons,
@@ -118,7 +135,8 @@ export class CompareView {
     this.root.append(
       this.head,
       this.tools,
-      h("div", { class: "tvz-heads-box" }, this.heads),
+      h("div", { class: "tvz-heads-box", tabIndex: 0, role: "group", "aria-label": "chains" }, this.heads),
+      this.sliders.root,
       this.main,
       h("footer", { class: "tvz-status" }, this.statusText),
     );
@@ -145,6 +163,13 @@ export class CompareView {
   // ---- what the controller says
 
   async loop() {
+    if (this.looping) return;
+    this.looping = true;
+    await this.follow();
+    this.looping = false;
+  }
+
+  async follow() {
     while (!this.signal.aborted && !this.lost) {
       try {
         const { r, buffers } = await this.rpc("poll", { since: this.version });
@@ -154,21 +179,25 @@ export class CompareView {
         if (!isOvertaken(error)) return;
       }
       if (!this.running) return;
-      await new Promise((go) => setTimeout(go, 250));
+      await new Promise((go) => setTimeout(go, 120));
     }
   }
 
   /** @param {any} message @param {any[]} buffers */
   take(message, buffers) {
-    const picture = (/** @type {any} */ tile) => {
-      if (tile.buffer === null) return tile;
-      const name = `t${message.version}-${tile.buffer}`;
+    const held = (/** @type {number} */ buffer) => {
+      const name = `t${message.version}-${buffer}`;
       if (!this.blobs.items.has(name)) {
-        const view = asView(buffers[tile.buffer]);
+        const view = asView(buffers[buffer]);
         this.blobs.put(name, view, pictureType(view));
       }
-      return { ...tile, picture: name };
+      return name;
     };
+    const picture = (/** @type {any} */ tile) => {
+      for (const mask of tile.over?.masks ?? []) mask.picture = held(mask.buffer);
+      return tile.buffer === null ? tile : { ...tile, picture: held(tile.buffer) };
+    };
+    this.layers.colours = message.colours;
     this.version = message.version;
     this.running = message.running;
     this.said = message.status;
@@ -218,9 +247,15 @@ export class CompareView {
   }
 
   drawHeads() {
+    this.root.classList.toggle("tvz-many", this.columns.length > MANY);
     fill(this.heads, h("tbody", {}, ...chainRows(this)));
     this.lastButton.setAttribute("aria-pressed", String(this.last));
     this.timeButton.setAttribute("aria-pressed", String(this.byTime));
+    this.numbersButton.setAttribute("aria-pressed", String(this.sliders.shown));
+    this.overButton.setAttribute("aria-pressed", String(this.layers.shown));
+    const tiles = [...this.originals, ...[...this.strips.values()].flatMap((strip) => strip.tiles)];
+    this.overButton.hidden = !tiles.some((tile) => tile.over);
+    this.sliders.draw();
     this.allButton.hidden = !this.columns.some((column) => column.random);
     for (const each of this.runnerButtons) each.hidden = this.columns.some((column) => column.runner === each.dataset.runner);
   }
@@ -236,10 +271,21 @@ export class CompareView {
 
   /** @param {any} tile @param {Place} place */
   tile(tile, place) {
-    const element = drawStep(tile, place, { px: this.px, url: tile.picture && this.blobs.get(tile.picture) });
+    const element = drawStep(tile, place, {
+      px: this.px,
+      url: tile.picture && this.blobs.get(tile.picture),
+      layers: this.layers,
+      mask: this.maskOf(tile),
+    });
     element.id = `tvz-${this.uid}-${placeName(place)}`;
     this.tiles.set(placeName(place), element);
     return element;
+  }
+
+  /** The address of the first mask over a tile. @param {any} tile @returns {string | undefined} */
+  maskOf(tile) {
+    const name = tile?.over?.masks[0]?.picture;
+    return name && this.blobs.get(name);
   }
 
   uid = Math.random().toString(36).slice(2, 8);
@@ -281,6 +327,7 @@ export class CompareView {
     const tile = this.tiles.get(placeName(place));
     tile?.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.staged.show();
+    this.sliders.draw();
     this.remembering();
   }
 
@@ -297,55 +344,20 @@ export class CompareView {
   /** @param {number} by */
   walk(by) {
     const record = this.at.record + by;
-    if (record >= this.records.length) this.more();
+    if (record >= this.records.length) this.changes.more();
     else if (record >= 0) this.select({ ...this.at, record });
   }
 
-  async more() {
-    try {
-      const { r } = await this.rpc("more", { count: 1 });
-      if (!r.found) return this.tell(r.count >= this.config.most ? `At most ${this.config.most} records.` : "There are no more records.");
-      this.at = { ...this.at, record: r.count - 1 };
-      this.running = true;
-      this.loop();
-    } catch (error) {
-      this.trouble(error);
-    }
-    return undefined;
+  toggleOver() {
+    this.layers.shown = !this.layers.shown;
+    this.drawHeads();
+    this.drawTiles();
+    this.staged.show();
   }
 
-  /** @param {number | null} column */
-  async reroll(column) {
-    if (column !== null && !this.columns[column]?.random) return this.tell("This chain draws no random numbers.");
-    try {
-      await this.rpc("reroll", { column });
-      this.running = true;
-      this.loop();
-    } catch (error) {
-      this.trouble(error);
-    }
-    return undefined;
-  }
-
-  /** @param {string} runner */
-  async add(runner) {
-    try {
-      const { r } = await this.rpc("add", { runner });
-      const pins = [this.at, this.a, ...(this.b ? [this.b] : [])];
-      const moved = pins.map((pin) =>
-        r.columns.findIndex(
-          (/** @type {any} */ c) => c.name === this.columns[pin.column].name && c.runner === this.columns[pin.column].runner,
-        ),
-      );
-      pins.forEach((pin, at) => {
-        pin.column = Math.max(0, moved[at]);
-      });
-      this.strips.clear();
-      this.running = true;
-      this.loop();
-    } catch (error) {
-      this.trouble(error);
-    }
+  toggleSliders() {
+    this.sliders.toggle();
+    this.drawHeads();
   }
 
   sort() {

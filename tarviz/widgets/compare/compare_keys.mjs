@@ -19,6 +19,8 @@ export const COMPARE_KEYS = [
   ["R", "new seeds for all"],
   ["t", "fastest chain first"],
   ["l", "all steps, or the last only"],
+  ["o", "overlays: boxes, outlines, points, masks"],
+  ["s", "sliders for the numbers of this chain"],
   ["y", "copy the chain"],
   ["Esc", "leave"],
   ["?", "this list"],
@@ -44,6 +46,7 @@ export class CompareKeys {
       return true;
     }
     const target = /** @type {HTMLElement} */ (event.target);
+    if (target instanceof HTMLInputElement && /^(Arrow|Home|End|Page)/.test(name)) return false;
     if (target instanceof HTMLSelectElement || this.sheet.shown) return false;
     if (target instanceof HTMLButtonElement && /^(Enter|Space)$/.test(name)) return false;
     if (view.stage.root.contains(target) && view.stage.key(name)) return true;
@@ -62,11 +65,13 @@ export class CompareKeys {
       "=": () => view.stage.louder(1),
       "-": () => view.stage.louder(-1),
       0: () => view.stage.fit(),
-      r: () => view.reroll(view.at.column),
-      R: () => view.reroll(null),
+      r: () => view.changes.reroll(view.at.column),
+      R: () => view.changes.reroll(null),
       n: () => view.walk(1),
       p: () => view.walk(-1),
       t: () => view.sort(),
+      o: () => view.toggleOver(),
+      s: () => view.toggleSliders(),
       l: () => view.toggleLast(),
       y: () => view.copy(view.columns[view.at.column]?.chain ?? ""),
       "?": () => this.sheet.toggle(),

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
 from tarviz.model import plugins
 from tarviz.model.errors import TarvizError, TarvizWarning, UsageError, redact, safe
 from tarviz.model.types import Record
@@ -24,6 +22,7 @@ from tarviz.read import stream
 from tarviz.read.stream import ReadOptions, URLs
 from tarviz.viewers.panel import readable
 from tarviz.widgets.compare import text as compare_text
+from tarviz.widgets.compare.chain_numbers import tuned
 from tarviz.widgets.compare.chain_preview import (
     EAGER,
     TITLES,
@@ -32,7 +31,7 @@ from tarviz.widgets.compare.chain_preview import (
     Strip,
     Tile,
     Values,
-    apart,
+    differing,
     elsewhere,
     first_field,
     original,
@@ -42,6 +41,7 @@ from tarviz.widgets.compare.named_chains import Chains, drawn
 from tarviz.widgets.compare.value_picture import encoded, pixels_of
 from tarviz.widgets.host import contact_sheet
 from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
+from tarviz.widgets.panes.overlays import Overlays
 
 MOST = 32
 """Records that are compared at most."""
@@ -91,7 +91,8 @@ class Compare(Controller):
         self._reader = stream.records(self._shards, options=self.options)
         self._more: Iterator[Record] = iter(self._reader)
         self._room = Room()
-        self._jobs: queue.SimpleQueue[tuple[Column, int] | None] = queue.SimpleQueue()
+        self.overlays = Overlays()
+        self._jobs: queue.SimpleQueue[tuple[Column, int, int] | None] = queue.SimpleQueue()
         self._waiting = 0
         self._closed = False
         self._read(records)
@@ -131,7 +132,7 @@ class Compare(Controller):
     def _put(self, record: Record) -> None:
         values = unpack(record)
         ext = self.field if self.field in values else first_field([column.chain for column in self.columns], values)
-        tile = original(values, ext, self._room, SIDE)
+        tile = original(values, ext, self._room, SIDE, self.overlays)
         with self.changed:
             self.records.append(values)
             self.originals.append(tile)
@@ -172,19 +173,19 @@ class Compare(Controller):
 
     def _order(self, columns: Sequence[Column], records: Sequence[int]) -> None:
         """Put columns to the work, record by record; other runners take all records in one go, after the eager ones."""
-        jobs = [(column, record) for record in records for column in columns if column.runner == EAGER]
-        jobs += [(column, -1) for column in columns if column.runner != EAGER]
+        jobs = [(column, record, column.turn) for record in records for column in columns if column.runner == EAGER]
+        jobs += [(column, -1, column.turn) for column in columns if column.runner != EAGER]
         with self.changed:
             self._waiting += len(jobs)
             self.running = self._waiting > 0
         for job in jobs:
             self._jobs.put(job)
 
-    def work(self, column: Column, record: int) -> None:
+    def work(self, column: Column, record: int, turn: int) -> None:
         """One strip, or a whole column of another runner; called by the thread."""
-        if not self._closed:
+        if not self._closed and turn == column.turn:
             if column.runner == EAGER:
-                strip = trace(column, self.records[record], self.originals[record].ext, self.epoch, self._room, SIDE)
+                strip = trace(column, self.records[record], self.originals[record].ext, self.epoch, self._room, SIDE, self.overlays)
                 self._keep(column, record, strip)
             else:
                 self._elsewhere(column)
@@ -198,7 +199,7 @@ class Compare(Controller):
         eager = next(other for other in self.columns if other.name == column.name and other.runner == EAGER)
         shows = [strip.tiles[-1] if strip and strip.tiles else tile for strip, tile in zip(eager.strips, self.originals, strict=True)]
         exts = [tile.ext for tile in shows]
-        for number, strip in elsewhere(column, self.records, exts, eager.strips, self.epoch, self._room, SIDE):
+        for number, strip in elsewhere(column, self.records, exts, eager.strips, self.epoch, self._room, SIDE, self.overlays):
             self._keep(column, number, strip)
             if self._closed:
                 return
@@ -230,6 +231,7 @@ class Compare(Controller):
             found = [(at, no, strip) for at, column in enumerate(columns) for no, strip in enumerate(column.strips) if strip is not None]
         pictures = compare_text.Pictures()
         message: Message = {"version": version, "running": running, "status": self.status}
+        message["colours"] = {readable(name): colour for name, colour in self.overlays.colours.items()}
         message["strips"] = [compare_text.strip_message(*place, pictures) for place in found if place[2].version > since]
         message["columns"] = [compare_text.column_message(column) for column in columns]
         if since < self._listed:
@@ -254,28 +256,7 @@ class Compare(Controller):
     def difference(self, record: int, a: Sequence[int], b: Sequence[int]) -> Message:
         """How two steps of a record, each as [column, step], differ: in their values where the dtype is the same, else as shown."""
         one, other = (self._tile(record, int(at[0]), int(at[1])).value for at in (a, b))
-        kind = "as shown, 0…255"
-        if isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and one.dtype == other.dtype and one.dtype.kind in "buif":
-            kind = str(one.dtype)
-        else:
-            one, other = pixels_of(one), pixels_of(other)
-        if one is None or other is None:
-            return {"text": "one of them is not a picture"}
-        if one.ndim == other.ndim == 3 and one.shape[:2] == other.shape[:2] and 1 in (one.shape[2], other.shape[2]):
-            one, other = np.broadcast_arrays(one, other)
-        if one.shape != other.shape:
-            return {"text": f"shapes differ: {compare_text.shape(one)} and {compare_text.shape(other)}; B is drawn as large as A"}
-        delta = apart(one, other)
-        largest = float(delta.max(initial=0.0))
-        finite = math.isfinite(largest)
-        return {
-            "text": "",
-            "kind": kind,
-            "max": largest if finite else None,
-            "mean": float(delta.mean()) if finite and delta.size else None,
-            "share": float(np.mean(delta > 0)) if delta.size else 0.0,
-            "at": [int(place) for place in np.unravel_index(int(delta.argmax()), delta.shape)] if largest else [],
-        }
+        return differing(one, other)
 
     @rpc
     def reroll(self, column: int | None = None) -> Message:
@@ -288,6 +269,19 @@ class Compare(Controller):
             self.version += 1
         self._order(again, range(len(self.records)))
         return {"columns": [compare_text.column_message(each) for each in self.columns]}
+
+    @rpc
+    def tune(self, column: int, op: int, name: str, value: float, at: int | None = None) -> Message:
+        """Put another number into a chain, where `chain_numbers.numbers` found one; it runs again, as do its other runners."""
+        chain = tuned(self.columns[int(column)].chain, op, name, at, value)
+        again = [each for each in self.columns if each.name == self.columns[int(column)].name]
+        with self.changed:
+            for each in again:
+                each.chain = chain
+                each.turn += 1
+            self.version += 1
+        self._order(again, range(len(self.records)))
+        return {"chain": readable(str(chain))}
 
     @rpc
     def more(self, count: int = 1) -> Message:
@@ -324,7 +318,7 @@ class Compare(Controller):
 
     def picture(self) -> bytes:
         self.wait(_AT_FIRST)
-        cells, width = compare_text.cells(self.columns, self.records, self.originals)
+        cells, width = compare_text.cells(self.columns, self.records, self.originals, self.overlays)
         return contact_sheet.sheet(self.title, self.status, cells, columns=width)
 
     def likely(self) -> Iterator[tuple[str, Message | None]]:
@@ -387,7 +381,7 @@ class Compare(Controller):
         raise UsageError("There is no such step (any more).")
 
 
-def _work(jobs: queue.SimpleQueue[tuple[Column, int] | None], owner: weakref.ref[Compare]) -> None:
+def _work(jobs: queue.SimpleQueue[tuple[Column, int, int] | None], owner: weakref.ref[Compare]) -> None:
     """The thread of a comparison, which does not keep it alive."""
     while (job := jobs.get()) is not None and (compare := owner()) is not None:
         compare.work(*job)

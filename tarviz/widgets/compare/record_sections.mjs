@@ -32,8 +32,8 @@ export function recordSections(view) {
     });
     return h(
       "section",
-      { class: "tvz-record", "aria-label": record.key },
-      h("h3", { class: "tvz-cut", dir: "auto", title: `${record.shard}, record ${record.number}` }, record.key),
+      { class: "tvz-record", role: "group", "aria-label": record.key },
+      h("h3", { class: "tvz-cut", role: "presentation", dir: "auto", title: `${record.shard}, record ${record.number}` }, record.key),
       h(
         "div",
         { class: view.last ? "tvz-record-row" : "tvz-record-rows" },

@@ -2,9 +2,11 @@
 // Two pictures of one record against each other: side by side, wiped, blinking, or their difference with a gain; zoomed as one.
 
 import { fill, focusedBeside, h } from "../host/core.mjs";
+import { drawOver, layerBar } from "../panes/overlay.mjs";
 import { gained, nextGain, placed } from "./picture_pairs.mjs";
+import { lines } from "./strips.mjs";
 
-/** @typedef {{ name: string, place: any, title: string, text: string, small: string | undefined, mapping: string }} Side */
+/** @typedef {{ name: string, place: any, title: string, text: string, small: string | undefined, mapping: string, over?: any, mask?: string }} Side */
 
 const MODES = [
   ["side", "side by side", ""],
@@ -14,8 +16,12 @@ const MODES = [
 ];
 
 export class Stage {
-  /** @param {AbortSignal} signal @param {{ ask: (place: any) => Promise<Blob | undefined>, changed: () => void, state?: any }} around */
-  constructor(signal, { ask, changed, state }) {
+  /** @param {AbortSignal} signal @param {{ ask: (place: any) => Promise<Blob | undefined>, changed: () => void, state?: any, layers: import("../panes/overlay.mjs").Layers }} around */
+  constructor(signal, { ask, changed, state, layers }) {
+    this.layers = layers;
+    /** @type {Map<string, HTMLImageElement>} masks by their address */
+    this.masks = new Map();
+    this.layerBox = h("div", {});
     this.ask = ask;
     this.changed = changed;
     this.mode = state?.mode ?? "side";
@@ -54,6 +60,7 @@ export class Stage {
       h("div", { class: "tvz-stage-modes", role: "toolbar" }, ...this.buttons, this.gainButton),
       this.names,
       this.frame,
+      this.layerBox,
       this.probe,
       this.words,
     );
@@ -209,7 +216,23 @@ export class Stage {
         ];
       }),
     );
+    const over = b.over ?? a.over;
+    fill(this.layerBox, ...(over && this.layers.shown ? [layerBar(over, this.layers, () => this.draw())] : []));
     this.draw();
+  }
+
+  /** The picture of a mask, once it is there. @param {string | undefined} address */
+  maskAt(address) {
+    if (!address) return undefined;
+    let image = this.masks.get(address);
+    if (!image) {
+      image = new Image();
+      image.onload = () => this.draw();
+      image.src = address;
+      this.masks.set(address, image);
+      if (this.masks.size > 48) this.masks.delete(/** @type {string} */ (this.masks.keys().next().value));
+    }
+    return image.complete && image.naturalWidth ? image : undefined;
   }
 
   /** @param {Side} side @returns {Promise<ImageBitmap | undefined>} */
@@ -299,6 +322,9 @@ export class Stage {
       pen.imageSmoothingEnabled = (scale * base.width) / bitmap.width < 3;
       pen.imageSmoothingQuality = "high";
       pen.drawImage(bitmap, x + left, top, base.width * scale, base.height * scale);
+      const over = this.mode === "difference" ? undefined : side?.over;
+      const place = { scale: over ? (scale * base.width) / over.width : 1, x: x + left, y: top };
+      if (over) drawOver(pen, over, this.layers, place, { masks: [this.maskAt(side?.mask)] });
     } else if (side) {
       pen.fillStyle = getComputedStyle(this.frame).color;
       pen.font = "12px sans-serif";
@@ -358,19 +384,4 @@ export class Stage {
     });
     this.probe.textContent = `(${column}, ${line}) ${values.filter(Boolean).join(" · ")} · ${Math.round(scale * 100)} %`;
   }
-}
-
-/** Text cut into lines of at most `width` letters. @param {string} text @param {number} width */
-export function lines(text, width) {
-  const made = [""];
-  for (const word of text.split(/\s+/)) {
-    for (let piece = word; piece; piece = piece.slice(width)) {
-      const part = piece.slice(0, width);
-      const last = made[made.length - 1];
-      if (last && last.length + 1 + part.length <= width) made[made.length - 1] = `${last} ${part}`;
-      else if (last) made.push(part);
-      else made[made.length - 1] = part;
-    }
-  }
-  return made;
 }

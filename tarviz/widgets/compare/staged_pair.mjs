@@ -44,6 +44,8 @@ export class StagedPair {
         text: tile?.error || tile?.text || "",
         small: tile?.picture ? view.blobs.get(tile.picture) : undefined,
         mapping: tile?.mapping ?? "",
+        over: tile?.over,
+        mask: view.maskOf(tile),
       };
     };
     const [left, right] = [side(a), side(b)];

@@ -2,6 +2,7 @@
 // Strips of tiles: where each stands, how one moves among them, how one is drawn (messages of tarviz/widgets/compare/text.py).
 
 import { h, refuse } from "../host/core.mjs";
+import { overTile } from "../panes/overlay.mjs";
 
 /** @typedef {{ record: number, column: number, step: number }} Place `step` −1: the record before any op */
 
@@ -59,9 +60,20 @@ export const tileLabel = (tile) =>
     tile.ms,
     tile.drawn,
     tile.mapping ? `shown ${tile.mapping}` : "",
+    tile.over?.shapes.length ? `${tile.over.shapes.length} drawn over it` : "",
+    tile.behind,
   ]
     .filter(Boolean)
     .join(", ");
+
+/**
+ * How large a picture is drawn in a tile: small ones grow by whole numbers, large ones shrink to fit.
+ * @param {number} width @param {number} height @param {number} px
+ */
+export function tileScale(width, height, px) {
+  const side = Math.max(width, height);
+  return side * 2 <= px ? Math.max(1, Math.floor(px / side)) : Math.min(1, px / side);
+}
 
 /** The difference of two steps in words. @param {any} r the controller's answer */
 export function differenceText(r) {
@@ -80,21 +92,24 @@ export function differenceText(r) {
 
 /**
  * A step as a tile: its picture, text or reason, and what is known of it.
- * @param {any} tile @param {Place} place @param {{ px: number, url: string | undefined }} options @returns {HTMLElement}
+ * @param {any} tile @param {Place} place @param {{ px: number, url: string | undefined, layers: import("../panes/overlay.mjs").Layers, mask?: string }} options @returns {HTMLElement}
  */
-export function drawStep(tile, place, { px, url }) {
+export function drawStep(tile, place, { px, url, layers, mask }) {
   const box = h("div", { class: "tvz-box" });
   if (tile.error) refuse(box, tile.error, px);
   else if (url) {
     const picture = h("img", { src: url, alt: "", draggable: false, decoding: "async" });
     picture.onload = () => {
-      const side = Math.max(picture.naturalWidth, picture.naturalHeight);
-      if (side * 2 <= px) {
+      const [width, height] = [picture.naturalWidth, picture.naturalHeight];
+      const factor = tileScale(width, height, px);
+      if (factor >= 2) {
         picture.classList.add("tvz-pixels");
-        const factor = Math.max(1, Math.floor(px / side));
-        picture.style.width = `${picture.naturalWidth * factor}px`;
-        picture.style.height = `${picture.naturalHeight * factor}px`;
+        picture.style.width = `${width * factor}px`;
+        picture.style.height = `${height * factor}px`;
       }
+      if (!tile.over || !layers.shown) return;
+      const [x, y] = [(px - width * factor) / 2, (px - height * factor) / 2];
+      overTile(tile.over, layers, { picture, scale: (width * factor) / tile.over.width, x, y }, mask);
     };
     box.append(picture);
   } else box.append(h("span", { class: "tvz-snippet tvz-mono", dir: "auto" }, tile.text));
@@ -123,6 +138,7 @@ export function drawStep(tile, place, { px, url }) {
       ),
       tile.error ? null : h("span", { class: "tvz-ctimes tvz-faint" }, line(tile.range), h("span", { class: "tvz-number" }, tile.ms)),
       line(tile.drawn, "tvz-drawn"),
+      line(tile.behind, "tvz-behind"),
       line(
         tile.mapping && tile.mapping !== "as it is" ? `shown ${tile.mapping.split(" from ")[0]}` : "",
         "tvz-faint",
@@ -130,4 +146,19 @@ export function drawStep(tile, place, { px, url }) {
       ),
     ),
   );
+}
+
+/** Text cut into lines of at most `width` letters. @param {string} text @param {number} width */
+export function lines(text, width) {
+  const made = [""];
+  for (const word of text.split(/\s+/)) {
+    for (let piece = word; piece; piece = piece.slice(width)) {
+      const part = piece.slice(0, width);
+      const last = made[made.length - 1];
+      if (last && last.length + 1 + part.length <= width) made[made.length - 1] = `${last} ${part}`;
+      else if (last) made.push(part);
+      else made[made.length - 1] = part;
+    }
+  }
+  return made;
 }

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
-
-from numpy.typing import NDArray
 
 from tarviz.model.errors import TarvizError, redact, safe
 from tarviz.model.types import Buffer
 from tarviz.viewers.panel import readable
+from tarviz.widgets.compare.chain_numbers import numbers
 from tarviz.widgets.compare.chain_preview import EAGER, Column, Strip, Tile, Values
 from tarviz.widgets.compare.value_picture import number
 from tarviz.widgets.host.contact_sheet import Cell
 from tarviz.widgets.host.rpc import Message
+from tarviz.widgets.panes.overlays import Overlays, painted
 
 
 class Pictures:
@@ -57,11 +58,6 @@ def apart(difference: float | None) -> str:
     return "no difference" if difference == 0 else f"largest difference {number(difference)}"
 
 
-def shape(array: NDArray[Any]) -> str:
-    """A shape as features show it."""
-    return f"[{', '.join(map(str, array.shape))}]"
-
-
 def reason(error: TarvizError) -> str:
     """An error as a tile shows it."""
     return redact(safe(f"{error.code}: {error.message}{f' {error.hint}' if error.hint else ''}"))[:600]
@@ -82,6 +78,8 @@ def tile_message(tile: Tile, pictures: Pictures) -> Message:
         "error": readable(reason(tile.error)) if tile.error is not None else "",
         "held": tile.value is not None,
         "buffer": pictures.put(tile.picture),
+        "over": tile.over.message(pictures.buffers) if tile.over else None,
+        "behind": readable(tile.behind),
     }
 
 
@@ -105,6 +103,7 @@ def column_message(column: Column) -> Message:
         "chain": readable(str(column.chain)),
         "seed": column.seed,
         "random": column.chain.draws > 0,
+        "numbers": [asdict(number) for number in numbers(column.chain)],
         "runner": column.title,
         "seconds": column.seconds,
         "ms": milliseconds(column.seconds),
@@ -174,11 +173,11 @@ def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[
     ]
 
 
-def cells(columns: Sequence[Column], records: Sequence[Values], originals: Sequence[Tile]) -> tuple[list[Cell], int]:
+def cells(columns: Sequence[Column], records: Sequence[Values], originals: Sequence[Tile], overlays: Overlays) -> tuple[list[Cell], int]:
     """Cells of the static picture and how many stand in a row: a record's original and each result, or all steps of one chain."""
     rows: list[list[Cell]] = []
     for at in range(len(records)):
-        made_here = [_cell(originals[at], safe(records[at]["__key__"]).rpartition("/")[2])]
+        made_here = [_cell(originals[at], overlays, safe(records[at]["__key__"]).rpartition("/")[2])]
         for column in columns:
             strip = column.strips[at]
             tiles = strip.tiles if strip is not None else []
@@ -186,16 +185,16 @@ def cells(columns: Sequence[Column], records: Sequence[Values], originals: Seque
                 caption = (
                     tile.op.partition("(")[0] if len(columns) == 1 else f"{column.name} {column.title if column.runner != EAGER else ''}"
                 )
-                made_here.append(_cell(tile, caption.strip()))
+                made_here.append(_cell(tile, overlays, caption.strip()))
         rows.append(made_here)
     width = max(map(len, rows), default=1)
     return [cell for row in rows for cell in row + [Cell(b"", "", "")] * (width - len(row))], width
 
 
-def _cell(tile: Tile, caption: str) -> Cell:
+def _cell(tile: Tile, overlays: Overlays, caption: str) -> Cell:
     if tile.error is not None:
         return Cell(b"", reason(tile.error), caption, True)
-    return Cell(tile.picture, tile.text, caption)
+    return Cell(painted(tile.picture, tile.over, overlays) if tile.picture else b"", tile.text, caption)
 
 
 def plain(columns: Sequence[Column], records: Sequence[Values]) -> list[dict[str, Any]]:
@@ -215,6 +214,8 @@ def plain(columns: Sequence[Column], records: Sequence[Values]) -> list[dict[str
                     "shown": tile.look.mapping,
                     "drawn": tile.drawn,
                     "seconds": tile.seconds,
+                    **({"shapes": [[shape.kind, *shape.numbers, shape.name] for shape in tile.over.shapes]} if tile.over else {}),
+                    **({"behind": tile.behind} if tile.behind else {}),
                     **({"error": tile.error.to_dict()} if tile.error is not None else {}),
                 }
                 for tile in strip.tiles

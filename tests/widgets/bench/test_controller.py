@@ -23,8 +23,8 @@ from tarviz.widgets.bench.chart import chart
 from tarviz.widgets.bench.controller import BenchRun
 from tarviz.widgets.bench.rate_meter import Figures, Meter, half_interval, line
 from tarviz.widgets.bench.result import BenchResult, Row
+from tarviz.widgets.bench.timed_eager import Group, Measured
 from tarviz.widgets.bench.verdict import verdict
-from tarviz.widgets.compare.timed_eager import Group, Measured
 from tarviz.widgets.host.rpc import answer
 from tests.widgets.conftest import png, tar
 

@@ -1,0 +1,115 @@
+"""What lies over the steps of a chain: drawn where it was carried, said where it stayed behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tarviz.widgets.compare.controller import Compare
+from tests.widgets.conftest import png, tar
+
+BOX = {"annotations": [{"bbox": [5, 5, 10, 10], "category": "cat"}]}
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Path:
+    mask = png((3, 3, 3), (40, 30))
+    fields = {"jpg": png((200, 40, 90), (40, 30)), "json": json.dumps(BOX).encode(), "seg.png": mask}
+    return tar(tmp_path / "a.tar", [(f"n{n}", fields) for n in (1, 2)])
+
+
+def tiles(shard: Path, chain: str, **more: object) -> list:
+    run = Compare(shard, chain, records=1, **more)
+    assert run.wait(30)
+    return [run.originals[0], *run.columns[-1].strips[0].tiles]
+
+
+class TestOver:
+    def test_boxes_go_with_every_step(self, shard: Path):
+        found = tiles(shard, "decode(jpg)|carry(jpg, json)|resize(jpg, (60, 80))|flip(jpg, p=1)|center_crop(jpg, (60, 60))")
+        boxes = [[shape.numbers for shape in tile.over.shapes] for tile in found]
+
+        assert [(5, 5, 10, 10)] == boxes[0] == boxes[1] == boxes[2]
+        assert [(10, 10, 20, 20)] == boxes[3]
+        assert [(50, 10, 20, 20)] == boxes[4]
+        assert [(40, 10, 20, 20)] == boxes[5]
+        assert (60, 60) == (found[5].over.width, found[5].over.height)
+
+    def test_a_mask_goes_as_bytes_and_as_an_array(self, shard: Path):
+        found = tiles(shard, "decode(jpg)|decode(seg.png, channels=1)|carry(jpg, json, seg.png)|flip(jpg, p=1)")
+
+        pictures = [tile for tile in found if tile.ext == "jpg"]
+
+        assert 4 == len(pictures)
+        assert [["seg.png"]] * 4 == [[mask.ext for mask in tile.over.masks] for tile in pictures]
+
+    def test_what_is_not_carried_is_said_and_no_longer_drawn(self, shard: Path):
+        found = tiles(shard, "decode(jpg)|flip(jpg, p=1)|flip(jpg, p=1)")
+
+        assert found[1].over.shapes
+        assert "json, seg.png stayed behind: carry(jpg, json, seg.png)" == found[2].behind
+        assert [None, None] == [tile.over for tile in found[2:]]
+        assert "" == found[3].behind
+
+    def test_rows_of_an_array_are_drawn_in_the_form_that_is_said(self, tmp_path: Path):
+        import io
+
+        boxes = io.BytesIO()
+        np.save(boxes, np.array([[5, 5, 15, 15, 2]], np.float32))
+        shard = tar(tmp_path / "b.tar", [("n", {"jpg": png((1, 2, 3), (40, 30)), "box.npy": boxes.getvalue()})])
+        found = tiles(shard, 'decode(jpg)|decode(box.npy)|carry(jpg, "box.npy:xyxy")|flip(jpg, p=1)')
+
+        assert [(25, 5, 10, 10)] == [shape.numbers for shape in found[-1].over.shapes]
+
+    def test_other_runners_draw_theirs(self, shard: Path):
+        pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+        found = tiles(shard, "decode(jpg)|carry(jpg, json)|resize(jpg, (60, 80))", columns=["tf.data"])
+
+        assert [(10, 10, 20, 20)] == [shape.numbers for shape in found[-1].over.shapes]
+
+
+class TestTold:
+    def test_views_get_shapes_masks_and_colours(self, shard: Path):
+        run = Compare(shard, "decode(jpg)|carry(jpg, json)|flip(jpg, p=1)", records=1)
+        assert run.wait(30)
+        message, buffers = run.poll()
+        last = message["strips"][0]["tiles"][-1]
+
+        assert [["box", [25, 5, 10, 10], "cat", None]] == last["over"]["shapes"]
+        assert {"cat"} == set(message["colours"])
+        assert b"\x89PNG" == bytes(buffers[message["originals"][0]["over"]["masks"][0]["buffer"]])[:4]
+
+    def test_json_has_the_shapes(self, shard: Path):
+        from tarviz.widgets.compare.text import plain
+
+        run = Compare(shard, "decode(jpg)|carry(jpg, json)|flip(jpg, p=1)", records=1)
+        assert run.wait(30)
+        steps = plain(run.columns, run.records)[0]["steps"]
+
+        assert [["box", 25, 5, 10, 10, "cat"]] == steps[-1]["shapes"]
+        assert "seg.png stayed behind: carry(jpg, seg.png)" == steps[-1]["behind"]
+
+
+class TestTune:
+    def test_another_number_runs_the_chain_again(self, shard: Path):
+        run = Compare(shard, {"a": "decode(jpg)|carry(jpg, json)|rotate(jpg, 0)", "b": "decode(jpg)"}, records=2)
+        assert run.wait(30)
+        other = run.columns[1].strips[0]
+        answer = run.tune(0, 2, "angle", 180)
+        assert run.wait(30)
+
+        assert "decode(jpg)|carry(jpg, json)|rotate(jpg, 180.0)" == answer["chain"].replace("180)", "180.0)")
+        assert [(25, 15, 10, 10)] == [shape.numbers for shape in run.columns[0].strips[1].tiles[-1].over.shapes]
+        assert other is run.columns[1].strips[0]
+        assert "rotate(jpg, 180" in run.spec
+
+    def test_only_the_last_of_many_moves_is_run(self, shard: Path):
+        run = Compare(shard, {"a": "decode(jpg)|rotate(jpg, 0)"}, records=2)
+        for angle in range(1, 40):
+            run.tune(0, 1, "angle", angle)
+        assert run.wait(30)
+
+        assert all("rotate(jpg, 39)" == strip.tiles[-1].op for strip in run.columns[0].strips)
