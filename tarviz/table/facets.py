@@ -9,12 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.errors import UsageError, redact
 from tarviz.table.sql import NUMBERS
 
 if TYPE_CHECKING:
     from tarviz.table.table import Table
+
+Among: TypeAlias = Sequence[tuple[str, NDArray[np.int64]]]
 
 VALUES = 20  # of a column of texts the most frequent; a column of at most so many numbers has a bar for each
 _LOG = 20.0  # from this ratio of largest to mean on, bars grow by a factor
@@ -90,9 +96,15 @@ class _Edges:
         return f"CASE WHEN {name} IS NOT NULL THEN greatest(least({lower} + {upper}, {bars - 1}), 0) END"
 
 
-def facet(table: Table, column: str, where: str, bins: int) -> Facet:
-    """The facet of `column`, an expression too."""
+MOST_AMONG = 200_000
+"""Records that can be named one by one in a question."""
+
+
+def facet(table: Table, column: str, where: str, bins: int, among: Among | None = None) -> Facet:
+    """The facet of `column`, an expression too; `kept` are those that fit, and of `among` (shards with the numbers of their records)."""
     name, condition = table.expression(column), table.condition(where)
+    if among is not None:
+        condition = f"({condition}) AND ({_those(among)})"
     kind = table.type_of(name)
     asked = column
     if kind in _NESTED:  # compared as text
@@ -113,6 +125,14 @@ def facet(table: Table, column: str, where: str, bins: int) -> Facet:
         side.records - side.missing - sum(count) for side, count in ((everything, (bar.all for bar in bars)), (kept, counts.values()))
     )
     return Facet(column, kind, everything, kept, bars, other=(other[0], other[1]))
+
+
+def _those(among: Among) -> str:
+    """SQL that is true for these records."""
+    if (count := sum(len(n) for _, n in among)) > MOST_AMONG:
+        raise UsageError(f"{count:,} records cannot be named one by one; {MOST_AMONG:,} can.", hint="Say them by a condition.")
+    parts = [f"shard = {literal(redact(url))} AND n IN ({', '.join(map(str, n.tolist()))})" for url, n in among if len(n)]
+    return " OR ".join(f"({part})" for part in parts) or "false"
 
 
 def _range(table: Table, name: str) -> tuple[float, float, float, int]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from tarviz.table.facets import Facet
+    from tarviz.table.facets import Among, Facet
     from tarviz.table.tags import Tags
 
 
@@ -219,11 +219,11 @@ class Table:
         found: pa.Table = self._translated(rows.to_arrow_table)
         return found
 
-    def facets(self, column: str, where: str = "", *, bins: int = 30) -> Facet:
-        """What a column holds, exactly, over all records and over those that fit: see `tarviz.table.facets`."""
+    def facets(self, column: str, where: str = "", *, bins: int = 30, among: Among | None = None) -> Facet:
+        """What a column holds, exactly, over all records and over those that fit (and are of `among`): see `tarviz.table.facets`."""
         from tarviz.table.facets import facet
 
-        return facet(self, column, where, bins)
+        return facet(self, column, where, bins, among)
 
     @property
     def tags(self) -> Tags:

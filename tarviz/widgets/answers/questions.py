@@ -170,6 +170,12 @@ class Questions:
         numbers: NDArray[np.int64] = self._numbers[shard] << RECORD_BITS | n
         return numbers
 
+    def placed(self, ids: NDArray[np.int64]) -> list[tuple[str, NDArray[np.int64]]]:
+        """Rows of the browser as the table has them: shards, each with the numbers of its records."""
+        urls = self.table.urls
+        shards, n = ids >> RECORD_BITS, ids & ((1 << RECORD_BITS) - 1)
+        return [(urls[at], n[shards == number]) for at, number in enumerate(self._numbers.tolist()) if (shards == number).any()]
+
     def _progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total
         if time.monotonic() - self._told > TELL:

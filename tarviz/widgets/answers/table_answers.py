@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tarviz.model.errors import TarvizError, redact
 from tarviz.table import sql, why
 from tarviz.table.columns import NAMES, RECORD
-from tarviz.table.facets import Bar, Summary, literal
+from tarviz.table.facets import MOST_AMONG, Bar, Summary, literal
 from tarviz.viewers.panel import readable
 from tarviz.widgets.answers import completion
 from tarviz.widgets.answers.questions import Questions
@@ -98,7 +98,8 @@ class TableAnswers(Controller):
             if (table := self.questions.so_far(unmade)) is None:
                 return {"making": True}
             of = len(table)
-        found = table.facets(column, condition)
+        rows = self.query.wish.among
+        found = table.facets(column, condition, among=None if rows is None or len(rows) > MOST_AMONG else self.questions.placed(rows))
         if column == self.labels.chosen and not found.other[0]:
             self.label_counts = {bar.label: bar.all for bar in found.bars if bar.low == bar.high}
         own = self.query.wish.label == column or column == self.labels.chosen

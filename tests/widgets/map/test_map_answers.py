@@ -155,6 +155,24 @@ class TestColumns:
         assert 0 < len(expected) < 90
         assert sorted(expected.tolist()) == browser.query.ids(0, 1000)
 
+    def test_facets_follow_a_lasso(self, browser):
+        browser.map("json.w", "json.score")
+        half = [-1.1, -1.1, 0.5, -1.1, 0.5, 1.1, -1.1, 1.1]
+        browser.search(area=half)
+        settle(browser)
+        facet, bars = browser.facet("cls", browser.query.number), {}
+        while facet.get("making"):
+            facet = browser.facet("cls", browser.query.number)
+        for row in browser.query.ids(0, 1000):
+            number = int(browser.rows.row(row).key[1:]) % 3
+            bars[number] = bars.get(number, 0) + 1
+
+        assert (90, 67) == (facet["all"]["records"], facet["kept"]["records"])
+        assert sorted(bars.values()) == sorted(bar["kept"] for bar in facet["bars"])
+        browser.search(area=half, where="cls = 1")
+        settle(browser)
+        assert 22 == browser.facet("json.w", browser.query.number)["kept"]["records"]
+
     def test_a_lasso_a_condition_a_shard_and_marks_hold_together(self, browser):
         browser.map("json.w", "json.score")
         half = [-1.1, -1.1, 0.5, -1.1, 0.5, 1.1, -1.1, 1.1]
