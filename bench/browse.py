@@ -71,6 +71,16 @@ print(took)
 shown.close()
 """
 
+# In the page: milliseconds from the beginning of its load until 24 pictures are decoded, and drawn in a frame.
+_PAINTED = """() => new Promise((done) => {
+  const look = () => {
+    const there = [...document.querySelectorAll('.tvz-tile img')].filter((picture) => picture.complete && picture.naturalWidth);
+    if (there.length < 24) requestAnimationFrame(look);
+    else requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now())));
+  };
+  look();
+})"""
+
 _HTTP = """
 import PIL.Image, PIL.JpegImagePlugin
 from tarviz.testing.faults import FaultServer
@@ -128,6 +138,27 @@ def first(*, pil: str, seen: bool) -> Callable[[Path], float]:
     return measure
 
 
+def painted(data: Path) -> float:
+    """Milliseconds from page load to 24 pictures on the screen of headless Chromium, of a shard that nobody has opened; a page a round."""
+    from playwright.sync_api import sync_playwright
+
+    from tarviz.widgets.browse.controller import Browser
+    from tarviz.widgets.host.page import Page
+
+    waits = []
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, headless=True, args=["--no-sandbox", "--disable-gpu"])
+        for _ in range(ROUNDS + 1):
+            with Page(Browser(str(data / PHOTO), cache=False)).start() as page:
+                tab = chromium.new_page(viewport={"width": 1440, "height": 900})
+                tab.goto(page.url, wait_until="commit")
+                waits.append(float(tab.evaluate(_PAINTED)))
+                tab.close()
+        chromium.close()
+    return statistics.median(waits[1:])
+
+
 @cache
 def far(data: Path) -> tuple[float, float]:
     """Milliseconds to 24 pictures over a slow line, and megabytes that the server sent by then."""
@@ -154,6 +185,8 @@ FIGURES = [
     Figure("browse-new", _NEW, Value(first(pil="warm", seen=False), "ms"), at_most=500, sets=("photo",)),
     Figure("browse-new-pil", f"{_NEW}, import of PIL counted", Value(first(pil="cold", seen=False), "ms"), at_most=500, sets=("photo",)),
     Figure("browse-seen", "browse: the same, seen before", Value(first(pil="warm", seen=True), "ms"), at_most=200, sets=("photo",)),
+    Figure("browse-paint", "browse: from page load to 24 pictures painted, headless Chromium", Value(painted, "ms"), at_most=800,
+           sets=("photo",), packages=("playwright",)),
     Figure("browse-far", _FAR, Value(lambda data: far(data)[0], "ms"), at_most=1500, sets=("photo",)),
     Figure("browse-far-bytes", f"{_FAR}: bytes read", Value(lambda data: far(data)[1], "MB"), at_most=8, sets=("photo",)),
     Figure("browse-jump", "browse: to the picture of record 1,000,000 of 2,040,000", Value(jump, "ms"), at_most=100, sets=("tiny",)),

@@ -27,6 +27,14 @@ from tarviz.commands.deck.widgets import Saved
 ROOT = Path(__file__).resolve().parents[1]
 HOST = ROOT / "tarviz" / "widgets" / "host" / "host.mjs"
 PAGES = ("CONTRIBUTING.md", "CHANGELOG.md", "LICENSE")
+OPENING = (
+    ("browse-light-1280", "10-browse", "Browse: what is in there"),
+    ("zoo-coco-light", "12-captions-boxes-sound-text", "Boxes, captions, sound, text"),
+    ("compare-boxes-light-1280", "20-op-chains", "Chains, step by step, with their boxes"),
+    ("zoo-segmentation-light", "15-ask-your-shards", "Ask: columns, facets, conditions"),
+    ("bench-light-1280", "80-throughput", "Where the time goes"),
+    ("zoo-embeddings-light", "00-tour", "The tour, in ten minutes"),
+)
 START = '<script type="application/json" id="tarviz-widgets">{saved}</script>\n<script type="module">{host}\n{call}</script>'
 CALL = 'mountAll(JSON.parse(document.getElementById("tarviz-widgets").textContent));'
 
@@ -65,8 +73,23 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
         toctree("Design", ["docs/design", "docs/faults", "CONTRIBUTING", "CHANGELOG"]),
     ]
     readme = re.sub(r"\((notebooks/[^)]+)\.md\)", r"(\1.ipynb)", (ROOT / "README.md").read_text("utf-8"))
+    title, blank, rest = readme.partition("\n\n")
+    readme = title + blank + opening(executed) + rest
     (folder / "index.md").write_text(readme + "\n" + "\n".join(tree), "utf-8")
     shutil.copytree(ROOT / "docs" / "screenshots", folder / "docs" / "screenshots")
+
+
+def opening(executed: list[Path]) -> str:
+    """Pictures that lead to the notebooks that were run, three in a row."""
+    names = {path.stem for path in executed}
+    cells = [
+        f"[![{words}](docs/screenshots/{picture}.png)](notebooks/{name}.ipynb)<br>{words}"
+        for picture, name, words in OPENING
+        if name in names
+    ]
+    rows = [cells[at : at + 3] for at in range(0, len(cells), 3)]
+    lines = ["| " + " | ".join([*row, *[""] * (3 - len(row))]) + " |" for row in rows]
+    return "\n".join(["| | | |", "|---|---|---|", *lines, "", ""]) if rows else ""
 
 
 def write_notebook(source: Path, target: Path) -> None:
