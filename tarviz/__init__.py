@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tarviz.read.stream import blocks as blocks
     from tarviz.read.stream import index as index
     from tarviz.read.stream import records as records
+    from tarviz.runners.ray_data import read_ray as read_ray
     from tarviz.table import opened as table  # noqa: F401 - the package itself can be called
 
 __version__ = "0.1.0"
@@ -55,6 +56,7 @@ _PUBLIC = {
     "Pipeline": "tarviz.pipeline",
     "blocks": "tarviz.read.stream",
     "index": "tarviz.read.stream",
+    "read_ray": "tarviz.runners.ray_data",
     "records": "tarviz.read.stream",
     "options": "tarviz.model.config",
     "TarvizError": "tarviz.model.errors",

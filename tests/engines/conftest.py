@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+TRIES = 4
 ROOT = Path(__file__).parents[2]
 
 
@@ -21,7 +22,7 @@ import sys, time, ray
 from ray._private import services
 
 def patient(*words, ask=services.get_node):  # Ray waits 30 s for its own processes, which a busy machine may not start in that time
-    for _ in range(300):
+    for _ in range(60):
         try:
             return ask(*words)
         except RuntimeError:
@@ -53,12 +54,13 @@ def cluster():
         for name, value in SETTINGS.items():
             patch.setenv(name, value)
         address = os.environ.get("RAY_ADDRESS")
-        if address is None:
-            head = stack.enter_context(
-                subprocess.Popen([sys.executable, "-c", HEAD, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            )
+        for _ in range(TRIES if address is None else 0):  # Ray gives up by itself where its own agent is slow to start
+            head = subprocess.Popen([sys.executable, "-c", HEAD, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            stack.enter_context(head)
             stack.callback(head.stdin.close)
-            address = head.stdout.readline().strip()
+            if address := head.stdout.readline().strip():
+                break
+        assert address, f"no Ray came up here in {TRIES} tries"
         ray.init(address=address, log_to_driver=False, logging_level="error")
         yield address
         ray.shutdown()
