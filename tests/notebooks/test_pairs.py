@@ -15,7 +15,7 @@ from docs import pairs
 SOURCES = pairs.sources()
 EXPECTED = {
     "notebooks": "00-tour 10-browse 12-captions-boxes-sound-text 15-ask-your-shards 20-op-chains 30-tfdata-and-keras 40-tfrecord "
-    "50-pytorch 60-over-http 65-object-stores 70-tar-tools 80-throughput 85-from-other-tools",
+    "50-pytorch 60-over-http 65-object-stores 70-tar-tools 80-throughput 85-from-other-tools 90-many-machines",
     "slides": "input-pipelines tarviz-in-ten-minutes what-a-tar-shard-is",
 }
 each = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
