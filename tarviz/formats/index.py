@@ -6,7 +6,6 @@ The file is a line of JSON and then the columns as they lie in memory; each has 
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -64,6 +63,10 @@ class ShardIndex:
         rooms = np.append(start, size if size is not None else end[-1:]) - np.append(0, end)
         return int(rooms.max(initial=0))
 
+    @cached_property
+    def _sorted(self) -> NDArray[np.uint64]:
+        return self.hash[self.order]
+
     def key(self, record: int) -> bytes:
         """The key of record `record`, byte-exact."""
         return self.key_of(bytes(self.members.name[int(self.rows[record])]), self.exts[int(self.ext[int(self.rows[record])])])
@@ -89,9 +92,8 @@ class ShardIndex:
     def find(self, key: bytes) -> int | None:
         """The record of this key, the first when there are several."""
         wanted = np.uint64(header_scan.hash_one(key))
-        # Not np.searchsorted: it makes `order` 64 bits wide anew for each call.
-        at = bisect_left(self.order, wanted, key=self.hash.__getitem__)
-        while at < len(self.order) and self.hash[self.order[at]] == wanted:
+        at = int(self._sorted.searchsorted(wanted))
+        while at < len(self.order) and self._sorted[at] == wanted:
             record = int(self.order[at])
             if self.key(record) == key:
                 return record
