@@ -157,6 +157,9 @@ class Form:
             begin, end, _ = raw_pieces(batch, rows)
             outlet.copy(batch, begin, end)
             self.beside(batch, int(kept[0]))
+            for record, after in zip(*_parted(batch, kept), strict=True):
+                self._last = batch.block.keys[record]
+                self.beside(batch, after)
             self._last = batch.block.keys[int(kept[-1])]
         outlet.records += len(kept)
 
@@ -308,3 +311,10 @@ def header(batch: Batch, row: int, key: bytes, ext: str, size: int) -> bytes:
         old = bytes(batch.raw(int(members.data[row]) - 512, int(members.data[row])))
         time, mode = number(old[136:148]) or 0, (number(old[100:108]) or 0) & 0o7777 or 0o644
     return tar_header(key + b"." + to_bytes(ext), size, time if abs(time) < 1 << 40 else 0, mode=mode)
+
+
+def _parted(batch: Batch, kept: NDArray[np.int64]) -> tuple[list[int], list[int]]:
+    """Records that come to stand side by side, since what stood between them is left out: each and the one after it."""
+    block = batch.block
+    apart = block.members.start[block.rows[kept[1:]]] != block.members.end[block.rows[kept[:-1] + 1] - 1]
+    return kept[:-1][apart].tolist(), kept[1:][apart].tolist()

@@ -257,6 +257,16 @@ class TestKeys:
 
         assert (1, {"W_MERGED_RECORD": 1}) == (result.exit_code, result.report.counts())
 
+    @pytest.mark.parametrize("options", [{}, {"key": "{key}"}, {"fields": "x y?"}])
+    def test_one_key_side_by_side_since_what_stood_between_is_left_out(self, make: Make, out: Path, options: dict[str, str]):
+        """The record between has a field twice; both the others are kept, and nothing told that they are read as one now."""
+        shard = make([("a", {"x": b"1"}), ("b", {"x": b"2"}), ("b", {"x": b"2"}), ("a", {"y": b"3", "x": b"4"})])
+        result = cat(shard, out, strict=False, on_error="skip", **options)
+
+        counts = result.report.counts()
+        assert (1, 2, 1) == (result.exit_code, result.records, counts["W_MERGED_RECORD"])
+        assert "E_DUP_FIELD" in counts
+
 
 class TestDamage:
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
