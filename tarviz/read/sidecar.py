@@ -94,11 +94,14 @@ def _columns(text: str, size: int, place: URL) -> Members:
         _refuse(place, error.message.rstrip("."))
     if not rows:
         _refuse(place, "it names no member")
+    for _, place_of, length, name in rows:
+        if not (0 <= place_of <= size and 0 <= length <= size):
+            _refuse(place, f"{name!r} cannot be {length} bytes from byte {place_of} on in a shard of {size}")
     names = [to_bytes(str(row[3])) for row in rows]
     data, sizes = (np.array([row[at] for row in rows], np.int64) for at in (1, 2))
     end = data + (sizes + BLOCK - 1) // BLOCK * BLOCK
     start: NDArray[np.int64] = np.concatenate([np.zeros(1, np.int64), end[:-1]])
-    wrong = np.flatnonzero((data % BLOCK != 0) | (sizes < 0) | (data < start + BLOCK) | (data + sizes > size))
+    wrong = np.flatnonzero((data % BLOCK != 0) | (data < start + BLOCK) | (data + sizes > size))
     if len(wrong):
         row = int(wrong[0])
         _refuse(place, f"{rows[row][3]!r} cannot be {int(sizes[row])} bytes from byte {int(data[row])} on")

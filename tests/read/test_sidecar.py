@@ -124,6 +124,9 @@ def lies(text):
         "a line that is cut": text[:-20],
         "a number that is none": text.replace(words[7][1], "x"),
         "what lies past the end": text.replace(words[-1][1], "99999999744"),
+        "a number larger than any": text.replace(words[-1][1], str(10**30)),
+        "a size that is below zero when it is rounded": text.replace(f" {words[-1][2]} ", f" {2**63 - 1} "),
+        "a size below zero": text.replace(f" {words[-1][2]} ", " -5 "),
         "nothing": "v1.2 0\n",
     }
 

@@ -26,7 +26,7 @@ from tests.stores.streams import children, drain
 KINDS = ("http", "s3", "gs", "az", "ais", "hf")
 DATA = random.Random(3).randbytes(1_500_000)
 SECRET = "planted-secret-0123456789"
-PLANS = int(os.environ.get("TARVIZ_PLANS", "12"))  # on a shard of 64 MiB; 500 take half an hour for each store
+PLANS = int(os.environ.get("TARVIZ_PLANS", "12"))  # on a shard of 64 MiB: 500 take some minutes for each store
 KEY = "cGxhbnRlZC1zZWNyZXQtMDEyMzQ1Njc4OQ=="
 
 
