@@ -21,9 +21,10 @@ from tarviz.ops.values.images import check_image, image_of
 class Augment(CarryingOp):
     """Calls `f` on an image [h, w, c]: of albumentations, of `torchvision.transforms.v2`, or a function that takes `image=`, gives a dict.
 
-    Boxes, outlines, key points and masks go along as in `resize`: `f` moves the corners of boxes as key points, so that all it can do
-    with a picture it does with what lies over it. Seeds are drawn for each record, as for other random ops, where the library takes one;
-    a function of one's own draws as it likes. It is called with `keypoints=` [n, 2] and `masks=` where there are any, and gives as many.
+    Boxes, outlines, key points and masks go along as the op `carry` says: `f` moves the corners of boxes as key points, so that all it
+    can do with a picture it does with what lies over it. Seeds are drawn for each record, as for other random ops, where the library
+    takes one; a function of one's own draws as it likes. It is called with `keypoints=` [n, 2] and `masks=` where there are any, and
+    gives as many.
 
     A function has no text: a chain with it prints `augment(jpg, "module:name")`, which does not read back.
     """

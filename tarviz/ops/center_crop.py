@@ -17,6 +17,7 @@ class CenterCrop(GeometricOp):
     """The middle of an image [h, w, c], `size` = (height, width) pixels of it; an odd rest stays at the bottom and right.
 
     An image smaller than `size` is an error: put a resize before it.
+    `carry` takes boxes, masks and points along: see the op `carry`.
     """
 
     size: tuple[int, int]

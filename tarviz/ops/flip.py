@@ -17,6 +17,7 @@ class Flip(GeometricOp):
     """Mirrors an image [h, w, c], `horizontal` (left and right change places) or `vertical`, with probability `p`.
 
     `p=1` flips always, `p=0.5`, the default, every other image by chance.
+    `carry` takes boxes, masks and points along: see the op `carry`.
     """
 
     direction: Literal["horizontal", "vertical"] = "horizontal"

@@ -17,6 +17,7 @@ class RandomCrop(GeometricOp):
     """A piece of an image [h, w, c], `size` = (height, width) pixels of it, every place as likely.
 
     An image smaller than `size` is an error: put a resize before it.
+    `carry` takes boxes, masks and points along: see the op `carry`.
     """
 
     size: tuple[int, int]

@@ -19,6 +19,7 @@ class Rotate(GeometricOp):
 
     Height and width stay: corners that turn out of the frame are cut off, those that turn in are black (0).
     A random angle is drawn from the full circle; 0 turns nothing. There is no lowering: TensorFlow mixes the edges with black.
+    `carry` takes boxes, masks and points along: see the op `carry`.
     """
 
     angle: float | None = None

@@ -33,6 +33,25 @@ class TestDeadLinks:
         assert ["b.html: no file at no.png", "b.html: no place at index.html#nowhere"] == sorted(site.dead_links(pages))
 
 
+class TestOpening:
+    def test_pictures_lead_to_the_notebooks_that_were_run(self):
+        made = site.opening(
+            [Path("10-browse.ipynb"), Path("12-captions-boxes-sound-text.ipynb"), Path("80-throughput.ipynb"), Path("00-tour.ipynb")]
+        )
+
+        assert 4 == made.count(".png)](notebooks/")
+        assert "](notebooks/10-browse.ipynb)<br>Browse" in made
+        assert "15-ask" not in made
+
+    def test_there_is_a_picture_and_a_notebook_for_each(self):
+        for picture, name, _ in site.OPENING:
+            assert (site.ROOT / "docs" / "screenshots" / f"{picture}.png").is_file()
+            assert (site.ROOT / "notebooks" / f"{name}.md").is_file()
+
+    def test_without_notebooks_there_is_none(self):
+        assert "" == site.opening([])
+
+
 class TestReference:
     def test_doctests_and_indented_blocks_become_code(self):
         def function() -> None:

@@ -26,17 +26,8 @@ _FORMS = (*FORMATS, "points")
 
 @dataclass(frozen=True, slots=True)
 class CarryingOp(FieldOp):
-    """An op that moves the pixels of an image. `carry` names the fields that go along with it, several as a tuple.
-
-    Bytes or a decoded tree of JSON, VOC's XML and YOLO's lines are rewritten in their own form (COCO, corners, shares, outlines, key
-    points: what the browser draws over pictures). An array [h, w] or [h, w, c] is a mask: its values are taken from the nearest
-    place. A form behind a colon says how boxes are written where their name does not: `"json:xyxy"`; an array [n, 4 or more] of boxes
-    needs one (`"boxes.npy:cxcywh"`), points [n, 2 or more] are `"marks.npy:points"`.
-
-    Boxes and outlines are cut at the frame. One of which less than the share `visible` is left is taken out with its label and score,
-    at 0 where nothing of it is left; None keeps all of them. Floats are written, in the same places. Rotated boxes are the smallest
-    upright ones round what is left of them; points are not renamed by a flip (a left eye stays the first of its list).
-    """
+    """An op that moves the pixels of an image. `carry` names the fields that go along with it, several as a tuple, and `visible` how
+    much of a box has to be left: see the op `carry`."""
 
     carry: str | tuple[str, ...] = field(default=(), kw_only=True)
     visible: float | None = field(default=0.0, kw_only=True)
