@@ -167,7 +167,8 @@ class Scanner:
         return stop
 
     def _names_encoded(self, names: NDArray[np.uint8], table: header_scan.Headers, first: int, base: int) -> None:
-        for row in np.flatnonzero(~table.ascii[first : first + len(names)]).tolist():
+        run = slice(first, first + len(names))
+        for row in np.flatnonzero(~(table.ascii[run] | table.pax[run])).tolist():  # a PAX header's own name names nothing
             name = names[row].tobytes().rstrip(b"\0")
             try:
                 name.decode()

@@ -19,6 +19,7 @@ from tarviz.formats.tar import Scanner
 from tarviz.model.errors import TarvizError
 from tarviz.testing.strategies import numbered, records, shard
 from tests.conftest import DATA, corpus
+from tests.read.tars import END, member
 
 TARS = [entry | {"path": str(path)} for path, entry in (case.values for case in corpus("generated")) if str(path).endswith(".tar")]
 FORMATS = [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]
@@ -147,3 +148,16 @@ class TestDamage:
         _, scanner = scan(data)
 
         assert scanner.ended or isinstance(scanner.error, TarvizError)
+
+
+@pytest.mark.parametrize("size", [512, 1536, 1 << 16])
+def test_what_a_pax_header_is_called_is_no_matter(size: int):
+    """Its own name names nothing; the header behind it does, whatever the buffers are that they come in."""
+    data = member(b"\xc6zW", b"30 mtime=1795372379.082852243\n", b"x") + member("a.txt", b"1") + member(b"\xc6.txt", b"1") + END
+    scanner = Scanner("a.tar", strict=True)
+    at = 0
+    while not scanner.ended:
+        scanner.scan(memoryview(data)[at : at + size], at, final=at + size >= len(data))
+        at, size = scanner.at, max(size, scanner.wants - scanner.at)
+
+    assert [("W_NAME_ENCODING", 2048)] == [(note.code, note.offset) for note in scanner.notes]
