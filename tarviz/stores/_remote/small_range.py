@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import socket
-import ssl
 import struct
+import sys
 import time
 import weakref
 from collections.abc import Iterable
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 from urllib3 import exceptions
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util import parse_url
+from urllib3.util.wait import wait_for_read
 
 from tarviz.model.types import URL
 from tarviz.stores._remote.addresses import origin
@@ -179,7 +179,7 @@ class SmallRanges:
                 line = kept.pop()
             except IndexError:
                 break  # another thread was quicker
-            if not _is_readable(line):  # else it was closed there, or sends what nobody asked for
+            if not wait_for_read(line, 0.0):  # else it was closed there, or sends what nobody asked for
                 return line
             line.close()
         return _connect(*server)
@@ -255,9 +255,9 @@ def _rest(line: socket.socket, body: bytes, count: int) -> bytes:
     if not left:
         return body
     try:
-        if not isinstance(line, ssl.SSLSocket):
+        if (timeout := line.gettimeout()) is None:
             return body + line.recv(left, socket.MSG_WAITALL)
-        end = time.monotonic() + (line.gettimeout() or 0.0)
+        end = time.monotonic() + timeout
         while left and time.monotonic() < end and (piece := line.recv(left)):
             body += piece
             left -= len(piece)
@@ -275,7 +275,7 @@ def _connect(secure: bool, host: str, port: int, stall_timeout: float) -> socket
         raise
     line = made.sock
     assert line is not None
-    if secure:
+    if secure or sys.platform == "win32":
         line.settimeout(stall_timeout)
         return line
     # The kernel keeps the time: half the system calls, and half the turns of Python's lock, of a socket whose time Python keeps.
@@ -284,12 +284,6 @@ def _connect(secure: bool, host: str, port: int, stall_timeout: float) -> socket
         line.setsockopt(socket.SOL_SOCKET, option, limit)
     line.settimeout(None)
     return line
-
-
-def _is_readable(line: socket.socket) -> bool:
-    waiting = select.poll()
-    waiting.register(line, select.POLLIN)
-    return bool(waiting.poll(0))
 
 
 def _close_all(kept: dict[tuple[object, ...], list[socket.socket]]) -> None:

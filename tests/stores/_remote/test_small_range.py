@@ -239,6 +239,13 @@ class TestFaults:
         assert [] == server.requests
         assert "planted" not in "".join(traceback.format_exception(caught.value))
 
+    @pytest.mark.parametrize("end", ["close", "stall"])
+    def test_a_socket_whose_time_python_keeps_does_as_well(self, server, store, monkeypatch, end):
+        monkeypatch.setattr(small_range.sys, "platform", "win32")
+        url = server.put("/a.tar", DATA, plan=[Fault(cut_after=100_000, end=end)])
+
+        assert DATA[5000:305_000] == store.read(url, 5000, 300_000) == store.read(url, 5000, 300_000)
+
     def test_large_ranges_are_the_other_readers(self, server, store, monkeypatch):
         monkeypatch.setattr(small_range.SmallRanges, "read", lambda *_: pytest.fail("a large one"))
         data = bytes(2 << 20)
