@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from tarviz import engines
+from tarviz.engines.ray.joining import reach
 from tarviz.model.errors import DataError, MissingPackageError, UsageError
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
@@ -85,6 +87,15 @@ class TestWords:
 
         with pytest.raises(MissingPackageError, match=r"tarviz\[ray\]"):
             elsewhere(Pipeline(urls), "ray", None, None)
+
+    @pytest.mark.parametrize("prefix", ["", "ray://"])
+    def test_an_address_where_nobody_answers(self, prefix: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            reach(f"{prefix}127.0.0.1:{port}")
+
+        with pytest.raises(UsageError, match=r"no Ray at .*127.0.0.1.*ray start --head"):
+            reach(f"{prefix}127.0.0.1:{port}")
 
     def test_what_cannot_travel(self, urls: str) -> None:
         assert obstacle(Pipeline(urls, "decode(cls)")) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,8 @@ from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
 
 TRIES = 3  # a task whose worker is lost is done again so often
 _STAY = ("cache_dir", "workers", "progress")  # options that are those of a machine
+_ANSWER = 10.0  # seconds that a cluster has to answer
+_BEGIN = "ray start --head begins one; address= (--address) or RAY_ADDRESS names it."
 _CARRIED = ("AIS_ENDPOINT",)  # where a store is, said in this process
 
 
@@ -71,11 +74,23 @@ def module() -> Any:
     return ray
 
 
+def reach(address: str | None) -> None:
+    """`UsageError` where nobody answers at `host:port` or `ray://host:port`; Ray itself goes on trying for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"there is no Ray at {address}: {error}.", hint=_BEGIN) from error
+
+
 def connect(ray: Any, plan: Plan) -> bool:
     """Join the cluster; true when it was begun here and is to be ended here."""
     if ray.is_initialized():
         return False
     address = plan.address or os.environ.get("RAY_ADDRESS")
+    reach(address)
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
         if address is not None and address != "local":
