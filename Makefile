@@ -17,10 +17,12 @@ NPM    := command -v npm >/dev/null && { [ -x $(TSC) ] && [ -x $(PRETTIER) ] \
 FLAGS  ?=
 JOBS   ?= 2
 PYTEST := $(BIN)/python -m pytest $(FLAGS)
-SLOW   := slow or browser or network or torch or ray
+# What `make test` leaves to other targets; `make test-matrix` runs the tests that are marked matrix and nothing else of these.
+APART  := slow or browser or network or torch or ray
+SLOW   := $(APART) or matrix
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-alone test oracles check fix test-torch test-ray test-ais test-browser soak fuzz bench screenshots lab notebooks pairs slides docs dist release
+.PHONY: help demo demo-alone test test-matrix oracles check fix test-torch test-ray test-ais test-browser soak fuzz bench screenshots lab notebooks pairs slides docs dist release
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,8 +71,11 @@ demo-alone:  ## `make demo` in an environment of its own, thrown away afterwards
 	build/alone/venv/bin/python .ci/core_verbs.py build/alone/venv/bin/tarviz build/alone/demo
 	rm -rf build/alone
 
-test: $(STAMPS)/test  ## the tests (no browser, no torch, nothing slow)
+test: $(STAMPS)/test  ## the tests (no browser, no torch, nothing slow, one of each matrix)
 	$(PYTEST) -q -n $(JOBS) -m "not ($(SLOW))"
+
+test-matrix: $(STAMPS)/test  ## the rest of the matrices: every tool on every tar, every chain with every number of workers, …
+	$(PYTEST) -q -n $(JOBS) -m "matrix and not ($(APART))"
 
 oracles: $(STAMPS)/oracles  ## install all that the tests compare with (webdataset, datasets, torch, bsdtar, nginx, chromium, …)
 

@@ -11,7 +11,8 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,25 @@ def _own_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
     home = tmp_path_factory.getbasetemp()
     monkeypatch.setenv("TARVIZ_CONFIG", str(home / "no-config.toml"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+
+
+def wait_until(true: Callable[[], object], seconds: float = 60.0) -> None:
+    """Return as soon as `true()` is; fail when it never becomes so. The limit is for a machine that hangs, not for a slow one."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"not so within {seconds:.0f} s"
+        time.sleep(0.005)
+
+
+def sampled(cases: Iterable[Any], count: int) -> list[Any]:
+    """Cases as pytest parameters, all but `count` of them, evenly spread, marked `matrix`: `make test-matrix` runs those."""
+    cases = list(cases)
+    quick = {round(at * (len(cases) - 1) / max(count - 1, 1)) for at in range(count)}
+    found = []
+    for at, case in enumerate(cases):
+        values, marks, name = (case.values, case.marks, case.id) if hasattr(case, "marks") else ((case,), (), None)
+        found.append(pytest.param(*values, marks=[*marks, *([] if at in quick else [pytest.mark.matrix])], id=name))
+    return found
 
 
 def corpus(folder: str) -> list[Any]:

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tarviz"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -53,30 +51,31 @@ def package_of(path: Path) -> str:
 
 
 class TestBorders:
-    @pytest.mark.parametrize("path", MODULES, ids=lambda path: name_of(path))
-    def test_nothing_private_is_imported_over_a_border(self, path: Path):
+    def test_nothing_private_is_imported_over_a_border(self):
         """`a.b._c` is for modules of `a.b` and below; `_name` of a module is for its own package."""
         wrong = []
-        for module, name, line in imports(path):
-            parts = module.split(".") + ([name] if name else [])
-            for at, part in enumerate(parts):
-                home = ".".join(parts[:at])
-                if name and at == len(parts) - 1 and (ROOT / Path(*parts[:at])).with_suffix(".py").is_file():
-                    home = ".".join(parts[: at - 1])  # a name of a module: at home in the module's package
-                if is_private(part) and not (package_of(path) + ".").startswith(home + "."):
-                    wrong.append(f"line {line}: {'.'.join(parts)}")
+        for path in MODULES:
+            for module, name, line in imports(path):
+                parts = module.split(".") + ([name] if name else [])
+                for at, part in enumerate(parts):
+                    home = ".".join(parts[:at])
+                    if name and at == len(parts) - 1 and (ROOT / Path(*parts[:at])).with_suffix(".py").is_file():
+                        home = ".".join(parts[: at - 1])  # a name of a module: at home in the module's package
+                    if is_private(part) and not (package_of(path) + ".").startswith(home + "."):
+                        wrong.append(f"{path.relative_to(ROOT)}:{line}: {'.'.join(parts)}")
 
         assert [] == wrong
 
-    @pytest.mark.parametrize("path", MODULES, ids=lambda path: name_of(path))
-    def test_nothing_is_imported_by_a_string_but_by_the_registry(self, path: Path):
+    def test_nothing_is_imported_by_a_string_but_by_the_registry(self):
         """The linter sees no import by string: `model/plugins.py` looks plugins up, a package may look up its own parts."""
-        own = f"tarviz.{path.relative_to(PACKAGE).parts[0]}"
-        found = re.findall(r"import_module\(\s*f?[\"'](tarviz[\w.]*)", path.read_text("utf-8"))
+        wrong = []
+        for path in MODULES:
+            module = path.relative_to(PACKAGE)
+            found = re.findall(r"import_module\(\s*f?[\"'](tarviz[\w.]*)", path.read_text("utf-8"))
+            if module.as_posix() not in ("__init__.py", "moved_names.py", "model/plugins.py"):
+                wrong += [f"{module}: {name}" for name in found if not name.startswith(f"tarviz.{module.parts[0]}")]
 
-        if path.relative_to(PACKAGE).as_posix() in ("__init__.py", "moved_names.py", "model/plugins.py"):
-            return
-        assert [] == [name for name in found if not name.startswith(own)]
+        assert [] == wrong
 
 
 def graph() -> dict[str, set[str]]:
@@ -149,13 +148,13 @@ class TestSizes:
 
 
 class TestTests:
-    @pytest.mark.parametrize(
-        "path", [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in TESTED], ids=lambda path: name_of(path)
-    )
-    def test_every_module_has_a_test_file(self, path: Path):
+    def test_every_module_has_a_test_file(self):
         """`stores/_remote/sigv4.py` is tested in `tests/stores/_remote/test_sigv4.py`: a failure names the module whose rule is broken."""
-        module = path.relative_to(PACKAGE)
-        own = ROOT.joinpath("tests", *module.parts[:-1], f"test_{module.stem.lstrip('_')}.py")
+        missing = []
+        for module in (path.relative_to(PACKAGE) for path in MODULES):
+            own = ROOT.joinpath("tests", *module.parts[:-1], f"test_{module.stem.lstrip('_')}.py")
+            known = own.is_file() or (ROOT / "tests" / ELSEWHERE.get(module.as_posix(), "none")).is_file()
+            if module.parts[0] in TESTED and module.name != "__init__.py" and not known:
+                missing.append(str(own.relative_to(ROOT)))
 
-        if module.name != "__init__.py":
-            assert own.is_file() or (ROOT / "tests" / ELSEWHERE.get(module.as_posix(), "none")).is_file(), own.relative_to(ROOT)
+        assert [] == missing

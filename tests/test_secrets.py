@@ -134,8 +134,8 @@ class TestWhatIsShown:
     def test_widgets_their_state_and_what_they_answer(self, good):
         browser = tarviz.browse(good)
         compared = tarviz.compare(good, ["keep(cls)", "keep(txt)"])
-        browser.controller.wait(9, 30)
-        compared.wait(30)
+        browser.controller.wait(9, 60)
+        compared.wait(60)
         said: list[str] = []
         for view in (browser, compared):
             said += [shown(view), json.dumps(view.get_state(), default=repr), repr(view.controller.first()), view.controller.text()]

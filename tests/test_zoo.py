@@ -118,7 +118,7 @@ class TestEverySurface:
 def opened(path: str, **wish: Any) -> tuple[Browser, dict[str, Any], list[Any]]:
     """A browser on a shard, with the first answer it gives once all is scanned."""
     browser = Browser(path, cache=False, **wish)
-    assert browser.wait(COUNT, 20)
+    assert browser.wait(COUNT, 60)
     message, buffers = browser.first()
     return browser, message, buffers
 

@@ -32,6 +32,7 @@ ARGUMENTS = [
 ]
 ROOT = Path(__file__).parents[2]
 AXE = "axe-core@4.10.3"
+LIMIT = 60.0  # seconds for what must happen: for a page that hangs, not for a slow machine
 
 
 def chromium_path() -> str | None:
@@ -66,11 +67,11 @@ class Watched:
         found: list[str] = self.tab.evaluate(probes.SHOWN)
         return found
 
-    def shows(self, keys: list[str], seconds: float = 8.0) -> None:
+    def shows(self, keys: list[str]) -> None:
         """Wait until the tiles in view are of these records."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + LIMIT
         while (found := self.shown()) != keys:
-            assert time.monotonic() < end, f"{found} in view for {seconds} s, not {keys}\n{self.errors}"
+            assert time.monotonic() < end, f"{found} in view for {LIMIT:.0f} s, not {keys}\n{self.errors}"
             self.tab.wait_for_timeout(30)
 
     def status(self) -> str:
@@ -99,9 +100,16 @@ class Watched:
                 return False
             raise
 
-    def until(self, expression: str, seconds: float = 8.0) -> None:
+    def copied(self, part: str) -> None:
+        """Wait until the clipboard holds text with this part."""
+        end = time.monotonic() + LIMIT
+        while part not in (held := str(self.tab.evaluate("navigator.clipboard.readText()"))):
+            assert time.monotonic() < end, f"the clipboard holds {held!r}"
+            self.tab.wait_for_timeout(30)
+
+    def until(self, expression: str, seconds: float = LIMIT) -> None:
         """Wait until a JavaScript expression is true. (Playwright's own wait needs `eval`, which our pages forbid.)"""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + (seconds := max(seconds, LIMIT))
         while not self._true(expression):
             assert time.monotonic() < end, f"not true within {seconds} s: {expression}\n{self.errors}"
             self.tab.wait_for_timeout(30)
@@ -145,7 +153,7 @@ def open_widget(chromium: Any) -> Iterator[Callable[..., Watched]]:
         contexts.append(context)
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=page.origin)
         found = watch(context.new_page(), page.origin)
-        found.tab.set_default_timeout(10_000)
+        found.tab.set_default_timeout(LIMIT * 1000)
         found.tab.goto(page.url)
         found.tab.wait_for_selector(ready)
         found.page = page  # type: ignore[attr-defined]
@@ -182,7 +190,7 @@ class Lab:
     def open(self, context: Any, name: str, *, run: bool = True) -> Watched:
         """A notebook in a tab, run from top to bottom unless told otherwise."""
         found = watch(context.new_page(), self.url)
-        found.tab.set_default_timeout(30_000)
+        found.tab.set_default_timeout(LIMIT * 1000)
         found.tab.goto(f"{self.url}/lab/tree/{name}?token={self.token}&reset")
         found.until("window.jupyterapp?.shell?.currentWidget?.context?.isReady", 60)
         if run:
@@ -269,7 +277,7 @@ def answers(url: str, server: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + 90
     while time.monotonic() < until and server.poll() is None:
         try:
-            with urllib.request.urlopen(url, timeout=2):
+            with urllib.request.urlopen(url, timeout=30):
                 return
         except urllib.error.HTTPError:
             return

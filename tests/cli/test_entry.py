@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def tarviz(*argv: str, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "tarviz", *argv], capture_output=True, text=True, cwd=ROOT, timeout=60, **options)  # type: ignore[call-overload]
+    return subprocess.run([sys.executable, "-m", "tarviz", *argv], capture_output=True, text=True, cwd=ROOT, timeout=100, **options)  # type: ignore[call-overload]
 
 
 class TestHelp:
@@ -104,7 +104,7 @@ class TestErrors:
             stderr=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            timeout=60,
+            timeout=100,
             check=False,
         )
         os.close(write)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -43,16 +41,27 @@ class TestVerb:
         assert 1 == capsys.readouterr().err.count("\n")
 
     def test_ctrl_c_keeps_what_was_measured(self, shards: str):
-        command = [sys.executable, "-m", "tarviz", "bench", shards, "-c", "decode(png)", "--for", "60"]
-        with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            time.sleep(3)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=20)
+        code = """
+import signal, sys
+from tarviz import cli
+from tarviz.widgets.bench.controller import BenchRun
+wait, pressed = BenchRun.wait, []
+def press(run, seconds=None):
+    if not pressed and run.meter and run.meter.records > 1000:
+        pressed.append(1)
+        signal.raise_signal(signal.SIGINT)
+    return wait(run, seconds)
+BenchRun.wait = press
+sys.exit(cli.main(["bench", sys.argv[1], "-c", "decode(png)", "--for", "6000"]))
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", code, shards], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=100, check=False
+        )
 
-        assert 1 == process.returncode
-        assert "is the limit" in out
-        assert "stopped: what was measured until then" in out
-        assert "Traceback" not in err
+        assert 1 == done.returncode
+        assert "is the limit" in done.stdout
+        assert "stopped: what was measured until then" in done.stdout
+        assert "Traceback" not in done.stderr
 
     def test_a_sweep_has_a_row_for_each(self, shards: str, capsys: pytest.CaptureFixture[str]):
         assert 0 == cli.main(["bench", shards, "-j", "0,1", "--batch", "4,8", "--for", "0.1", "--json"])

@@ -35,13 +35,13 @@ def test_it_prints_its_address_serves_and_ends_at_ctrl_c(shard):
     process = start(shard)
     url = process.stdout.readline().strip()
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection("127.0.0.1", parts.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", parts.port, timeout=100)
     connection.request("GET", f"/?{parts.query}")
     response = connection.getresponse()
     body = response.read()
     connection.close()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=100)
 
     assert "127.0.0.1" == parts.hostname
     assert 200 == response.status
@@ -54,7 +54,7 @@ def test_it_prints_its_address_serves_and_ends_at_ctrl_c(shard):
 
 def test_it_ends_by_itself_when_nobody_looks(shard):
     process = start(shard, "--idle-exit", "0.5s")
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=100)
 
     assert out.startswith("http://127.0.0.1:")
     assert "" == err
@@ -67,7 +67,7 @@ def test_it_ends_by_itself_when_nobody_looks(shard):
 )
 def test_what_cannot_work_is_said_in_one_line(shard, arguments, words):
     process = start(*[shard if word == "SHARD" else word for word in arguments])
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=100)
 
     assert 2 == process.returncode
     assert "" == out

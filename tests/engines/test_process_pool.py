@@ -1,59 +1,25 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import IO, Any
 
 import pytest
 
 from tarviz.engines import process_pool
 from tarviz.engines.process_pool import Workers
 from tarviz.model.errors import DataError, TarvizError
+from tests.conftest import wait_until
+from tests.engines.jobs import job
 
 pytestmark = pytest.mark.skipif(not process_pool.can_run(), reason="needs POSIX processes")
 ROOT = Path(process_pool.__file__).parents[2]
 
 
-def job(task: Any, file: IO[bytes] | None, tick: process_pool.Tick) -> Any:
-    """What the tests let workers do."""
-    what, value = task
-    if what == "sleep":
-        time.sleep(value)
-    elif what == "write":
-        assert file is not None
-        file.write(value)
-        return len(value)
-    elif what == "tick":
-        tick(value)
-        time.sleep(0.15)
-        tick(value)
-    elif what == "fail":
-        raise DataError("broken", code="E_CORRUPT", shard=value)
-    elif what == "odd":
-        raise ZeroDivisionError(value)
-    elif what == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    elif what == "kill once" and not Path(value).exists():
-        Path(value).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    elif what == "talk":
-        for _ in range(600):
-            time.sleep(0.1)
-            tick(1)
-    elif what == "print":
-        print(value)
-    elif what == "session":
-        return os.getsid(0) == os.getpid()
-    return value
-
-
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers import this file by its name."""
+    """Workers import the job by its name."""
     monkeypatch.syspath_prepend(str(ROOT))
 
 
@@ -62,11 +28,13 @@ def children() -> set[str]:
 
 
 class TestWorkers:
-    def test_results_come_in_the_order_of_the_tasks(self):
-        with Workers(job, 3) as workers:
-            found = [value for value, _ in workers.run([("sleep", 0.2), ("sleep", 0.0), ("sleep", 0.1), ("sleep", 0.01)])]
+    def test_results_come_in_the_order_of_the_tasks(self, tmp_path):
+        one, two = tmp_path / "one", tmp_path / "two"
+        with Workers(job, 3) as workers:  # the first task ends last
+            tasks = [("wait for", two), ("sleep", 0), ("wait for", one), ("touch", one), ("touch", two)]
+            found = [value for value, _ in workers.run(tasks)]
 
-        assert [0.2, 0.0, 0.1, 0.01] == found
+        assert [value for _, value in tasks] == found
 
     def test_each_result_comes_with_its_file(self, tmp_path):
         tasks = [("write", bytes([at]) * (100 + at)) for at in range(20)]
@@ -76,10 +44,13 @@ class TestWorkers:
                 assert (len(data), data) == (size, file.read())
             assert [] == os.listdir(tmp_path)
 
-    def test_the_first_error_is_raised_in_its_place(self):
+    def test_the_first_error_is_raised_in_its_place(self, tmp_path):
+        two, three = tmp_path / "two", tmp_path / "three"
         found = []
-        with pytest.raises(DataError, match="two"), Workers(job, 2) as workers:
-            found.extend(value for value, _ in workers.run([("sleep", 0.1), ("fail", "two"), ("fail", "three"), ("sleep", 0)]))
+        with pytest.raises(DataError, match="broken two"), Workers(job, 3) as workers:
+            found.extend(value for value, _ in workers.run([("wait for", three), ("fail", two), ("fail", three), ("sleep", 0)]))
+
+        assert [three] == found
 
     def test_an_error_of_another_kind_keeps_its_class_and_says_where(self):
         with pytest.raises(ZeroDivisionError, match="why") as caught, Workers(job, 1) as workers:
@@ -122,7 +93,8 @@ class TestWorkers:
         with Workers(job, 1, tick=seen.append) as workers:
             list(workers.run([("tick", 5)]))
 
-        assert 10 == sum(seen)
+        assert 5000 == sum(seen)
+        assert len(seen) < 1000
 
     def test_what_a_task_prints_goes_to_stderr(self, capfd):
         with Workers(job, 1) as workers:
@@ -151,7 +123,7 @@ class TestWorkers:
         script = tmp_path / "script.py"
         script.write_text(
             "import os, sys, time\n"
-            "from tests.engines.test_process_pool import job\n"
+            "from tests.engines.jobs import job\n"
             "from tarviz.engines.process_pool import Workers\n"
             "with Workers(job, 2) as workers:\n"
             "    run = workers.run([('sleep', 0), ('talk', 60), ('sleep', 60)])\n"
@@ -167,11 +139,10 @@ class TestWorkers:
             pids = parent.stdout.readline().split()
             parent.kill()
             said = parent.stderr.read()
-        for _ in range(100):
-            left = [pid for pid in pids if Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]]
-            if not left:
-                break
-            time.sleep(0.05)
+
+        def alive(pid: str) -> bool:
+            return Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]
+
         assert pids
-        assert not left
+        wait_until(lambda: not any(alive(pid) for pid in pids))
         assert "" == said

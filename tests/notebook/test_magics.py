@@ -23,6 +23,7 @@ from tarviz.cli import completion
 from tarviz.model import plugins
 from tarviz.model.errors import TarvizWarning
 from tarviz.notebook import magics
+from tests.conftest import wait_until
 
 
 def complete(shell: Any, text: str) -> list[str]:
@@ -361,11 +362,19 @@ class TestKernel:
         assert "E_NOT_FOUND" in failed["stderr"]
         assert ("ok", True) == (helped["status"], "Usage: tarviz" in helped["stdout"])
 
-    def test_ctrl_c_ends_a_waiting_verb(self, kernel: Callable[..., dict[str, Any]]):
+    def test_ctrl_c_ends_a_waiting_verb(self, kernel: Callable[..., dict[str, Any]], shell_folder: Path):
         kernel("%load_ext tarviz")
-        timer = threading.Timer(1.5, kernel.interrupt)  # type: ignore[attr-defined]
-        timer.start()
-        ended = kernel("%tv bench s-0.tar --for 60 --wait")
+        kernel("from pathlib import Path; from tarviz.widgets.bench.controller import BenchRun; wait = BenchRun.wait")
+        kernel("BenchRun.wait = lambda run, *rest: (Path('waiting').touch(), wait(run, *rest))[1]")
+
+        def press() -> None:
+            wait_until((shell_folder / "waiting").exists)
+            kernel.interrupt()  # type: ignore[attr-defined]
+
+        presser = threading.Thread(target=press)
+        presser.start()
+        ended = kernel("%tv bench s-0.tar --for 6000 --wait")
+        presser.join()
 
         assert "stopped" in "".join(output["text/plain"] for output in ended["outputs"]) or "interrupted" in ended["stderr"]
         assert "ok" == kernel("1")["status"]
@@ -374,7 +383,7 @@ class TestKernel:
         kernel("%load_ext tarviz")
         client = kernel.client  # type: ignore[attr-defined]
         client.complete("%tv ls s-", 9)
-        reply = client.get_shell_msg(timeout=20)["content"]
+        reply = client.get_shell_msg(timeout=60)["content"]
 
         assert "s-{0..2}.tar" in reply["matches"]
         assert (7, 9) == (reply["cursor_start"], reply["cursor_end"])
@@ -388,7 +397,7 @@ class TestKernel:
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells], metadata={"kernelspec": kernelspec})
         nbformat.write(notebook, shell_folder / "asked.ipynb")
         # A process of its own: nbclient leaves its event loop and sockets to the end of the one it runs in.
-        command = [sys.executable, "-c", "from nbclient.cli import main; main()", "--output", "answered", "--timeout=60", "asked.ipynb"]
+        command = [sys.executable, "-c", "from nbclient.cli import main; main()", "--output", "answered", "--timeout=100", "asked.ipynb"]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
         ran = subprocess.run(command, cwd=shell_folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
         assert 0 == ran.returncode, ran.stderr

@@ -79,7 +79,7 @@ def test_closing_ends_a_read_that_waits():
     class Waiting(Source):
         def readinto(self, buffer):
             if self._file.tell() >= 1 << 20:
-                go_on.wait(30)
+                go_on.wait(60)
             return super().readinto(buffer)
 
     feed = Feed(Waiting(TEXT), read_ahead.FIRST, go_on.set)

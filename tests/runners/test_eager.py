@@ -290,7 +290,7 @@ class TestThreads:
         assert threading.active_count() <= before
 
     def test_ops_run_beside_each_other(self, numbers: str) -> None:
-        both = threading.Barrier(2, timeout=20)
+        both = threading.Barrier(2, timeout=60)
         met = []
 
         def meet(record: dict[str, Any]) -> None:

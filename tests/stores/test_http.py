@@ -18,7 +18,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 import traceback
 import warnings
 
@@ -29,6 +28,7 @@ from tarviz import stores
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores.http import HttpStore
+from tarviz.stores.retry import Clock
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.stores import StoreTests, open_files
 from tests.stores.random_faults import random_fault
@@ -51,6 +51,12 @@ def clock():
 
 @pytest.fixture
 def store(clock):
+    return HttpStore(clock=clock, stall_timeout=60)
+
+
+@pytest.fixture
+def hasty(clock):
+    """Takes a server that says nothing for a third of a second for stalled."""
     return HttpStore(clock=clock, stall_timeout=0.3)
 
 
@@ -153,10 +159,10 @@ class TestBroken:
     @pytest.mark.fault("F02", "F03", "F04", "F13", "F16")
     @pytest.mark.parametrize("end", ["close", "reset", "stall"])
     @pytest.mark.parametrize("cut", [0, 1, 512, 1_000_000, len(DATA) - 1])
-    def test_a_cut_is_resumed(self, server, store, cut, end):
+    def test_a_cut_is_resumed(self, server, store, hasty, cut, end):
         url = server.put("/a.tar", DATA, plan=[Fault(cut=cut, end=end)])
 
-        assert DATA == drain(store, url)
+        assert DATA == drain(hasty if end == "stall" else store, url)
         assert '"1"' == get(server)[1].headers.get("if-match", '"1"')
         assert server.sent <= len(DATA) + (1 << 22 if end == "reset" else 0)
 
@@ -230,7 +236,7 @@ class TestBroken:
         assert "E_LENGTH" == caught.value.code
 
     @pytest.mark.fault("F12")
-    def test_a_stall_before_the_answer_is_retried(self, server, store):
+    def test_a_stall_before_the_answer_is_retried(self, server, hasty):
         url = server.put("/a.tar", DATA, plan=[Fault(before_headers=True, end="stall")])
 
         assert DATA == drain(store, url)
@@ -608,15 +614,24 @@ class TestUnreached:
                 pass
 
         def serve():
-            time.sleep(0.3)
-            late.append(http.server.HTTPServer(("127.0.0.1", port), Handler))
             late[0].handle_request()
             late[0].server_close()
 
         thread = threading.Thread(target=serve)
-        thread.start()
 
-        assert b"late" == drain(HttpStore(), URL(f"http://127.0.0.1:{port}/a"))
+        class Coming(FakeClock):
+            """The server comes up while the store waits for the third time."""
+
+            def wait(self, seconds, stop):
+                super().wait(seconds, stop)
+                if 3 == len(self.waits):
+                    late.append(http.server.HTTPServer(("127.0.0.1", port), Handler))
+                    thread.start()
+
+        clock = Coming()
+
+        assert b"late" == drain(HttpStore(clock=clock), URL(f"http://127.0.0.1:{port}/a"))
+        assert 3 == len(clock.waits)
         thread.join()
 
     def test_a_server_that_never_was_is_given_up_soon(self, store, clock):
@@ -748,7 +763,8 @@ class TestClose:
     @pytest.mark.fault("F47")
     def test_close_from_another_thread_ends_stall_and_backoff(self, server, fault):
         url = server.put("/a.tar", DATA, plan=[Fault(cut=10), fault, Fault(status=503, headers={"Retry-After": "50"}, times=ALWAYS)])
-        stream = HttpStore(stall_timeout=30).open(url)
+        clock = Patient()
+        stream = HttpStore(clock=clock, stall_timeout=600).open(url)
         stores.fill(stream, memoryview(bytearray(10)))
         caught: list[StoreError] = []
 
@@ -760,11 +776,10 @@ class TestClose:
 
         thread = threading.Thread(target=read)
         thread.start()
-        time.sleep(0.2)
+        wait_until(lambda: clock.waiting or (fault.end == "stall" and len(get(server)) == 2))
         stream.close()
-        thread.join(25)
+        thread.join()
 
-        assert not thread.is_alive()
         assert ["the stream is closed."] == [error.message for error in caught]
         wait_until(lambda: server.connections <= (1 if fault.status else 0))
 
@@ -773,18 +788,21 @@ class TestClose:
     def test_an_interrupt_ends_stall_and_backoff(self, server, fault):
         later = [Fault(status=503, headers={"Retry-After": "50"}, times=ALWAYS)]
         url = server.put("/a.tar", DATA, plan=[Fault(cut=10), fault, *later])
-        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-        begin = time.monotonic()
-        try:
-            with HttpStore(stall_timeout=30).open(url) as stream:
-                signal.setitimer(signal.ITIMER_REAL, 0.3)
-                with pytest.raises(KeyboardInterrupt):
-                    stores.fill(stream, memoryview(bytearray(100)))
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+        clock = Patient()
 
-        assert 25 > time.monotonic() - begin
+        def interrupt():
+            wait_until(lambda: clock.waiting or (fault.end == "stall" and len(get(server)) == 2))
+            signal.raise_signal(signal.SIGALRM)
+
+        thread = threading.Thread(target=interrupt)
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        try:
+            with HttpStore(clock=clock, stall_timeout=600).open(url) as stream, pytest.raises(KeyboardInterrupt):
+                thread.start()
+                stores.fill(stream, memoryview(bytearray(100)))
+        finally:
+            thread.join()
+            signal.signal(signal.SIGALRM, before)
 
     def test_many_streams_leave_nothing_behind(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(cut_after=100_000, times=20)])
@@ -812,6 +830,16 @@ class TestClose:
         gc.collect()
 
         wait_until(lambda: server.connections == 0)
+
+
+class Patient(Clock):
+    """Waits ten minutes for whatever is waited for, unless it is stopped: longer than any test may take."""
+
+    waiting = False
+
+    def wait(self, seconds, stop):
+        self.waiting = True
+        stop.wait(600)
 
 
 class TestFork:

@@ -219,7 +219,7 @@ class TestFaults:
 
 class TestLeaks:
     def breaks(self, place, count):
-        store, url = place.store(stall_timeout=2), place.put(DATA)
+        store, url = place.store(stall_timeout=60), place.put(DATA)
         for number in range(count):
             with store.open(url) as stream:
                 for _ in range(number % 3):

@@ -213,7 +213,7 @@ class TestVerbs:
         from tarviz.widgets.bench.controller import BenchRun
 
         run = BenchRun([str(each) for each in shards], where=WHERE, batch=1, count=3, seconds=5, warmup=0)
-        assert run.wait(30)
+        assert run.wait(60)
 
         assert run.pipeline is not None
         assert KEYS[:1] == [record.key for record in tarviz.records(run.pipeline.urls, where=run.pipeline.options.where)][:1]
@@ -308,10 +308,10 @@ class TestEveryDoor:
 
         wish = {choice[0][2:]: choice[1]}
         with contextlib.closing(Browser(shards, cache=False, **wish)) as browser:
-            assert browser.wait(len(KEYS), 20)
+            assert browser.wait(len(KEYS), 60)
             assert KEYS == [record.key for record in browser.records()]
         run = BenchRun([str(each) for each in shards], **wish, batch=1, count=2, seconds=5, warmup=0)
-        assert run.wait(30)
+        assert run.wait(60)
         assert run.pipeline is not None
         assert KEYS == [record.key for record in tarviz.records(run.pipeline.urls, options=run.pipeline.options)]
 

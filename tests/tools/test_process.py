@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from tarviz.model.errors import UsageError
 from tarviz.tools import process
+from tests.conftest import wait_until
 
 
 @pytest.mark.parametrize(("line", "code"), [("exit 3", 3), ("true", 0), ("kill -9 $$", -9)])
@@ -41,10 +41,7 @@ def test_killing_ends_what_it_started_too(trap: str):
     running.stdout.close()
 
     assert running.returncode is not None
-    end = time.monotonic() + 60
-    while time.monotonic() < end and alive(child):
-        os.sched_yield()
-    assert not alive(child)
+    wait_until(lambda: not alive(child))
 
 
 def alive(pid: int) -> bool:

@@ -69,8 +69,12 @@ def test_a_record_without_a_field_ends_it_or_is_left_out(urls: list[URL]) -> Non
 class TestAhead:
     @pytest.mark.parametrize("width", [2, 3, 9])
     def test_shards_come_in_order(self, urls: list[URL], width: int) -> None:
+        another = threading.Event()
+
         def opened(url: URL, report: ReadReport) -> Generator[Block, None, None]:
-            time.sleep(0.02 if url == urls[0] else 0)
+            if url == urls[0]:
+                assert another.wait(60)
+            another.set()
             yield from stream.blocks(url, report=report)
 
         report = ReadReport()
@@ -84,7 +88,7 @@ class TestAhead:
 
         def opened(url: URL, report: ReadReport) -> Generator[Block, None, None]:
             if url == urls[0]:
-                assert waiting.wait(10)
+                assert waiting.wait(60)
             yield from stream.blocks(url, report=report)
 
         seen: list[str] = []

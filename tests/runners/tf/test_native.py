@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tarviz.ops import Decode, Func, parse_chain
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.samples import write_shard
+from tests.conftest import wait_until
 
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
@@ -154,11 +154,8 @@ def test_leaving_early_ends_the_threads(photos: str) -> None:
     next(iterator)
     assert working()
     del iterator
-    deadline = time.monotonic() + 60
-    while working() and time.monotonic() < deadline:
-        threading.Event().wait(0.01)
 
-    assert [] == working()
+    wait_until(lambda: [] == working())
 
 
 def test_no_records_are_no_batches() -> None:

@@ -183,7 +183,12 @@ class TestClose:
     def test_while_a_part_stalls(self, server):
         url = server.put("/a.tar", DATA, plan=[Fault(resumed=True, cut_after=10, end="stall", times=ALWAYS)])
         stream = HttpStore(clock=Waiting(1.0), stall_timeout=600).open(url)
-        closer = threading.Timer(0.3, stream.close)
+
+        def close():
+            wait_until(lambda: ranges(server))
+            stream.close()
+
+        closer = threading.Thread(target=close)
         closer.start()
         with pytest.raises(StoreError, match="closed"):
             compare(stream, memoryview(bytearray(1 << 16)), 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 
 import pytest
 
@@ -162,10 +161,8 @@ class TestFaults:
         sink.write(bytes(1500))
         while not bucket.asked("PUT", "partNumber=1"):
             pass
-        begin = time.monotonic()
         sink.abort()
 
-        assert 50 > time.monotonic() - begin
         assert 1 == len(bucket.asked("DELETE", "uploadId=u1"))
 
     def test_no_thread_is_left(self, bucket):

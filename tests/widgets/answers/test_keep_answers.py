@@ -23,7 +23,7 @@ from tests.widgets.conftest import png, records, tar
 @pytest.fixture
 def browser(shards):
     found = settle(Browser(shards, cache=False))
-    assert found.questions.wait(20)
+    assert found.questions.wait(60)
     yield found
     found.close()
 
@@ -50,7 +50,7 @@ class TestKeep:
         chosen = shown(browser, "cls = 1 and json.w > 300")
         preview, _ = ask(browser, "preview")
         ask(browser, "keep", path=str(tmp_path / "subset-{}.tar"))
-        assert browser.job.wait(20)
+        assert browser.job.wait(60)
         (path,) = tmp_path.glob("subset-*.tar")
         whole = {name: data for shard in shards for name, data in raw(shard).items()}
 
@@ -78,7 +78,7 @@ class TestKeep:
 
     def test_the_marked_go_before_what_is_shown(self, browser, tmp_path):
         ask(browser, "keep", path=str(tmp_path / "keys.txt"), marked=[3, 1])
-        assert browser.job.wait(20)
+        assert browser.job.wait(60)
 
         assert "set/n000001\nset/n000003\n" == (tmp_path / "keys.txt").read_text()
 
@@ -86,7 +86,7 @@ class TestKeep:
         error, _ = ask(browser, "keep", path=str(shards[0]))
 
         assert "is there already" in error["msg"]
-        assert "nothing to save" in str(ask(browser, "keep", path="x.tar", marked=[]) and browser.job.wait(20) and browser.job.text)
+        assert "nothing to save" in str(ask(browser, "keep", path="x.tar", marked=[]) and browser.job.wait(60) and browser.job.text)
 
     @pytest.mark.parametrize(
         ("there", "name"),
@@ -127,7 +127,7 @@ class TestKeep:
     def test_a_shard_that_was_replaced_is_not_mixed_in(self, browser, shards, tmp_path):
         tar(shards[0], records(100, 30))
         ask(browser, "keep", path=str(tmp_path / "out.tar"))
-        assert browser.job.wait(20)
+        assert browser.job.wait(60)
 
         assert browser.job.bad
         assert not (tmp_path / "out.tar").exists()
@@ -146,9 +146,9 @@ class TestChecks:
 
     def test_what_is_found_is_tagged_and_one_click_leaves_it_out(self, doubtful, tmp_path):
         with contextlib.closing(settle(Browser(doubtful, cache=False))) as browser:
-            assert browser.questions.wait(20)
+            assert browser.questions.wait(60)
             ask(browser, "check")
-            assert browser.job.wait(30)
+            assert browser.job.wait(60)
 
             assert ["k2", "k3", "array"] == shown(browser, "is:bad")
             assert ["same", "near"] == shown(browser, "is:dup")
@@ -156,7 +156,7 @@ class TestChecks:
             assert "3 bad, 2 duplicates" in browser.job.text
 
             ask(browser, "clean", path=str(tmp_path / "clean.tar"))
-            assert browser.job.wait(20)
+            assert browser.job.wait(60)
             assert ["k0", "k1", "k4", "k5"] == [record.key for record in tarviz.records(tmp_path / "clean.tar")]
 
     def test_verify_tags_what_it_finds(self, doubtful):
@@ -181,14 +181,14 @@ class TestChecks:
 
         monkeypatch.setattr(shard_columns, "_seen", see)
         with contextlib.closing(settle(Browser(doubtful, cache=False))) as browser:
-            assert browser.questions.wait(20)
+            assert browser.questions.wait(60)
             ask(browser, "check")
-            assert browser.job.wait(30)
+            assert browser.job.wait(60)
 
             assert (3, "the query was stopped.", False) == (len(seen), browser.job.text, browser.job.bad)
             assert ["k0"] == shown(browser, "k0")
             ask(browser, "check")
-            assert browser.job.wait(30)
+            assert browser.job.wait(60)
             assert "3 bad, 2 duplicates" in browser.job.text
 
 
@@ -231,7 +231,7 @@ class TestDoctor:
 
     def test_each_cell_chooses_the_records_it_counts(self, predicted):
         with contextlib.closing(settle(Browser(predicted, cache=False))) as browser:
-            assert browser.questions.wait(20)
+            assert browser.questions.wait(60)
             browser.first()
             found, _ = ask(browser, "doctor")
             wrong = shown(browser, found["wrong"], sort="label", label=found["confidence"], descending=True)

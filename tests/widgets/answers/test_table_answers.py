@@ -25,7 +25,7 @@ from tests.widgets.conftest import png, records, tar
 @pytest.fixture
 def browser(shards):
     found = settle(Browser(shards, cache=False))
-    assert found.questions.wait(20)
+    assert found.questions.wait(60)
     yield found
     found.close()
 
@@ -54,7 +54,7 @@ def by_sql(table, column, where):
 def look(browser, name):
     """The facet of a column, made where it is not there yet."""
     if "making" in ask(browser, "facet", column=name, number=browser.query.number)[0]:
-        assert browser.questions.wait(20)
+        assert browser.questions.wait(60)
     return ask(browser, "facet", column=name, number=browser.query.number)[0]
 
 
@@ -71,7 +71,7 @@ class TestFacets:
     @pytest.fixture
     def looked(self, odd):
         with contextlib.closing(settle(Browser(odd, cache=False))) as browser:
-            assert browser.questions.wait(20)
+            assert browser.questions.wait(60)
             yield browser
 
     @pytest.mark.parametrize("where", ["", "json.score > 0", "caption 1"])
@@ -102,7 +102,7 @@ class TestFacets:
 
     def test_the_label_comes_first_and_class_numbers_have_their_names(self, shards):
         with contextlib.closing(settle(Browser(shards, cache=False, classes=["cat", "dog", "owl"]))) as browser:
-            assert browser.questions.wait(20)
+            assert browser.questions.wait(60)
             browser.first()
             names = [column["name"] for column in ask(browser, "facets")[0]["columns"]]
             bars = ask(browser, "facet", column="cls")[0]["bars"]
@@ -113,7 +113,7 @@ class TestFacets:
     def test_a_column_that_was_not_made_is_made_when_it_is_looked_at(self, browser):
         before = {column["name"]: column["type"] for column in ask(browser, "facets")[0]["columns"]}
         first, _ = ask(browser, "facet", column="png.width")
-        assert browser.questions.wait(20)
+        assert browser.questions.wait(60)
         facet, _ = ask(browser, "facet", column="png.width")
 
         assert {"making": True} == first
@@ -137,7 +137,7 @@ class TestFacets:
         with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
             before = ask(browser, "poll")[0]["table"]
             ask(browser, "prepare")
-            assert browser.questions.wait(20)
+            assert browser.questions.wait(60)
 
             assert ("costly", sum(shard.stat().st_size for shard in shards)) == (before["state"], before["bytes"])
             assert "ready" == ask(browser, "poll")[0]["table"]["state"]
@@ -153,7 +153,7 @@ class TestGrowing:
 
         def made(url, options, parts, **more):
             if not url.endswith("s-0.tar") and any(part.tier == "value" for part in parts):
-                assert found.wait(30)
+                assert found.wait(60)
             return real(url, options, parts, **more)
 
         monkeypatch.setattr(shard_columns, "made", made)
@@ -193,7 +193,7 @@ class TestGrowing:
             self.until(browser, "json.w", of=20)
             version = ask(browser, "poll")[0]["table"]["version"]
             gate.set()
-            assert browser.questions.wait(20)
+            assert browser.questions.wait(60)
 
             assert version < ask(browser, "poll")[0]["table"]["version"]
             assert {"of": None}.items() <= ask(browser, "facet", column="json.w")[0].items()

@@ -26,6 +26,7 @@ from tarviz.widgets.bench.result import BenchResult, Row
 from tarviz.widgets.bench.timed_eager import Group, Measured
 from tarviz.widgets.bench.verdict import verdict
 from tarviz.widgets.host.rpc import answer
+from tests.conftest import wait_until
 from tests.widgets.conftest import png, tar
 
 
@@ -382,11 +383,11 @@ class TestSweep:
 
 class TestStop:
     def test_it_stops_at_once_and_keeps_what_there_is(self, shards: str):
-        run = BenchRun(shards, "decode(png)", seconds=60, workers=(0, 2), batch=4)
+        run = BenchRun(shards, "decode(png)", seconds=6000, workers=(0, 2), batch=4)
         while run.poll()[0]["rows"][0]["rate"] is None and not (run.meter and run.meter.records > 100):
             time.sleep(0.02)
         answer(run, {"name": "stop", "id": 1})
-        assert run.wait(50)  # a trial takes longer
+        assert run.wait(60)  # a trial takes longer
 
         assert ("stopped", 1) == (run.result.state, run.result.exit_code)
         assert run.result.rows[0].rate > 0
@@ -395,13 +396,10 @@ class TestStop:
 
     def test_nothing_is_left_running(self, shards: str):
         before = set(threading.enumerate())
-        run = BenchRun(shards, "decode(png)", seconds=60, workers=2)
+        run = BenchRun(shards, "decode(png)", seconds=6000, workers=2)
         run.end()
-        end = time.monotonic() + 50
-        while len(set(threading.enumerate()) - before) > 1 and time.monotonic() < end:
-            time.sleep(0.02)
 
-        assert len(set(threading.enumerate()) - before) <= 1
+        wait_until(lambda: len(set(threading.enumerate()) - before) <= 1)
 
 
 class TestRequests:
@@ -417,7 +415,7 @@ class TestRequests:
         assert [(0.0, 0, 0)] == run.meter.marks[:1]  # type: ignore[union-attr]
 
     def test_while_it_runs(self, shards: str):
-        run = BenchRun(shards, "decode(png)", seconds=20)
+        run = BenchRun(shards, "decode(png)", seconds=6000)
         while not run.meter or run.meter.records < 50:
             time.sleep(0.02)
         message, _ = run.poll()

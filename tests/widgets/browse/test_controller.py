@@ -8,7 +8,6 @@ import json
 import os
 import tarfile
 import threading
-import time
 
 import pytest
 from PIL import Image
@@ -20,26 +19,22 @@ from tarviz.widgets.browse.controller import Browser, RecordRef
 from tarviz.widgets.browse.rows import row_id
 from tarviz.widgets.host.contact_sheet import Cell, printable, sheet
 from tarviz.widgets.host.rpc import answer
-from tests.conftest import DATA
+from tests.conftest import DATA, wait_until
 from tests.widgets.conftest import png, records, tar
 
 
 @pytest.fixture
 def browser(shards):
     found = Browser(shards, cache=False)
-    found.wait(60, 10)
+    found.wait(60, 60)
     settle(found)
     yield found
     found.close()
 
 
 def settle(browser, seconds=60.0):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if browser.rows.finished and (browser.query.done or browser.query.wish.plain):
-            return browser
-        time.sleep(0.01)
-    raise AssertionError("the browser did not come to rest")
+    wait_until(lambda: browser.rows.finished and (browser.query.done or browser.query.wish.plain), seconds)
+    return browser
 
 
 def shown(browser, where="", **wish):
@@ -440,7 +435,7 @@ def test_closing_while_it_scans_ends_its_threads(tmp_path):
     path = tar(tmp_path / "l.tar", [(f"k{number:05d}", {"cls": b"1"}) for number in range(3000)])
     browser = Browser(path, cache=False)
     browser.search("cls == 1")
+    thread = browser.scan._thread
     browser.close()
-    time.sleep(0.2)
 
-    assert not [thread for thread in threading.enumerate() if thread.name == "tarviz-scan" and thread is browser.scan._thread]
+    wait_until(lambda: thread is None or not thread.is_alive())

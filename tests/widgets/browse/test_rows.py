@@ -15,7 +15,8 @@ from tarviz.read import stream
 from tarviz.read.stream import ReadOptions
 from tarviz.widgets.browse.rows import Rows, Want, payloads, row_id, split_id
 from tarviz.widgets.browse.scan import Scan
-from tests.conftest import DATA
+from tests import effort
+from tests.conftest import DATA, wait_until
 from tests.widgets.conftest import png, tar
 
 
@@ -126,9 +127,7 @@ def test_a_shard_that_changed_is_noticed_when_it_is_read(shards):
 def test_a_missing_shard_is_one_finding_and_the_others_show(tmp_path, shards):
     rows = Rows([URL(str(shards[0])), URL(str(tmp_path / "gone.tar")), URL(str(shards[1]))])
     scan = Scan(rows, ReadOptions(strict=False), cache=False)
-    until = time.monotonic() + 60
-    while not rows.finished and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: rows.finished)
     scan.close()
 
     assert ["done", "missing", "done"] == [shard.state for shard in rows.shards]
@@ -182,12 +181,12 @@ def many_shard(path, many):
 
 def test_very_many_records_of_two_bytes_are_usable(tmp_path):
     rows = scanned([many_shard(tmp_path / "many.tar", 100_000)])
-    begin = time.process_time()
-    row = rows.row(rows.find(b"k0099999"))
+    with effort.counted() as calls:
+        row = rows.row(rows.find(b"k0099999"))
 
+        assert b"1\n" == payloads([Want(row, "cls")])[0]
     assert 100_000 == len(rows)
-    assert b"1\n" == payloads([Want(row, "cls")])[0]
-    assert time.process_time() - begin < 2
+    assert calls.count < 10_000
 
 
 def test_strange_keys_survive(tmp_path):
@@ -264,15 +263,11 @@ def test_streaming_stops_beyond_what_is_looked_at(tmp_path):
     rows = Rows([URL(str(packed))])
     scan = Scan(rows, ReadOptions(strict=False), cache=False)
     scan.want(24)
-    until = time.monotonic() + 60
-    while rows.shards[0].state != "paused" and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: "paused" == rows.shards[0].state)
 
-    assert "paused" == rows.shards[0].state
     assert 24 <= len(rows) < 3000
     scan.go_on()
-    while not rows.finished and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: rows.finished)
     assert 3000 == len(rows)
     assert b"1" == payloads([Want(rows.row(row_id(0, 2999)), "cls")])[0]
     assert b"1" == payloads([Want(rows.row(row_id(0, 0)), "cls")])[0]

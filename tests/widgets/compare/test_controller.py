@@ -42,7 +42,7 @@ class Counted:
 
 def done(*args: object, **options: object) -> Compare:
     run = Compare(*args, **options)  # type: ignore[arg-type]
-    assert run.wait(20)
+    assert run.wait(60)
     return run
 
 
@@ -76,7 +76,7 @@ class TestOnePass:
         before = [strip.tiles[-1].drawn for strip in run.columns[1].done]
         same = [strip.tiles[-1].drawn for strip in run.columns[0].done]
         run.reroll(1)
-        run.wait(10)
+        run.wait(60)
 
         assert [2, 4] == [len(each.calls) for each in counted]
         assert [0, 1] == [column.seed for column in run.columns]
@@ -223,7 +223,7 @@ class TestColumns:
         pytest.importorskip("tensorflow")
         run = done(shard, {"a": "decode(png)"}, records=1)
         run.add("tf.data")
-        run.wait(30)
+        run.wait(60)
 
         assert ["eager", "tf.data"] == [column.title for column in run.columns]
         assert 0.0 == run.columns[1].difference
@@ -261,7 +261,7 @@ class TestRecords:
     def test_more_are_read_when_asked_for(self, shard: Path):
         run = done(shard, "decode(png)", records=4)
         found = run.more(9)
-        run.wait(10)
+        run.wait(60)
 
         assert {"found": 2, "count": 6} == found
         assert 6 == len(run.columns[0].done)
@@ -322,7 +322,7 @@ class TestRequests:
         run = done(shard, {"a": "decode(png)", "b": "decode(png)|rotate(png)"}, records=2)
         version = run.poll()[0]["version"]
         run.reroll(1)
-        run.wait(10)
+        run.wait(60)
         message, _ = run.poll(version)
 
         assert {(1, 0), (1, 1)} == {(strip["column"], strip["record"]) for strip in message["strips"]}
@@ -403,11 +403,11 @@ def test_hostile_records_are_shown_without_harm(tmp_path: Path):
 def test_closing_while_it_works(tmp_path: Path):
     gate = threading.Event()
     shard = tar(tmp_path / "a.tar", records(0, 4))
-    run = Compare(shard, {"a": [Func(lambda record: (gate.wait(5), record)[1])]}, records=4)
+    run = Compare(shard, {"a": [Func(lambda record: (gate.wait(60), record)[1])]}, records=4)
     run.close()
     gate.set()
 
-    assert run.wait(5)
+    assert run.wait(60)
     assert list(itertools.islice(run.columns[0].done, 4)) != [None] * 4
 
 

@@ -44,7 +44,7 @@ def page():
 
 
 def ask(page, path, *, method="GET", body=None, headers=None, cookie=True, host=None):
-    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=100)
     sent = {"Cookie": f"{page.cookie}={page.token}"} if cookie else {}
     sent |= {"Host": host} if host else {}
     connection.request(method, path, body, {**sent, **(headers or {})})

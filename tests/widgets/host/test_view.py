@@ -21,7 +21,7 @@ def view(shards):
     view = tarviz.browse(shards, cache=False)
     view.sent = []
     view.send = lambda content, buffers=None: view.sent.append((content, buffers))
-    view.controller.wait(60, 10)
+    view.controller.wait(60, 60)
     yield view
     view.close()
 

@@ -55,7 +55,7 @@ def browser(tmp_path):
 
 def points_of(browser, **spec):
     """The answer of a map when it is made."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         message, buffers = ask(browser, "map_points", **spec)
         if "making" not in message:
@@ -66,7 +66,7 @@ def points_of(browser, **spec):
 def colours_of(browser, column):
     """The colours of the points by a column, when it is made: the message, codes [n], palette [256, 3]."""
     while "making" in (reply := ask(browser, "map_colours", column=column))[0]:
-        assert browser.questions.wait(20)
+        assert browser.questions.wait(60)
     message, (codes, palette) = reply
     return message, np.frombuffer(codes, np.uint8), np.frombuffer(palette, np.uint8).reshape(256, 3)
 
@@ -231,7 +231,7 @@ class TestColumns:
 
     def test_a_column_that_was_not_made_is_made_first(self, browser):
         points_of(browser, x="json.w", y="json.score")
-        assert browser.questions.wait(20)
+        assert browser.questions.wait(60)
         first, _ = ask(browser, "map_colours", column="png.width")
         message, _, _ = colours_of(browser, "png.width")
 
@@ -250,7 +250,7 @@ class TestColumns:
         assert "There is no point 90 of 90." == ask(browser, "map_record", at=90)[0]["msg"]
 
     def test_choices_name_fields_and_columns_that_hold_numbers(self, browser):
-        assert browser.questions.wait(20)
+        assert browser.questions.wait(60)
         found, _ = ask(browser, "map_choices")
 
         assert ["emb.npy", "png"] == [field["name"] for field in found["fields"]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from tarviz import samples
 from tarviz.model.errors import UsageError
 from tarviz.samples import write_shard
 from tarviz.widgets.browse.controller import Browser
+from tests.conftest import wait_until
 
 LABELS = {
     "captions": "json.caption", "coco": "", "yolo": "", "voc": "", "detections": "", "wav": "txt", "text": "", "chat": "",
@@ -34,19 +34,12 @@ def opened(zoo):
     def make(kind: str, **wish):
         browser = Browser(zoo.get(kind, kind), cache=False, **wish)
         browsers.append(browser)
-        assert browser.wait(6, 20)
+        assert browser.wait(6, 60)
         return browser
 
     yield make
     for browser in browsers:
         browser.close()
-
-
-def until(true, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def rows_of(browser):
@@ -171,7 +164,7 @@ class TestTable:
     def test_columns_are_told_where_nothing_fits(self, opened):
         browser = opened("text")
         browser.search(where="json.nosuch == 3")
-        until(lambda: browser.query.done)
+        wait_until(lambda: browser.query.done)
 
         assert "json.text" in browser.columns()["columns"]
 
@@ -195,7 +188,7 @@ class TestTable:
         browser = opened("captions")
         for descending in (False, True):
             query = browser.search(sort="label", label="json.similarity", descending=descending)["query"]
-            until(lambda: browser.query.done)
+            wait_until(lambda: browser.query.done)
             values = [row["cells"][0] for row in browser.cells(query, 0, 6, ["json.similarity"])["rows"]]
             assert sorted(values, reverse=descending) == values
 
