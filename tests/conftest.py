@@ -70,12 +70,17 @@ def wait_until(true: Callable[[], object], seconds: float = 60.0) -> None:
 
 
 def sampled(cases: Iterable[Any], count: int) -> list[Any]:
-    """Cases as pytest parameters, all but `count` of them, evenly spread, marked `matrix`: `make test-matrix` runs those."""
+    """Cases as pytest parameters, all but `count` of them, evenly spread, marked `matrix`: `make test-matrix` runs those.
+
+    A case is a value, a tuple of several, or what `pytest.param` gave.
+    """
     cases = list(cases)
-    quick = {round(at * (len(cases) - 1) / max(count - 1, 1)) for at in range(count)}
+    quick = {round(at * (len(cases) - 1) / max(count - 1, 1)) for at in range(count)}  # the first and the last among them
     found = []
     for at, case in enumerate(cases):
-        values, marks, name = (case.values, case.marks, case.id) if hasattr(case, "marks") else ((case,), (), None)
+        values, marks, name = (
+            (case.values, case.marks, case.id) if hasattr(case, "marks") else (case if isinstance(case, tuple) else (case,), (), None)
+        )
         found.append(pytest.param(*values, marks=[*marks, *([] if at in quick else [pytest.mark.matrix])], id=name))
     return found
 

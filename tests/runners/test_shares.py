@@ -16,6 +16,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import Plan, Trail
 from tarviz.runners.shares import Reader, pieces, world_of
 from tarviz.runners.walk import Walk
+from tests.conftest import sampled
 from tests.read.tars import END, member
 
 pytestmark = pytest.mark.filterwarnings("ignore:W_EMPTY")
@@ -44,9 +45,11 @@ def readers(world: int, workers: int) -> list[Reader]:
 
 
 class TestEachRecord:
-    @pytest.mark.parametrize("world", [1, 2, 4])
-    @pytest.mark.parametrize("workers", [1, 2, 5])
-    @pytest.mark.parametrize("sizes", [[47], [30, 17], [20, 5, 9, 14], [7] * 11, [1, 6, 3, 40, 0]], ids=str)
+    @pytest.mark.parametrize(
+        ("world", "workers", "sizes"),
+        sampled(itertools.product([1, 2, 4], [1, 2, 5], [[47], [30, 17], [20, 5, 9, 14], [7] * 11, [1, 6, 3, 40, 0]]), 8),
+        ids=str,
+    )
     def test_comes_once_an_epoch(self, tmp_path: Path, world: int, workers: int, sizes: list[int]) -> None:
         pipeline = counted(tmp_path, sizes)
         orders = []
