@@ -62,9 +62,9 @@ def frames(painter: str, _: Path) -> float:
 
 def circled(_: Path) -> float:
     """Milliseconds until the rows inside a line of 200 corners are known, of a million."""
-    from tarviz.widgets.map.points import Points
+    from tarviz.widgets.map.points import MapPoints
 
-    points = Points.of(np.arange(COUNT), np.random.default_rng(0).normal(size=(COUNT, 2)), ("x", "y")).mixed()
+    points = MapPoints.of(np.arange(COUNT), np.random.default_rng(0).normal(size=(COUNT, 2)), ("x", "y")).mixed()
     line = [(math.sin(at * math.tau / 200) / 2, math.cos(at * math.tau / 200) / 2) for at in range(200)]
     return _median(lambda: points.rows_inside(line))
 

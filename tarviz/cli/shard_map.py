@@ -85,7 +85,7 @@ class Shards:
         own = [url for url in [*self.urls, self.names.text] if url == "-" or url.startswith("memory:") or piped.is_command(url)]
         if away and own:
             raise UsageError(f"{own[0]!r} is of this process alone; the workers of a cluster do not reach it.", hint="Use files or URLs.")
-        plan = engines.Plan(1 if own else engines.count(self.engine, self.jobs, len(self.urls)), address=self.address)
+        plan = engines.EnginePlan(1 if own else engines.count(self.engine, self.jobs, len(self.urls)), address=self.address)
         job = ShardJob(verb, keywords, _recipe(verb, keywords) if away or self.resume else None, self.resume)
         tasks = [MappedShard(number, url, self.names.at(number)) for number, url in enumerate(self.urls)]
         mapped, errors = Mapped(), engines.Errors()

@@ -16,7 +16,7 @@ from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions, URLs
 
 if TYPE_CHECKING:
-    from tarviz.widgets.compare.chain_preview import Tile
+    from tarviz.widgets.compare.chain_preview import StepTile
     from tarviz.widgets.compare.controller import Compare
     from tarviz.widgets.compare.named_chains import Chains
     from tarviz.widgets.compare.view import CompareView
@@ -103,7 +103,7 @@ class Compared(verb_base.Result):
         return "".join(parts)
 
 
-def _tile(tile: Tile) -> str:
+def _tile(tile: StepTile) -> str:
     from tarviz.widgets.compare.text import milliseconds, reason
 
     if tile.error is not None:

@@ -77,7 +77,7 @@ def sort(
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     options = resolved(targets, options)
     with verb_base.silent_warnings(), tempfile.TemporaryDirectory(prefix="tarviz-sort-", dir=tmp) as folder:
-        table = sort_table.Table()
+        table = sort_table.SortTable()
         with verb_base.progress(None, "records", label="reading headers") as bar:
             for number, url in enumerate(targets):
                 _read(url, os.path.join(folder, str(number)), table, ranks, options, report, bar.add)
@@ -104,7 +104,7 @@ def _neighbours(keys: NDArray[Any], output: str, report: ReadReport) -> None:
 def _read(
     url: URL,
     spool: str,
-    table: sort_table.Table,
+    table: sort_table.SortTable,
     ranks: _Ranks | None,
     options: ReadOptions,
     report: ReadReport,

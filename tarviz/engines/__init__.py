@@ -33,7 +33,7 @@ def _still(size: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EnginePlan:
     """How tasks are to be run: `count` at a time (None: as many as the engine has room for), on the cluster at `address`.
 
     With `spool`, a folder of this machine, every task gets an unnamed file, and its result comes with that file. `tick` is told of bytes.
@@ -79,7 +79,7 @@ class Streams(Protocol):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
 
 
-def stream(name: str, job: Yielding, plan: Plan) -> Streams:
+def stream(name: str, job: Yielding, plan: EnginePlan) -> Streams:
     """The engine of that name for one job that yields."""
     return cast("Streams", plugins.load("engines", name).stream(job, plan))
 
@@ -99,7 +99,7 @@ def there() -> str | None:
     return next((name for name, module in engines.items() if hasattr(module, "there") and module.there()), None)
 
 
-def start(name: str, job: Job, plan: Plan) -> Engine:
+def start(name: str, job: Job, plan: EnginePlan) -> Engine:
     """The engine of that name for one job; `UsageError` lists what there is."""
     return cast("Engine", plugins.load("engines", name).engine(job, plan))
 
@@ -116,7 +116,7 @@ def each(name: str, job: Job, tasks: Sequence[Any], *, jobs: int | None = None, 
     """The result of each task, in order, `jobs` at a time; what one fails with is raised when all are done (see `Errors`)."""
     errors = Errors()
     with (
-        start(name, job, Plan(count(name, jobs, len(tasks)), address=address)) as engine,
+        start(name, job, EnginePlan(count(name, jobs, len(tasks)), address=address)) as engine,
         closing(engine.run(tasks, errors.keep)) as results,
     ):
         for result, _ in results:

@@ -7,14 +7,14 @@ from collections.abc import Generator, Sequence
 from types import TracebackType
 from typing import IO, Any, Self
 
-from tarviz.engines import Engine, Failed, Job, Plan
+from tarviz.engines import Engine, EnginePlan, Failed, Job
 from tarviz.engines.process_pool import Workers, can_run
 from tarviz.model.errors import UsageError
 
 TRAVELS = False
 
 
-def engine(job: Job, plan: Plan) -> Engine:
+def engine(job: Job, plan: EnginePlan) -> Engine:
     """Worker processes, `plan.count` of them; this process itself for one, or where no others can be had."""
     if plan.address is not None:
         raise UsageError("the local engine has no address.", hint="address= belongs to engine='ray'.")
@@ -25,7 +25,7 @@ def engine(job: Job, plan: Plan) -> Engine:
 class Here:
     """Tasks one after the other in this process."""
 
-    def __init__(self, job: Job, plan: Plan) -> None:
+    def __init__(self, job: Job, plan: EnginePlan) -> None:
         self._job, self._plan = job, plan
 
     def run(self, tasks: Sequence[Any], failed: Failed | None = None) -> Generator[tuple[Any, IO[bytes] | None], None, None]:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from tarviz.formats.example_columns import (
-    Column,
+    BufferColumn,
     Head,
     Ints,
     Item,
-    Numbers,
+    NumberColumn,
     Payloads,
     bytes_features,
     choose,
@@ -233,7 +233,7 @@ class _Work:
                 feature, content = bytes_features(lengths(keys), keys)
             elif ready is None:
                 place = Payloads(offset[:, column], size[:, column])
-                feature, content = bytes_features(Numbers.of(place.size), place)
+                feature, content = bytes_features(NumberColumn.of(place.size), place)
             elif isinstance(ready, np.ndarray):
                 feature, content = int64_features(ready)
             else:
@@ -245,7 +245,7 @@ class _Work:
             items += [b"\x0a", entry, label, content, *feature]
         for at in np.flatnonzero(total > LARGEST - 16).tolist():
             self.fail(int(records[at]), LimitError(f"the Example would hold {total[at]} bytes; protobuf ends at 2^31-1."))
-        outer = Numbers.of(total)
+        outer = NumberColumn.of(total)
         self.size[records] = outer.around(1).values
         self.cut([b"\x0a", outer, *items], records)
 
@@ -253,7 +253,7 @@ class _Work:
         """Sort the records by layout and cut the Examples of each."""
         code: Ints | None = None  # equal for records whose numbers all have equal widths
         for item in items:
-            if isinstance(item, Numbers) and width_of(item.low) < width_of(item.high):
+            if isinstance(item, NumberColumn) and width_of(item.low) < width_of(item.high):
                 # Numbering the codes afresh keeps them small however many numbers there are.
                 code = item.width if code is None else np.unique(code * 16 + item.width, return_inverse=True)[1]
         if code is None:
@@ -263,7 +263,7 @@ class _Work:
             chosen = np.flatnonzero(code == one)
             self.put(self.columns([choose(item, chosen) for item in items], len(chosen)), records[chosen])
 
-    def put(self, columns: Sequence[Column], records: Ints) -> None:
+    def put(self, columns: Sequence[BufferColumn], records: Ints) -> None:
         """Make Examples of columns: joined, or with nothing joined to the long payloads."""
         parts: list[Any]
         if self.whole:
@@ -278,15 +278,15 @@ class _Work:
             for record, part in zip(records.tolist(), parts, strict=True):
                 self.parts[record] = part
 
-    def columns(self, items: Sequence[Item], count: int) -> list[Column]:
+    def columns(self, items: Sequence[Item], count: int) -> list[BufferColumn]:
         """The items of `count` records of one layout as columns of buffers: header bytes and payloads in turn."""
-        columns: list[Column] = []
+        columns: list[BufferColumn] = []
         head = Head()
         for item in items:
-            column: Column | None = None
+            column: BufferColumn | None = None
             if isinstance(item, bytes):
                 head.literal(item)
-            elif isinstance(item, Numbers):
+            elif isinstance(item, NumberColumn):
                 head.number(item)
             elif isinstance(item, Payloads):
                 width = int(item.size[0])
@@ -295,10 +295,10 @@ class _Work:
                 else:
                     data, ends = self.block.data, (item.begin + item.size).tolist()
                     views = [data[first:last] for first, last in zip(item.begin.tolist(), ends, strict=True)]
-                    column = Column(views, not self.whole and int(item.size.sum()) >= COPY_BELOW * count)
+                    column = BufferColumn(views, not self.whole and int(item.size.sum()) >= COPY_BELOW * count)
             else:
-                column = Column(item)
+                column = BufferColumn(item)
             if column is not None:
-                columns += [Column(head.rows(count)), column]
+                columns += [BufferColumn(head.rows(count)), column]
                 head = Head()
-        return [*columns, Column(head.rows(count))] if head.template else columns
+        return [*columns, BufferColumn(head.rows(count))] if head.template else columns

@@ -15,7 +15,7 @@ from tarviz.model.types import Buffer
 Ints: TypeAlias = NDArray[np.int64]
 
 
-class Numbers(NamedTuple):
+class NumberColumn(NamedTuple):
     """Values to write as varints, and the least and the most of them."""
 
     values: NDArray[Any]
@@ -23,7 +23,7 @@ class Numbers(NamedTuple):
     high: int
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> Numbers:
+    def of(cls, values: NDArray[Any]) -> NumberColumn:
         return cls(values, int(values.min()), int(values.max()))
 
     @property
@@ -37,10 +37,10 @@ class Numbers(NamedTuple):
             width += self.values >= (1 << bits)
         return width
 
-    def around(self, more: int) -> Numbers:
+    def around(self, more: int) -> NumberColumn:
         """What a message of `more` bytes, the number, and as many bytes as the number says, amounts to."""
         low, high = width_of(self.low), width_of(self.high)
-        return Numbers(self.values + (more + self.width), self.low + more + low, self.high + more + high)
+        return NumberColumn(self.values + (more + self.width), self.low + more + low, self.high + more + high)
 
 
 def width_of(number: int) -> int:
@@ -54,7 +54,7 @@ class Payloads(NamedTuple):
     size: Ints
 
 
-class Column(NamedTuple):
+class BufferColumn(NamedTuple):
     """A buffer for each record; `long`: not to be copied."""
 
     buffers: Iterable[Buffer]
@@ -62,31 +62,31 @@ class Column(NamedTuple):
 
 
 # What an Example is made of, in order, for many records at once: literal bytes, numbers, payloads, or ready bytes of each.
-Item: TypeAlias = "bytes | Numbers | Payloads | list[bytes]"
+Item: TypeAlias = "bytes | NumberColumn | Payloads | list[bytes]"
 
 
-def bytes_features(size: Numbers, payloads: Payloads | list[bytes]) -> tuple[list[Item], Numbers]:
+def bytes_features(size: NumberColumn, payloads: Payloads | list[bytes]) -> tuple[list[Item], NumberColumn]:
     """Items and sizes of bytes features with one payload each."""
     listed = size.around(1)
     return [TAGS["bytes"], listed, b"\x0a", size, payloads], listed.around(1)
 
 
-def int64_features(values: Ints) -> tuple[list[Item], Numbers]:
+def int64_features(values: Ints) -> tuple[list[Item], NumberColumn]:
     """Items and sizes of int64 features with one number each."""
-    number = Numbers.of(values.view(np.uint64))
+    number = NumberColumn.of(values.view(np.uint64))
     low, high = width_of(number.low), width_of(number.high)
     packed = np.full(len(values), 0, np.int64) + number.width
-    inner, listed, whole = (Numbers(packed + more, low + more, high + more) for more in (0, 2, 4))
+    inner, listed, whole = (NumberColumn(packed + more, low + more, high + more) for more in (0, 2, 4))
     return [TAGS["int64"], listed, b"\x0a", inner, number], whole
 
 
-def lengths(values: Sequence[bytes]) -> Numbers:
-    return Numbers.of(np.fromiter(map(len, values), np.int64, len(values)))
+def lengths(values: Sequence[bytes]) -> NumberColumn:
+    return NumberColumn.of(np.fromiter(map(len, values), np.int64, len(values)))
 
 
 def choose(item: Item, chosen: Ints) -> Item:
-    if isinstance(item, Numbers):
-        return Numbers.of(item.values[chosen])
+    if isinstance(item, NumberColumn):
+        return NumberColumn.of(item.values[chosen])
     if isinstance(item, Payloads):
         return Payloads(item.begin[chosen], item.size[chosen])
     return item if isinstance(item, bytes) else [item[at] for at in chosen.tolist()]
@@ -103,7 +103,7 @@ class Head:
     def literal(self, data: bytes) -> None:
         self.template += data
 
-    def number(self, numbers: Numbers) -> None:
+    def number(self, numbers: NumberColumn) -> None:
         if numbers.low < numbers.high:
             self._numbers.setdefault(width_of(numbers.high), []).append((len(self.template), numbers.values))
         self.template += varint(numbers.low)

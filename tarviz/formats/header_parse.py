@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
 
 @dataclass
-class Walk:
+class HeaderWalk:
     """What the headers in front of a member said, while it is read.
 
     `at` is the byte of the header that was looked at last; `member` the name and type (an index into `MEMBER_TYPES`) of the member
@@ -68,7 +68,7 @@ def payload_blocks(size: int) -> int:
     return -(-size // BLOCK) * BLOCK
 
 
-def read(walk: Walk, data: memoryview, base: int) -> tuple[Entry, list[tuple[str, str]]]:
+def read(walk: HeaderWalk, data: memoryview, base: int) -> tuple[Entry, list[tuple[str, str]]]:
     """The member whose first header stands at byte `walk.start` of the tar; `data[0]` is byte `base`.
 
     Returns it and the warnings it gave. Raises `NeedMoreError`, `OrphanError`, or `DataError` (place filled in).
@@ -96,7 +96,7 @@ def _piece(data: memoryview, base: int, at: int, length: int) -> bytes:
     return bytes(data[at : at + length])
 
 
-def _extension(walk: Walk, data: memoryview, base: int, at: int, header: bytes, kind: bytes) -> int:
+def _extension(walk: HeaderWalk, data: memoryview, base: int, at: int, header: bytes, kind: bytes) -> int:
     walk.seen += 1
     if walk.seen > MAX_EXTENSIONS:
         raise LimitError(f"more than {MAX_EXTENSIONS} extension headers stand before one member.")
@@ -117,7 +117,7 @@ def _extension(walk: Walk, data: memoryview, base: int, at: int, header: bytes, 
     return at + BLOCK + payload_blocks(size)
 
 
-def _pax(walk: Walk, keyword: bytes, value: bytes) -> None:
+def _pax(walk: HeaderWalk, keyword: bytes, value: bytes) -> None:
     if keyword == b"path":
         walk.path = value
     elif keyword == b"size":
@@ -137,7 +137,7 @@ def _pax(walk: Walk, keyword: bytes, value: bytes) -> None:
             raise DataError(f"the sparse map has more than {MAX_PIECES} pieces.", code="E_SPARSE")
 
 
-def _member(walk: Walk, data: memoryview, base: int, at: int, header: bytes) -> tuple[Entry, list[tuple[str, str]]]:
+def _member(walk: HeaderWalk, data: memoryview, base: int, at: int, header: bytes) -> tuple[Entry, list[tuple[str, str]]]:
     name = header[:100].split(b"\0", 1)[0]
     if header[257:263] == b"ustar\0" and header[345:346] != b"\0":
         name = header[345:500].split(b"\0", 1)[0] + b"/" + name
@@ -156,7 +156,9 @@ def _member(walk: Walk, data: memoryview, base: int, at: int, header: bytes) -> 
         raise error.at(member=to_text(name)) from None
 
 
-def _cut(walk: Walk, data: memoryview, base: int, at: int, header: bytes, name: bytes, what: str) -> tuple[Entry, list[tuple[str, str]]]:
+def _cut(
+    walk: HeaderWalk, data: memoryview, base: int, at: int, header: bytes, name: bytes, what: str
+) -> tuple[Entry, list[tuple[str, str]]]:
     kind = header[156:157]
     if what == "other" and kind not in b"VMN":
         walk.notes.append(("W_UNKNOWN_TYPE", f"a member of the unknown type {to_text(kind)!r} is skipped."))
@@ -198,7 +200,7 @@ def _cut(walk: Walk, data: memoryview, base: int, at: int, header: bytes, name: 
     return entry, walk.notes
 
 
-def _size(walk: Walk, header: bytes) -> int:
+def _size(walk: HeaderWalk, header: bytes) -> int:
     own = number(header[124:136])
     if walk.size:
         if not walk.size.isdigit() or len(walk.size) > 19 or int(walk.size) > LARGEST:
@@ -212,7 +214,7 @@ def _size(walk: Walk, header: bytes) -> int:
     return own
 
 
-def _headers_follow(walk: Walk, data: memoryview, base: int, place: int) -> bool:
+def _headers_follow(walk: HeaderWalk, data: memoryview, base: int, place: int) -> bool:
     """Whether a hard link that says a size holds no data (old tars) or holds it (pax -o linkdata): the next block tells."""
     if walk.final and place + BLOCK > len(data):
         return True
@@ -220,7 +222,7 @@ def _headers_follow(walk: Walk, data: memoryview, base: int, place: int) -> bool
     return not block.strip(b"\0") or checksum_right(block)
 
 
-def _pax_pieces(walk: Walk, data: memoryview, base: int, place: int, stored: int) -> tuple[list[tuple[int, int]], int, int]:
+def _pax_pieces(walk: HeaderWalk, data: memoryview, base: int, place: int, stored: int) -> tuple[list[tuple[int, int]], int, int]:
     """Pieces, real size and bytes of the map itself: GNU sparse formats 0.0, 0.1 and 1.0."""
     said = walk.sparse
     real = (said.get(b"realsize") or said.get(b"size") or [b""])[-1]

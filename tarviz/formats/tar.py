@@ -181,7 +181,7 @@ class Scanner:
         position = self.at - base
         if not data[position : position + BLOCK].tobytes().strip(b"\0"):
             return self._zeros(data, position, final)
-        walk = header_parse.Walk(self.at, final)
+        walk = header_parse.HeaderWalk(self.at, final)
         try:
             entry, notes = header_parse.read(walk, data, base)
         except header_parse.NeedMoreError as need:
@@ -366,7 +366,7 @@ class Scanner:
         header = data[position : position + BLOCK].tobytes()
         return to_text(header[:100].split(b"\0", 1)[0]) if header[257:262] == b"ustar" else None
 
-    def _fail(self, error: DataError, data: memoryview, position: int, walk: header_parse.Walk | None = None) -> None:
+    def _fail(self, error: DataError, data: memoryview, position: int, walk: header_parse.HeaderWalk | None = None) -> None:
         head = data[position : position + BLOCK].tobytes()
         doubtful = error.code == "E_CHECKSUM" or (error.code == "E_TRUNCATED" and sniff.kind(head) is not None)
         if self.at == 0 and doubtful and head[257:262] != b"ustar":

@@ -34,7 +34,7 @@ _MARK = "_keyword_"
 _HINT = 'Write cls == 3 and json.w > 300, has:json, size(jpg) > 50000, txt.startswith("a"), or plain text to find in the key.'
 
 
-Step = Callable[["query_values.Place"], Any]
+Step = Callable[["query_values.RecordInView"], Any]
 
 
 def _always(value: Any) -> Step:
@@ -60,11 +60,11 @@ class Expression:
     _step: Step = field(repr=False, compare=False, default=_always(True))
 
     def test(self, record: Mapping[str, Any]) -> bool:
-        return query_values.truth(self._step(query_values.Place(record)))
+        return query_values.truth(self._step(query_values.RecordInView(record)))
 
     def value(self, record: Mapping[str, Any]) -> Any:
         """The value itself: a number, text, JSON value, bool, or None where something is missing."""
-        value = self._step(query_values.Place(record))
+        value = self._step(query_values.RecordInView(record))
         if isinstance(value, query_values.Payload):
             number = value.number()
             return value.text() if number is query_values.MISSING else number
@@ -182,7 +182,7 @@ class _Reader:
             raise self.refuse(f"The operator of {ast.unparse(node)}")
         left, right = self.step(node.left), self.step(node.right)
 
-        def run(place: query_values.Place) -> Any:
+        def run(place: query_values.RecordInView) -> Any:
             a, b = query_values.number(left(place)), query_values.number(right(place))
             if query_values.MISSING in (a, b):
                 return query_values.MISSING
@@ -197,7 +197,7 @@ class _Reader:
         steps = [self.step(one) for one in (node.left, *node.comparators)]
         works = [self._comparison(op) for op in node.ops]
 
-        def run(place: query_values.Place) -> bool:
+        def run(place: query_values.RecordInView) -> bool:
             values = [step(place) for step in steps]
             return all(work(values[at], values[at + 1]) for at, work in enumerate(works))
 
@@ -258,7 +258,7 @@ class _Reader:
             raise self.refuse("A pattern that is not a plain text")
         found, inner = bounded(pattern.value).search, self.step(value)
 
-        def run(place: query_values.Place) -> bool:
+        def run(place: query_values.RecordInView) -> bool:
             text = query_values.as_text(inner(place))
             return text is not query_values.MISSING and found(text[: query_values.MAX_TEXT]) is not None
 
@@ -292,7 +292,7 @@ class _Reader:
         ways = [(".".join(map(str, path[:count])).lower(), tuple(path[count:])) for count in range(words, 0, -1)]
         self.needs.update(ext for ext, _ in ways)
 
-        def run(place: query_values.Place) -> Any:
+        def run(place: query_values.RecordInView) -> Any:
             for ext, rest in ways:
                 if ext in place.record:
                     return _walk(place.tree(ext), rest) if rest else place.payload(ext)

@@ -50,7 +50,7 @@ class Payload:
             return MISSING
 
 
-class Place:
+class RecordInView:
     """The record an expression looks at, with one conversion per field."""
 
     __slots__ = ("_payloads", "_trees", "record")

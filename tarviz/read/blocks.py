@@ -15,7 +15,7 @@ from tarviz.formats.compression import ByteSource
 from tarviz.model.errors import Fault
 from tarviz.model.types import Block, Members
 from tarviz.read.read_ahead import Feed
-from tarviz.read.rules import Step
+from tarviz.read.rules import Decided
 from tarviz.read.walker import Walker
 
 
@@ -34,7 +34,7 @@ class Blocks(Iterator[Block]):
     def __next__(self) -> Block:
         return next(self._run)[1]
 
-    def steps(self) -> Iterator[tuple[Step, Block]]:
+    def steps(self) -> Iterator[tuple[Decided, Block]]:
         """The blocks, each with the walker's step it is made of."""
         return self._run
 
@@ -63,7 +63,7 @@ class Blocks(Iterator[Block]):
         return self._feed.bytes
 
 
-def _blocks(feed: Feed, walker: Walker) -> Generator[tuple[Step, Block], None, None]:
+def _blocks(feed: Feed, walker: Walker) -> Generator[tuple[Decided, Block], None, None]:
     base = walker.keep
     data = feed.more()
     while True:
@@ -80,7 +80,7 @@ def _blocks(feed: Feed, walker: Walker) -> Generator[tuple[Step, Block], None, N
         raise walker.error
 
 
-def block_of(step: Step, walker: Walker) -> Block:
+def block_of(step: Decided, walker: Walker) -> Block:
     """The block of decided records whose payloads lie in the step's bytes."""
     records, data = step.records, step.data
     members = records.members

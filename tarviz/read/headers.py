@@ -29,7 +29,7 @@ NOTHING = memoryview(b"")
 Found = TypeVar("Found", covariant=True)
 
 
-class Sink(Protocol[Found]):
+class HeaderSink(Protocol[Found]):
     """What windows of headers are handed to: a walker, or a listing of members.
 
     The next window is wanted from byte `place` up to byte `wants`; none when it is `over`.
@@ -45,7 +45,7 @@ class Sink(Protocol[Found]):
     def add(self, members: Members) -> None: ...
 
 
-class Listing:
+class MemberListing:
     """Hands the members themselves on, of every type."""
 
     def __init__(self, scanner: Scanner) -> None:
@@ -76,7 +76,7 @@ class Listing:
         self.place, self.wants = scanner.at, scanner.wants
 
 
-def header_steps(url: URL, sink: Sink[Found], report: ReadReport) -> Iterator[Found]:
+def header_steps(url: URL, sink: HeaderSink[Found], report: ReadReport) -> Iterator[Found]:
     """What `sink` says of the headers of a shard, window by window; the bytes that were read are counted in the report."""
     stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
     if headers_alone(url, stat):
@@ -103,7 +103,7 @@ def headers_alone(url: URL, stat: Stat) -> bool:
     return len(found) > 0 and scanner.at >= _LARGE * len(found)
 
 
-def _around_payloads(url: URL, stat: Stat, sink: Sink[Found], report: ReadReport) -> Iterator[Found]:
+def _around_payloads(url: URL, stat: Stat, sink: HeaderSink[Found], report: ReadReport) -> Iterator[Found]:
     """Read windows that hold headers, seeking over payloads in between; where payloads are large, read single headers."""
     store, size, window, scanner, local = stores.of(url), stat.size or 0, _WINDOW, sink.scanner, stores.is_local(url)
     while not sink.over:
@@ -152,7 +152,7 @@ def _single_headers(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) 
     return scanner.take(table[: len(places)], np.array(places, np.int64))
 
 
-def _through_stream(url: URL, sink: Sink[Found], report: ReadReport) -> Iterator[Found]:
+def _through_stream(url: URL, sink: HeaderSink[Found], report: ReadReport) -> Iterator[Found]:
     """Read everything once, keeping no more than the headers of one member."""
     with closing(Shard(url)) as shard:
         buffer, filled, base, final = bytearray(_LARGEST), 0, 0, False

@@ -25,7 +25,7 @@ class Rules:
     returning: bool = False  # a key may come back later in the shard: whoever reads will gather the pieces
 
 
-class Step(NamedTuple):
+class Decided(NamedTuple):
     """Records that are decided: `pending` is the row of the one that may lack a member (-1: none).
 
     `first` is the number of the first one in the shard; `data`, whose first byte is byte `base` of the tar, holds their payloads
@@ -38,7 +38,7 @@ class Step(NamedTuple):
     data: memoryview
     base: int
 
-    def part(self, low: int, high: int) -> Step:
+    def part(self, low: int, high: int) -> Decided:
         """Records `low`…`high` of it."""
         pending = self.pending - low if low <= self.pending < high else -1
         return self._replace(records=part(self.records, low, high), pending=pending, first=self.first + low)

@@ -27,7 +27,7 @@ from tarviz.model.config import options as configured
 from tarviz.model.errors import DataError, Fault, LimitError, TarvizError, redact
 from tarviz.model.types import URL
 from tarviz.read.headers import header_steps
-from tarviz.read.rules import Step
+from tarviz.read.rules import Decided
 from tarviz.read.sidecar import members_of, tail_of
 from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
 from tarviz.read.walker import Walker
@@ -135,7 +135,7 @@ def _build(url: URL, options: ReadOptions) -> ShardIndex:
     return indexed(walker, list(header_steps(url, walker, ReadReport())), kind(stores.of(url).read(url, 0, 6)) if url != "-" else None)
 
 
-def indexed(walker: Walker, steps: Sequence[Step], packed: str | None = None) -> ShardIndex:
+def indexed(walker: Walker, steps: Sequence[Decided], packed: str | None = None) -> ShardIndex:
     """The index of all the steps of a walker that is over. `packed`: the compression that the shard lies in."""
     parts = [step.records for step in steps]
     rows = [np.zeros(1, np.int64)]

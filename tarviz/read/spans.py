@@ -26,7 +26,7 @@ from tarviz.read import chosen
 from tarviz.read.blocks import block_of
 from tarviz.read.chosen import resolved
 from tarviz.read.headers import header_steps
-from tarviz.read.rules import Step
+from tarviz.read.rules import Decided
 from tarviz.read.stream import Noted, ReadOptions, ReadReport, adjacent_blocks
 from tarviz.read.walker import Walker
 from tarviz.stores import local_path
@@ -248,7 +248,7 @@ class _Spans:
             noted.take(self)
             report.shards += 1
 
-    def _batches(self, step: Step) -> Iterator[Batch]:
+    def _batches(self, step: Decided) -> Iterator[Batch]:
         """The records of a step; in memory, by themselves: those with sparse members, which are unfolded, and one whose padding is cut."""
         records, low = step.records, 0
         alone = [*sorted(records.members.sparse), *np.flatnonzero(records.members.end > self.source.size).tolist()]

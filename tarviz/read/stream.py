@@ -300,11 +300,11 @@ def members(
 
     A plain local tar is read around its headers only. Raises `DataError` after the last readable header.
     """
-    from tarviz.read.headers import Listing, header_steps
+    from tarviz.read.headers import MemberListing, header_steps
 
     target = stores.expand([url])[0] if not isinstance(url, str) else URL(url)
     report = ReadReport() if report is None else report
-    listing = Listing(Scanner(target, strict=strict, concatenated=concatenated))
+    listing = MemberListing(Scanner(target, strict=strict, concatenated=concatenated))
     try:
         for run in header_steps(target, listing, report):
             if len(run):

@@ -19,7 +19,7 @@ from tarviz.formats.tar import Scanner
 from tarviz.model.errors import DataError, Fault, LimitError, TarvizError
 from tarviz.model.types import Members, to_bytes, to_text
 from tarviz.read.neighbours import Held, Neighbours
-from tarviz.read.rules import Rules, Step
+from tarviz.read.rules import Decided, Rules
 from tarviz.read.settle import settled
 
 NOTHING = memoryview(b"")
@@ -75,7 +75,7 @@ class Walker:
 
     def walk(
         self, data: memoryview = NOTHING, base: int = 0, *, final: bool = False, broken: Exception | None = None
-    ) -> Generator[Step, None, None]:
+    ) -> Generator[Decided, None, None]:
         """What the window `data`, whose first byte is byte `base` of the tar (a multiple of 512), decides.
 
         `final`: the tar ends with it; `broken`: its source does, with this error. Take all the steps before the next window.
@@ -92,7 +92,7 @@ class Walker:
             self._data = NOTHING
         self._say_what_next()
 
-    def _next(self, final: bool, broken: Exception | None) -> Generator[Step, None, bool]:
+    def _next(self, final: bool, broken: Exception | None) -> Generator[Decided, None, bool]:
         """Scan the window from where we are and judge what is found; False when it is used up."""
         scanner, data, base = self.scanner, self._data, self._base
         new = None if scanner.ended else scanner.scan(data, base, final=final and broken is None)
@@ -124,7 +124,7 @@ class Walker:
 
     # What is decided over the members of a window.
 
-    def _judge(self, new: Members | None, again: bool, error: Exception | None) -> Iterator[Step]:
+    def _judge(self, new: Members | None, again: bool, error: Exception | None) -> Iterator[Decided]:
         """`new` is None after an end mark that was met before. `again`: another archive follows it, and is read."""
         scanner = self.scanner
         if new is not None and error is None and not (scanner.ended or again) and sum(map(len, self._waiting)) + len(new) < self.patience:
@@ -174,7 +174,7 @@ class Walker:
         parts, self._waiting = [*self._waiting, *([] if new is None else [new])], []
         return parts[0] if len(parts) == 1 else joined(parts)
 
-    def _emit(self, records: Grouped, pending: int = -1, held: Held | None = None) -> Iterator[Step]:
+    def _emit(self, records: Grouped, pending: int = -1, held: Held | None = None) -> Iterator[Decided]:
         """Records whose end is known, as a step: each field once, no key for the second time."""
         if not len(records) or self.over:
             return
@@ -189,19 +189,19 @@ class Walker:
             if self.rules.skip and pending < 0:
                 self._near.learn(whole)
             self._tell(int(whole.members.end[-1]))
-            yield Step(whole, pending, first, data, base)
+            yield Decided(whole, pending, first, data, base)
         if problem is not None:
             self._stop(problem.at(shard=self.scanner.shard, records_before=self.records))
 
     # The end of the shard, and damage.
 
-    def _give_last(self) -> Iterator[Step]:
+    def _give_last(self) -> Iterator[Decided]:
         """The record that waited after an end mark; it may lack a member where there is a doubt."""
         last, self._last = self._last, None
         if last is not None:
             yield from self._emit(last.record, 0 if self._doubt else -1, last)
 
-    def _at_bad_end(self, error: Exception) -> Iterator[Step]:
+    def _at_bad_end(self, error: Exception) -> Iterator[Decided]:
         """A header stands after the end-of-archive marker, or the source failed there: the last record is not certain."""
         self._doubt = True
         if not self.rules.strict and isinstance(error, DataError):
@@ -215,7 +215,7 @@ class Walker:
         else:
             self._stop(error)
 
-    def _at_damage(self, last: Grouped | None, error: Exception | None, faulty: tuple[bytes, int] | None) -> Iterator[Step]:
+    def _at_damage(self, last: Grouped | None, error: Exception | None, faulty: tuple[bytes, int] | None) -> Iterator[Decided]:
         """`last` is the record that was open there, `faulty` the damaged member where it is known; no error: a large one."""
         scanner, rules = self.scanner, self.rules
         key = None if faulty is None else self.grouper.key_of(*faulty)
@@ -247,7 +247,7 @@ class Walker:
         yield from self._abandon()
         self._stop(error)
 
-    def _behind_damage(self, records: Grouped, *, closed: bool) -> Generator[Step, None, Grouped]:
+    def _behind_damage(self, records: Grouped, *, closed: bool) -> Generator[Decided, None, Grouped]:
         """Give the record before damage, where it is whole; the records after it, without the first where that may not be."""
         left, whole, right = self._near.between(part(records, 0, 1), closed=closed)
         if left is not None and (whole or not self.rules.strict):
@@ -259,7 +259,7 @@ class Walker:
         self._near.lost(part(records, 0, 1))
         return part(records, 1, len(records))
 
-    def _abandon(self) -> Iterator[Step]:
+    def _abandon(self) -> Iterator[Decided]:
         """The record before damage that nothing follows."""
         left = self._near.alone()
         if left is not None and not self.rules.strict:
@@ -267,7 +267,7 @@ class Walker:
         elif left is not None:
             self._near.lost(left.record)
 
-    def _finish(self) -> Iterator[Step]:
+    def _finish(self) -> Iterator[Decided]:
         yield from self._abandon()
         self.over = True
         self._tell(None)
@@ -276,7 +276,7 @@ class Walker:
         self.error, self.over = error, True
         self._tell(None)
 
-    def _found(self, final: bool) -> Generator[Step, None, bool]:
+    def _found(self, final: bool) -> Generator[Decided, None, bool]:
         """Look for the header to go on at; False when the window does not tell."""
         error, scanner, skip = self._search, self.scanner, self.rules.skip
         assert error is not None

@@ -13,7 +13,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
 from tarviz.runners.elsewhere import elsewhere
-from tarviz.runners.plans import Plan, Resumed, State, Trail, chosen, state_of
+from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, chosen, state_of
 from tarviz.runners.shares import Piece, Reader, known, world_of
 from tarviz.runners.walk import Item, Walk, placed
 
@@ -109,7 +109,7 @@ class Eager(Walk, Iterable[Any]):
         self._even = even
         self._pinned = False
         self._loaded = Resumed(epoch)
-        self._now: tuple[Plan, int, Trail] | None = None
+        self._now: tuple[ReaderPlan, int, Trail] | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pipeline!r}>"
@@ -148,10 +148,10 @@ class Eager(Walk, Iterable[Any]):
         values = self._steps(plan, epoch, self.report, trail)
         return values if self.batch is None else self._batches(values, self.batch)
 
-    def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> Plan:
-        return Plan(self.pipeline, self._reader, self.shuffle, self._even, rest)
+    def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
+        return ReaderPlan(self.pipeline, self._reader, self.shuffle, self._even, rest)
 
-    def _steps(self, plan: Plan, epoch: int, report: ReadReport, trail: Trail) -> Generator[Any, None, None]:
+    def _steps(self, plan: ReaderPlan, epoch: int, report: ReadReport, trail: Trail) -> Generator[Any, None, None]:
         with closing(self.values(plan, epoch, report, trail)) as values:
             for place, value in values:
                 trail.move(place)

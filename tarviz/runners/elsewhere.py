@@ -99,7 +99,7 @@ class Elsewhere:
 
     @contextmanager
     def _begun(self, job: _Job) -> Iterator[Workers]:
-        with engines.stream(self.engine, job, engines.Plan(self.count, address=self.address)) as streams:
+        with engines.stream(self.engine, job, engines.EnginePlan(self.count, address=self.address)) as streams:
             yield Workers(self, job.pipeline, streams)
 
 

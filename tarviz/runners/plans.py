@@ -25,7 +25,7 @@ _MANY = 8  # pieces a reader from which on they are not cut any more
 _SEED = 0xFFFFFFFFFFFFFFFF
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where a reader goes on: in pass `turn`, at record `record` of piece `piece`; in a shuffled one, after `record` records."""
 
     turn: int = 0
@@ -37,21 +37,21 @@ class Place(NamedTuple):
 class Trail:
     """How far a reader came: its place, and the versions of the shards that the pass has opened so far, in order."""
 
-    place: Place = field(default_factory=Place)
+    place: Position = field(default_factory=Position)
     versions: list[str] = field(default_factory=list)
     loaded: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, mark: Mapping[str, Any] | None) -> Trail:
         """Where a mark says; None is the beginning."""
-        return cls() if mark is None else cls(Place(*mark["place"]), loaded=mark)
+        return cls() if mark is None else cls(Position(*mark["place"]), loaded=mark)
 
     def open(self, number: int, stat: Stat | None) -> None:
         """Note the shard of piece `number`, once."""
         if len(self.versions) == number:
             self.versions.append(version(stat))
 
-    def move(self, place: Place) -> None:
+    def move(self, place: Position) -> None:
         """A value was delivered; `place` is after it."""
         self.place, self.loaded = place, None
 
@@ -92,7 +92,7 @@ def located(found: Sequence[Piece], counts: Sequence[int], place: int) -> tuple[
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReaderPlan:
     """What one reader reads in each pass. `rest`: states of readers, of another number, whose work it takes over with others."""
 
     pipeline: Pipeline
@@ -136,17 +136,17 @@ def _latest(state: Mapping[str, Any]) -> int:
     return max(turns + [_latest(part) for part in state.get("rest", ())], default=-1)
 
 
-def plan_of(pipeline: Pipeline, state: Mapping[str, Any], worker: int) -> Plan:
+def plan_of(pipeline: Pipeline, state: Mapping[str, Any], worker: int) -> ReaderPlan:
     """The plan that worker `worker` had when the state was saved."""
     reader = Reader(state["rank"], state["world"], worker, state["workers"])
-    return Plan(pipeline, reader, state["shuffle"], state["even"], tuple(state.get("rest", ())))
+    return ReaderPlan(pipeline, reader, state["shuffle"], state["even"], tuple(state.get("rest", ())))
 
 
 def remaining(pipeline: Pipeline, state: Mapping[str, Any], turn: int) -> list[Piece]:
     """What the workers of a rank had left of a pass."""
     found: list[Piece] = []
     for worker in range(state["workers"]):
-        place = Place(*state["marks"].get(str(worker), {}).get("place", (0, 0, 0)))
+        place = Position(*state["marks"].get(str(worker), {}).get("place", (0, 0, 0)))
         if place.turn > turn:
             continue
         plan = plan_of(pipeline, state, worker)
@@ -160,7 +160,7 @@ def remaining(pipeline: Pipeline, state: Mapping[str, Any], turn: int) -> list[P
     return found
 
 
-def _left_of_buffer(plan: Plan, whole: list[Piece], epoch: int, taken: int) -> list[Piece]:
+def _left_of_buffer(plan: ReaderPlan, whole: list[Piece], epoch: int, taken: int) -> list[Piece]:
     numbered = [counted(piece, plan.pipeline.options) for piece in whole]
     told = [each for each in numbered if each is not None]
     if len(told) < len(whole):
@@ -181,7 +181,7 @@ def _left_of_buffer(plan: Plan, whole: list[Piece], epoch: int, taken: int) -> l
     return found
 
 
-def check(plan: Plan, state: Mapping[str, Any]) -> None:
+def check(plan: ReaderPlan, state: Mapping[str, Any]) -> None:
     """`UsageError` where a state is of another pipeline, `ChangedError` where a shard it stands in is another by now."""
     if not isinstance(state, Mapping) or state.get("form") != FORM:
         raise UsageError("this is not a state of this version of tarviz.", hint="Begin the epoch anew.")
@@ -196,7 +196,7 @@ def check(plan: Plan, state: Mapping[str, Any]) -> None:
 
 
 def _check_versions(pipeline: Pipeline, state: Mapping[str, Any], worker: int, mark: Mapping[str, Any]) -> None:
-    place = Place(*mark["place"])
+    place = Position(*mark["place"])
     whole = plan_of(pipeline, state, worker).pieces(place.turn, state["epoch"] + place.turn)
     hint = "Begin the epoch anew, or put the shard back."
     if "version" in mark:
@@ -211,7 +211,7 @@ def _check_versions(pipeline: Pipeline, state: Mapping[str, Any], worker: int, m
         raise ChangedError(text, shard=opened[0].url, hint=hint)
 
 
-def state_of(plan: Plan, epoch: int, marks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def state_of(plan: ReaderPlan, epoch: int, marks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """A state, JSON-ready: what the readers of a rank share, and the mark of each worker."""
     reader = plan.reader
     state = {
@@ -239,7 +239,7 @@ class Resumed:
     turn: int = 0
 
 
-def chosen(plan: Plan, given: State) -> Resumed:
+def chosen(plan: ReaderPlan, given: State) -> Resumed:
     """What the readers of a rank go on with by the state, or the states, given.
 
     With as many ranks and workers as when it was saved, each goes on where it stood. Else what was left is shared out anew: that of

@@ -20,7 +20,7 @@ from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.picked import picked
 from tarviz.read.stream import ReadReport
 from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, Workers, weight
-from tarviz.runners.plans import Place, Plan, Trail, buffer_seed, located, version
+from tarviz.runners.plans import Position, ReaderPlan, Trail, buffer_seed, located, version
 from tarviz.runners.shares import TURN, Piece, check_any, lengths, trusted
 from tarviz.runners.shuffle_buffer import Begun, replayed, shuffled
 
@@ -60,7 +60,7 @@ class Walk:
         """Whether records pass through a buffer."""
         return self.shuffle > 1
 
-    def values(self, plan: Plan, epoch: int, report: ReadReport, trail: Trail) -> Generator[tuple[Place, Any], None, None]:
+    def values(self, plan: ReaderPlan, epoch: int, report: ReadReport, trail: Trail) -> Generator[tuple[Position, Any], None, None]:
         """(place after it, value) of each record, from the trail's place on. A pass without records is the last."""
         turn, number, record = trail.place
         stops = self.pipeline.options.on_error == "raise" and not self.mixed
@@ -71,14 +71,14 @@ class Walk:
                 with closing(self._pass(plan, turn, epoch + turn, number, record, report, trail, workers)) as values:
                     for at, after, value in values:
                         found = True
-                        yield Place(turn, at, after), value
+                        yield Position(turn, at, after), value
                 if not found and not plan.resumes(turn):
                     check_any(self.pipeline, plan.reader)
                     return
                 turn, number, record = turn + 1, 0, 0
 
     def _pass(
-        self, plan: Plan, turn: int, epoch: int, number: int, record: int, report: ReadReport, trail: Trail, workers: Workers | None
+        self, plan: ReaderPlan, turn: int, epoch: int, number: int, record: int, report: ReadReport, trail: Trail, workers: Workers | None
     ) -> Generator[tuple[int, int, Any], None, None]:
         pieces = plan.pieces(turn, epoch)
 

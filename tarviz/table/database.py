@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError
 from tarviz.table.making.arrow_types import conflict, fitted, merged
-from tarviz.table.making.kept_columns import Kept
+from tarviz.table.making.kept_columns import KeptColumns
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,7 +42,7 @@ def memory_limit() -> int:
     return min(have // 2, _MOST)
 
 
-def connected(shards: list[Kept], limit: int | None = None) -> duckdb.DuckDBPyConnection:
+def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.DuckDBPyConnection:
     """A database that holds the view `records` over these shards and the table `tags`, and can reach nothing else."""
     import duckdb
 
@@ -71,12 +71,12 @@ def connected(shards: list[Kept], limit: int | None = None) -> duckdb.DuckDBPyCo
     return base
 
 
-def _nothing(shards: list[Kept]) -> str:
+def _nothing(shards: list[KeptColumns]) -> str:
     """A view without a row, with the columns the shards have."""
     return "SELECT NULL::VARCHAR AS key, NULL::VARCHAR AS shard, NULL::BIGINT AS n, NULL::BIGINT AS size WHERE false"
 
 
-def _sorted_out(shards: list[Kept]) -> tuple[list[str], str, list[pa.Table]]:
+def _sorted_out(shards: list[KeptColumns]) -> tuple[list[str], str, list[pa.Table]]:
     """Shards that DuckDB can read from their files as they are, the names of their columns, and tables of those shards whose columns
     must be fitted first."""
     types: dict[str, pa.DataType] = {}

@@ -25,7 +25,7 @@ _FLAT = 6  # bits a hash must have set, and lack, to say anything: a flat pictur
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupedRecord:
     """One record of a group."""
 
     shard: str
@@ -38,14 +38,14 @@ class Groups:
     """Records that belong together, each group in the order its records lie; `pairs` counts how many pairs, equal or near, join them."""
 
     table: Table
-    groups: list[list[Member]]
+    groups: list[list[GroupedRecord]]
     pairs: int
 
     def __len__(self) -> int:
         return len(self.groups)
 
     @property
-    def extra(self) -> list[Member]:
+    def extra(self) -> list[GroupedRecord]:
         """All but the first of each group."""
         return [member for group in self.groups for member in group[1:]]
 
@@ -65,9 +65,9 @@ def exact(table: Table, ext: str, where: str = "") -> Groups:
         f"SELECT shard, key, n, {column} AS sum FROM records WHERE {condition} AND {column} IS NOT NULL "
         f"QUALIFY count(*) OVER (PARTITION BY {column}) > 1"
     )
-    found: dict[str, list[Member]] = {}
+    found: dict[str, list[GroupedRecord]] = {}
     for shard, key, n, checksum in _in_order(table, rows):
-        found.setdefault(checksum, []).append(Member(shard, key, n))
+        found.setdefault(checksum, []).append(GroupedRecord(shard, key, n))
     groups = list(found.values())
     return Groups(table, groups, sum(len(group) * (len(group) - 1) // 2 for group in groups))
 
@@ -93,7 +93,7 @@ def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -
     light = np.array([row[3] for row in rows])
     hashes = np.array([row[4] for row in rows], np.uint64)
     one, other = links(hashes, light, distance, look=table.look)
-    groups = [[Member(*rows[at][:3]) for at in group] for group in _joined(one, other, len(rows))]
+    groups = [[GroupedRecord(*rows[at][:3]) for at in group] for group in _joined(one, other, len(rows))]
     return Groups(table, groups, len(one))
 
 

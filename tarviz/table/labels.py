@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tarviz.table.rows import Rows
+    from tarviz.table.rows import ChosenRows
     from tarviz.table.table import Table
 
 MAX_LABELS = 200
@@ -34,7 +34,7 @@ class Confusion:
         own = f"{_as_text(self.truth)} = {_quoted(label)} and {_as_text(self.predicted)} = {_quoted(prediction)}"
         return f"({self.where}) and {own}" if self.where.strip() else own
 
-    def mistakes(self, confidence: str = "", count: int | None = None) -> Rows:
+    def mistakes(self, confidence: str = "", count: int | None = None) -> ChosenRows:
         """The records whose prediction is another than their label, those of the highest `confidence` (`json.conf`) first."""
         wrong = f"{_as_text(self.truth)} != {_as_text(self.predicted)}"
         where = f"({self.where}) and {wrong}" if self.where.strip() else wrong

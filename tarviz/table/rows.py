@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class ChosenRows:
     """Records chosen, in an order: `shard[i]` counts in `shards`, `n[i]` is the record's number in it."""
 
     shards: list[URL]

@@ -24,8 +24,8 @@ from tarviz.table import columns, comparisons, database, paths, sql
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.interrupts import Interrupts
 from tarviz.table.making import kept_columns
-from tarviz.table.making.passes import Passes
-from tarviz.table.rows import Rows
+from tarviz.table.making.passes import ColumnPasses
+from tarviz.table.rows import ChosenRows
 from tarviz.table.sql import Asked
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Table:
         self._cached: dict[Any, Any] = {}
         self._asked = Interrupts()
         kept = kept_columns.kept(self.urls, self.options)
-        self.passes = Passes(kept, self.options, workers or cpu_count() or 1, progress)
+        self.passes = ColumnPasses(kept, self.options, workers or cpu_count() or 1, progress)
         self._seen = 0  # the version of the columns that `_base` and `_cached` are of
 
     # what there is
@@ -74,7 +74,7 @@ class Table:
         other = copy.copy(self)  # its queries are ended as ours are
         other.urls = [shard.url for shard in found]
         other._base, other._cached, other._lock = None, {}, threading.RLock()
-        other.passes = Passes(found, self.options, 1)
+        other.passes = ColumnPasses(found, self.options, 1)
         return other
 
     @property
@@ -156,13 +156,13 @@ class Table:
         self._translated(lambda: self._ready().cursor().sql(text), asked.unknown)
         return comparisons.where_of(text)
 
-    def rows(self, where: str = "", order: str = "", *, descending: bool = False, count: int | None = None, skip: int = 0) -> Rows:
+    def rows(self, where: str = "", order: str = "", *, descending: bool = False, count: int | None = None, skip: int = 0) -> ChosenRows:
         """The records that fit, in the order they lie, or by an expression; what is missing comes last, either way."""
         condition = self.condition(where)
         if not order.strip():  # a database promises no order, least of all behind a join with tags
             found = self._in_order(self._arrow(f"SELECT shard, n FROM records WHERE {condition}"))
             part = slice(skip, None if count is None else skip + count)
-            return Rows(self.urls, found.shard[part], found.n[part])
+            return ChosenRows(self.urls, found.shard[part], found.n[part])
         by = f"{self.expression(order)} {'DESC' if descending else 'ASC'} NULLS LAST, shard, n"
         span = ("" if count is None else f" LIMIT {int(count)}") + (f" OFFSET {int(skip)}" if skip else "")
         return self.placed(self._arrow(f"SELECT shard, n FROM records WHERE {condition} ORDER BY {by}{span}"))
@@ -192,7 +192,7 @@ class Table:
         (row,) = self._all(f"SELECT count(*), coalesce(sum(size), 0)::BIGINT FROM records WHERE {self.condition(where)}")
         return int(row[0]), int(row[1])
 
-    def keyed(self, keys: Iterable[str]) -> Rows:
+    def keyed(self, keys: Iterable[str]) -> ChosenRows:
         """The records of these keys, in the order they lie; `UsageError` names keys that no record has."""
         import pyarrow as pa
 
@@ -368,18 +368,18 @@ class Table:
     def _keys(self, count: int) -> list[str]:
         return [str(key) for (key,) in self._all(f"SELECT key FROM records LIMIT {count}")]
 
-    def _in_order(self, table: pa.Table) -> Rows:
+    def _in_order(self, table: pa.Table) -> ChosenRows:
         rows = self.placed(table)
         order = np.lexsort((rows.n, rows.shard))
-        return Rows(self.urls, rows.shard[order], rows.n[order])
+        return ChosenRows(self.urls, rows.shard[order], rows.n[order])
 
-    def placed(self, table: pa.Table) -> Rows:
+    def placed(self, table: pa.Table) -> ChosenRows:
         """Where the records of an answer with the columns `shard` and `n` lie."""
         import pyarrow as pa
 
         names = pa.array([redact(url) for url in self.urls], pa.string())
         place = pa.compute.index_in(table.column("shard").cast(pa.string()), value_set=names)
-        return Rows(self.urls, place.to_numpy().astype(np.int32), table.column("n").to_numpy())
+        return ChosenRows(self.urls, place.to_numpy().astype(np.int32), table.column("n").to_numpy())
 
     def __repr__(self) -> str:
         return f"<Table of {len(self):,} records in {len(self.urls)} shard(s): {', '.join(self.possible)}>"

@@ -17,7 +17,7 @@ _CHUNK = 2 << 20  # bytes gathered at once
 _STRIDE = 1 << 16  # records looked at together
 
 
-class Column:
+class GrowingArray:
     """An array that grows in place: lists of small arrays would take the memory twice."""
 
     def __init__(self, dtype: Any) -> None:
@@ -42,19 +42,19 @@ class Column:
         return self._data[: self._count]
 
 
-class Table:
+class SortTable:
     """Records in the order they were read: the key of each, and where its bytes are."""
 
     def __init__(self) -> None:
         self.sources: list[HeldTar] = []
         self._columns = {
-            "key": Column("S8"),
-            "hash": Column(np.uint64),
-            "fields": Column(np.int64),
-            "source": Column(np.int32),
-            "count": Column(np.int32),
-            "begin": Column(np.int64),
-            "end": Column(np.int64),
+            "key": GrowingArray("S8"),
+            "hash": GrowingArray(np.uint64),
+            "fields": GrowingArray(np.int64),
+            "source": GrowingArray(np.int32),
+            "count": GrowingArray(np.int32),
+            "begin": GrowingArray(np.int64),
+            "end": GrowingArray(np.int64),
         }
 
     def add(self, source: HeldTar, batch: Batch, keep: NDArray[np.bool_] | None = None) -> None:

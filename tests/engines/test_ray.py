@@ -60,7 +60,7 @@ class TestEngine:
             return task * 10
 
         ticks = []
-        with engines.start("ray", job, engines.Plan(2, tick=ticks.append)) as engine:
+        with engines.start("ray", job, engines.EnginePlan(2, tick=ticks.append)) as engine:
             found = [value for value, _ in engine.run(range(5))]
 
         assert [0, 10, 20, 30, 40] == found
@@ -70,7 +70,7 @@ class TestEngine:
         def job(task, file, tick):
             file.write(bytes([task]) * task)
 
-        with engines.start("ray", job, engines.Plan(1, spool=str(tmp_path))) as engine:
+        with engines.start("ray", job, engines.EnginePlan(1, spool=str(tmp_path))) as engine:
             found = []
             for _, file in engine.run(range(4)):
                 file.seek(0)
@@ -86,7 +86,7 @@ class TestEngine:
             return task
 
         found = []
-        with pytest.raises(DataError, match="task 1"), engines.start("ray", job, engines.Plan(1)) as engine:
+        with pytest.raises(DataError, match="task 1"), engines.start("ray", job, engines.EnginePlan(1)) as engine:
             found += [value for value, _ in engine.run(range(9))]
 
         assert [] == found
@@ -100,7 +100,7 @@ class TestEngine:
                 os.kill(os.getpid(), signal.SIGKILL)
             return task
 
-        with engines.start("ray", job, engines.Plan(2)) as engine:
+        with engines.start("ray", job, engines.EnginePlan(2)) as engine:
             assert [0, 1, 2] == [value for value, _ in engine.run(range(3))]
             assert 1 == engine.lost
 
@@ -110,7 +110,7 @@ class TestEngine:
 
         with (
             pytest.raises(TarvizError, match="E_WORKER: the worker was lost 3 times"),
-            engines.start("ray", job, engines.Plan(1)) as engine,
+            engines.start("ray", job, engines.EnginePlan(1)) as engine,
         ):
             list(engine.run(range(1)))
 
@@ -122,7 +122,7 @@ class TestEngine:
 
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("TARVIZ_MAX_RATIO", "77")
-        with engines.start("ray", job, engines.Plan(1)) as engine:
+        with engines.start("ray", job, engines.EnginePlan(1)) as engine:
             assert [(77, str(tmp_path))] == [value for value, _ in engine.run([0])]
 
     def test_an_error_leaves_no_task_at_work(self, cluster, tmp_path):
@@ -137,7 +137,7 @@ class TestEngine:
             finally:
                 (tmp_path / "cleared").touch()
 
-        with pytest.raises(ValueError, match="over"), engines.start("ray", job, engines.Plan(2)) as engine:
+        with pytest.raises(ValueError, match="over"), engines.start("ray", job, engines.EnginePlan(2)) as engine:
             list(engine.run(range(2)))
 
         assert (tmp_path / "cleared").exists()

@@ -19,7 +19,7 @@ from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.elsewhere import Elsewhere
-from tarviz.runners.plans import Plan
+from tarviz.runners.plans import ReaderPlan
 from tarviz.runners.shares import Reader
 from tarviz.runners.walk import work
 
@@ -267,7 +267,7 @@ class TestLostWorkers:
         away = Elsewhere("ray", None, 2, ordered)
         found, lost = [], []
         with away.begun(given, work, stops=True) as workers:
-            pieces = Plan(given, Reader()).pieces(0, 0)
+            pieces = ReaderPlan(given, Reader()).pieces(0, 0)
             found += [int(row.value[1]) for _, row in workers.rows(pieces, 0, ReadReport())]
             lost.append(workers.lost)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarviz.formats.example_columns import Head, Numbers, Payloads, choose, lengths, width_of
+from tarviz.formats.example_columns import Head, NumberColumn, Payloads, choose, lengths, width_of
 from tarviz.formats.features import varint
 
 NUMBERS = st.lists(st.integers(0, (1 << 62) - 1), min_size=1, max_size=20)
@@ -17,13 +17,13 @@ NUMBERS = st.lists(st.integers(0, (1 << 62) - 1), min_size=1, max_size=20)
 def test_widths_are_those_of_the_varints(numbers):
     widths = [len(varint(number)) for number in numbers]
 
-    assert widths == np.broadcast_to(Numbers.of(np.array(numbers)).width, len(numbers)).tolist()
+    assert widths == np.broadcast_to(NumberColumn.of(np.array(numbers)).width, len(numbers)).tolist()
     assert widths == [width_of(number) for number in numbers]
 
 
 @given(st.lists(st.integers(0, 1 << 40), min_size=1, max_size=20), st.integers(0, 300))
 def test_around_counts_the_number_itself_and_what_it_announces(numbers, more):
-    around = Numbers.of(np.array(numbers)).around(more)
+    around = NumberColumn.of(np.array(numbers)).around(more)
 
     expected = [more + len(varint(number)) + number for number in numbers]
     assert expected == around.values.tolist()
@@ -35,7 +35,7 @@ def test_around_counts_the_number_itself_and_what_it_announces(numbers, more):
 def test_a_head_writes_literals_and_numbers_of_one_width_in_their_places(numbers):
     head = Head()
     head.literal(b"<")
-    head.number(Numbers.of(np.array(numbers)))
+    head.number(NumberColumn.of(np.array(numbers)))
     head.literal(b">")
 
     assert [b"<" + varint(number) + b">" for number in numbers] == list(head.rows(len(numbers)))

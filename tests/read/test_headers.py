@@ -12,7 +12,7 @@ from tarviz.formats.tar import Scanner
 from tarviz.model.errors import DataError
 from tarviz.model.types import URL
 from tarviz.read import stream
-from tarviz.read.headers import Listing, header_steps
+from tarviz.read.headers import MemberListing, header_steps
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.testing.faults import FaultServer
 from tests.read.tars import END, member, pax, raw
@@ -20,7 +20,7 @@ from tests.read.tars import END, member, pax, raw
 
 def names(data: bytes, size: int) -> list[str]:
     """What a listing shows by windows that begin where it says."""
-    listing, found = Listing(Scanner("a.tar", strict=False)), []
+    listing, found = MemberListing(Scanner("a.tar", strict=False)), []
     begin = 0
     while not listing.over:
         end = min(max(begin + size, listing.wants), len(data))
@@ -38,13 +38,13 @@ class TestListing:
         assert [expected] * 6 == [names(self.DATA, size) for size in (512, 1024, 1536, 4096, 16_384, 1 << 20)]
 
     def test_it_passes_over_payloads(self):
-        listing = Listing(Scanner("a.tar"))
+        listing = MemberListing(Scanner("a.tar"))
         list(listing.walk(memoryview(raw("b.bin", 1 << 30))))
 
         assert 512 + (1 << 30) == listing.place
 
     def test_the_error_of_the_tar_ends_it(self):
-        listing = Listing(Scanner("a.tar"))
+        listing = MemberListing(Scanner("a.tar"))
         found = [one.name for run in listing.walk(memoryview(member("a.txt", b"1") + b"x" * 512), final=True) for one in run]
 
         assert ["a.txt"] == found

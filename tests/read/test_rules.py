@@ -6,7 +6,7 @@ import pytest
 
 from tarviz.formats.records import Grouper
 from tarviz.formats.tar import Scanner
-from tarviz.read.rules import Step
+from tarviz.read.rules import Decided
 from tests.read.tars import END, member
 
 
@@ -17,7 +17,7 @@ from tests.read.tars import END, member
 def test_a_part_keeps_number_and_mark_of_its_records(low: int, high: int, pending: int, expected: int):
     data = b"".join(member(f"{name}.txt", b"1") for name in "abcde") + END
     records = Grouper("a.tar").group(Scanner("a.tar").scan(memoryview(data), 0, final=True))
-    part = Step(records, pending, 100, memoryview(data), 0).part(low, high)
+    part = Decided(records, pending, 100, memoryview(data), 0).part(low, high)
 
     assert [name.encode() for name in "abcde"[low:high]] == part.records.keys.tolist()
     assert (100 + low, expected) == (part.first, part.pending)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tarviz.model.errors import DataError, LimitError, StoreError, TarvizError
-from tarviz.read.rules import Step
+from tarviz.read.rules import Decided
 from tarviz.read.stream import ReadOptions
 from tarviz.read.walker import Walker
 from tests.read.tars import END, member, pax, raw
@@ -21,7 +21,7 @@ def walker(**options: Any) -> Walker:
     return ReadOptions(**options).walker("a.tar", payloads=payloads)
 
 
-def keys(steps: list[Step]) -> list[bytes]:
+def keys(steps: list[Decided]) -> list[bytes]:
     return [key for step in steps for key in step.records.keys.tolist()]
 
 

@@ -16,7 +16,7 @@ from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.elsewhere import elsewhere, obstacle, weight
-from tarviz.runners.plans import Plan, Trail
+from tarviz.runners.plans import ReaderPlan, Trail
 from tarviz.runners.shares import Reader
 from tarviz.runners.walk import Walk, work
 from tarviz.samples import write_shard
@@ -32,9 +32,9 @@ def urls(tmp_path: Path) -> str:
 class TestWork:
     def test_rows_are_what_a_walk_makes(self, urls: str) -> None:
         pipeline, report = Pipeline(urls, "decode(cls)", select="cls"), ReadReport()
-        values = Walk(pipeline).values(Plan(pipeline, Reader()), 0, ReadReport(), Trail())
+        values = Walk(pipeline).values(ReaderPlan(pipeline, Reader()), 0, ReadReport(), Trail())
 
-        parts = [part for piece in Plan(pipeline, Reader()).pieces(0, 0) for part in work(pipeline, piece, 0, report, True)]
+        parts = [part for piece in ReaderPlan(pipeline, Reader()).pieces(0, 0) for part in work(pipeline, piece, 0, report, True)]
 
         assert [(place.record, value) for place, value in values] == [(row.behind, row.value) for part in parts for row in part]
         assert [1, 39, 0] * 2 == [len(part) for part in parts]
@@ -42,7 +42,7 @@ class TestWork:
 
     def test_parts_are_the_same_when_they_are_made_again(self, urls: str) -> None:
         pipeline = Pipeline(urls, [Func(lambda record: {**record, "big": np.zeros(1 << 17, np.uint8)})])
-        (piece, _) = Plan(pipeline, Reader()).pieces(0, 0)
+        (piece, _) = ReaderPlan(pipeline, Reader()).pieces(0, 0)
 
         once, again = ([[row.key for row in part] for part in work(pipeline, piece, 0, ReadReport(), True)] for _ in range(2))
 
@@ -53,7 +53,7 @@ class TestWork:
         path = tmp_path / "a.tar"
         write_shard(path, [(f"r{n}", {"cls": b"x" if n == 3 else b"%d" % n}) for n in range(6)])
         pipeline = Pipeline(path, "decode(cls)", select="cls")
-        (piece,) = Plan(pipeline, Reader()).pieces(0, 0)
+        (piece,) = ReaderPlan(pipeline, Reader()).pieces(0, 0)
 
         stopped, through = (
             [row.value for part in work(pipeline, piece, 0, ReadReport(), stops) for row in part] for stops in (True, False)

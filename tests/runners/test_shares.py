@@ -13,7 +13,7 @@ import tarviz
 from tarviz.model.errors import UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
-from tarviz.runners.plans import Plan, Trail
+from tarviz.runners.plans import ReaderPlan, Trail
 from tarviz.runners.shares import Reader, pieces, world_of
 from tarviz.runners.walk import Walk
 from tests.conftest import sampled
@@ -36,7 +36,7 @@ def counted(folder: Path, sizes: list[int], suffix: str = "tar") -> Pipeline:
 
 
 def read(pipeline: Pipeline, reader: Reader, epoch: int, shuffle: int = 0, even: bool = False) -> list[int]:
-    plan = Plan(pipeline, reader, shuffle, even)
+    plan = ReaderPlan(pipeline, reader, shuffle, even)
     return [int(value) for _, value in Walk(pipeline, shuffle=shuffle).values(plan, epoch, ReadReport(), Trail())]
 
 

@@ -18,11 +18,11 @@ from tarviz.model.types import PLACES, URL, Block, to_bytes
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.blocks import Blocks, block_of
-from tarviz.read.headers import Listing, header_steps
+from tarviz.read.headers import MemberListing, header_steps
 from tarviz.read.shard_index import shard_index
 from tarviz.read.spans import shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.widgets.browse.rows.shard_rows import Shard
+from tarviz.widgets.browse.rows.shard_rows import ShardRows
 from tarviz.widgets.browse.scan import scan
 
 Fields = tuple[tuple[str, Any], ...]
@@ -163,7 +163,7 @@ def counted(index: Outcome) -> tuple[int, dict[str, tuple[int, int]], list[Fault
 
 
 def by_browser(path: Path, options: ReadOptions) -> Outcome:
-    shard = Shard(0, URL(str(path)))
+    shard = ShardRows(0, URL(str(path)))
     for _ in scan(shard, options, cache=False):
         pass
     records = []
@@ -178,7 +178,7 @@ def by_browser(path: Path, options: ReadOptions) -> Outcome:
 
 def listed(data: bytes, size: int, *, strict: bool, concatenated: bool) -> tuple[list[Any], list[Any]]:
     """Members as windows of any size show them to a scanner, and what it notes."""
-    listing = Listing(Scanner("a.tar", strict=strict, concatenated=concatenated))
+    listing = MemberListing(Scanner("a.tar", strict=strict, concatenated=concatenated))
     found: list[Any] = []
     begin = 0
     while not listing.over:

@@ -797,9 +797,10 @@ class TestClose:
         thread = threading.Thread(target=interrupt)
         before = signal.signal(signal.SIGALRM, signal.default_int_handler)
         try:
-            with HttpStore(clock=clock, stall_timeout=600).open(url) as stream, pytest.raises(KeyboardInterrupt):
+            with HttpStore(clock=clock, stall_timeout=600).open(url) as stream:
                 thread.start()
-                stores.fill(stream, memoryview(bytearray(100)))
+                with pytest.raises(KeyboardInterrupt):
+                    stores.fill(stream, memoryview(bytearray(100)))
         finally:
             thread.join()
             signal.signal(signal.SIGALRM, before)

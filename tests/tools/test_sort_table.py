@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarviz.tools.sort_table import Column, ascending, hashes, mixed
+from tarviz.tools.sort_table import GrowingArray, ascending, hashes, mixed
 
 EXPECTED = [17416387546233665333, 15234741069860586174, 11561427596919740201]
 KEYS = st.lists(st.binary(min_size=1, max_size=30).filter(lambda key: not key.endswith(b"\0")), max_size=30)
@@ -16,7 +16,7 @@ KEYS = st.lists(st.binary(min_size=1, max_size=30).filter(lambda key: not key.en
 class TestColumn:
     @given(st.lists(st.lists(st.integers(-(2**62), 2**62), max_size=900), max_size=6))
     def test_numbers_stay_in_their_order(self, parts: list[list[int]]):
-        column = Column(np.int64)
+        column = GrowingArray(np.int64)
         for part in parts:
             column.extend(np.array(part, np.int64))
 
@@ -24,7 +24,7 @@ class TestColumn:
 
     @pytest.mark.parametrize("wide", [b"w" * 20, b"w" * 3000])
     def test_texts_widen_it_and_none_is_cut(self, wide: bytes):
-        column = Column("S8")
+        column = GrowingArray("S8")
         column.extend(np.array([b"a", b"bb"]))
         column.extend(np.array([wide]) if len(wide) < 64 else np.array([wide, None], object)[:1])
         column.extend(np.array([b"c"]))

@@ -99,7 +99,7 @@ def convert(
         settings = tasks.Settings(names, compression, exists, _manifest(recipe, sources, limit, compression) if manifest else None, limit)
         total = sum(source.entry["size"] or 0 for source in sources)
         with verb_base.progress(total or None, "bytes", label="convert") as bar:
-            place = engine, engines.Plan(processes(num_workers, sources, names, engine), tick=bar.add, address=address)
+            place = engine, engines.EnginePlan(processes(num_workers, sources, names, engine), tick=bar.add, address=address)
             work = Conversion(recipe, settings, sources, place)
             outputs = work.each(resume) if names.counts and limit is None else work.sequence(resume)
     report = work.report
@@ -135,7 +135,7 @@ def _look_round(report: ReadReport, recipe: tasks.Recipe, seen: set[str], names:
 
 def _planned(recipe: tasks.Recipe, shards: Sequence[URL], names: Names, limit: int | None) -> Converted:
     """What would be done, from the first record."""
-    progress = tasks.Progress(lambda size: None)
+    progress = tasks.ConversionProgress(lambda size: None)
     features: dict[str, tuple[str, ...]] = {}
     for url in shards:
         batch = next((batch for batch in recipe.batches(url, progress) if len(batch.frames)), None)

@@ -40,7 +40,7 @@ class Conversion:
         recipe: tasks.Recipe,
         settings: tasks.Settings,
         sources: Sequence[tasks.ShardToConvert],
-        place: tuple[str, engines.Plan],
+        place: tuple[str, engines.EnginePlan],
     ) -> None:
         self.report = ReadReport()
         self.seen: set[str] = set()
@@ -93,7 +93,7 @@ class Conversion:
                 self._assemble(run, todo)
             else:
                 for source in todo:
-                    progress = tasks.Progress(self._tick, self.report)
+                    progress = tasks.ConversionProgress(self._tick, self.report)
                     run.source(source.entry)
                     for batch in self._recipe.batches(source.url, progress, source.start):
                         run.add(batch.frames, batch.numbers, batch.stop)
@@ -107,7 +107,7 @@ class Conversion:
                 assert file is not None
                 self._take(outcome)
                 run.source(source.entry)
-                run.add(tasks.Piece(outcome.size, file), outcome.numbers, outcome.stop)
+                run.add(tasks.WrittenPiece(outcome.size, file), outcome.numbers, outcome.stop)
                 run.settle()  # the worker writes its next piece over this one
                 if outcome.error is not None:
                     raise outcome.error

@@ -119,7 +119,7 @@ class Recipe:
         types = {**dict.fromkeys(sorted(self.numbered), "int64"), **self.types}
         return {"chain": str(self.chain), "select": select, "types": types, "key": self.key, "seed": seed, **options}
 
-    def batches(self, url: URL, progress: Progress, start: int = 0) -> Iterator[FramedExamples]:
+    def batches(self, url: URL, progress: ConversionProgress, start: int = 0) -> Iterator[FramedExamples]:
         """The Examples of a shard, from record `start` on."""
         blocks = stream.blocks(url, self.options, report=progress.report, start=start)
         renames = self.renames
@@ -136,7 +136,7 @@ class Recipe:
         finally:
             progress.tick()
 
-    def _plain(self, block: Block, renames: Mapping[str, str], progress: Progress) -> Iterator[FramedExamples]:
+    def _plain(self, block: Block, renames: Mapping[str, str], progress: ConversionProgress) -> Iterator[FramedExamples]:
         fields = None
         if renames:
             block = replace(block, exts=tuple(renames.get(ext, f"\0{ext}") for ext in block.exts))
@@ -148,7 +148,7 @@ class Recipe:
             progress.skip(error)
         yield FramedExamples(tfrecord.frame(made), block.first + made.rows, block.first + len(block))
 
-    def _chained(self, block: Block, progress: Progress) -> Iterator[FramedExamples]:
+    def _chained(self, block: Block, progress: ConversionProgress) -> Iterator[FramedExamples]:
         needs = None if self.record_to_example and isinstance(self.select, selection.SelectAll) else self.chain.needs(self.select.needs())
         drawn = draws(self.chain, block.keys, self.seed) if self.chain.draws else None
         leaves = self.leaves()
@@ -171,7 +171,9 @@ class Recipe:
                 made, numbers, size = [], [], 0
         yield FramedExamples(tfrecord.frame(made), np.array(numbers, np.int64), block.first + len(block))
 
-    def _example(self, record: dict[str, Any], drawn: Any, leaves: Mapping[str, Select | SelectJSON], progress: Progress) -> bytes:
+    def _example(
+        self, record: dict[str, Any], drawn: Any, leaves: Mapping[str, Select | SelectJSON], progress: ConversionProgress
+    ) -> bytes:
         made = self.chain.run(record, drawn)
         if leaves:
             made = {"__key__": made["__key__"], **{name: leaf.pick(made) for name, leaf in leaves.items()}}
@@ -193,7 +195,7 @@ class Recipe:
         return example.encode(made, self.types, key=self.key)
 
 
-class Progress:
+class ConversionProgress:
     """What a conversion tells while it works: the report, the fields it met, and bytes read."""
 
     def __init__(self, tick: Tick, report: ReadReport | None = None) -> None:
@@ -268,7 +270,7 @@ class EachJob:
     settings: Settings
 
     def __call__(self, source: ShardToConvert, file: IO[bytes] | None, tick: Tick) -> Outcome:
-        progress = Progress(tick)
+        progress = ConversionProgress(tick)
         with self.settings.outputs(source.number) as run:
             run.source(source.entry)
             for batch in self.recipe.batches(source.url, progress):
@@ -284,7 +286,7 @@ class PieceJob:
 
     def __call__(self, source: ShardToConvert, file: IO[bytes] | None, tick: Tick) -> Outcome:
         assert file is not None
-        progress = Progress(tick)
+        progress = ConversionProgress(tick)
         outcome = Outcome(progress.report, progress.seen, stop=source.start)
         sizes, numbers = [outcome.size], [outcome.numbers]
         try:
@@ -310,7 +312,7 @@ def _append(file: IO[bytes], buffers: Sequence[Buffer]) -> None:
         raise StoreError(what, code="E_WRITE", hint="Free some space, or use num_workers=1.") from error
 
 
-class Piece:
+class WrittenPiece:
     """What a `PieceJob` wrote, as records to be written elsewhere."""
 
     def __init__(self, size: Ints, file: IO[bytes]) -> None:

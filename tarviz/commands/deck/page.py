@@ -26,7 +26,7 @@ _EXTERNAL = re.compile(
 
 
 @dataclass(frozen=True)
-class Page:
+class DeckPage:
     """A deck: its HTML, how many slides and widgets it has, and the addresses it names that a reader without a network will not see."""
 
     html: str
@@ -35,7 +35,7 @@ class Page:
     external: list[str]
 
 
-def page(notebook: Any, *, name: str, folder: Path) -> Page:
+def page(notebook: Any, *, name: str, folder: Path) -> DeckPage:
     """The slides of a notebook (`slideshow` metadata as in Jupyter: slide, subslide, fragment, skip, notes) as one page.
 
     `folder` is where pictures named in Markdown lie; they are put into the page. The notebook is changed: its widgets move out of it.
@@ -77,7 +77,7 @@ def page(notebook: Any, *, name: str, folder: Path) -> Page:
     text, _ = exporter.from_notebook_node(notebook, resources={"deck": deck})
     body = text.partition('<div class="slides">')[2].partition("<script")[0]
     external = sorted({found for pair in _EXTERNAL.findall(body) for found in pair if found})
-    return Page(text, slides, len(saved.models), external)
+    return DeckPage(text, slides, len(saved.models), external)
 
 
 def mark(cells: list[Any]) -> int:

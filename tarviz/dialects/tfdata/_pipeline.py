@@ -48,7 +48,7 @@ class Pipeline:
     def __init__(self) -> None:
         self.report = ReadReport()
         self._tar: Callable[[], Iterable[Any]] | None = None
-        self._source: Source | None = None
+        self._source: ShardSource | None = None
         self._samples: list[Callable[[SamplesReader], Iterable[Any]]] = []
         self._convert: Callable[[SamplesReader], Iterable[Any]] | None = None
         self._types: Conversion | None = None
@@ -58,7 +58,7 @@ class Pipeline:
 
     def from_tar(self, source: Any) -> Self:
         """Samples of shards: a path, URL, template, folder, a list of these, or an open binary file. Packed ones are recognised."""
-        self._source, self._tar = Source(source), None
+        self._source, self._tar = ShardSource(source), None
         return self
 
     def from_tar_gz(self, source: Any) -> Self:
@@ -190,7 +190,7 @@ class Pipeline:
         return self._types.blocks(self._source.blocks(self.report), self.report)
 
 
-class Source:
+class ShardSource:
     """Shards, or an open file, whose records are gathered over the whole shard as go-tfdata does."""
 
     def __init__(self, source: Any) -> None:

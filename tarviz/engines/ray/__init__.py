@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 
-from tarviz.engines import Job, Plan, Yielding
+from tarviz.engines import EnginePlan, Job, Yielding
 from tarviz.engines.ray.streams import Streams
 from tarviz.engines.ray.tasks import Cluster
 from tarviz.model.errors import MissingPackageError
@@ -19,12 +19,12 @@ from tarviz.model.errors import MissingPackageError
 TRAVELS = True
 
 
-def engine(job: Job, plan: Plan) -> Cluster:
+def engine(job: Job, plan: EnginePlan) -> Cluster:
     """The cluster at `plan.address`; `plan.count` tasks at a time, by default as many as it has processors."""
     return Cluster(job, plan)
 
 
-def stream(job: Yielding, plan: Plan) -> Streams:
+def stream(job: Yielding, plan: EnginePlan) -> Streams:
     """The same for a job that yields."""
     return Streams(job, plan)
 

@@ -7,7 +7,7 @@ import socket
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from tarviz.engines import Plan
+from tarviz.engines import EnginePlan
 from tarviz.engines.ray.worker import Home
 from tarviz.model import config
 from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
@@ -28,7 +28,7 @@ class Joined:
     _users: ClassVar[int] = 0
     _own: ClassVar[bool] = False
 
-    def __init__(self, job: Any, plan: Plan) -> None:
+    def __init__(self, job: Any, plan: EnginePlan) -> None:
         self.job = job
         self.plan = plan
         self.lost = 0  # tasks that were begun again
@@ -85,7 +85,7 @@ def reach(address: str | None) -> None:
         raise UsageError(f"there is no Ray at {address}: {error}.", hint=_BEGIN) from error
 
 
-def connect(ray: Any, plan: Plan) -> bool:
+def connect(ray: Any, plan: EnginePlan) -> bool:
     """Join the cluster; true when it was begun here and is to be ended here."""
     if ray.is_initialized():
         return False

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tarviz.engines import Plan, Yielding
+from tarviz.engines import EnginePlan, Yielding
 from tarviz.engines.ray.joining import TRIES, Joined, lost, packed, unserved
 from tarviz.engines.ray.worker import serve_parts
 from tarviz.model.errors import TarvizError
@@ -36,7 +36,7 @@ _open: weakref.WeakSet[Streams] = weakref.WeakSet()
 class Streams(Joined):
     """Runs tasks that yield on Ray: see `engines.Streams`."""
 
-    def __init__(self, job: Yielding, plan: Plan) -> None:
+    def __init__(self, job: Yielding, plan: EnginePlan) -> None:
         super().__init__(job, plan)
         self._running: deque[_Run] = deque()
 

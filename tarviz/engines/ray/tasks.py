@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any, Self
 
-from tarviz.engines import Failed, Job, Plan
+from tarviz.engines import EnginePlan, Failed, Job
 from tarviz.engines.ray.joining import TRIES, Joined, lost, packed, unserved
 from tarviz.engines.ray.worker import serve
 from tarviz.model.errors import TarvizError
@@ -21,7 +21,7 @@ _PATIENCE = 10.0  # seconds that cancelled tasks have to clear up
 class Cluster(Joined):
     """Runs tasks on Ray: see `engines.Engine`."""
 
-    def __init__(self, job: Job, plan: Plan) -> None:
+    def __init__(self, job: Job, plan: EnginePlan) -> None:
         super().__init__(job, plan)
         self._running: dict[Any, tuple[int, Any]] = {}  # outcome's reference → task's number, reference of its file
 

@@ -32,9 +32,9 @@ from tarviz.pipeline import Pipeline
 from tarviz.query.value_types import Listed
 from tarviz.runners.arguments import whole_number
 from tarviz.runners.elsewhere import elsewhere
-from tarviz.runners.plans import Plan
+from tarviz.runners.plans import ReaderPlan
 from tarviz.runners.shares import Reader, known, world_of
-from tarviz.runners.tf.steps import Step, fields_read, leaves, parted, refill, schemas, steps, whole
+from tarviz.runners.tf.steps import GraphStep, fields_read, leaves, parted, refill, schemas, steps, whole
 from tarviz.selection import SelectAll, as_tuples
 
 try:
@@ -43,7 +43,7 @@ except ImportError as error:
     raise MissingPackageError.of("tensorflow", "Pipeline.tf()", "tensorflow") from error
 
 from tarviz.runners.tf import typed
-from tarviz.runners.tf.dataset import Records
+from tarviz.runners.tf.dataset import GraphRecords
 from tarviz.runners.tf.native import pays
 from tarviz.runners.tf.source import PipelineSource
 
@@ -137,7 +137,7 @@ def run(
         fields,
         (*places, *fields),
         made,
-        plan=Plan(pipeline, reader, shuffle or 0, even),
+        plan=ReaderPlan(pipeline, reader, shuffle or 0, even),
         epoch=epoch,
         repeat=repeat,
         shuffle=shuffle or 0,
@@ -329,7 +329,7 @@ def _record(source: PipelineSource, handle: Any, number: Any, drawn: Any, record
     return leaves(source.pipeline.select.pick_tf(record))
 
 
-def _call(source: PipelineSource, at: int, step: Step, inputs: list[Any]) -> list[Any]:
+def _call(source: PipelineSource, at: int, step: GraphStep, inputs: list[Any]) -> list[Any]:
     if not step.gives:
         return []
     found = step.tensors
@@ -346,7 +346,7 @@ def _dtype(feature: Feature) -> Any:
 def _finish(
     dataset: Any, batch: int | None, drop_remainder: bool, raw: Any = None, *, source: PipelineSource, length: int | None, ahead: int
 ) -> Any:
-    """The dataset with its length, options and prefetching, as a `Records`."""
+    """The dataset with its length, options and prefetching, as `GraphRecords`."""
     if length is not None:
         batches = length if batch is None or length < 0 else length // batch if drop_remainder else -(-length // batch)
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
@@ -360,4 +360,4 @@ def _finish(
     def again(batch: int, drop_remainder: bool) -> Any:
         return _finish(raw(batch, drop_remainder), batch, drop_remainder, source=source, length=length, ahead=2)
 
-    return Records(dataset.with_options(options), source, again if raw is not None else None)
+    return GraphRecords(dataset.with_options(options), source, again if raw is not None else None)

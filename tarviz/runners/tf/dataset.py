@@ -14,7 +14,7 @@ from tarviz.runners.arguments import whole_number
 from tarviz.runners.tf.source import PipelineSource
 
 
-class Records(tf.data.Dataset):  # type: ignore[misc]
+class GraphRecords(tf.data.Dataset):  # type: ignore[misc]
     """A `tf.data.Dataset` that raises the errors of its pipeline as they are, and has a `report` of the latest iteration."""
 
     def __init__(self, inner: Any, source: PipelineSource, again: Callable[[int, bool], Any] | None = None) -> None:
@@ -57,7 +57,7 @@ def _iterator() -> Any:
     class RecordsIterator(type(iter(tf.data.Dataset.range(0)))):  # type: ignore[misc]
         """TensorFlow's iterator, with errors of the pipeline raised as they are."""
 
-        def __init__(self, dataset: Records) -> None:
+        def __init__(self, dataset: GraphRecords) -> None:
             super().__init__(dataset)
             self._source = dataset._source
 

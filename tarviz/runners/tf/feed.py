@@ -22,7 +22,7 @@ from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.stream import ReadReport
-from tarviz.runners.plans import Plan, buffer_seed
+from tarviz.runners.plans import ReaderPlan, buffer_seed
 from tarviz.runners.shares import Piece, Reader, check_any
 from tarviz.runners.shuffle_buffer import shuffled
 from tarviz.runners.walk import placed
@@ -100,7 +100,7 @@ def chunks(
     workers: int = 1,
     ordered: bool = True,
     extra: bool = False,
-    plan: Plan | None = None,
+    plan: ReaderPlan | None = None,
 ) -> Generator[Chunk, None, None]:
     """The records of `epochs` passes, in shard and record order unless shuffled; of several ranks, those that `plan` says.
 
@@ -110,7 +110,7 @@ def chunks(
     records is the last.
     """
     chain, seed = pipeline.chain, pipeline.seed
-    plan = plan or Plan(pipeline, Reader(), shuffle)
+    plan = plan or ReaderPlan(pipeline, Reader(), shuffle)
     number = 0
     for turn, epoch in enumerate(epochs):
         begin = number

@@ -25,7 +25,7 @@ from tarviz.ops import Decode, Resize
 from tarviz.ops.chains import Chain
 from tarviz.read.stream import ReadReport
 from tarviz.runners.tf.feed import Chunk
-from tarviz.runners.tf.steps import Step
+from tarviz.runners.tf.steps import GraphStep
 
 _TASK = 16  # records worked on in a row by one thread
 ALIGNED = 64  # bytes; TensorFlow takes over a NumPy buffer, without a copy, only when it is aligned like this
@@ -62,7 +62,7 @@ class _Batch:
 
 
 def batches(
-    chunks: Generator[Chunk, None, None], step: Step, size: int, workers: int, report: ReadReport, *, skip: bool
+    chunks: Generator[Chunk, None, None], step: GraphStep, size: int, workers: int, report: ReadReport, *, skip: bool
 ) -> Generator[Columns, None, None]:
     """The values of `step`, a whole chain with its selection, as columns of `size` records in order; fewer at the end, and where some
     were skipped.
@@ -114,7 +114,7 @@ def room(size: int, feature: Feature) -> NDArray[Any]:
     return memory[-memory.ctypes.data % ALIGNED :][:length].view(feature.dtype).reshape(shape)
 
 
-def _work(step: Step, chunk: Chunk, begin: int, end: int, columns: Columns, row: int, skip: bool) -> list[tuple[int, TarvizError]]:
+def _work(step: GraphStep, chunk: Chunk, begin: int, end: int, columns: Columns, row: int, skip: bool) -> list[tuple[int, TarvizError]]:
     """Write the values of records `begin` to `end` into the rows from `row` on; returns rows that have none, with the error."""
     failed: list[tuple[int, TarvizError]] = []
     given = [chunk.columns[name] for name in step.takes]
@@ -131,7 +131,7 @@ def _work(step: Step, chunk: Chunk, begin: int, end: int, columns: Columns, row:
     return failed
 
 
-def _done(batch: _Batch, *, step: Step, features: Sequence[Feature], report: ReadReport | None) -> Columns:
+def _done(batch: _Batch, *, step: GraphStep, features: Sequence[Feature], report: ReadReport | None) -> Columns:
     """The columns of a batch, when those who work on it are done."""
     failed = [found for task in batch.tasks for found in task.result()]
     columns = [column[: batch.rows] for column in batch.columns]
@@ -151,7 +151,7 @@ def _done(batch: _Batch, *, step: Step, features: Sequence[Feature], report: Rea
     return [stacked(column, feature, places, step) for column, feature in zip(columns, features, strict=True)]
 
 
-def stacked(column: NDArray[Any], feature: Feature, places: Callable[[int], Mapping[str, Any]], step: Step) -> NDArray[Any]:
+def stacked(column: NDArray[Any], feature: Feature, places: Callable[[int], Mapping[str, Any]], step: GraphStep) -> NDArray[Any]:
     """A column of one array; where shapes are not known before, they have to be equal in a batch. `places` says where a row comes from."""
     if column.dtype != object or feature.dtype in ("bytes", "str") or not len(column):
         return column

@@ -12,17 +12,17 @@ from typing import Any
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.elsewhere import Elsewhere
-from tarviz.runners.plans import Plan, Trail
+from tarviz.runners.plans import ReaderPlan, Trail
 from tarviz.runners.tf.native import Columns, room, stacked
-from tarviz.runners.tf.steps import Step
+from tarviz.runners.tf.steps import GraphStep
 from tarviz.runners.walk import Walk
 from tarviz.selection import SelectAll, Structure
 
 
 def batches(
     pipeline: Pipeline,
-    plan: Plan,
-    step: Step,
+    plan: ReaderPlan,
+    step: GraphStep,
     schema: Structure,
     size: int,
     *,
@@ -49,7 +49,7 @@ def batches(
             yield [stacked(column, feature, places.__getitem__, step) for column, feature in zip(whole, features, strict=True)]
 
 
-def _fitted(step: Step, schema: Structure, places: Mapping[str, Any], value: Any) -> tuple[Mapping[str, Any], list[Any]]:
+def _fitted(step: GraphStep, schema: Structure, places: Mapping[str, Any], value: Any) -> tuple[Mapping[str, Any], list[Any]]:
     """Where a record is, and its values as they fit the tensors."""
     if isinstance(step.select, SelectAll):
         return places, step.fitted(places, lambda _, name: value[name])

@@ -18,11 +18,11 @@ from tarviz.model.types import Feature
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.elsewhere import Elsewhere
-from tarviz.runners.plans import Plan
+from tarviz.runners.plans import ReaderPlan
 from tarviz.runners.tf.feed import Chunk, chunks
 from tarviz.runners.tf.native import ALIGNED, batches, room
 from tarviz.runners.tf.received import batches as batches_received
-from tarviz.runners.tf.steps import Step
+from tarviz.runners.tf.steps import GraphStep
 from tarviz.selection import Structure
 
 _KEPT = 4  # chunks remembered at least, so that a lost record can be named
@@ -52,9 +52,9 @@ class PipelineSource:
         pipeline: Pipeline,
         fields: Mapping[str, tuple[str, ...]],
         columns: tuple[str, ...],
-        steps: list[Step],
+        steps: list[GraphStep],
         *,
-        plan: Plan,
+        plan: ReaderPlan,
         epoch: int,
         repeat: int | None,
         shuffle: int,

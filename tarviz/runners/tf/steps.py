@@ -23,7 +23,7 @@ _NUMBERS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GraphStep:
     """Ops in a row that run in one place: in the graph, or (`python`) as one call out of it.
 
     `draws` are the columns of the chain's random numbers that belong to them. A call takes the fields `takes` and gives
@@ -136,7 +136,7 @@ def fields_read(pipeline: Pipeline, fields: Schema, needs: frozenset[str] | None
     return made
 
 
-def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable[[], dict[str, Any]]) -> list[Step]:
+def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable[[], dict[str, Any]]) -> list[GraphStep]:
     """The steps that take `fields` to the selected values, whose features are `schema`.
 
     An op goes into the graph where it has a lowering, and where nothing before or after it is a Python object (a decoded
@@ -153,7 +153,7 @@ def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable
     python = [not (op.lowers and solid[at] and solid[at + 1]) for at, op in enumerate(chain)]
     if picking and not solid[-1]:
         python = [*python[:-1], True] if python else python
-    made: list[Step] = []
+    made: list[GraphStep] = []
     slices = chain.draw_slices
     at = 0
     while at < len(chain):
@@ -163,28 +163,28 @@ def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable
         part, draws = chain[at:end], slice(slices[at].start, slices[end - 1].stop)
         tail = picking and end == len(chain)
         if not python[at]:
-            made.append(Step(part, draws, False))
+            made.append(GraphStep(part, draws, False))
         elif tail:
-            made.append(Step(part, draws, True, live[at], _picked(select, schema), True, select))
+            made.append(GraphStep(part, draws, True, live[at], _picked(select, schema), True, select))
         elif all(isinstance(op, FieldOp) for op in part):
             names = _touched(part, found[at : end + 1])
             takes = Schema({name: found[at][name] for name in names})
-            made.append(Step(part, draws, True, takes, tuple((name, found[end][name]) for name in names)))
+            made.append(GraphStep(part, draws, True, takes, tuple((name, found[end][name]) for name in names)))
         else:
-            made.append(Step(part, draws, True, live[at], tuple(live[end].items()), True))
+            made.append(GraphStep(part, draws, True, live[at], tuple(live[end].items()), True))
         at = end
     if picking and (not made or made[-1].select is None):
-        made.append(Step(Chain(), slice(0, 0), True, live[-1], _picked(select, schema), True, select))
+        made.append(GraphStep(Chain(), slice(0, 0), True, live[-1], _picked(select, schema), True, select))
     return made
 
 
-def whole(pipeline: Pipeline, fields: Schema, schema: Structure) -> Step:
+def whole(pipeline: Pipeline, fields: Schema, schema: Structure) -> GraphStep:
     """All of the pipeline as one step in Python: what the graph is not to do."""
     chain, select = pipeline.chain, pipeline.select
     for feature in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)):
         _check(feature, select)
     takes = _live(fields, chain.needs(select.needs()))
-    return Step(chain, slice(0, chain.draws), True, takes, _picked(select, schema), True, select)
+    return GraphStep(chain, slice(0, chain.draws), True, takes, _picked(select, schema), True, select)
 
 
 def schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]]) -> list[Schema]:

@@ -14,7 +14,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
 from tarviz.runners.elsewhere import Elsewhere, elsewhere
-from tarviz.runners.plans import Plan, Resumed, State, Trail, check, chosen, state_of
+from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, check, chosen, state_of
 from tarviz.runners.shares import Reader, known, world_of
 from tarviz.runners.torch.epochs import SIZE, Epochs
 from tarviz.runners.torch.worker_errors import travelling
@@ -104,7 +104,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         self.epochs.go_on(epoch)
         self._begun = 0  # iterations in this process, of a worker
         self._loaded: State | None = None
-        self._now: tuple[Plan, int, Trail] | None = None
+        self._now: tuple[ReaderPlan, int, Trail] | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pipeline!r}>"
@@ -147,9 +147,9 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         """(rank, number of ranks)."""
         return world_of(None, None) if self._given is None else self._given
 
-    def plan(self, worker: int = 0, workers: int = 1, rest: tuple[Mapping[str, Any], ...] = ()) -> Plan:
+    def plan(self, worker: int = 0, workers: int = 1, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
         """What one of several workers of this rank reads."""
-        return Plan(self.pipeline, Reader(*self.world(), worker, workers), self.shuffle, self.even, rest)
+        return ReaderPlan(self.pipeline, Reader(*self.world(), worker, workers), self.shuffle, self.even, rest)
 
     def __iter__(self) -> Iterator[Any]:
         worker = get_worker_info()
@@ -170,7 +170,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         self._now = plan, epoch, trail
         return self._steps(plan, epoch, trail, report)
 
-    def _begin(self, epoch: int, at: int, count: int) -> tuple[Plan, Trail]:
+    def _begin(self, epoch: int, at: int, count: int) -> tuple[ReaderPlan, Trail]:
         """What worker `at` of `count` reads in an iteration, and from where on."""
         loaded, self._loaded = self._loaded, None
         resumed = Resumed(-1) if loaded is None else chosen(self.plan(at, count), loaded)
@@ -179,7 +179,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         at = (at + resumed.turn) % count
         return self.plan(at, count, resumed.rest), Trail.of(resumed.marks.get(str(at)))
 
-    def _steps(self, plan: Plan, epoch: int, trail: Trail, report: ReadReport) -> Generator[Any, None, None]:
+    def _steps(self, plan: ReaderPlan, epoch: int, trail: Trail, report: ReadReport) -> Generator[Any, None, None]:
         walk = Walk(self.pipeline, shuffle=self.shuffle, repeat=self.repeat, chunk=_CHUNK, elsewhere=self.elsewhere)
         with sent(), closing(walk.values(plan, epoch, report, trail)) as values:
             for place, value in values:
@@ -243,11 +243,11 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
             options["multiprocessing_context"] = safe_context()
         collate = collate_fn or (default_convert if batch_size is None else default_collate)
         super().__init__(dataset, batch_size=batch_size, collate_fn=functools.partial(_stamped, collate, dataset), **options)
-        self._now: tuple[Plan, int] | None = None
+        self._now: tuple[ReaderPlan, int] | None = None
         self._marks: dict[str, Any] = {}
         self._turn = 0
 
-    def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> Plan:
+    def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
         return self.dataset.plan(0, max(self.num_workers, 1), rest)
 
     def __iter__(self) -> Any:

@@ -41,7 +41,7 @@ _AT_ONCE = 8 << 20  # bytes that are summed at once
 
 
 @dataclass(slots=True)
-class Kept:
+class KeptColumns:
     """What is known of one shard's columns, and where they lie: in `file`, or in `memory` where nothing can be kept (`stem` is empty)."""
 
     url: URL
@@ -73,7 +73,7 @@ class Kept:
 
         return self.memory if self.memory is not None else parquet.read_table(self.file)
 
-    def frozen(self) -> Kept:
+    def frozen(self) -> KeptColumns:
         """What is known now, which does not grow."""
         return replace(self, parts=set(self.parts))
 
@@ -92,7 +92,9 @@ class Kept:
         lost, self.parts, self.records, self.exts, self.file = self.parts, set(), 0, [], None
         return lost
 
-    def add(self, parts: set[Part], options: ReadOptions, *, look: Callable[[], None], grown: Callable[[Kept], None]) -> Callable[[], None]:
+    def add(
+        self, parts: set[Part], options: ReadOptions, *, look: Callable[[], None], grown: Callable[[KeptColumns], None]
+    ) -> Callable[[], None]:
         """Make what of `parts` is not there yet: one pass over the shard. What is returned has to be called for it to be there.
 
         `look` is called between records and may raise; `grown` is told of the columns of the shard's beginning, the later the rarer.
@@ -106,7 +108,7 @@ class Kept:
             raise ChangedError("the shard was replaced while its columns were made.", shard=self.url, hint="Ask again.")
         return self._grown(wanted, made)._kept_by(self)
 
-    def _grown(self, wanted: set[Part], made: shard_columns.Made) -> Kept:
+    def _grown(self, wanted: set[Part], made: shard_columns.MadeColumns) -> KeptColumns:
         """This, with columns more; of the beginning of the shard where no more was read."""
         import pyarrow as pa
 
@@ -127,7 +129,7 @@ class Kept:
             memory=pa.table(columns),
         )
 
-    def _kept_by(self, old: Kept) -> Callable[[], None]:
+    def _kept_by(self, old: KeptColumns) -> Callable[[], None]:
         """Write the columns beside those of `old`; what is returned puts them in their place."""
         import pyarrow as pa
         import pyarrow.parquet as parquet
@@ -172,7 +174,7 @@ def _empty() -> pa.Schema:
     return pa.schema([])
 
 
-def kept(urls: Iterable[URL], options: ReadOptions) -> list[Kept]:
+def kept(urls: Iterable[URL], options: ReadOptions) -> list[KeptColumns]:
     """What is kept of the present versions of shards; nothing is read but a few bytes. A file that is damaged there counts as absent."""
     there = _there()
     return [_kept(url, options, there) for url in urls]
@@ -193,27 +195,27 @@ def _there() -> dict[str, Path]:
     return {stem: path for stem, (_, path) in latest.items()}
 
 
-def _kept(url: URL, options: ReadOptions, there: dict[str, Path]) -> Kept:
+def _kept(url: URL, options: ReadOptions, there: dict[str, Path]) -> KeptColumns:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     now = version(url)
     if now["size"] is None or not (now["etag"] or now["mtime"]):
-        return Kept(url, now)
+        return KeptColumns(url, now)
     stem = name(url, now, options)
     if (file := there.get(stem)) is None:
-        return Kept(url, now, stem)
-    found = Kept(url, now, stem, file)
+        return KeptColumns(url, now, stem)
+    found = KeptColumns(url, now, stem, file)
     try:
         metadata = parquet.read_metadata(file)
         head = json.loads((metadata.metadata or {})[_META])
         if head["version"] != _VERSION or head["identity"] != now or metadata.num_rows != head["records"]:
-            return Kept(url, now, stem)
+            return KeptColumns(url, now, stem)
         found.records, found.exts, found.bad = head["records"], head["exts"], head["bad"]
         found.error, found.counts = head["error"], head["counts"]
         found.parts = {Part(*part) for part in head["parts"]}
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
-        return Kept(url, now, stem)
+        return KeptColumns(url, now, stem)
     return found
 
 

@@ -13,7 +13,7 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.read.stream import ReadOptions
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.interrupts import stopped
-from tarviz.table.making.kept_columns import Kept
+from tarviz.table.making.kept_columns import KeptColumns
 from tarviz.table.making.kept_columns import kept as kept_of
 
 MOST_PROVEN = 2 << 30  # bytes of kept columns that are compared with their checksums before the first question: half a second
@@ -27,10 +27,12 @@ def _size(file: Path) -> int:
         return 0
 
 
-class Passes:
+class ColumnPasses:
     """The columns of some shards, made when they are asked for. `version` grows when a shard gets more, with `lock` held."""
 
-    def __init__(self, kept: list[Kept], options: ReadOptions, workers: int, progress: Callable[[int, int], None] | None = None) -> None:
+    def __init__(
+        self, kept: list[KeptColumns], options: ReadOptions, workers: int, progress: Callable[[int, int], None] | None = None
+    ) -> None:
         self.kept, self.progress = kept, progress
         self.version = self.grown = 0  # counts shards that have more columns; and beginnings of shards, too
         self._done = self._todo = 0
@@ -38,7 +40,7 @@ class Passes:
         self._options, self._workers = options, workers
         self._one = threading.Lock()
         self._halts: dict[threading.Event, threading.Event | None] = {}
-        self._growing: dict[str, Kept] = {}
+        self._growing: dict[str, KeptColumns] = {}
 
     __repr__ = redacted_repr
 
@@ -85,8 +87,8 @@ class Passes:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _extend(self, shard: Kept, wanted: set[Part], look: Callable[[], None]) -> None:
-        def grown(found: Kept) -> None:
+    def _extend(self, shard: KeptColumns, wanted: set[Part], look: Callable[[], None]) -> None:
+        def grown(found: KeptColumns) -> None:
             self._growing[shard.url] = found
             self._tell()
 
@@ -141,7 +143,7 @@ class Passes:
                 found[code] = found.get(code, 0) + count
         return found
 
-    def so_far(self, parts: set[Part]) -> list[Kept]:
+    def so_far(self, parts: set[Part]) -> list[KeptColumns]:
         """The shards, and beginnings of shards, that have `parts` by now, in their order."""
         found = []
         for shard in self.kept:

@@ -30,7 +30,7 @@ _HASH = (9, 8)  # pixels: each row of nine gives eight bits
 
 
 @dataclass(slots=True)
-class Made:
+class MadeColumns:
     """Columns of one shard, all of `records` rows, and what was met on the way."""
 
     records: int
@@ -51,8 +51,8 @@ def made(
     parts: set[Part],
     *,
     look: Callable[[], None] = _nothing,
-    grown: Callable[[Made], None] = _nothing,
-) -> Made:
+    grown: Callable[[MadeColumns], None] = _nothing,
+) -> MadeColumns:
     """The columns of `parts` for one shard. A damaged shard has the records that stand before the damage, and `error`.
 
     `look` is called between records and may raise. `grown` gets the columns of the first records, after a second and then after twice as
@@ -78,11 +78,13 @@ def made(
             look()
             if grown is not _nothing and time.monotonic() - begin >= after:
                 after *= 2
-                grown(Made(records, {name: _whole(pieces, records) for name, pieces in columns.items()}, exts[:MAX_FIELDS], dict(bad)))
+                grown(
+                    MadeColumns(records, {name: _whole(pieces, records) for name, pieces in columns.items()}, exts[:MAX_FIELDS], dict(bad))
+                )
     except DataError as found:
         error = found.at(shard=url).to_dict()
     whole = {name: _whole(pieces, records) for name, pieces in columns.items()}
-    return Made(records, whole, exts[:MAX_FIELDS], bad, error, report.counts())
+    return MadeColumns(records, whole, exts[:MAX_FIELDS], bad, error, report.counts())
 
 
 def _whole(pieces: list[tuple[int, pa.Array]], records: int) -> pa.Array:

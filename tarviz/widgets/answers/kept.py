@@ -12,7 +12,7 @@ from tarviz.model import plugins
 from tarviz.model.errors import ChangedError, UsageError
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
-from tarviz.widgets.browse.rows import RECORD_BITS, Rows, Shard
+from tarviz.widgets.browse.rows import RECORD_BITS, Rows, ShardRows
 from tarviz.write import Exists, Names, counted
 
 _READ = ("key_split", "concatenated", "block_size", "max_member_bytes", "max_ratio")
@@ -64,7 +64,7 @@ def refuse_existing(output: str) -> None:
     Names(output).refuse_taken()
 
 
-def _by_shard(rows: Rows, ids: NDArray[np.int64]) -> list[tuple[Shard, NDArray[np.int64]]]:
+def _by_shard(rows: Rows, ids: NDArray[np.int64]) -> list[tuple[ShardRows, NDArray[np.int64]]]:
     numbers = ids & ((1 << RECORD_BITS) - 1)
     of = ids >> RECORD_BITS
     return [(rows.shards[int(shard)], numbers[of == shard]) for shard in np.unique(of).tolist()]

@@ -21,12 +21,11 @@ from tarviz.model.errors import DataError, Fault, TarvizError
 from tarviz.model.types import Duplicates
 from tarviz.read.blocks import Blocks
 from tarviz.read.headers import header_steps
-from tarviz.read.rules import Step
+from tarviz.read.rules import Decided
 from tarviz.read.shard_index import cached_index, indexed, keep_index
-from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.read.stream import Shard as Opened
+from tarviz.read.stream import ReadOptions, ReadReport, Shard
 from tarviz.read.walker import Walker
-from tarviz.widgets.browse.rows import Rows, Segment, Shard, Spill
+from tarviz.widgets.browse.rows import Rows, Segment, ShardRows, Spill
 
 log = logging.getLogger(__name__)
 AHEAD = 48
@@ -77,11 +76,11 @@ class Scan:
             self._want = 0
             self._wake.notify_all()
 
-    def again(self, shard: Shard) -> None:
+    def again(self, shard: ShardRows) -> None:
         """Forget what is known of a shard and scan it anew."""
         with self._wake:
             run = self._runs.pop(shard.number, None)
-            fresh = Shard(shard.number, shard.url, changed=shard.changed)
+            fresh = ShardRows(shard.number, shard.url, changed=shard.changed)
             self.rows.shards[shard.number] = fresh
             self._wake.notify_all()
         if run is not None:
@@ -110,7 +109,7 @@ class Scan:
         if self._thread is not threading.current_thread():
             self._thread.join(2)
 
-    def _next(self) -> Shard | None:
+    def _next(self) -> ShardRows | None:
         """The shard to go on with now; None when there is nothing to do."""
         shards = self.rows.shards
         ahead = [shards[self.focus]] if self.focus is not None and self.focus < len(shards) else []
@@ -160,7 +159,7 @@ class Scan:
                 shard.state = "paused"
                 self.rows.touch(shard)
 
-    def _fail(self, shard: Shard, error: TarvizError) -> None:
+    def _fail(self, shard: ShardRows, error: TarvizError) -> None:
         self._runs.pop(shard.number, None)
         shard.faults.append(fault_of(error.at(shard=shard.url)))
         shard.state = "missing" if error.code == "E_NOT_FOUND" else "damaged"
@@ -171,11 +170,11 @@ def fault_of(error: TarvizError) -> Fault:
     return replace(error.fault, message=f"{error.message} {error.hint or ''}".strip())
 
 
-def _streamed(shard: Shard) -> bool:
+def _streamed(shard: ShardRows) -> bool:
     return bool(shard.compression) or (not shard.local and not shard.cached)
 
 
-def scan(shard: Shard, options: ReadOptions, *, cache: bool = True) -> Iterator[None]:
+def scan(shard: ShardRows, options: ReadOptions, *, cache: bool = True) -> Iterator[None]:
     """Scan one shard, yielding whenever it has grown. Raises what cannot be read; damage is noted in the shard."""
     shard.state = "scanning"
     store = stores.of(shard.url)
@@ -195,7 +194,7 @@ def scan(shard: Shard, options: ReadOptions, *, cache: bool = True) -> Iterator[
         yield from _stream(shard, options, cache)
 
 
-def _take(shard: Shard, index: ShardIndex) -> None:
+def _take(shard: ShardRows, index: ShardIndex) -> None:
     """Rows from a kept index, all at once."""
     shard.cached = True
     shard.add(Segment(0, index.members, index.rows, index.ext, index.exts, index.hash))
@@ -210,7 +209,7 @@ def _fault(found: dict[str, object]) -> Fault:
     return Fault(**{"code": "E_CORRUPT", "message": "", **{name: found[name] for name in names if name in found}})  # type: ignore[arg-type]
 
 
-def _headers(shard: Shard, options: ReadOptions, cache: bool) -> Iterator[None]:
+def _headers(shard: ShardRows, options: ReadOptions, cache: bool) -> Iterator[None]:
     """A plain local shard: windows around its headers, gathered for some milliseconds at a time."""
     walker = _lenient(shard, options).walker(shard.url, payloads="none")
     growing = _Growing(shard, walker)
@@ -227,7 +226,7 @@ def _headers(shard: Shard, options: ReadOptions, cache: bool) -> Iterator[None]:
     growing.finish(options, cache=cache)
 
 
-def _lenient(shard: Shard, options: ReadOptions) -> ReadOptions:
+def _lenient(shard: ShardRows, options: ReadOptions) -> ReadOptions:
     """How a browser reads: leniently, taking the first of a repeated field, where a loader stops."""
     duplicates: Duplicates = "first" if options.duplicates == "error" else options.duplicates
     size = options.block_size or (None if shard.local else _REMOTE_BLOCK)
@@ -237,14 +236,14 @@ def _lenient(shard: Shard, options: ReadOptions) -> ReadOptions:
 class _Growing:
     """A walker's steps turned into a shard's records as they come, and into its index at the end."""
 
-    def __init__(self, shard: Shard, walker: Walker) -> None:
+    def __init__(self, shard: ShardRows, walker: Walker) -> None:
         self.shard = shard
         self.walker = walker
         self.waiting = 0
-        self._new: list[Step] = []
-        self._steps: list[Step] = []
+        self._new: list[Decided] = []
+        self._steps: list[Decided] = []
 
-    def add(self, step: Step) -> None:
+    def add(self, step: Decided) -> None:
         """Records to be shown at the next `grow`."""
         step = step._replace(data=memoryview(b""))
         self.waiting += len(step.records)
@@ -280,9 +279,9 @@ class _Growing:
             keep_index(shard.stat, options, index)
 
 
-def _stream(shard: Shard, options: ReadOptions, cache: bool) -> Iterator[None]:
+def _stream(shard: ShardRows, options: ReadOptions, cache: bool) -> Iterator[None]:
     """A remote or compressed shard: one pass from the front; its blocks are kept for a while, inflated ones on disk."""
-    with closing(Opened(shard.url, max_ratio=configured(max_ratio=options.max_ratio).max_ratio)) as opened:
+    with closing(Shard(shard.url, max_ratio=configured(max_ratio=options.max_ratio).max_ratio)) as opened:
         shard.compression = opened.compression or ("stream" if shard.url == "-" else "")
         shard.stat = opened.stat
         if shard.compression:

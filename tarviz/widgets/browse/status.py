@@ -10,17 +10,17 @@ from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, TarvizError, redact, safe
 from tarviz.model.types import to_bytes, to_text
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse.rows import Rows, Shard
+from tarviz.widgets.browse.rows import Rows, ShardRows
 
 _LOOKED_AT = 64
 
 
-def name(shard: Shard) -> str:
+def name(shard: ShardRows) -> str:
     """The last part of a shard's URL, without its query."""
     return readable(redact(shard.url)).partition("?")[0].rstrip("/").rpartition("/")[2] or "stdin"
 
 
-def shard_message(shard: Shard) -> dict[str, Any]:
+def shard_message(shard: ShardRows) -> dict[str, Any]:
     """A shard as a view lists it."""
     size = shard.stat.size if shard.stat is not None else None
     return {

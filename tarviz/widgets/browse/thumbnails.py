@@ -38,7 +38,7 @@ _BACK = (36, 38, 43)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TilePlan:
     """What a tile is made of: fields side by side, and fields that are looked into for what lies over the only one."""
 
     fields: tuple[str, ...] = ()
@@ -74,11 +74,11 @@ class Tiles:
         self._pool = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="tarviz-tile")
         self.made = 0
 
-    def plan(self, row: Row, wanted: str) -> Plan:
+    def plan(self, row: Row, wanted: str) -> TilePlan:
         """What the tile of a row is made of."""
         fields = shown_fields(row, wanted)
         over = self.overlays.fields(row.sizes, fields[0]) if len(fields) == 1 and viewers.choose(fields[0]) == "image" else []
-        return Plan(fields, tuple(ext for ext in over if ext not in fields))
+        return TilePlan(fields, tuple(ext for ext in over if ext not in fields))
 
     def get(self, rows: Sequence[Row], wanted: str, size: int, needs: frozenset[str] = frozenset()) -> tuple[list[Tile], list[Payloads]]:
         """A tile a row, in order, and the payloads of the fields that a label `needs`; all read in as few ranges as can be.
@@ -109,7 +109,7 @@ class Tiles:
                 read[at][ext] = blob
         return [tile or Tile() for tile in found], read
 
-    def _tile(self, row: Row, plan: Plan, blobs: Mapping[str, bytes | TarvizError], size: int) -> Tile:
+    def _tile(self, row: Row, plan: TilePlan, blobs: Mapping[str, bytes | TarvizError], size: int) -> Tile:
         self.made += 1
         if not plan.fields:
             return Tile()

@@ -10,7 +10,7 @@ from typing import Any
 from tarviz.model.types import Record
 from tarviz.widgets.browse.controller import FIRST, Browser
 from tarviz.widgets.host.view import View
-from tarviz.widgets.map.points import Points
+from tarviz.widgets.map.points import MapPoints
 from tarviz.write import Exists
 
 import traitlets  # isort: skip (behind _view, which says what is missing)
@@ -56,7 +56,7 @@ class BrowseView(View):
         Nothing that is there is overwritten, unless `exists="replace"` says so: `UsageError`. Returns how many records were written."""
         return self.controller.write(path, exists=exists)
 
-    def map(self, x: str, y: str = "", by: str = "pca") -> Points:
+    def map(self, x: str, y: str = "", by: str = "pca") -> MapPoints:
         """Records as points: `.ids`, `.xy` float32 [n, 2] from −1 to 1, `.low` and `.high` the values there, `.inside(corners)`.
 
         Two columns that hold numbers (`w.map("json.w", "json.h")`), or a field alone: the vectors of an `npy` field, or what pictures look

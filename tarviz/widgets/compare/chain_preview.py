@@ -23,7 +23,7 @@ from tarviz.ops.chains import Chain, Step
 from tarviz.pipeline import Pipeline
 from tarviz.viewers import choose
 from tarviz.widgets.compare.overlaid import Overlaid
-from tarviz.widgets.compare.value_picture import Shown, pixels_of, shown, thumbnail
+from tarviz.widgets.compare.value_picture import ShownValue, pixels_of, shown, thumbnail
 from tarviz.widgets.panes.overlays import Over, Overlays
 
 KEPT = 768 << 20
@@ -36,7 +36,7 @@ Values = dict[str, Any]
 
 
 @dataclass(slots=True, eq=False)
-class Tile:
+class StepTile:
     """One step of one chain for one record. `ext` is the field that is shown, `value` what it holds; None once it was let go.
 
     `look.pixels` is left out: `shown(value)` makes them again. `picture` is the thumbnail, `text` stands where there is none. `over` is
@@ -49,7 +49,7 @@ class Tile:
     drawn: str
     seconds: float
     value: Any
-    look: Shown
+    look: ShownValue
     picture: bytes
     text: str
     error: TarvizError | None = None
@@ -64,7 +64,7 @@ class Strip:
     `difference` is the largest absolute difference to the eager result, for columns of other runners.
     """
 
-    tiles: list[Tile]
+    tiles: list[StepTile]
     seconds: float = 0.0
     record: Values | None = None
     error: TarvizError | None = None
@@ -125,7 +125,7 @@ class Room:
         return value
 
 
-def original(record: Values, ext: str, room: Room, side: int, overlays: Overlays) -> Tile:
+def original(record: Values, ext: str, room: Room, side: int, overlays: Overlays) -> StepTile:
     """The record before any op, as the field `ext` shows it."""
     tile = _tile("", (ext,) if ext else (), record, ext, room, side)
     tile.over = Overlaid(overlays, Chain()).over(record, ext)
@@ -154,7 +154,7 @@ def trace(column: Column, record: Values, ext: str, epoch: int, room: Room, side
         tile = _tile(str(step.op.without(column.chain.ops[:at])), step.fields, step.record, ext, room, side)
         tile.drawn, tile.seconds, tile.error = step.drawn, step.seconds, step.error
         if step.error is not None:
-            tile.value, tile.picture, tile.look, tile.text = None, b"", Shown(""), ""
+            tile.value, tile.picture, tile.look, tile.text = None, b"", ShownValue(""), ""
             strip.error = step.error
         else:
             strip.record = step.record
@@ -174,11 +174,11 @@ def _standing(step: Step, before: str) -> str:
     return first_field((), step.record)
 
 
-def _tile(op: str, fields: tuple[str, ...], record: Values, ext: str, room: Room, side: int) -> Tile:
+def _tile(op: str, fields: tuple[str, ...], record: Values, ext: str, room: Room, side: int) -> StepTile:
     value = record.get(ext)
-    look = shown(value) if ext in record else Shown("", text="no fields")
+    look = shown(value) if ext in record else ShownValue("", text="no fields")
     picture, text = thumbnail(value, look, record, ext, side) if ext in record else (b"", look.text)
-    return Tile(op, fields, ext, "", 0.0, room.keep(value), replace(look, pixels=None), picture, text)
+    return StepTile(op, fields, ext, "", 0.0, room.keep(value), replace(look, pixels=None), picture, text)
 
 
 def elsewhere(
@@ -259,7 +259,7 @@ def _drawable(result: Values) -> Values:
 
 def _failed(column: Column, error: Exception) -> Strip:
     known = error if isinstance(error, TarvizError) else _told(column, error)
-    tile = Tile(f"{column.title}: the whole chain", (), "", "", 0.0, None, Shown(""), b"", "", known)
+    tile = StepTile(f"{column.title}: the whole chain", (), "", "", 0.0, None, ShownValue(""), b"", "", known)
     return Strip([tile], error=known)
 
 

@@ -28,8 +28,8 @@ from tarviz.widgets.compare.chain_preview import (
     TITLES,
     Column,
     Room,
+    StepTile,
     Strip,
-    Tile,
     Values,
     differing,
     elsewhere,
@@ -80,7 +80,7 @@ class Compare(Controller):
         self.options = options or ReadOptions(strict=False)
         self.columns = [Column(*column) for column in drawn(chains, draws, int(seed))]
         self.records: list[Values] = []
-        self.originals: list[Tile] = []
+        self.originals: list[StepTile] = []
         self.fault: TarvizError | None = None
         self.version = 0
         self.running = False
@@ -369,7 +369,7 @@ class Compare(Controller):
         more = "".join(f", {name}={value!r}" for name, value in (("seed", self.columns[0].seed), ("columns", others)) if value)
         return safe(f"tarviz.compare({urls[0] if len(urls) == 1 else urls!r}, {chains!r}, records={records!r}{more})")
 
-    def _tile(self, record: int, column: int, step: int) -> Tile:
+    def _tile(self, record: int, column: int, step: int) -> StepTile:
         try:
             if step < 0:
                 return self.originals[int(record)]

@@ -11,7 +11,7 @@ from tarviz.model.errors import TarvizError, redact, safe
 from tarviz.model.types import Buffer
 from tarviz.viewers.panel import readable
 from tarviz.widgets.compare.chain_numbers import numbers
-from tarviz.widgets.compare.chain_preview import EAGER, Column, Strip, Tile, Values
+from tarviz.widgets.compare.chain_preview import EAGER, Column, StepTile, Strip, Values
 from tarviz.widgets.compare.value_picture import number
 from tarviz.widgets.host.contact_sheet import Cell
 from tarviz.widgets.host.rpc import Message
@@ -63,7 +63,7 @@ def reason(error: TarvizError) -> str:
     return redact(safe(f"{error.code}: {error.message}{f' {error.hint}' if error.hint else ''}"))[:600]
 
 
-def tile_message(tile: Tile, pictures: Pictures) -> Message:
+def tile_message(tile: StepTile, pictures: Pictures) -> Message:
     """A tile as a view draws it."""
     return {
         "op": readable(tile.op),
@@ -138,7 +138,7 @@ def _count(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def table(title: str, columns: Sequence[Column], records: Sequence[Values], originals: Sequence[Tile], line: str) -> str:
+def table(title: str, columns: Sequence[Column], records: Sequence[Values], originals: Sequence[StepTile], line: str) -> str:
     """Every step as a line of text, by record and chain."""
     rows: list[tuple[str, ...]] = []
     for at, values in enumerate(records):
@@ -173,7 +173,9 @@ def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[
     ]
 
 
-def cells(columns: Sequence[Column], records: Sequence[Values], originals: Sequence[Tile], overlays: Overlays) -> tuple[list[Cell], int]:
+def cells(
+    columns: Sequence[Column], records: Sequence[Values], originals: Sequence[StepTile], overlays: Overlays
+) -> tuple[list[Cell], int]:
     """Cells of the static picture and how many stand in a row: a record's original and each result, or all steps of one chain."""
     rows: list[list[Cell]] = []
     for at in range(len(records)):
@@ -191,7 +193,7 @@ def cells(columns: Sequence[Column], records: Sequence[Values], originals: Seque
     return [cell for row in rows for cell in row + [Cell(b"", "", "")] * (width - len(row))], width
 
 
-def _cell(tile: Tile, overlays: Overlays, caption: str) -> Cell:
+def _cell(tile: StepTile, overlays: Overlays, caption: str) -> Cell:
     if tile.error is not None:
         return Cell(b"", reason(tile.error), caption, True)
     return Cell(painted(tile.picture, tile.over, overlays) if tile.picture else b"", tile.text, caption)

@@ -26,7 +26,7 @@ _BAD = np.array((255, 0, 200), np.uint8)  # where a value is not a number
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownValue:
     """How a value looks: `feature` its dtype and shape, `range` its lowest and highest number in words.
 
     `pixels` is uint8 [h, w, 1, 3 or 4] and `mapping` how they came of the value ("×255, clipped 0.3 %"); None where it is not a picture,
@@ -40,24 +40,24 @@ class Shown:
     pixels: Pixels | None = None
 
 
-def shown(value: Any) -> Shown:
+def shown(value: Any) -> ShownValue:
     """Any value of a record, made ready to be seen. Bytes are described only: see `thumbnail`."""
     if isinstance(value, bytes | bytearray | memoryview):
-        return Shown("bytes", f"{len(value):,} bytes")
+        return ShownValue("bytes", f"{len(value):,} bytes")
     feature = str(feature_of(value))
     if not isinstance(value, np.ndarray | np.generic):
-        return Shown(feature, text=_words(value))
+        return ShownValue(feature, text=_words(value))
     array = np.asarray(value)
     if array.dtype.kind not in "buif" or array.size == 0:
-        return Shown(feature, text=_words(array.tolist() if array.size <= 64 else f"{array.size:,} values"))
+        return ShownValue(feature, text=_words(array.tolist() if array.size <= 64 else f"{array.size:,} values"))
     low, high, bad = limits(array)
     words = f"{number(low)}…{number(high)}" + (f", {bad:,} NaN" if bad else "")
     picture = as_picture(array)
     if picture is None:
-        return Shown(feature, words, text=_words(array.tolist()) if array.size <= 16 else _line(array))
+        return ShownValue(feature, words, text=_words(array.tolist()) if array.size <= 16 else _line(array))
     planes, note = picture
     pixels, mapping = to_bytes(planes, low, high)
-    return Shown(feature, words, ", ".join(part for part in (mapping, note) if part), pixels=pixels)
+    return ShownValue(feature, words, ", ".join(part for part in (mapping, note) if part), pixels=pixels)
 
 
 def limits(array: NDArray[Any]) -> tuple[float, float, int]:
@@ -190,7 +190,7 @@ def pixels_of(value: Any) -> Pixels | None:
     return None if value is None else shown(value).pixels
 
 
-def thumbnail(value: Any, look: Shown, place: Mapping[str, Any], ext: str, side: int) -> tuple[bytes, str]:
+def thumbnail(value: Any, look: ShownValue, place: Mapping[str, Any], ext: str, side: int) -> tuple[bytes, str]:
     """A picture of at most `side` pixels a side, or else text, for a value and the look of it that `shown` made.
 
     `place` holds the record's `__key__` and `__shard__`. Bytes are shown by the viewer of their extension.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tarviz.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from tarviz.table.rows import Rows
+    from tarviz.table.rows import ChosenRows
     from tarviz.table.table import Table
 
 WHOLE = frozenset({"tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"})
@@ -23,7 +23,7 @@ MOST_GROUPS = 24
 """Groups that have a colour of their own."""
 
 
-def numbers(table: Table, columns: list[str]) -> tuple[Rows, list[NDArray[np.float64]]]:
+def numbers(table: Table, columns: list[str]) -> tuple[ChosenRows, list[NDArray[np.float64]]]:
     """The values of columns over all records, in no order that is promised; NaN where a record has none.
 
     `UsageError` for a column that holds no numbers.
@@ -47,18 +47,18 @@ def _filled(column: Any) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class AxisValues:
     """The values of a column, as numbers (`values`, NaN for none) or as groups: `codes[i]` counts in `names`, the commonest first;
     −1 is a record without a value, `len(names)` a rarer one."""
 
-    rows: Rows
+    rows: ChosenRows
     values: NDArray[np.float64] | None = None
     codes: NDArray[np.int32] | None = None
     names: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
 
 
-def groups(table: Table, column: str) -> Groups:
+def groups(table: Table, column: str) -> AxisValues:
     """What to colour records by: numbers, where a column has more than 24 of them, else its commonest values."""
     expression = table.expression(column)
     kind = table.type_of(expression)
@@ -68,7 +68,7 @@ def groups(table: Table, column: str) -> Groups:
         ((distinct,),) = table.fetched(f"SELECT count(DISTINCT {expression}) FROM records")
         if distinct > MOST_GROUPS or kind not in WHOLE:
             rows, (values,) = numbers(table, [column])
-            return Groups(rows, values=values)
+            return AxisValues(rows, values=values)
     spelt = "CASE WHEN {0} THEN 'yes' WHEN NOT {0} THEN 'no' END" if kind == "boolean" else "CAST({0} AS VARCHAR)"
     answer = table.arrow(f"SELECT shard, n, {spelt.format(expression)} AS v FROM records")
     import pyarrow.compute as compute
@@ -81,4 +81,4 @@ def groups(table: Table, column: str) -> Groups:
     place = np.full(len(words) + 1, len(order), np.int32)
     place[order] = np.arange(len(order))
     place[-1] = -1  # what has no value
-    return Groups(table.placed(answer), None, place[each], tuple(words[at] for at in order), tuple(sums[order].tolist()))
+    return AxisValues(table.placed(answer), None, place[each], tuple(words[at] for at in order), tuple(sums[order].tolist()))

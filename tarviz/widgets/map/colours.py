@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.looks import tones
-from tarviz.widgets.map.axes import Groups
+from tarviz.widgets.map.axes import AxisValues
 
 _NONE = (128, 128, 132)
 _OTHER = (168, 160, 148)
@@ -26,7 +26,7 @@ class Colours:
     ends: tuple[float, float] | None = None
 
 
-def coloured(ids: NDArray[np.int64], groups: Groups, numbered: NDArray[np.int64]) -> Colours:
+def coloured(ids: NDArray[np.int64], groups: AxisValues, numbered: NDArray[np.int64]) -> Colours:
     """The colours of points `ids`; `numbered` are the ids that `groups` is of, in its order."""
     order = np.argsort(numbered)
     places = np.searchsorted(numbered, ids, sorter=order).clip(0, max(len(numbered) - 1, 0))

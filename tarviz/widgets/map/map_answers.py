@@ -27,7 +27,7 @@ from tarviz.widgets.browse.rows import Rows
 from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
 from tarviz.widgets.map import axes, vectors
 from tarviz.widgets.map.colours import coloured
-from tarviz.widgets.map.points import Points
+from tarviz.widgets.map.points import MapPoints
 
 log = logging.getLogger(__name__)
 _PATIENCE = 0.25  # seconds until a request says that points are still being made
@@ -39,7 +39,7 @@ class Making:
     def __init__(self, spec: tuple[str, ...], make: Any) -> None:
         self.spec = spec
         self.said = "reading"
-        self.points: Points | None = None
+        self.points: MapPoints | None = None
         self.error: TarvizError | None = None
         self.stopped = threading.Event()
         self._make = make
@@ -124,29 +124,29 @@ class MapAnswers(Controller):
         return making
 
     @staticmethod
-    def _made(making: Making | None) -> Points:
+    def _made(making: Making | None) -> MapPoints:
         if making is not None and making.error is not None:
             raise making.error
         if making is None or making.points is None:
             raise UsageError("There is no map.", hint="Choose what it is of.")
         return making.points
 
-    def map(self, x: str, y: str = "", by: str = "pca") -> Points:
+    def map(self, x: str, y: str = "", by: str = "pca") -> MapPoints:
         """Records as points, when they are made; the map of the view is of these from now on."""
         making = self._begun((x, y, "" if y else by))
         making.thread.join()
         return self._made(making)
 
-    def _columns(self, making: Making, spec: Sequence[str]) -> Points:
+    def _columns(self, making: Making, spec: Sequence[str]) -> MapPoints:
         making.say("reading columns")
         rows, values = axes.numbers(self.questions.table, list(spec[:2]))
         ids = self.questions.numbered(rows.shard, rows.n)
         order = np.argsort(ids)
-        points = Points.of(ids[order], np.stack(values, axis=1)[order], spec[:2])
+        points = MapPoints.of(ids[order], np.stack(values, axis=1)[order], spec[:2])
         lost = len(ids) - len(points)
         return replace(points, note=f"{lost:,} records lack one of them") if lost else points
 
-    def _vectors(self, making: Making, spec: Sequence[str]) -> Points:
+    def _vectors(self, making: Making, spec: Sequence[str]) -> MapPoints:
         ids = self._all_rows(making)
         ext, _, by = spec
         found = vectors.read(self.rows, ids, ext, lambda done, of: making.say(f"{done:,} of {of:,} read"))
@@ -155,7 +155,7 @@ class MapAnswers(Controller):
         picture = viewers.choose(ext) == "image"
         what = "colour and shape of the pictures" if picture else f"{found.values.shape[1]:,} numbers"
         names = (f"{ext}: {by} 1", f"{ext}: {by} 2")
-        return Points.of(found.ids, places, names, ", ".join(filter(None, (what, words, found.note))))
+        return MapPoints.of(found.ids, places, names, ", ".join(filter(None, (what, words, found.note))))
 
     def _all_rows(self, making: Making) -> NDArray[np.int64]:
         """The rows there are, when all shards are scanned."""

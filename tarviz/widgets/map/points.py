@@ -38,7 +38,7 @@ class Sorted:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Points:
+class MapPoints:
     """Records as points: `ids` int64 [n] are rows of a browser, `xy` float32 [n, 2] their places, each axis from −1 to 1.
 
     `low` and `high` are the values at −1 and 1, `axes` what they are of; `note` says how the places came about.
@@ -53,10 +53,10 @@ class Points:
     _sorted: list[Sorted] = field(default_factory=list, repr=False)
 
     @classmethod
-    def of(cls, ids: NDArray[np.int64], values: ArrayLike, axes: Sequence[str], note: str = "") -> Points:
+    def of(cls, ids: NDArray[np.int64], values: ArrayLike, axes: Sequence[str], note: str = "") -> MapPoints:
         """Points of values [n, 2]; what is not finite has no place and is left out.
 
-        >>> Points.of(np.arange(3), [[0, 5], [10, 6], [np.nan, 7]], ("a", "b")).xy.tolist()
+        >>> MapPoints.of(np.arange(3), [[0, 5], [10, 6], [np.nan, 7]], ("a", "b")).xy.tolist()
         [[-1.0, -1.0], [1.0, 1.0]]
         """
         found = np.asarray(values, np.float64).reshape(-1, 2)
@@ -72,15 +72,15 @@ class Points:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def mixed(self, seed: int = 0) -> Points:
+    def mixed(self, seed: int = 0) -> MapPoints:
         """The same points in an order by chance: any first part of them is a fair sample, and none lies over all others."""
         order = np.random.default_rng(seed).permutation(len(self))
-        return Points(self.ids[order], self.xy[order], self.low, self.high, self.axes, self.note)
+        return MapPoints(self.ids[order], self.xy[order], self.low, self.high, self.axes, self.note)
 
     def inside(self, corners: ArrayLike) -> NDArray[np.bool_]:
         """Which points lie inside a polygon of corners [m, 2] (places, −1 to 1), by even and odd; `UsageError` below three corners.
 
-        >>> Points.of(np.arange(2), [[0, 0], [1, 1]], ("a", "b")).inside([(0, 0), (2, 0), (2, 2), (0, 2)]).tolist()
+        >>> MapPoints.of(np.arange(2), [[0, 0], [1, 1]], ("a", "b")).inside([(0, 0), (2, 0), (2, 2), (0, 2)]).tolist()
         [False, True]
         """
         line = np.asarray(corners, np.float64).reshape(-1, 2)

@@ -11,12 +11,12 @@ from tarviz.model.errors import SchemaError
 from tarviz.model.types import Feature, Schema
 from tarviz.ops import Func, SelectJSON
 from tarviz.pipeline import Pipeline
-from tarviz.runners.tf.steps import Step, fields_read, leaves, refill, steps
+from tarviz.runners.tf.steps import GraphStep, fields_read, leaves, refill, steps
 
 FIELDS = Schema({ext: Feature("bytes") for ext in ("jpg", "cls", "json", "txt")})
 
 
-def planned(chain: Any, select: Any = None) -> list[Step]:
+def planned(chain: Any, select: Any = None) -> list[GraphStep]:
     pipeline = Pipeline("a.tar", chain, select=select)
     schema = pipeline.chain.schema(FIELDS)
     structure = pipeline.select.infer(schema)

@@ -219,6 +219,6 @@ class TestKept:
         path = make(SHARD)
         tarviz.table(path).sizes("cls = 1")
         monkeypatch.setattr(passes, "MOST_PROVEN", 0)
-        monkeypatch.setattr("tarviz.table.making.kept_columns.Kept.prove", lambda _: pytest.fail("it was read"))
+        monkeypatch.setattr("tarviz.table.making.kept_columns.KeptColumns.prove", lambda _: pytest.fail("it was read"))
 
         assert 13 == tarviz.table(path).sizes("cls = 1")[0]

@@ -13,7 +13,7 @@ import pytest
 from tarviz.model.errors import UsageError
 from tarviz.widgets.browse.controller import Browser
 from tarviz.widgets.map import vectors
-from tarviz.widgets.map.points import Points
+from tarviz.widgets.map.points import MapPoints
 from tests.viewers.payloads import saved
 from tests.widgets.browse.test_controller import ask, settle
 from tests.widgets.conftest import png, tar
@@ -74,36 +74,36 @@ def colours_of(browser, column):
 class TestPoints:
     def test_a_line_chooses_what_lies_inside_it(self):
         places = np.random.default_rng(3).uniform(-1, 1, (5000, 2))
-        points = Points.of(np.arange(5000), places, ("x", "y"))
+        points = MapPoints.of(np.arange(5000), places, ("x", "y"))
 
         assert winding(points.xy.tolist(), WAY_ROUND) == points.inside(WAY_ROUND).tolist()
 
     def test_a_line_that_crosses_itself_counts_by_even_and_odd(self):
         star = [(math.sin(at * 4 * math.pi / 5), math.cos(at * 4 * math.pi / 5)) for at in range(5)]
-        points = Points.of(np.arange(4), [[0, 0], [0, 0.8], [-1, -1], [1, 1]], ("x", "y"))
+        points = MapPoints.of(np.arange(4), [[0, 0], [0, 0.8], [-1, -1], [1, 1]], ("x", "y"))
 
         assert [False, True, False, False] == points.inside(star).tolist()  # the middle is crossed twice
 
     def test_values_that_are_not_finite_have_no_place(self):
-        points = Points.of(np.arange(4), [[1, 2], [np.nan, 2], [3, np.inf], [5, 4]], ("x", "y"))
+        points = MapPoints.of(np.arange(4), [[1, 2], [np.nan, 2], [3, np.inf], [5, 4]], ("x", "y"))
 
         assert [0, 3] == points.ids.tolist()
         assert [[-1, -1], [1, 1]] == points.xy.tolist()
         assert ((1, 2), (5, 4)) == (points.low, points.high)
 
     def test_an_axis_with_one_value_lies_in_the_middle(self):
-        assert [[0, -1], [0, 1]] == Points.of(np.arange(2), [[7, 1], [7, 2]], ("x", "y")).xy.tolist()
+        assert [[0, -1], [0, 1]] == MapPoints.of(np.arange(2), [[7, 1], [7, 2]], ("x", "y")).xy.tolist()
 
     def test_times_in_seconds_keep_their_differences(self):
         seconds = 1.7e9 + np.arange(1000)
-        points = Points.of(np.arange(1000), np.stack([seconds, seconds], axis=1), ("x", "y"))
+        points = MapPoints.of(np.arange(1000), np.stack([seconds, seconds], axis=1), ("x", "y"))
 
         assert 1000 == len(np.unique(points.xy[:, 0]))
 
     @pytest.mark.parametrize("corners", [[], [(0, 0), (1, 1)], [(0, 0), (1, np.nan), (1, 1)], np.zeros((1001, 2))])
     def test_what_is_no_line_is_refused(self, corners):
         with pytest.raises(UsageError, match="A line around points has 3 to 1,000 corners"):
-            Points.of(np.arange(2), [[0, 0], [1, 1]], ("x", "y")).inside(corners)
+            MapPoints.of(np.arange(2), [[0, 0], [1, 1]], ("x", "y")).inside(corners)
 
 
 class TestColumns:

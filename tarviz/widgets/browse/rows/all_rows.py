@@ -10,7 +10,7 @@ import numpy as np
 
 from tarviz.formats import header_scan
 from tarviz.model.types import URL
-from tarviz.widgets.browse.rows.shard_rows import Row, Segment, Shard, row_id, split_id
+from tarviz.widgets.browse.rows.shard_rows import Row, Segment, ShardRows, row_id, split_id
 
 
 class Rows:
@@ -20,11 +20,11 @@ class Rows:
     """
 
     def __init__(self, urls: Sequence[URL]) -> None:
-        self.shards = [Shard(number, url) for number, url in enumerate(urls)]
+        self.shards = [ShardRows(number, url) for number, url in enumerate(urls)]
         self.changed = threading.Condition()
         self.version = 0
 
-    def touch(self, shard: Shard) -> None:
+    def touch(self, shard: ShardRows) -> None:
         """Say that `shard` has changed."""
         with self.changed:
             self.version += 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tarviz.model.errors import DataError, LimitError, TarvizError
-from tarviz.widgets.browse.rows.shard_rows import Row, Shard
+from tarviz.widgets.browse.rows.shard_rows import Row, ShardRows
 
 _GAP_LOCAL = 32 << 10
 _GAP_REMOTE = 256 << 10
@@ -66,7 +66,7 @@ def payloads(wants: Iterable[Want], *, limit: int = 64 << 20) -> list[bytes | Ta
     return found
 
 
-def _read_run(shard: Shard, run: list[tuple[int, int, int, int]], end: int, found: list[bytes | TarvizError]) -> None:
+def _read_run(shard: ShardRows, run: list[tuple[int, int, int, int]], end: int, found: list[bytes | TarvizError]) -> None:
     begin = run[0][1]
     data = _guarded(shard.read, begin, end - begin)
     for _, offset, size, number in run:

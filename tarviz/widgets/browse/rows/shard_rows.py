@@ -69,7 +69,7 @@ class Segment:
 class Row:
     """One record as the grid knows it: where its members are, none of them read. `fields` in file order."""
 
-    shard: Shard
+    shard: ShardRows
     record: int
     segment: Segment
     low: int
@@ -155,7 +155,7 @@ class Row:
 
 
 @dataclass(eq=False)
-class Shard:
+class ShardRows:
     """One shard and what is known of it. `state`: waiting, scanning, paused, done, damaged, missing."""
 
     number: int
