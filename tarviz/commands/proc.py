@@ -27,7 +27,8 @@ from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
 from tarviz.tools.process import ended_by_signals
-from tarviz.tools.record_shell import Came, Collecting, Left
+from tarviz.tools.record_files import Collecting
+from tarviz.tools.record_shell import Came, Left
 from tarviz.tools.record_work import ChainWork, Commands, FieldFiles, Work, script_line
 from tarviz.tools.text_records import KEY, Mode, tar_of
 from tarviz.write.inputs import Inputs

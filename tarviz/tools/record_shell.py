@@ -7,9 +7,7 @@ or, where the command is a simple one that cannot change the shell, without any 
 
 from __future__ import annotations
 
-import functools
 import os
-import re
 import select
 import shutil
 import stat as modes
@@ -18,51 +16,15 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tarviz.model.errors import DataError, LimitError, UsageError
+from tarviz.model.errors import DataError, LimitError
 from tarviz.model.types import to_bytes, to_text
-from tarviz.query.patterns import bounded
 from tarviz.tools.process import kill, messages
+from tarviz.tools.record_files import Collecting
+from tarviz.tools.shell_driver import driver, escaped, is_simple
 
-_EXT = re.compile(r"[\w.\-+@=%~#,^]+")
 _OURS = 1  # the modification time files are given, so that any other says they were written
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _OLD = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-
-# A line comes in for each record: its folder and its key, whose bytes are escaped where they mean something; its exit code goes out
-# as a line. The command sees neither descriptor.
-_DRIVER = r"""
-_tarviz_base=$1 _tarviz_command=$2; shift 2
-export TARVIZ_KEY
-while IFS=' ' read -r _tarviz_folder _tarviz_key <&IN; do
-  printf -v TARVIZ_KEY %b "$_tarviz_key"
-  RUN
-  printf '%d\n' "$?" >&OUT
-done
-"""
-_PLAIN = re.compile(rb"[\w./+-]*")
-_SUBSHELL = """( exec IN<&- OUT>&-; cd "$_tarviz_base/$_tarviz_folder" && eval "$_tarviz_command" ) </dev/null LOG"""
-_SAME_SHELL = """cd "$_tarviz_base/$_tarviz_folder" && eval "$_tarviz_command" </dev/null LOG IN<&- OUT>&-"""
-_LOG = """>"$_tarviz_base/log" 2>&1"""
-# One simple command, without anything a shell expands but file names, and none of bash's words that change the shell itself.
-_SIMPLE = re.compile(r"[\w./+-]+(?:[ \t]+[\w./+\-=,:@%*?]+)*[ \t]*")
-_CHANGING = {
-    ".", "alias", "bg", "bind", "break", "builtin", "caller", "case", "cd", "command", "compgen", "complete", "compopt", "continue",
-    "coproc", "declare", "dirs", "disown", "do", "done", "elif", "else", "enable", "esac", "eval", "exec", "exit", "export", "fc",
-    "fg", "fi", "for", "function", "getopts", "hash", "help", "history", "if", "in", "jobs", "let", "local", "logout", "mapfile",
-    "popd", "pushd", "read", "readarray", "readonly", "return", "select", "set", "shift", "shopt", "source", "suspend", "then",
-    "time", "times", "trap", "type", "typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
-}  # fmt: skip
-
-
-def is_simple(command: str) -> bool:
-    """Whether a command leaves the shell that runs it as it was, and nothing after it."""
-    return _SIMPLE.fullmatch(command) is not None and command.split()[0] not in _CHANGING
-
-
-def driver(command: str, inner: int, outer: int, *, log: bool = False) -> str:
-    """The script of a worker's shell, which reads from one descriptor and writes to another; `log` keeps what the command prints."""
-    text = _DRIVER.replace("RUN", _SAME_SHELL if is_simple(command) else _SUBSHELL)
-    return text.replace(" LOG", f" {_LOG}" if log else "").replace("IN", str(inner)).replace("OUT", str(outer))
 
 
 class Given(NamedTuple):
@@ -80,68 +42,12 @@ class Left:
     fields: list[tuple[str, bytes | int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Collecting:
-    """Which files become fields, and of which record; see the options of `proc`."""
-
-    base: str = "sample"
-    others: bool = False
-    separator: str = ""
-    include: str | None = None
-    exclude: str | None = None
-    log: str | None = None
-    keep_failed: bool = False
-
-    def __post_init__(self) -> None:
-        checked_base(self.base)
-        self.wanted("")  # says what is wrong with a pattern before anything is read
-        if self.log is not None and not _EXT.fullmatch(self.log):
-            raise UsageError(f"{self.log!r} cannot be an extension.", hint="For example log, or cmd.txt.")
-
-    def wanted(self, name: str) -> bool:
-        """Whether the patterns let a file through."""
-        if self.exclude is not None and _pattern(self.exclude).search(name):
-            return False
-        return self.include is None or _pattern(self.include).search(name) is not None
-
-    def place(self, name: str) -> tuple[bytes, str] | None:
-        """What stands after the key in the name of a file's record, and the extension; None for a file that is not a field.
-
-        >>> Collecting(separator="_").place("sample7.png"), Collecting().place("note.txt"), Collecting(others=True).place("note.txt")
-        ((b'_7', 'png'), None, (b'note', 'txt'))
-        """
-        stem, dot, ext = name.partition(".")
-        if not dot or not ext or not ((self.others and stem) or stem.startswith(self.base)):
-            return None
-        suffix = stem.removeprefix(self.base)
-        return to_bytes(self.separator + suffix if suffix else ""), ext
-
-
-_pattern = functools.lru_cache(8)(bounded)
-
-
 class Came(NamedTuple):
     """What came of a record: the records left, names of files that are none, and the failure when the command is allowed to fail."""
 
     left: list[Left]
     others: list[str]
     failure: DataError | None = None
-
-
-def check_names(key: bytes, exts: list[str], *, any_key: bool) -> None:
-    """`DataError` E_UNSAFE_NAME for an extension that should not be a file's name, and for a key that leads out of a folder."""
-    for ext in exts:
-        if not _EXT.fullmatch(ext) or len(to_bytes(ext)) > 200:
-            raise DataError(f"the extension {ext[:80]!r} is not a safe file name.", code="E_UNSAFE_NAME", hint="tarviz cat -f renames it.")
-    if b"\0" in key:
-        raise DataError("the key holds a NUL, which no environment variable can.", code="E_UNSAFE_NAME", hint="tarviz cat --key renames.")
-    parts = re.split(rb"[/\\]", key)
-    if not any_key and (b"\\" in key or parts[0] in (b"", b"~") or b".." in parts or re.match(rb"[A-Za-z]:", parts[0])):
-        raise DataError(
-            "the key would lead out of a folder if the command took TARVIZ_KEY for a path.",
-            code="E_UNSAFE_NAME",
-            hint="--any-key runs it nevertheless; tarviz cat --key renames.",
-        )
 
 
 class Worker:
@@ -215,7 +121,7 @@ class Worker:
             return self._alone(folder, key)
         reader, writer = self._shell()
         try:
-            message = to_bytes(os.path.basename(folder)) + b" " + _escaped(key) + b"\n"
+            message = to_bytes(os.path.basename(folder)) + b" " + escaped(key) + b"\n"
             while message:
                 message = message[os.write(writer, message) :]
             answer = b""
@@ -355,11 +261,6 @@ def _version(status: os.stat_result) -> tuple[int, ...]:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-def _escaped(key: bytes) -> bytes:
-    """A key as `printf %b` reads it."""
-    return key if _PLAIN.fullmatch(key) else b"".join(b"\\0%03o" % byte for byte in key)
-
-
 def _emptied(folder: str) -> bool:
     """Remove the files and links in a folder; False where there is more in it, or rights were taken away."""
     try:
@@ -381,10 +282,3 @@ def _remove(folder: str) -> None:
             with suppress(OSError):
                 os.chmod(os.path.join(path, name), 0o700)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def checked_base(base: str) -> str:
-    """The base name of files, refused where it could not be one."""
-    if not re.fullmatch(r"\w[\w\-]*", base):
-        raise UsageError(f"{base!r} cannot be the base name of files.", hint="Letters, digits, - and _.")
-    return base

@@ -17,7 +17,8 @@ from tarviz.model.errors import DataError, UsageError
 from tarviz.model.types import PLACES, to_bytes, to_text
 from tarviz.read.spans import Batch
 from tarviz.tools import field_selection
-from tarviz.tools.record_shell import Came, Collecting, Given, Left, Worker, check_names
+from tarviz.tools.record_files import Collecting, check_names
+from tarviz.tools.record_shell import Came, Given, Left, Worker
 
 Work: TypeAlias = Callable[[Batch, int], Came]
 

@@ -16,6 +16,8 @@ from tarviz.cli.shard_map import cluster_options
 from tarviz.commands.convert import tasks
 from tarviz.commands.convert.conversion import Conversion, processes
 from tarviz.commands.convert.converted import Converted as Converted
+from tarviz.commands.convert.kept import digest
+from tarviz.commands.convert.recipe import ConversionProgress, Recipe
 from tarviz.formats import example
 from tarviz.formats.tfrecord import Compression
 from tarviz.model import config
@@ -79,7 +81,7 @@ def convert(
         raise UsageError(f"compression={compression!r} is not one of None, gzip, zlib.")
     if exists not in ("replace", "error"):
         raise UsageError(f"exists={exists!r} is not one of replace, error.")
-    recipe = tasks.Recipe(Chain.of(chain), selection.parse(select), dict(types or {}), key, seed, read, record_to_example)
+    recipe = Recipe(Chain.of(chain), selection.parse(select), dict(types or {}), key, seed, read, record_to_example)
     shards = stream.shards(urls)
     if read.where or read.keys:
         recipe = replace(recipe, options=resolved(shards, read))
@@ -113,15 +115,15 @@ def _read_keywords(options: ReadOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in ReadOptions.__dataclass_fields__}
 
 
-def _manifest(recipe: tasks.Recipe, sources: Sequence[tasks.ShardToConvert], limit: int | None, compression: str | None) -> dict[str, Any]:
+def _manifest(recipe: Recipe, sources: Sequence[tasks.ShardToConvert], limit: int | None, compression: str | None) -> dict[str, Any]:
     from tarviz import __version__
 
     options = {**recipe.to_dict(), "max_shard_size": limit, "compression": compression}
-    inputs = tasks.digest([source.entry for source in sources])
+    inputs = digest([source.entry for source in sources])
     return {"format": "tfrecord", "tarviz": __version__, "inputs": inputs, "options": options}
 
 
-def _look_round(report: ReadReport, recipe: tasks.Recipe, seen: set[str], names: Names, count: int) -> None:
+def _look_round(report: ReadReport, recipe: Recipe, seen: set[str], names: Names, count: int) -> None:
     """Warnings that only the end can tell: types for fields that do not exist, outputs of an earlier run."""
     if report.records and recipe.record_to_example is None:
         for name in sorted(set(recipe.types) - seen):
@@ -133,9 +135,9 @@ def _look_round(report: ReadReport, recipe: tasks.Recipe, seen: set[str], names:
         report.add(Fault("W_OLD_OUTPUT", "an output of an earlier run is still there and was not written by this one.", shard=url))
 
 
-def _planned(recipe: tasks.Recipe, shards: Sequence[URL], names: Names, limit: int | None) -> Converted:
+def _planned(recipe: Recipe, shards: Sequence[URL], names: Names, limit: int | None) -> Converted:
     """What would be done, from the first record."""
-    progress = tasks.ConversionProgress(lambda size: None)
+    progress = ConversionProgress(lambda size: None)
     features: dict[str, tuple[str, ...]] = {}
     for url in shards:
         batch = next((batch for batch in recipe.batches(url, progress) if len(batch.frames)), None)

@@ -10,6 +10,8 @@ from typing import Any
 
 from tarviz import engines, stores, write
 from tarviz.commands.convert import tasks
+from tarviz.commands.convert.kept import kept_each, kept_sequence
+from tarviz.commands.convert.recipe import ConversionProgress, Recipe
 from tarviz.model import config
 from tarviz.model.errors import UsageError
 from tarviz.read.stream import ReadReport
@@ -37,7 +39,7 @@ class Conversion:
 
     def __init__(
         self,
-        recipe: tasks.Recipe,
+        recipe: Recipe,
         settings: tasks.Settings,
         sources: Sequence[tasks.ShardToConvert],
         place: tuple[str, engines.EnginePlan],
@@ -56,7 +58,7 @@ class Conversion:
 
     def each(self, resume: bool) -> list[Written]:
         """One output for each shard."""
-        kept = tasks.kept_each(self._settings, self._sources) if resume and self._recipe.provable else {}
+        kept = kept_each(self._settings, self._sources) if resume and self._recipe.provable else {}
         todo = [source for source in self._sources if source.number not in kept]
         self._passed(source for source in self._sources if source.number in kept)
         if self._settings.exists == "error":
@@ -80,7 +82,7 @@ class Conversion:
         kept: list[Written] = []
         number = record = 0
         if resume and self._recipe.provable:
-            kept, number, record = tasks.kept_sequence(self._settings, self._sources)
+            kept, number, record = kept_sequence(self._settings, self._sources)
         self._passed(self._sources[:number])
         if self._settings.exists == "error" and number < len(self._sources):
             write.refuse_existing(self._settings.names.at(len(kept)))
@@ -93,7 +95,7 @@ class Conversion:
                 self._assemble(run, todo)
             else:
                 for source in todo:
-                    progress = tasks.ConversionProgress(self._tick, self.report)
+                    progress = ConversionProgress(self._tick, self.report)
                     run.source(source.entry)
                     for batch in self._recipe.batches(source.url, progress, source.start):
                         run.add(batch.frames, batch.numbers, batch.stop)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tarviz import stores
 from tarviz.commands.cat import cat
-from tarviz.commands.verify import Verified
+from tarviz.commands.verify.verified import Verified
 from tarviz.model.config import format_size
 from tarviz.model.errors import UsageError, redact, safe
 from tarviz.model.types import URL

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from tarviz.dialects.tfdata import core, selection, transform
-from tarviz.dialects.tfdata._pipeline import Pipeline, empty_examples, empty_samples
+from tarviz.dialects.tfdata._pipeline import Pipeline
+from tarviz.dialects.tfdata._stages import empty_examples, empty_samples
 from tarviz.dialects.tfdata.core import FeatureType, Sample, TFExample, TypesMap
 
 __all__ = [

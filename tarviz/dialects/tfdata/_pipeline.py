@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
-from tarviz import stores
-from tarviz.dialects.tfdata.core import KEY_ENTRY, FeatureType, Sample, TFExample, TypesMap, checked_types, serialized, to_example
-from tarviz.dialects.tfdata.transform import Renaming, Transform
+from tarviz.dialects.tfdata._source import ShardSource
+from tarviz.dialects.tfdata._stages import (
+    Conversion,
+    Counter,
+    Each,
+    SamplesReader,
+    TFExampleReader,
+    empty_examples,
+    empty_samples,
+    write_blocks,
+)
+from tarviz.dialects.tfdata.core import Sample, TFExample, TypesMap, checked_types, serialized
+from tarviz.dialects.tfdata.transform import Transform
 from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
-from tarviz.model.errors import Fault, NotFoundError, SchemaError, TarvizError, TarvizWarning, UsageError
-from tarviz.model.types import URL, Block
-from tarviz.read import stream
-from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.stores.paths import local_path
+from tarviz.model.errors import UsageError
+from tarviz.read.stream import ReadReport
 from tarviz.write import Names, Outputs
-
-SamplesReader: TypeAlias = Iterator[Any]
-TFExampleReader: TypeAlias = Iterator[Any]
-
-OPTIONS = ReadOptions(key_split="last-dot", group="shard", duplicates="last")
-_CHUNK = 1 << 20
 
 
 class Pipeline:
@@ -67,11 +65,11 @@ class Pipeline:
 
     def transform_samples(self, *transforms: Transform) -> Self:
         """Each sample through functions from sample to sample."""
-        return self.with_samples_stage(_Each(_callables("transform_samples", transforms), Sample))
+        return self.with_samples_stage(Each(_callables("transform_samples", transforms), Sample))
 
     def filter_empty_samples(self) -> Self:
         """Leaves out samples with nothing but `__key__`."""
-        return self.with_samples_stage(_not_empty)
+        return self.with_samples_stage(empty_samples)
 
     def sample_to_tf_example(self, types: TypesMap | None = None, *, quoted_key: bool = False) -> Self:
         """Each sample as an example: fields in `types` as they say, all others as bytes.
@@ -84,11 +82,11 @@ class Pipeline:
 
     def transform_tf_examples(self, *transforms: Transform) -> Self:
         """Each example through functions from example to example."""
-        return self.with_tf_examples_stage(_Each(_callables("transform_tf_examples", transforms), TFExample))
+        return self.with_tf_examples_stage(Each(_callables("transform_tf_examples", transforms), TFExample))
 
     def filter_empty_examples(self) -> Self:
         """Leaves out examples with nothing but `__key__`."""
-        return self.with_tf_examples_stage(_not_empty)
+        return self.with_tf_examples_stage(empty_examples)
 
     def to_tfrecord(self, out: Any, num_workers: int = 1) -> Self:
         """Examples into a TFRecord file, a path or URL (there when it is complete) or an open binary file.
@@ -164,7 +162,7 @@ class Pipeline:
         self._check()
         blocks = self._whole_blocks()
         if blocks is not None:
-            return _write_blocks(blocks, self._out)
+            return write_blocks(blocks, self._out)
         count = Counter(iter(self))
         if self._write is not None:
             self._write(count)
@@ -188,175 +186,6 @@ class Pipeline:
         assert self._types is not None
         self.report = ReadReport()
         return self._types.blocks(self._source.blocks(self.report), self.report)
-
-
-class ShardSource:
-    """Shards, or an open file, whose records are gathered over the whole shard as go-tfdata does."""
-
-    def __init__(self, source: Any) -> None:
-        if isinstance(source, io.TextIOBase):
-            raise UsageError("from_tar needs a binary file.", hint='Open it with "rb".')
-        if not hasattr(source, "read") and not isinstance(source, str | os.PathLike) and not isinstance(source, Iterable):
-            raise UsageError(f"from_tar reads a path, a URL or an open file, got {type(source).__name__}.")
-        self.source = source
-
-    def blocks(self, report: ReadReport) -> Iterator[Block]:
-        """The blocks of the shards in order."""
-        if not hasattr(self.source, "read"):
-            for url in stream.shards(self.source):
-                yield from stream.blocks(url, OPTIONS, report=report)
-            return
-        if (path := _path(self.source)) is not None:
-            yield from stream.blocks(path, OPTIONS, report=report)
-            return
-        url = URL(f"memory://tfdata/{secrets.token_hex(8)}.tar")
-        try:
-            with stores.of(url).create(url) as sink:
-                while data := self.source.read(_CHUNK):
-                    sink.write(data)
-            yield from stream.blocks(url, OPTIONS, report=report)
-        finally:
-            with suppress(NotFoundError):
-                stores.of(url).delete(url)
-
-    def samples(self, report: ReadReport) -> Iterator[Sample]:
-        """The records one by one."""
-        for block in self.blocks(report):
-            for record in block:
-                yield Sample({KEY_ENTRY: record.key, **{ext: bytes(record[ext]) for ext in record}}, shard=block.shard)
-
-
-def _path(file: Any) -> str | None:
-    """The path behind an open file that stands at its beginning, so that it can be read by an index."""
-    name = getattr(file, "name", None)
-    try:
-        same = (
-            isinstance(name, str) and os.path.isfile(name) and file.tell() == 0 and os.path.samestat(os.fstat(file.fileno()), os.stat(name))
-        )
-    except (OSError, ValueError):
-        return None
-    return local_path(str(name)) if same and type(file).__module__ in ("io", "_io") else None
-
-
-class Conversion:
-    """The default stage from samples to examples."""
-
-    def __init__(self, types: Mapping[str, FeatureType], quoted_key: bool) -> None:
-        self.types = types
-        self.quoted_key = quoted_key
-
-    @property
-    def whole(self) -> bool:
-        """Whether blocks can be encoded as they are: nothing but bytes and single integers is wanted."""
-        return not self.quoted_key and all(one in (FeatureType.BYTES, FeatureType.INT64) for one in self.types.values())
-
-    def run(self, reader: SamplesReader, report: ReadReport) -> Iterator[TFExample]:
-        unused = set(self.types)
-        for sample in reader:
-            if not isinstance(sample, Mapping):
-                raise SchemaError(f"a sample is a dict, got {type(sample).__name__}.")
-            unused.difference_update(sample)
-            yield to_example(sample, self.types, quoted_key=self.quoted_key)
-        _tell_unused(unused, report)
-
-    def blocks(self, blocks: Iterator[Block], report: ReadReport) -> Iterator[examples.Examples]:
-        kinds: dict[str, str] = dict.fromkeys(examples.INTEGER_FIELDS, "bytes") | {name: one.kind for name, one in self.types.items()}
-        unused = set(self.types)
-        for block in blocks:
-            unused.difference_update(block.exts)
-            yield examples.encode_block(block, kinds)
-        _tell_unused(unused - {KEY_ENTRY}, report)
-
-
-def _tell_unused(unused: set[str], report: ReadReport) -> None:
-    for name in sorted(unused):
-        fault = Fault("W_NO_FIELD", f"types name {name!r}, which no sample has.")
-        report.add(fault)
-        warnings.warn(str(fault), TarvizWarning, stacklevel=2)
-
-
-def _write_blocks(blocks: Iterator[examples.Examples], out: Any) -> int:
-    count = 0
-    if isinstance(out, str | os.PathLike):
-        with Outputs(Names(os.fspath(out))) as outputs:
-            for made in blocks:
-                outputs.add(tfrecord.frame(made))
-                count += len(made)
-        return count
-    for made in blocks:
-        for buffer in tfrecord.frame(made).buffers():
-            out.write(buffer)
-        count += len(made)
-    return count
-
-
-class Counter:
-    """A reader that counts what it gives."""
-
-    def __init__(self, reader: Iterator[Any]) -> None:
-        self.reader = reader
-        self.count = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        item = next(self.reader)
-        self.count += 1
-        return item
-
-
-class _Each:
-    """A stage of functions that are applied to each item."""
-
-    def __init__(self, functions: tuple[Callable[[Any], Any], ...], kind: type[Sample | TFExample]) -> None:
-        self.functions = functions
-        self.kind = kind
-
-    def __call__(self, reader: Iterator[Any]) -> Iterator[Any]:
-        idle: dict[Any, Renaming] = {f: f for f in self.functions if isinstance(f, Renaming)}
-        for item in reader:
-            shard, key = getattr(item, "shard", None), _key(item)
-            found = item
-            for f in self.functions:
-                if f in idle and idle[f].finds(found):
-                    del idle[f]
-                try:
-                    found = f(found)
-                except TarvizError as error:
-                    raise error.at(shard=shard, key=key) from error.__cause__
-                except Exception as error:
-                    error.add_note(f"a transform failed on the record {key!r} of {shard}")
-                    raise
-                if not isinstance(found, Mapping):
-                    what = "sample" if self.kind is Sample else "example"
-                    raise SchemaError(f"a transform returned {type(found).__name__}; it returns a {what}, a dict.", shard=shard, key=key)
-                if not isinstance(found, self.kind):
-                    found = self.kind(found, shard=shard)
-            yield found
-        for renaming in idle:
-            text = f"W_NO_FIELD rename names {';'.join(renaming.sources)!r}, which no {self.kind.__name__} has."
-            warnings.warn(text, TarvizWarning, stacklevel=2)
-
-
-def _key(item: Any) -> str | None:
-    key = item.get(KEY_ENTRY) if isinstance(item, Mapping) else None
-    key = key[0] if isinstance(key, list) and key else key
-    return None if key is None or key == [] else key.decode("utf-8", "surrogateescape") if isinstance(key, bytes) else str(key)
-
-
-def _not_empty(reader: Iterator[Any]) -> Iterator[Any]:
-    return (item for item in reader if any(name != KEY_ENTRY for name in item))
-
-
-def empty_samples(reader: SamplesReader) -> SamplesReader:
-    """A reader of samples without the empty ones."""
-    return _not_empty(reader)
-
-
-def empty_examples(reader: TFExampleReader) -> TFExampleReader:
-    """A reader of examples without the empty ones."""
-    return _not_empty(reader)
 
 
 def _callables(where: str, functions: tuple[Any, ...]) -> tuple[Callable[[Any], Any], ...]:

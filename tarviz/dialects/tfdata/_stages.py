@@ -1,0 +1,141 @@
+"""The default stages of go-tfdata's pipeline, between its source and its output."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from tarviz.dialects.tfdata.core import KEY_ENTRY, FeatureType, Sample, TFExample, to_example
+from tarviz.dialects.tfdata.transform import Renaming
+from tarviz.formats import example as examples
+from tarviz.formats import tfrecord
+from tarviz.model.errors import Fault, SchemaError, TarvizError, TarvizWarning
+from tarviz.model.types import Block
+from tarviz.read.stream import ReadReport
+from tarviz.write import Names, Outputs
+
+SamplesReader: TypeAlias = Iterator[Any]
+TFExampleReader: TypeAlias = Iterator[Any]
+
+
+class Conversion:
+    """The default stage from samples to examples."""
+
+    def __init__(self, types: Mapping[str, FeatureType], quoted_key: bool) -> None:
+        self.types = types
+        self.quoted_key = quoted_key
+
+    @property
+    def whole(self) -> bool:
+        """Whether blocks can be encoded as they are: nothing but bytes and single integers is wanted."""
+        return not self.quoted_key and all(one in (FeatureType.BYTES, FeatureType.INT64) for one in self.types.values())
+
+    def run(self, reader: SamplesReader, report: ReadReport) -> Iterator[TFExample]:
+        unused = set(self.types)
+        for sample in reader:
+            if not isinstance(sample, Mapping):
+                raise SchemaError(f"a sample is a dict, got {type(sample).__name__}.")
+            unused.difference_update(sample)
+            yield to_example(sample, self.types, quoted_key=self.quoted_key)
+        _tell_unused(unused, report)
+
+    def blocks(self, blocks: Iterator[Block], report: ReadReport) -> Iterator[examples.Examples]:
+        kinds: dict[str, str] = dict.fromkeys(examples.INTEGER_FIELDS, "bytes") | {name: one.kind for name, one in self.types.items()}
+        unused = set(self.types)
+        for block in blocks:
+            unused.difference_update(block.exts)
+            yield examples.encode_block(block, kinds)
+        _tell_unused(unused - {KEY_ENTRY}, report)
+
+
+def _tell_unused(unused: set[str], report: ReadReport) -> None:
+    for name in sorted(unused):
+        fault = Fault("W_NO_FIELD", f"types name {name!r}, which no sample has.")
+        report.add(fault)
+        warnings.warn(str(fault), TarvizWarning, stacklevel=2)
+
+
+def write_blocks(blocks: Iterator[examples.Examples], out: Any) -> int:
+    count = 0
+    if isinstance(out, str | os.PathLike):
+        with Outputs(Names(os.fspath(out))) as outputs:
+            for made in blocks:
+                outputs.add(tfrecord.frame(made))
+                count += len(made)
+        return count
+    for made in blocks:
+        for buffer in tfrecord.frame(made).buffers():
+            out.write(buffer)
+        count += len(made)
+    return count
+
+
+class Counter:
+    """A reader that counts what it gives."""
+
+    def __init__(self, reader: Iterator[Any]) -> None:
+        self.reader = reader
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        item = next(self.reader)
+        self.count += 1
+        return item
+
+
+class Each:
+    """A stage of functions that are applied to each item."""
+
+    def __init__(self, functions: tuple[Callable[[Any], Any], ...], kind: type[Sample | TFExample]) -> None:
+        self.functions = functions
+        self.kind = kind
+
+    def __call__(self, reader: Iterator[Any]) -> Iterator[Any]:
+        idle: dict[Any, Renaming] = {f: f for f in self.functions if isinstance(f, Renaming)}
+        for item in reader:
+            shard, key = getattr(item, "shard", None), _key(item)
+            found = item
+            for f in self.functions:
+                if f in idle and idle[f].finds(found):
+                    del idle[f]
+                try:
+                    found = f(found)
+                except TarvizError as error:
+                    raise error.at(shard=shard, key=key) from error.__cause__
+                except Exception as error:
+                    error.add_note(f"a transform failed on the record {key!r} of {shard}")
+                    raise
+                if not isinstance(found, Mapping):
+                    what = "sample" if self.kind is Sample else "example"
+                    raise SchemaError(f"a transform returned {type(found).__name__}; it returns a {what}, a dict.", shard=shard, key=key)
+                if not isinstance(found, self.kind):
+                    found = self.kind(found, shard=shard)
+            yield found
+        for renaming in idle:
+            text = f"W_NO_FIELD rename names {';'.join(renaming.sources)!r}, which no {self.kind.__name__} has."
+            warnings.warn(text, TarvizWarning, stacklevel=2)
+
+
+def _key(item: Any) -> str | None:
+    key = item.get(KEY_ENTRY) if isinstance(item, Mapping) else None
+    key = key[0] if isinstance(key, list) and key else key
+    return None if key is None or key == [] else key.decode("utf-8", "surrogateescape") if isinstance(key, bytes) else str(key)
+
+
+def _not_empty(reader: Iterator[Any]) -> Iterator[Any]:
+    return (item for item in reader if any(name != KEY_ENTRY for name in item))
+
+
+def empty_samples(reader: SamplesReader) -> SamplesReader:
+    """A reader of samples without the empty ones."""
+    return _not_empty(reader)
+
+
+def empty_examples(reader: TFExampleReader) -> TFExampleReader:
+    """A reader of examples without the empty ones."""
+    return _not_empty(reader)
