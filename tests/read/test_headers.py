@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tarviz.formats.tar import Scanner
-from tarviz.model.errors import DataError
+from tarviz.model.errors import ChangedError, DataError
 from tarviz.model.types import URL
 from tarviz.read import stream
 from tarviz.read.headers import MemberListing, header_steps
@@ -73,8 +74,55 @@ class TestAround:
         assert [*(f"{number:03d}.bin" for number in range(7)), "long/name.bin", "k.lnk"] == listed[:9]
         assert 22 == len(listed)
 
+    @pytest.mark.parametrize("magic", [bytes(8), b"ustar  \0"], ids=["v7", "gnu"])
+    def test_large_members_of_old_headers_are_listed(self, make: Callable[..., Path], magic: bytes):
+        parts = [member(f"{number:03d}.bin", bytes(100_000), magic=magic if number == 9 else b"ustar\x0000") for number in range(20)]
+        path = make(b"".join(parts) + END)
+
+        assert [f"{number:03d}.bin" for number in range(20)] == [one.name for run in stream.members(path) for one in run]
+
+    def test_a_last_payload_that_is_cut_is_an_error_as_in_a_stream(self, make: Callable[..., Path]):
+        data = b"".join(member(f"{number:03d}.bin", bytes(100_000)) for number in range(20))[:-60_000]
+        told = []
+        for path in (make(data), make(gzip.compress(data), "a.tar.gz")):
+            found: list[str] = []
+            with pytest.raises(DataError) as caught:
+                found += (one.name for run in stream.members(path) for one in run)
+            told.append((found, caught.value.code))
+
+        assert told[0] == told[1]
+        assert "E_TRUNCATED" == told[0][1]
+
+    def test_a_shard_replaced_meanwhile_is_told(self, make: Callable[..., Path], tmp_path: Path):
+        """By large members each header is read by itself, and by small ones in windows."""
+        for size, count in ((20_000, 600), (600, 20_000)):
+            path = make(b"".join(member(f"{number:06d}.bin", bytes(size)) for number in range(count)) + END)
+            steps = header_steps(URL(str(path)), MemberListing(Scanner(str(path))), ReadReport())
+            next(steps)
+            (tmp_path / "b.tar").write_bytes(path.read_bytes()[::-1])
+            os.replace(tmp_path / "b.tar", path)
+
+            with pytest.raises(ChangedError):
+                list(steps)
+
+    def test_the_bytes_that_were_read_are_counted(self, make: Callable[..., Path]):
+        path = make(b"".join(member(f"{number:03d}.bin", bytes(100_000)) for number in range(100)) + END)
+        report = ReadReport()
+        listing = MemberListing(Scanner(str(path)))
+
+        assert 100 == sum(len(run) for run in header_steps(URL(str(path)), listing, report))
+        assert 100 * 512 < report.bytes < 4 * (64 << 10)
+
 
 class TestStream:
+    def test_a_packed_shard_that_is_damaged_after_its_last_member_is_an_error(self, make: Callable[..., Path]):
+        data = bytearray(gzip.compress(member("a.txt", b"1") + END + os.urandom(9_000_000), 1))
+        data[-8] ^= 1  # its checksum
+        with pytest.raises(DataError) as caught:
+            list(stream.members(make(bytes(data), "a.tar.gz")))
+
+        assert "E_COMPRESSION" == caught.value.code
+
     def test_a_compressed_shard_has_the_headers_of_the_plain_one(self, make: Callable[..., Path]):
         data = b"".join(member(f"{number:03d}.bin", bytes(70_000)) for number in range(100)) + END
 

@@ -35,11 +35,29 @@ def test_it_proves_an_output_of_the_same_facts(url: URL):
         {**FACTS, "more": 1},
         {**FACTS, "sources": [{"url": "a.tar", "etag": "2"}]},
         {"sources": [{"url": "a.tar", "etag": None}]},
+        {"sources": [{"url": "a.tar", "etag": "1"}, {"url": "b.tar", "etag": None, "mtime": None}]},
     ],
-    ids=["command", "more", "source", "a version that nobody knows"],
+    ids=["command", "more", "source", "a version that nobody knows", "one of two that nobody knows"],
 )
 def test_other_facts_prove_nothing(url: URL, facts: dict[str, object]):
     assert proof.kept(url, facts) is None
+
+
+def test_a_version_may_be_a_time_alone(tmp_path: Path):
+    facts = {"sources": [{"url": "a.tar", "etag": None, "mtime": 5.0}]}
+    (tmp_path / "out.tar").write_bytes(b"the bytes")
+    proof.write(URL(str(tmp_path / "out.tar")), 3, facts)
+
+    assert proof.kept(URL(str(tmp_path / "out.tar")), facts) is not None
+    assert proof.kept(URL(str(tmp_path / "out.tar")), {"sources": [{"url": "a.tar", "etag": None, "mtime": 6.0}]}) is None
+
+
+def test_of_several_unknown_versions_none_is_proven_though_the_manifest_says_the_same(tmp_path: Path):
+    facts = {"sources": [{"url": "a.tar", "etag": "1"}, {"url": "b.tar", "etag": None, "mtime": None}]}
+    (tmp_path / "out.tar").write_bytes(b"the bytes")
+    proof.write(URL(str(tmp_path / "out.tar")), 3, facts)
+
+    assert proof.kept(URL(str(tmp_path / "out.tar")), facts) is None
 
 
 @pytest.mark.parametrize("data", [b"the bytez", b"the byte", b"the bytes "])
@@ -59,3 +77,4 @@ def test_an_output_of_a_worker_has_to_be_seen_here(url: URL, tmp_path: Path):
     proof.seen(url)
     with pytest.raises(StoreError, match="it is not here"):
         proof.seen(URL(str(tmp_path / "gone.tar")))
+    proof.seen(URL("memory://elsewhere/gone.tar"))  # only the store can say

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 
@@ -226,7 +227,7 @@ class TestClose:
         reader.start()
         wait_until(lambda: parts() and (asked.is_set() if late is None else len(ranges(server)) >= 3))
         stream.close()
-        reader.join(30)
+        reader.join(60)
 
         assert (False, ["the stream is closed."]) == (reader.is_alive(), caught)
         held.set()
@@ -235,3 +236,21 @@ class TestClose:
 
 def parts():
     return [thread for thread in threading.enumerate() if thread.name.startswith("tarviz-part")]
+
+
+class TestFork:
+    def test_a_child_goes_on_with_a_connection_of_its_own(self, server):
+        url = server.put("/a.tar", DATA)
+        stream = HttpStore(clock=Waiting(1.0)).open(url)
+        buffer = memoryview(bytearray(1 << 19))
+        done = stores.fill(stream, buffer)
+        assert ranges(server)  # threads fetch parts, and stay with the parent
+        child = os.fork()
+        if child == 0:
+            rest = bytearray(len(DATA))
+            count = stores.fill(stream, memoryview(rest))
+            os._exit(0 if rest[:count] == DATA[done:] else 1)
+
+        assert 0 == os.waitpid(child, 0)[1]
+        compare(stream, buffer, done)
+        stream.close()
