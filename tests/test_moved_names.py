@@ -37,7 +37,7 @@ sys.exit(wrong != 0)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_the_old_names_give_the_modules_and_say_where_they_are():
-    assert len(MOVED) > 10
+    assert MOVED
 
     done = subprocess.run([sys.executable, "-c", EACH], cwd=ROOT, capture_output=True, text=True, check=False)
 

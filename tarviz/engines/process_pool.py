@@ -245,10 +245,16 @@ class _Answers:
     def tick(self, size: int) -> None:
         self._ticks += size
         if (now := time.monotonic()) >= self._next:
-            self._say(pickle.dumps(("tick", self._ticks)))
-            self._ticks, self._next = 0, now + 0.1
+            self._tell()
+            self._next = now + 0.1
+
+    def _tell(self) -> None:
+        self._say(pickle.dumps(("tick", self._ticks)))
+        self._ticks = 0
 
     def give(self, kind: str, value: Any) -> None:
+        if self._ticks:
+            self._tell()
         try:
             data = pickle.dumps((kind, value))
         except Exception:  # noqa: BLE001  (an exception of the user's that does not pickle)

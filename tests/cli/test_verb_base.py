@@ -11,7 +11,7 @@ import click
 import pytest
 
 from tarviz import cli
-from tarviz.cli import verb_base
+from tarviz.cli import progress, verb_base
 from tests.conftest import wait_until
 
 
@@ -31,7 +31,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     stream = Terminal()
-    monkeypatch.setattr(verb_base, "sys", SimpleNamespace(stderr=stream))  # pytest sets sys.stderr itself before each test
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))  # pytest sets sys.stderr itself before each test
     return stream
 
 

@@ -56,7 +56,7 @@ class TestWorkers:
         with pytest.raises(ZeroDivisionError, match="why") as caught, Workers(job, 1) as workers:
             list(workers.run([("odd", "why")]))
 
-        assert "test_process_pool.py" in caught.value.__notes__[0]
+        assert "jobs.py" in caught.value.__notes__[0]
 
     def test_a_task_that_kills_its_worker_is_tried_again(self, tmp_path):
         with Workers(job, 2) as workers:
@@ -94,7 +94,7 @@ class TestWorkers:
             list(workers.run([("tick", 5)]))
 
         assert 5000 == sum(seen)
-        assert len(seen) < 1000
+        assert len(seen) < 500
 
     def test_what_a_task_prints_goes_to_stderr(self, capfd):
         with Workers(job, 1) as workers:

@@ -121,7 +121,7 @@ class TestStream:
         with pytest.raises(DataError) as caught:
             list(stream.members(make(bytes(data), "a.tar.gz")))
 
-        assert "E_COMPRESSION" == caught.value.code
+        assert "E_CORRUPT_COMPRESSED" == caught.value.code
 
     def test_a_compressed_shard_has_the_headers_of_the_plain_one(self, make: Callable[..., Path]):
         data = b"".join(member(f"{number:03d}.bin", bytes(70_000)) for number in range(100)) + END
