@@ -239,7 +239,7 @@ class TestBroken:
     def test_a_stall_before_the_answer_is_retried(self, server, hasty):
         url = server.put("/a.tar", DATA, plan=[Fault(before_headers=True, end="stall")])
 
-        assert DATA == drain(store, url)
+        assert DATA == drain(hasty, url)
 
     def test_endless_stalls_are_named(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(cut=10, end="stall", times=ALWAYS)])
