@@ -570,7 +570,7 @@ class TestShell:
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_a_signal_ends_all_of_it(self, make: Make, tmp_path: Path, tmp: Path, number: signal.Signals):
-        a = make(numbered(50))
+        a, sleep = make(numbered(50)), f"sleep 966.{os.getpid()}"  # told from those of a run beside this one
         argv = [
             sys.executable,
             "-m",
@@ -579,20 +579,20 @@ class TestShell:
             "-j",
             "3",
             "-c",
-            f"touch {tmp_path}/began; sleep 966.25",
+            f"mktemp {tmp_path}/began-XXXXXX; {sleep}",
             str(a),
             "-o",
             str(tmp_path / "o.tar"),
         ]
         process = subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True)
-        wait_until((tmp_path / "began").exists)
+        wait_until(lambda: 3 == len(list(tmp_path.glob("began-*"))))
         process.send_signal(number)
         _, errors = process.communicate(timeout=100)  # the commands would take longer
 
         assert (130 if number == signal.SIGINT else 128 + number, b"") == (process.returncode, errors)
         assert [] == os.listdir(tmp)
         assert [] == [path for path in tmp_path.iterdir() if ".tmp-" in path.name or path.name == "o.tar"]
-        assert b"966.25" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, check=True).stdout
+        assert sleep.encode() not in subprocess.run(["ps", "-eo", "args"], capture_output=True, check=True).stdout
 
     def test_a_reader_that_leaves_is_no_error(self, make: Make, bash: Any):
         make(numbered(40, payload=LARGE))
