@@ -74,7 +74,9 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
     ]
     readme = re.sub(r"\((notebooks/[^)]+)\.md\)", r"(\1.ipynb)", (ROOT / "README.md").read_text("utf-8"))
     title, blank, rest = readme.partition("\n\n")
-    readme = title + blank + opening(executed) + rest
+    if pictures := opening(executed):
+        rest = re.sub(r"!\[[^]]*\]\(docs/screenshots/browse-light-1280\.png\)\n\n", "", rest, count=1)  # it is the first of them
+    readme = title + blank + pictures + rest
     (folder / "index.md").write_text(readme + "\n" + "\n".join(tree), "utf-8")
     shutil.copytree(ROOT / "docs" / "screenshots", folder / "docs" / "screenshots")
 
@@ -83,7 +85,7 @@ def opening(executed: list[Path]) -> str:
     """Pictures that lead to the notebooks that were run, three in a row."""
     names = {path.stem for path in executed}
     cells = [
-        f"[![{words}](docs/screenshots/{picture}.png)](notebooks/{name}.ipynb)<br>{words}"
+        f"[![{words}](docs/screenshots/{picture}.png)](notebooks/{name}.ipynb)<br>[{words}](notebooks/{name}.ipynb)"
         for picture, name, words in OPENING
         if name in names
     ]

@@ -40,7 +40,7 @@ class TestOpening:
         )
 
         assert 4 == made.count(".png)](notebooks/")
-        assert "](notebooks/10-browse.ipynb)<br>Browse" in made
+        assert "](notebooks/10-browse.ipynb)<br>[Browse" in made
         assert "15-ask" not in made
 
     def test_there_is_a_picture_and_a_notebook_for_each(self):
