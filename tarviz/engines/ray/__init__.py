@@ -37,5 +37,5 @@ def check() -> None:
 
 def there() -> bool:
     """Whether this process takes part in a cluster already, or RAY_ADDRESS names one."""
-    joined = "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
-    return importlib.util.find_spec("ray") is not None and (joined or bool(os.environ.get("RAY_ADDRESS")))
+    joined = getattr(sys.modules.get("ray"), "is_initialized", bool)()  # nobody has imported it: False
+    return bool(joined) or (bool(os.environ.get("RAY_ADDRESS")) and importlib.util.find_spec("ray") is not None)
