@@ -70,6 +70,7 @@ class Commands:
         self._local = threading.local()
         self._workers: list[Worker] = []
         self._lock = threading.Lock()
+        self._over = False
 
     def __enter__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="tarviz-proc-", dir=self.tmp)  # mode 0700
@@ -81,13 +82,17 @@ class Commands:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def kill(self) -> None:
-        for worker in list(self._workers):
+        with self._lock:
+            self._over = True  # a thread that has not begun yet does not begin a command that nobody would end
+        for worker in self._workers:
             worker.kill()
 
     def _worker(self) -> Worker:
         worker: Worker | None = getattr(self._local, "worker", None)
         if worker is None:
             with self._lock:
+                if self._over:
+                    raise DataError("the work was stopped.", code="E_COMMAND")
                 folder = os.path.join(self._folder, str(len(self._workers)))
                 worker = self._local.worker = Worker(folder, self.line, self.collecting, self.limit, self.timeout)
                 self._workers.append(worker)
