@@ -792,10 +792,10 @@ class TestClose:
 
         def interrupt():
             wait_until(lambda: clock.waiting or (fault.end == "stall" and len(get(server)) == 2))
-            signal.raise_signal(signal.SIGALRM)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)  # it waits in a system call
 
         thread = threading.Thread(target=interrupt)
-        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
         try:
             with HttpStore(clock=clock, stall_timeout=600).open(url) as stream:
                 thread.start()
@@ -803,7 +803,7 @@ class TestClose:
                     stores.fill(stream, memoryview(bytearray(100)))
         finally:
             thread.join()
-            signal.signal(signal.SIGALRM, before)
+            signal.signal(signal.SIGUSR1, before)
 
     def test_many_streams_leave_nothing_behind(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(cut_after=100_000, times=20)])
