@@ -154,7 +154,8 @@ class TestDamage:
 @pytest.mark.parametrize("size", [512, 1536, 1 << 16])
 def test_what_a_pax_header_is_called_is_no_matter(size: int):
     """Its own name names nothing; the header behind it does, whatever the buffers are that they come in."""
-    data = member(b"\xc6zW", b"30 mtime=1795372379.082852243\n", b"x") + member("a.txt", b"1") + member(b"\xc6.txt", b"1") + END
+    data = member(b"\xc6zW", b"30 mtime=1795372379.082852243\n", b"x") + member("a.txt", b"1") + member(b"\xc6.txt", b"1")
+    data += b"".join(member(f"{number}.txt", b"1") for number in range(60)) + END
     scanner = Scanner("a.tar", strict=True)
     at = 0
     while not scanner.ended:
