@@ -22,7 +22,7 @@ APART  := slow or browser or network or torch or ray
 SLOW   := $(APART) or matrix
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-alone test test-matrix oracles check fix test-torch test-ray test-ais test-browser soak fuzz bench screenshots lab notebooks pairs slides docs dist release
+.PHONY: help demo demo-alone test test-matrix oracles check fix test-torch test-ray test-ais test-browser soak fuzz bench growth screenshots lab notebooks pairs slides docs dist release
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -146,6 +146,11 @@ release: dist  ## make release VERSION=0.2.0: version, changelog section and tag
 
 bench: $(STAMPS)/bench  ## measure tarviz and its peers side by side; writes bench/results.json and the table in README.md
 	$(BIN)/python -m bench
+	$(BIN)/python docs/tables.py --write
+
+growth: $(STAMPS)/test  ## measure how cost grows with records, shards, members and workers; draws docs/cost.md (torch where it is there)
+	$(BIN)/python -m bench._growth
+	$(BIN)/python docs/growth.py
 	$(BIN)/python docs/tables.py --write
 
 # ---- notebooks, slides, site -----------------------------------------------------------------------------------------

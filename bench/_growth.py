@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import FOLDER, commit, machine
+from bench.__main__ import FOLDER, commit, machine, there
 
 RESULTS = FOLDER / "growth.json"
 ROUNDS = 3
@@ -134,7 +134,9 @@ def by_workers(data: Path) -> dict[str, list[Point]]:
     from bench.decode import BATCH, batches, pipeline
 
     _data.make(data, "photo")
-    found: dict[str, list[Point]] = {"eager": [], "tf": [], "torch": []}
+    found: dict[str, list[Point]] = {"eager": [], "tf": []}
+    if there("torch"):
+        found["torch"] = []
     for workers in (1, 2, 4, 8, 16):
         for name, points in found.items():
             work = _workers(name, workers, data, batches, pipeline, BATCH)

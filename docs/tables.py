@@ -77,6 +77,21 @@ def figures() -> str:
     return f"{content['machine']}\n\n{markdown(('what', 'against', 'to reach', 'measured', 'lowest to highest; when'), rows)}"
 
 
+def growth() -> str:
+    path = ROOT / "bench" / "growth.json"
+    if not path.is_file():
+        return "Not measured yet: `python -m bench._growth`.\n"
+    content = json.loads(path.read_text("utf-8"))
+    units = {"records": ("µs a record", 1e6), "shards": ("ms a shard", 1e3)}
+    rows = []
+    for name, (unit, scale) in units.items():
+        for line, points in content[name]["lines"].items():
+            cells = (f"{seconds / count * scale:,.3g}" for count, seconds in points)
+            rows.append((f"`{line}`, {unit}", ", ".join(f"{cell} ({count:,})" for cell, (count, _) in zip(cells, points, strict=True))))
+    when = ", ".join(sorted({f"{content[name]['date']}, {content[name]['commit']}" for name in ("records", "shards", "size", "workers")}))
+    return f"{content['machine']} Measured {when}.\n\n{markdown(('what', 'cost (of how many)'), rows)}"
+
+
 def _measured(line: dict[str, Any]) -> str:
     """How far the rounds were apart, and the day and commit of the measurement."""
     ratios = line.get("ratios")
@@ -114,6 +129,7 @@ TABLES = {
     "dialects": lambda: plugins("dialects", "dialect"),
     "extras": extras,
     "figures": figures,
+    "growth": growth,
     "faults": faults,
 }
 
