@@ -24,7 +24,7 @@ from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.member_table import joined
 from tarviz.model.config import options as configured
-from tarviz.model.errors import DataError, Fault, LimitError, TarvizError, redact
+from tarviz.model.errors import DataError, Fault, TarvizError, redact
 from tarviz.model.types import URL
 from tarviz.read.headers import header_steps
 from tarviz.read.rules import Decided
@@ -96,7 +96,20 @@ def doubtful(index: ShardIndex) -> bool:
 
 
 def refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | None:
-    """Why not all records of an index may be handed out: damage, or, in strict reading, what an index only warns of; None: all may."""
+    """Why not all records of an index may be handed out: what reading strictly, or the damage, ends with first; None: all may."""
+    found = _refused(url, options, index)
+    limit, beside = options.rules().max_member_bytes, index.beside
+    # A member over the limit ends reading too: in no record of the index, or before what was found, which headers alone tell.
+    if beside > limit or (found is not None and int(index.members.size.max(initial=0)) > limit):
+        try:
+            for _ in adjacent_blocks(url, replace(options, on_error="raise", where="", keys=()), ReadReport()):
+                pass
+        except TarvizError as error:
+            return error
+    return found
+
+
+def _refused(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | None:
     if options.strict and (index.error is not None or doubtful(index)):  # strict reading may meet another fault first
         walker = replace(options, on_error="raise", where="", keys=()).walker(url, payloads="none")
         for _ in header_steps(url, walker, ReadReport()):
@@ -105,12 +118,6 @@ def refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | 
             return walker.error
         if walker.error is not None:
             raise walker.error
-    if index.beside > options.rules().max_member_bytes:  # a member over the limit that no record of the index has ends reading too
-        try:
-            for _ in adjacent_blocks(url, replace(options, where="", keys=()), ReadReport()):
-                pass
-        except LimitError as error:
-            return error
     if index.error is None:
         return None
     places = {name: index.error[name] for name in ("key", "member", "offset", "records_before", "hint") if name in index.error}

@@ -86,6 +86,11 @@ class TestBesideTheRecords:
     def test_is_no_matter_where_it_is_allowed(self, make):
         assert 2 == len(tarviz.Pipeline(make(self.DATA), duplicates="last").indexed())
 
+    def test_before_other_damage(self, make):
+        path = make(member("k0.txt", b"x") + member("k1.txt", b"y" * 3000) + b"x" * 512 + END)
+        with pytest.raises(LimitError, match="3000 bytes, 1200 are allowed"):
+            tarviz.Pipeline(path, max_member_bytes=1200).indexed()
+
     def test_behind_the_last_record(self, make):
         path = make(member("k0.txt", b"x") + member("README", b"y" * 3000) + END)
         with pytest.raises(LimitError):
