@@ -161,6 +161,6 @@ def test_leaving_early_ends_the_threads(photos: str) -> None:
 
 def test_no_records_are_no_batches() -> None:
     chunks: Any = (chunk for chunk in ())
-    step = native.Step(parse_chain(""), slice(0, 0), True, Schema(), ())
+    step = native.GraphStep(parse_chain(""), slice(0, 0), True, Schema(), ())
 
     assert [] == list(native.batches(chunks, step, 4, 1, ReadReport(), skip=False))
