@@ -579,7 +579,7 @@ class TestShell:
             "-j",
             "3",
             "-c",
-            f"mktemp {tmp_path}/began-XXXXXX; {sleep}",
+            f"mktemp {tmp_path}/began-XXXXXX > /dev/null; {sleep}",
             str(a),
             "-o",
             str(tmp_path / "o.tar"),
