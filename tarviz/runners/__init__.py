@@ -5,4 +5,4 @@ what goes wrong is a `TarvizError` with shard, key and byte, or by `on_error="sk
 The engine is imported in its file only.
 """
 
-SUPPORT = ("arguments", "elsewhere", "plans", "shares", "shuffle_buffer", "walk")  # what runners are built with, not runners
+SUPPORT = ("arguments", "elsewhere", "plans", "ray_shards", "shares", "shuffle_buffer", "walk")  # what runners are built with, not runners

@@ -1,0 +1,145 @@
+"""What Ray Data reads: the shards of a pipeline in tasks, as Arrow tables made of blocks of shards. Needs `ray[data]`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from ray.data.block import BlockAccessor, BlockMetadata
+from ray.data.datasource import Datasource, ReadTask
+
+from tarviz import stores
+from tarviz.engines.ray.joining import home
+from tarviz.engines.ray.worker import Home, settle
+from tarviz.model.errors import TarvizError
+from tarviz.model.types import Block
+from tarviz.pipeline import Pipeline
+from tarviz.read.indexed import blocks as indexed_blocks
+from tarviz.read.stream import ReadReport
+from tarviz.runners.eager import collate
+from tarviz.runners.elsewhere import Row
+from tarviz.runners.shares import Piece, cut, lengths, shards
+from tarviz.runners.walk import work
+
+_WIDE = (1 << 31) - 1  # bytes that a column of Arrow's smaller kind holds
+
+log = logging.getLogger(__name__)
+
+
+class Shards(Datasource):  # type: ignore[misc]
+    """The shards of a pipeline as Ray Data wants to see them."""
+
+    def __init__(self, pipeline: Pipeline, epoch: int) -> None:
+        super().__init__()
+        self._pipeline = pipeline
+        self._epoch = epoch
+        self._pieces = shards(pipeline)
+        self._sizes = [stores.of(piece.url).stat(piece.url).size for piece in self._pieces]
+
+    def get_name(self) -> str:
+        return "Tarviz"
+
+    def estimate_inmemory_data_size(self) -> int | None:
+        return None if None in self._sizes else sum(size or 0 for size in self._sizes)
+
+    def get_read_tasks(self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None) -> list[Any]:
+        whole, settings = self._pieces, home()
+        counts = lengths(whole, self._pipeline.options) if len(whole) < parallelism else None
+        if counts is not None:
+            total, many = sum(counts), max(1, min(parallelism, sum(counts)))
+            parts = [cut(whole, counts, total * at // many, total * (at + 1) // many) for at in range(many)]
+        else:
+            many = max(1, min(parallelism, len(whole)))
+            parts = [whole[len(whole) * at // many : len(whole) * (at + 1) // many] for at in range(many)]
+        limit = {} if per_task_row_limit is None else {"per_task_row_limit": per_task_row_limit}
+        return [ReadTask(_Read(self._pipeline, part, self._epoch, settings), _about(part), **limit) for part in parts]
+
+
+def _about(part: list[Piece]) -> Any:
+    return BlockMetadata(num_rows=None, size_bytes=None, exec_stats=None, input_files=tuple(piece.url for piece in part))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What one task of Ray reads."""
+
+    pipeline: Pipeline
+    pieces: list[Piece]
+    epoch: int
+    settings: Home
+
+    def __call__(self) -> Iterator[pa.Table]:
+        settle(self.settings)
+        report = ReadReport()
+        for piece in self.pieces:
+            yield from self._tables(piece, report)
+        if report.skipped:
+            log.warning("%s", report)
+
+    def _tables(self, piece: Piece, report: ReadReport) -> Iterator[pa.Table]:
+        options = self.pipeline.options
+        if not self.pipeline.chain and piece.only is None and options.on_error == "raise":
+            with closing(indexed_blocks(piece.url, options, report, piece.start, piece.stop)) as blocks:
+                yield from (table_of(block) for block in blocks if len(block))
+            return
+        with closing(work(self.pipeline, piece, self.epoch, report, options.on_error == "raise")) as found:
+            for rows in found:
+                values = list(_values(rows, report, skip=options.on_error == "skip"))
+                if values:
+                    yield _table(values)
+
+
+def _values(rows: list[Row], report: ReadReport, *, skip: bool) -> Iterator[Mapping[str, Any]]:
+    for row in rows:
+        if not isinstance(row.value, TarvizError):
+            yield row.value
+        elif skip:
+            report.add(row.value.fault, skipped=True)
+        else:
+            raise row.value
+
+
+def _table(values: list[Mapping[str, Any]]) -> pa.Table:
+    """Records after a chain as a table."""
+    names = list(dict.fromkeys(name for value in values for name in value))
+    columns = {name: collate([value.get(name) for value in values]) for name in names}
+    return BlockAccessor.batch_to_arrow_block(columns)
+
+
+def table_of(block: Block) -> pa.Table:
+    """The records of a block as an Arrow table: `__key__` as text, fields as binary, null where a record has none.
+
+    >>> [table_of(block).to_pydict() for block in tarviz.blocks("t.tar")]  # doctest: +SKIP
+    [{'__key__': ['a', 'b'], 'cls': [b'1', b'2']}]
+    """
+    columns: dict[str, Any] = {"__key__": pa.array([key.decode("utf-8", "backslashreplace") for key in block.keys[:]], pa.string())}
+    if (fields := block.fields) is not None:
+        for at, name in enumerate(fields):
+            columns[name] = _column(block, block.rows[:-1] + at)
+        return pa.table(columns)
+    record = np.repeat(np.arange(len(block)), np.diff(block.rows))
+    for code in dict.fromkeys(block.ext.tolist()):
+        members = np.full(len(block), -1, np.int64)
+        mine = np.flatnonzero(block.ext == code)[::-1]
+        members[record[mine]] = mine  # of a field that comes twice the first
+        columns[block.exts[code]] = _column(block, members)
+    return pa.table(columns)
+
+
+def _column(block: Block, members: NDArray[np.int64]) -> Any:
+    """The payloads of members as one column; -1 is null."""
+    there = members >= 0
+    size = np.where(there, block.size[members], 0)
+    ends = np.concatenate([[0], np.cumsum(size)])
+    begin = block.offset[members].tolist()
+    data = block.data
+    payload = b"".join([data[low : low + length] for low, length in zip(begin, size.tolist(), strict=True)])
+    kind, width = (pa.binary(), np.int32) if len(payload) <= _WIDE else (pa.large_binary(), np.int64)
+    nulls = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(members), [nulls, pa.py_buffer(ends.astype(width)), pa.py_buffer(payload)])
