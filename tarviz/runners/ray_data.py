@@ -11,6 +11,7 @@ from tarviz.ops.chains import Chainable
 from tarviz.pipeline import Pipeline
 from tarviz.read.keywords import ReadKeywords
 from tarviz.runners.elsewhere import sendable
+from tarviz.runners.ray_shards import source
 from tarviz.selection import SelectAll
 
 
@@ -53,11 +54,9 @@ def run(
     """The pipeline as a `ray.data.Dataset`; see `read_ray`."""
     try:
         import ray.data as ray_data
-
-        from tarviz.runners.ray_shards import Shards
     except ImportError as error:
         raise MissingPackageError.of("ray[data]", "tarviz.read_ray()", "ray-data") from error
     sendable(pipeline, send_functions=send_functions)
     if not isinstance(pipeline.select, SelectAll):
         raise UsageError("rows of Ray Data have names: a selection has no place there.", hint="keep(…) in the chain leaves fields out.")
-    return ray_data.read_datasource(Shards(pipeline, epoch), override_num_blocks=override_num_blocks, concurrency=concurrency)
+    return ray_data.read_datasource(source(pipeline, epoch), override_num_blocks=override_num_blocks, concurrency=concurrency)

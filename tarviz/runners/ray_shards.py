@@ -6,13 +6,10 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-from ray.data.block import BlockAccessor, BlockMetadata
-from ray.data.datasource import Datasource, ReadTask
 
 from tarviz import stores
 from tarviz.engines.ray.joining import home
@@ -27,42 +24,50 @@ from tarviz.runners.elsewhere import Row
 from tarviz.runners.shares import Piece, cut, lengths, shards
 from tarviz.runners.walk import work
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _WIDE = (1 << 31) - 1  # bytes that a column of Arrow's smaller kind holds
 
 log = logging.getLogger(__name__)
 
 
-class Shards(Datasource):  # type: ignore[misc]
-    """The shards of a pipeline as Ray Data wants to see them."""
+def source(pipeline: Pipeline, epoch: int) -> Any:
+    """The shards of a pipeline as a `Datasource` of Ray Data."""
+    from ray.data.block import BlockMetadata
+    from ray.data.datasource import Datasource, ReadTask
 
-    def __init__(self, pipeline: Pipeline, epoch: int) -> None:
-        super().__init__()
-        self._pipeline = pipeline
-        self._epoch = epoch
-        self._pieces = shards(pipeline)
-        self._sizes = [stores.of(piece.url).stat(piece.url).size for piece in self._pieces]
+    pieces = shards(pipeline)
+    sizes = [stores.of(piece.url).stat(piece.url).size for piece in pieces]
 
-    def get_name(self) -> str:
-        return "Tarviz"
+    class Shards(Datasource):  # type: ignore[misc]
+        def get_name(self) -> str:
+            return "Tarviz"
 
-    def estimate_inmemory_data_size(self) -> int | None:
-        return None if None in self._sizes else sum(size or 0 for size in self._sizes)
+        def estimate_inmemory_data_size(self) -> int | None:
+            return None if None in sizes else sum(size or 0 for size in sizes)
 
-    def get_read_tasks(self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None) -> list[Any]:
-        whole, settings = self._pieces, home()
-        counts = lengths(whole, self._pipeline.options) if len(whole) < parallelism else None
-        if counts is not None:
-            total, many = sum(counts), max(1, min(parallelism, sum(counts)))
-            parts = [cut(whole, counts, total * at // many, total * (at + 1) // many) for at in range(many)]
-        else:
-            many = max(1, min(parallelism, len(whole)))
-            parts = [whole[len(whole) * at // many : len(whole) * (at + 1) // many] for at in range(many)]
-        limit = {} if per_task_row_limit is None else {"per_task_row_limit": per_task_row_limit}
-        return [ReadTask(_Read(self._pipeline, part, self._epoch, settings), _about(part), **limit) for part in parts]
+        def get_read_tasks(self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None) -> list[Any]:
+            limit = {} if per_task_row_limit is None else {"per_task_row_limit": per_task_row_limit}
+            settings = home()
+            return [
+                ReadTask(_Read(pipeline, part, epoch, settings), about(part), **limit) for part in _parts(pipeline, pieces, parallelism)
+            ]
+
+    def about(part: list[Piece]) -> Any:
+        return BlockMetadata(num_rows=None, size_bytes=None, exec_stats=None, input_files=tuple(piece.url for piece in part))
+
+    return Shards()
 
 
-def _about(part: list[Piece]) -> Any:
-    return BlockMetadata(num_rows=None, size_bytes=None, exec_stats=None, input_files=tuple(piece.url for piece in part))
+def _parts(pipeline: Pipeline, whole: list[Piece], parallelism: int) -> list[list[Piece]]:
+    """What each task reads: shards, or, where there are fewer of them than tasks are wanted, ranges of their records."""
+    counts = lengths(whole, pipeline.options) if len(whole) < parallelism else None
+    if counts is not None:
+        total, many = sum(counts), max(1, min(parallelism, sum(counts)))
+        return [cut(whole, counts, total * at // many, total * (at + 1) // many) for at in range(many)]
+    many = max(1, min(parallelism, len(whole)))
+    return [whole[len(whole) * at // many : len(whole) * (at + 1) // many] for at in range(many)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,8 @@ def _values(rows: list[Row], report: ReadReport, *, skip: bool) -> Iterator[Mapp
 
 def _table(values: list[Mapping[str, Any]]) -> pa.Table:
     """Records after a chain as a table."""
+    from ray.data.block import BlockAccessor
+
     names = list(dict.fromkeys(name for value in values for name in value))
     columns = {name: collate([value.get(name) for value in values]) for name in names}
     return BlockAccessor.batch_to_arrow_block(columns)
@@ -118,6 +125,8 @@ def table_of(block: Block) -> pa.Table:
     >>> [table_of(block).to_pydict() for block in tarviz.blocks("t.tar")]  # doctest: +SKIP
     [{'__key__': ['a', 'b'], 'cls': [b'1', b'2']}]
     """
+    import pyarrow as pa
+
     columns: dict[str, Any] = {"__key__": pa.array([key.decode("utf-8", "backslashreplace") for key in block.keys[:]], pa.string())}
     if (fields := block.fields) is not None:
         for at, name in enumerate(fields):
@@ -134,6 +143,8 @@ def table_of(block: Block) -> pa.Table:
 
 def _column(block: Block, members: NDArray[np.int64]) -> Any:
     """The payloads of members as one column; -1 is null."""
+    import pyarrow as pa
+
     there = members >= 0
     size = np.where(there, block.size[members], 0)
     ends = np.concatenate([[0], np.cumsum(size)])
