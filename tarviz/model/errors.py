@@ -21,7 +21,7 @@ Codes (`E_…` for errors, `W_…` for warnings) are stable: scripts may rely on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -77,7 +77,7 @@ class TarvizError(Exception):
 
     `shard`, `key`, `member`, `offset` (byte in the uncompressed file) name the place; `records_before` how many
     records lie whole before it; `details` further figures by name (`need`, `have`, `resync_at`, …); `hint`
-    the next step. `str()` is one line with secrets and control characters taken out.
+    the next step, or what finds it out when somebody reads it. `str()` is one line with secrets and control characters taken out.
     """
 
     code = "E_USAGE"
@@ -93,7 +93,7 @@ class TarvizError(Exception):
         offset: int | None = None,
         compressed_offset: int | None = None,
         records_before: int | None = None,
-        hint: str | None = None,
+        hint: str | Callable[[], str | None] | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(redact(message))
@@ -106,7 +106,7 @@ class TarvizError(Exception):
         self.offset = offset
         self.compressed_offset = compressed_offset
         self.records_before = records_before
-        self.hint = hint
+        self._hint = hint
         self.details = dict(details or {})
 
     _PLACES = ("shard", "key", "member", "offset", "compressed_offset", "records_before", "hint")
@@ -119,6 +119,17 @@ class TarvizError(Exception):
             if getattr(self, name) is None:
                 setattr(self, name, value)
         return self
+
+    @property
+    def hint(self) -> str | None:
+        """The next step."""
+        if callable(self._hint):
+            self._hint = self._hint()
+        return self._hint
+
+    @hint.setter
+    def hint(self, text: str | None) -> None:
+        self._hint = text
 
     @property
     def fault(self) -> Fault:

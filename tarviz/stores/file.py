@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import stat as modes
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -25,6 +26,8 @@ except ImportError:  # no such locks on Windows: leftovers of a killed process s
     fcntl = None  # type: ignore[assignment]
 
 _TEMPORARY = ".tmp-"
+_MANY = 1000  # files of a folder that are listed again only when some time has passed
+_listed: tuple[str, float, float, list[str]] = ("", 0.0, 0.0, [])  # the last such folder: when, seconds it took, its temporary files
 _IOV_MAX = os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in getattr(os, "sysconf_names", {}) else 16
 _OPEN_FILE = re.compile(r"/dev/fd/(\d+)|/proc/(?:self|\d+)/fd/(\d+)")
 _WHY = {
@@ -54,7 +57,7 @@ def _error(error: OSError, url: str, code: str) -> TarvizError:
     if isinstance(error, TarvizError):
         return error
     if error.errno == errno.ENOENT:
-        return NotFoundError("there is no such file.", shard=url, hint=nearest(local_path(url)) or None)
+        return NotFoundError("there is no such file.", shard=url, hint=lambda: nearest(local_path(url)) or None)
     verb = "written" if code == "E_WRITE" else "read"
     why = _WHY.get(error.errno or 0, error.strerror or str(error))
     return StoreError(f"cannot be {verb}: {why}.", code=code, shard=url, hint=_HINT.get(error.errno or 0))
@@ -245,15 +248,30 @@ def _lock(fd: int, *, wait: bool) -> bool:
 
 
 def _clean(folder: str, prefix: str) -> None:
-    with suppress(OSError), os.scandir(folder or ".") as entries:
-        for entry in [each for each in entries if each.name.startswith(prefix)]:
+    with suppress(OSError):
+        for path in [os.path.join(folder, name) for name in _temporaries(folder) if name.startswith(prefix)]:
             with suppress(OSError):
-                fd = os.open(entry.path, os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
+                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
                 try:
                     if _lock(fd, wait=False):
-                        os.unlink(entry.path)
+                        os.unlink(path)
                 finally:
                     os.close(fd)
+
+
+def _temporaries(folder: str) -> list[str]:
+    """The temporary files in a folder; in one of very many files those of a moment ago, so that ten thousand outputs list it seldom."""
+    global _listed
+    known, when, took, names = _listed
+    if known == folder and time.monotonic() < when + 50 * took:
+        return names
+    begin = time.thread_time()
+    with os.scandir(folder or ".") as entries:
+        all_names = [entry.name for entry in entries]
+    names = [name for name in all_names if _TEMPORARY in name]
+    if len(all_names) > _MANY:
+        _listed = folder, time.monotonic(), time.thread_time() - begin, names
+    return names
 
 
 def _drop(fd: int, temporary: str | None, owner: int) -> None:

@@ -80,3 +80,13 @@ def test_a_missing_package_names_the_line_that_brings_it(extra: str | None, line
     assert line == error.hint
     assert "Writing .zst needs the package zstandard" in str(error)
     assert LimitError("x").code == "E_LIMIT"
+
+
+def test_a_hint_is_found_out_once_and_only_when_it_is_read():
+    asked = []
+    error = StoreError("there is no such file.", hint=lambda: asked.append(1) or "Try another.")  # type: ignore[func-returns-value]
+    assert not asked
+
+    assert "Try another." == error.hint == pickle.loads(pickle.dumps(error)).hint
+    assert str(error).endswith("Hint: Try another.")
+    assert [1] == asked

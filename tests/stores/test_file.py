@@ -249,6 +249,37 @@ sink.commit()
 
         assert b"abc" == (tmp_path / "a.tar").read_bytes()
 
+    def test_a_folder_of_many_files_is_not_listed_for_each_output(self, store, tmp_path, monkeypatch):
+        """Else ten thousand outputs read the names of fifty million files."""
+        for number in range(20):
+            (tmp_path / f"{number}.txt").touch()
+        now, listed, scandir = [0.0], [], os.scandir
+        monkeypatch.setattr(file, "_MANY", 10)
+        monkeypatch.setattr(file, "_listed", ("", 0.0, 0.0, []))
+        monkeypatch.setattr(file.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(file.time, "thread_time", lambda: float(len(listed)))  # a listing takes a second
+        monkeypatch.setattr(os, "scandir", lambda path: listed.append(path) or scandir(path))
+        for number in range(5):
+            with store.create(URL(str(tmp_path / f"a-{number}"))) as sink:
+                sink.write(b"a")
+        assert 1 == len(listed)
+        (tmp_path / ".b.tmp-0123456789ab").touch()
+        now[0] = 50.0
+        with store.create(URL(str(tmp_path / "b"))) as sink:
+            sink.write(b"b")
+
+        assert 2 == len(listed)
+        assert ".b.tmp-0123456789ab" not in os.listdir(tmp_path)
+
+    def test_names_near_one_that_is_missing_are_looked_for_when_somebody_reads_of_them(self, store, tmp_path, monkeypatch):
+        (tmp_path / "train.tar").touch()
+        monkeypatch.setattr(file, "nearest", None)
+        with pytest.raises(NotFoundError) as caught:
+            store.delete(URL(str(tmp_path / "trian.tar")))
+        monkeypatch.undo()
+
+        assert f"Hint: Nearest in {tmp_path}: train.tar." in str(caught.value)
+
     def test_leftovers_of_a_killed_process_go_with_the_next_write(self, store, tmp_path):
         code = f"""
 import os
