@@ -86,10 +86,11 @@ def growth() -> str:
     rows = []
     for name, (unit, scale) in units.items():
         for line, points in content[name]["lines"].items():
-            cells = (f"{seconds / count * scale:,.3g}" for count, seconds in points)
+            costs = (seconds / count * scale for count, seconds in points)
+            cells = (f"{cost:.3g}" if cost < 1000 else f"{cost:,.0f}" for cost in costs)
             rows.append((f"`{line}`, {unit}", ", ".join(f"{cell} ({count:,})" for cell, (count, _) in zip(cells, points, strict=True))))
     when = ", ".join(sorted({f"{content[name]['date']}, {content[name]['commit']}" for name in ("records", "shards", "size", "workers")}))
-    return f"{content['machine']} Measured {when}.\n\n{markdown(('what', 'cost (of how many)'), rows)}"
+    return f"{content['machine'].rpartition(';')[0]}. Measured {when}.\n\n{markdown(('what', 'cost (of how many)'), rows)}"
 
 
 def _measured(line: dict[str, Any]) -> str:
