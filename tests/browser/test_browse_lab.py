@@ -84,6 +84,10 @@ def test_the_map_draws_and_filters_in_a_notebook_as_on_the_page(lab, context, no
     page.tab.locator(".tvz-map-tools select").first.select_option("columns")
     page.tab.locator("select[aria-label='across']").select_option("json.w")
     page.tab.locator("select[aria-label='upward']").select_option("json.meta.n")
+    # The points of both columns: those of each choice before are replaced when they come, and with them what was in view.
+    page.until(
+        "['json.w', 'json.meta.n'].every((name) => [...document.querySelectorAll('.tvz-cut')].some((e) => e.textContent === name))", 30
+    )
     page.until("/^51 points/.test(document.querySelector('.tvz-map-note').textContent)", 30)
     page.until(f"{PAINTED} > 400", 20)
     page.tab.locator(".tvz-map-tools button", has_text="in view").click()
