@@ -33,7 +33,7 @@ def read_ray(
     index. `override_num_blocks` and `concurrency` are those of `ray.data.read_datasource`, `options` the `ReadOptions`.
     `send_functions` lets functions of the chain (`Func`) be pickled and run there.
 
-    >>> tarviz.read_ray("train-{0..3}.tar", "decode(jpg)|resize(jpg, (32, 32))").take(1)  # doctest: +SKIP
+    A first line to try: `tarviz.read_ray("train-{0..3}.tar", "decode(jpg)|resize(jpg, (32, 32))").take(1)`.
     """
     return run(
         Pipeline(urls, chain, seed=seed, **options).chosen(),

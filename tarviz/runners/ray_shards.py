@@ -120,11 +120,7 @@ def _table(values: list[Mapping[str, Any]]) -> pa.Table:
 
 
 def table_of(block: Block) -> pa.Table:
-    """The records of a block as an Arrow table: `__key__` as text, fields as binary, null where a record has none.
-
-    >>> [table_of(block).to_pydict() for block in tarviz.blocks("t.tar")]  # doctest: +SKIP
-    [{'__key__': ['a', 'b'], 'cls': [b'1', b'2']}]
-    """
+    """The records of a block as an Arrow table: `__key__` as text, fields as binary, null where a record has none."""
     import pyarrow as pa
 
     columns: dict[str, Any] = {"__key__": pa.array([key.decode("utf-8", "backslashreplace") for key in block.keys[:]], pa.string())}
