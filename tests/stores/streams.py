@@ -1,9 +1,7 @@
-"""What tests of stores do with a stream: read it to its end, and wait for what comes of it."""
+"""What tests of stores do with a stream: read it to its end, and look for what it leaves behind."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +17,6 @@ def drain(store: Store, url: URL, *, size: int = 1 << 16, **options: Any) -> byt
             data += buffer[:count]
         assert len(data) + options.get("offset", 0) == stream.offset
     return bytes(data)
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for what comes true soon."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not come to be"
-        time.sleep(0.01)
 
 
 def children() -> list[str]:

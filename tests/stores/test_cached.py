@@ -21,12 +21,6 @@ DATA = random.Random(5).randbytes(700_000)
 
 
 @pytest.fixture
-def server():
-    with FaultServer() as server:
-        yield server
-
-
-@pytest.fixture
 def store(tmp_path):
     return CachedStore(HttpStore(clock=FakeClock()), tmp_path / "kept", 2_000_000)
 

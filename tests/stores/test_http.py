@@ -31,22 +31,12 @@ from tarviz.stores.http import HttpStore
 from tarviz.stores.retry import Clock
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.stores import StoreTests, open_files
+from tests.conftest import wait_until
 from tests.stores.random_faults import random_fault
-from tests.stores.streams import drain, wait_until
+from tests.stores.streams import drain
 
 DATA = random.Random(1).randbytes(2_040_000)
 XML = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>Reduce your request rate.</Message></Error>"
-
-
-@pytest.fixture
-def server():
-    with FaultServer() as server:
-        yield server
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 @pytest.fixture

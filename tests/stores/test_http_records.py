@@ -9,7 +9,7 @@ import pytest
 from tarviz.model.errors import ChangedError, DataError, NotFoundError, StoreError, TarvizWarning
 from tarviz.read.stream import records
 from tarviz.stores.http import HttpStore
-from tarviz.testing.faults import FakeClock, Fault, FaultServer
+from tarviz.testing.faults import FakeClock, Fault
 
 COUNT = 40
 HEADER = 512
@@ -29,12 +29,6 @@ def shard():
 
 
 DATA, PLACES = shard()
-
-
-@pytest.fixture
-def server():
-    with FaultServer() as server:
-        yield server
 
 
 @pytest.fixture(autouse=True)

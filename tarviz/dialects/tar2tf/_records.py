@@ -8,8 +8,8 @@ from typing import Any
 
 from tarviz.dialects.tar2tf.ops import names
 from tarviz.model.errors import DataError, SchemaError
-from tarviz.model.types import PLACES
 from tarviz.ops import Convert, Decode, Resize
+from tarviz.ops.base import names_of
 from tarviz.ops.values.payloads import decode_class
 
 IMAGES = ("jpg", "jpeg", "png", "bmp")
@@ -34,7 +34,7 @@ def default_record_to_example(record: Mapping[str, Any]) -> dict[str, Any]:
     from tarviz.ops.values.pictures import open_picture
 
     image = next((ext for ext in IMAGES if ext in record), None)
-    there = ", ".join(name for name in record if name not in PLACES) or "none"
+    there = ", ".join(names_of(record)) or "none"
     if image is None or "cls" not in record:
         missing = "an image (jpg)" if image is None else "'cls'"
         raise SchemaError(

@@ -17,7 +17,7 @@ from tarviz.ops import Convert, Decode, Rename, Resize
 from tarviz.ops import Rotate as ByAngle
 from tarviz.ops.func import Func as RecordFunc
 from tarviz.ops.func import as_numpy
-from tarviz.selection import Select, SelectDict, SelectJSON, SelectList
+from tarviz.selection import Select, SelectAll, SelectDict, SelectJSON, SelectList
 
 __all__ = ["Convert", "Decode", "Func", "Rename", "Resize", "Rotate", "Select", "SelectDict", "SelectJSON", "SelectList"]
 
@@ -68,4 +68,5 @@ def as_value(value: Any) -> Any:
 
 def names(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record as tar2tf has it: `__key__` and the fields."""
-    return {name: value for name, value in record.items() if name not in PLACES or name == "__key__"}
+    found: dict[str, Any] = SelectAll().pick(record)
+    return found

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tarviz.formats.tfrecord import crc32c
+from tarviz import stores
 from tarviz.model.config import options as configured
 from tarviz.model.errors import ChangedError, redact
 from tarviz.model.redaction import redacted_repr
@@ -28,6 +28,7 @@ from tarviz.read.chosen import version
 from tarviz.read.stream import ReadOptions
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.making import shard_columns
+from tarviz.write.manifest import summed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +38,6 @@ _META = b"tarviz"
 _VERSION = 2
 _ROWS = 122_880  # DuckDB's row group
 _STAYS = 60.0  # seconds that a file stays which was asked before there were more columns
-_AT_ONCE = 8 << 20  # bytes that are summed at once
 
 
 @dataclass(slots=True)
@@ -225,13 +225,9 @@ def _folder() -> Path:
 
 def _checksum(file: Path) -> str:
     """CRC32C of a file, in eight hexadecimal digits."""
-    crc = 0
-    with file.open("rb", buffering=0) as source:
-        buffer = bytearray(min(_AT_ONCE, max(file.stat().st_size, 1)))
-        view = memoryview(buffer)
-        while size := source.readinto(buffer):
-            crc = crc32c(view[:size], crc)
-    return f"{crc:08x}"
+    url = URL(str(file))
+    with stores.of(url).open(url) as stream:
+        return summed(stream)[0]
 
 
 def name(url: str, now: dict[str, Any], options: ReadOptions) -> str:

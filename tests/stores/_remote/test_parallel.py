@@ -14,10 +14,11 @@ from tarviz import stores
 from tarviz.model.errors import ChangedError, StoreError
 from tarviz.stores._remote import parallel
 from tarviz.stores.http import HttpStore
-from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.faults import ALWAYS, FakeClock, Fault
 from tarviz.testing.stores import open_files
+from tests.conftest import wait_until
 from tests.stores.random_faults import random_fault
-from tests.stores.streams import drain, wait_until
+from tests.stores.streams import drain
 
 DATA = random.Random(5).randbytes(3_000_001)
 
@@ -27,12 +28,6 @@ def small(monkeypatch):
     monkeypatch.setattr(parallel, "TRIAL", 1 << 18)
     monkeypatch.setattr(parallel, "PART", 200_000)
     monkeypatch.setenv("TARVIZ_CONNECTIONS", "3")
-
-
-@pytest.fixture
-def server():
-    with FaultServer() as server:
-        yield server
 
 
 class Waiting(FakeClock):

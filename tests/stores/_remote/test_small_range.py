@@ -14,24 +14,13 @@ from tarviz.model.errors import ChangedError, NotFoundError, StoreError, UsageEr
 from tarviz.model.types import URL
 from tarviz.stores._remote import small_range
 from tarviz.stores.http import HttpStore
-from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.faults import ALWAYS, FakeClock, Fault
 from tarviz.testing.stores import open_files
+from tests.conftest import wait_until
 from tests.stores.random_faults import random_fault
-from tests.stores.streams import wait_until
 
 DATA = random.Random(11).randbytes(700_000)
 XML = b"<Error><Code>SlowDown</Code></Error>"
-
-
-@pytest.fixture
-def server():
-    with FaultServer() as server:
-        yield server
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 @pytest.fixture
