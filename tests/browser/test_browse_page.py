@@ -7,6 +7,7 @@ import io
 import json
 import threading
 import time
+import urllib.parse
 import wave
 
 import pytest
@@ -272,6 +273,22 @@ class TestFilter:
         page.until(f"document.querySelector('.tvz-status').textContent.includes(' {shown} shown')", 20)
         page.tab.get_by_text("all away").click()
         page.until("document.querySelector('.tvz-picks').hidden")
+
+    def test_a_link_keeps_its_filter_where_its_record_lies_outside(self, three, open_page):
+        page = open_page(three)
+        page.until("document.querySelectorAll('.tvz-tile').length")
+        also = json.dumps([["cls", {"where": "cls = 1", "text": "cls: 1", "parts": ["cls = 1"]}]])
+        outside, inside = (
+            page.page.controller.questions.table.sql(f"SELECT min(key) FROM records WHERE cls {op} 1").fetchall()[0][0]
+            for op in ("<>", "=")
+        )
+        for row, chosen in ((outside, inside), (inside, inside)):
+            page.tab.evaluate("hash => history.replaceState(null, '', '#' + hash)", urllib.parse.urlencode({"also": also, "row": row}))
+            page.tab.reload()
+            page.until("document.querySelector('.tvz-status')?.textContent.includes(' 20 shown')", 20)
+            page.until(f"document.querySelector('.tvz-pane')?.textContent.includes({chosen!r})", 20)
+            assert 1 == page.tab.locator(".tvz-pick").count()
+        assert [] == page.errors
 
     def test_suggestions_are_taken_with_the_keys(self, three, open_page):
         page = open_page(three)

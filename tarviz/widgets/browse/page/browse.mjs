@@ -200,7 +200,7 @@ export class BrowserView {
           true,
         );
       const to = hash.get("row") ?? this.config.start;
-      if (to) await this.searches.goTo(to, true);
+      if (to) await this.searches.startAt(to);
       else if (this.count && !this.narrow()) this.select(Math.min(saved.at ?? 0, this.count - 1), { quiet: true });
     };
     if (this.model.media && document.activeElement === document.body) this.grid.root.focus({ preventScroll: true }); // a page of its own: the keys are ours

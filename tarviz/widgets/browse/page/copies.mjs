@@ -72,6 +72,7 @@ export class Copies {
 
   remember() {
     const { view } = this;
+    if (view.searches.next !== view.wish) return; // filters of a search under way beside a record of the one before: it is kept when it is there
     const state = {
       selected: view.selected >= 0 ? view.selected : null,
       at: view.at,

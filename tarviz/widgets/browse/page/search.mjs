@@ -4,6 +4,8 @@
 import { fill, h } from "../../host/core.mjs";
 import { isOvertaken } from "../../host/requests.mjs";
 
+const AWAITED = "It is known, but not shown yet: the shards before it are still being scanned.";
+
 export class Search {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
@@ -118,8 +120,35 @@ export class Search {
     );
   }
 
-  /** @param {string} text @param {boolean} [quiet] */
-  async goTo(text, quiet = false) {
+  /** Stand on the record a link or a call names, among those its filters show: they are never dropped for it. @param {string} text */
+  async startAt(text) {
+    const { view } = this;
+    try {
+      let { r } = await view.rpc("find", { text });
+      for (let rest = 25; r.position === null && !view.done && rest < 3000; rest *= 2) {
+        await new Promise((go) => setTimeout(go, rest)); // what the filters leave is still being found
+        await view.polls.now(false);
+        ({ r } = await view.rpc("find", { text }));
+      }
+      if (r.position !== null) return this.stand(r, true);
+      view.say(view.done ? `${text} is not among the records shown.` : AWAITED);
+    } catch (error) {
+      view.trouble(error);
+    }
+    view.follow = !view.narrow();
+    return view.polls.followFirst();
+  }
+
+  /** @param {{ row: number, position: number }} found @param {boolean} quiet */
+  stand(found, quiet) {
+    const { view } = this;
+    view.count = Math.max(view.count, found.position + 1);
+    view.grid.layout = undefined;
+    view.select(found.position, { quiet, id: found.row });
+  }
+
+  /** @param {string} text */
+  async goTo(text) {
     const { view } = this;
     view.tools.go.hidden = true;
     if (!text.trim()) return;
@@ -131,11 +160,9 @@ export class Search {
         await this.run({ where: "", sort: "order", shard: null, only: false, area: null }, true);
         ({ r } = await view.rpc("find", { text }));
       }
-      if (r.position === null) return view.say("It is known, but not shown yet: the shards before it are still being scanned.");
-      view.count = Math.max(view.count, r.position + 1);
-      view.grid.layout = undefined;
-      view.select(r.position, { quiet, id: r.row });
-      if (!quiet) view.list.focus();
+      if (r.position === null) return view.say(AWAITED);
+      this.stand(r, false);
+      view.list.focus();
     } catch (error) {
       view.trouble(error);
     }
