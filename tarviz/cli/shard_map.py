@@ -12,7 +12,7 @@ from typing import IO, Any, TypeVar
 import click
 
 from tarviz import engines, stores
-from tarviz.cli import verb_base
+from tarviz.cli import shard_table, verb_base
 from tarviz.cli.tar_tool_options import Made, Tar, opened
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.model.redaction import redacted_repr
@@ -85,14 +85,15 @@ class Shards:
         own = [url for url in [*self.urls, self.names.text] if url == "-" or url.startswith("memory:") or piped.is_command(url)]
         if away and own:
             raise UsageError(f"{own[0]!r} is of this process alone; the workers of a cluster do not reach it.", hint="Use files or URLs.")
-        plan = engines.EnginePlan(1 if own else engines.count(self.engine, self.jobs, len(self.urls)), address=self.address)
+        count = 1 if own else engines.count(self.engine, self.jobs, len(self.urls))
         job = ShardJob(verb, keywords, _recipe(verb, keywords) if away or self.resume else None, self.resume)
         tasks = [MappedShard(number, url, self.names.at(number)) for number, url in enumerate(self.urls)]
         mapped, errors = Mapped(), engines.Errors()
         with (
             verb_base.silent_warnings(),
             verb_base.progress(len(tasks), "shards") as bar,
-            engines.start(self.engine, job, plan) as engine,
+            shard_table.shown(len(tasks), verb.__name__, lambda made: (made.records, made.bytes), self.engine) as heard,
+            engines.start(self.engine, job, engines.EnginePlan(count, heard=heard, address=self.address)) as engine,
             closing(engine.run(tasks, errors.keep)) as results,
         ):
             for task, (result, _) in zip(tasks, results, strict=True):

@@ -11,7 +11,7 @@ from typing import IO, Any
 import click
 
 from tarviz import engines, stores
-from tarviz.cli import verb_base
+from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import jobs_options
 from tarviz.commands.ls import fault_of
 from tarviz.formats import compression
@@ -95,9 +95,13 @@ def _build(targets: list[URL], options: stream.ReadOptions, engine: str, address
     """Index the shards of which no index is kept, and keep it."""
     stats = [stores.of(url).stat(url) for url in targets if url != "-"]
     missing = [stat for stat in stats if cached_index(stat, options) is None]
-    with verb_base.progress(len(missing), "shards") as bar:
+    with (
+        verb_base.progress(len(missing), "shards") as bar,
+        shard_table.shown(len(missing), "index", lambda made: (len(made), None), engine) as heard,
+    ):
         job = _Job(replace(options, where="", keys=""))
-        for stat, made in zip(missing, engines.each(engine, job, [stat.url for stat in missing], jobs=jobs, address=address), strict=True):
+        results = engines.each(engine, job, [stat.url for stat in missing], jobs=jobs, address=address, heard=heard)
+        for stat, made in zip(missing, results, strict=True):
             keep_index(stat, options, made)
             bar.add()
 

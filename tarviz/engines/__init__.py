@@ -24,11 +24,24 @@ Tick = Callable[[int], None]
 Job = Callable[[Any, "IO[bytes] | None", Tick], Any]
 """What is done with a task: `job(task, file, tick)`. It may write to `file`, and calls `tick(bytes)` as it goes."""
 Failed = Callable[[int, Exception], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A task that has ended: its number, which worker did it (`host:process`), its result or what it raised, the bytes it told of."""
+
+    number: int
+    worker: str
+    good: bool
+    value: Any
+    size: int
+
+
 Yielding = Callable[[Any], Iterable[Any]]
 """A job of parts: `job(task)` yields them; the same ones for the same task."""
 
 
-def _still(size: int) -> None:
+def _still(told: object) -> None:
     return
 
 
@@ -36,12 +49,14 @@ def _still(size: int) -> None:
 class EnginePlan:
     """How tasks are to be run: `count` at a time (None: as many as the engine has room for), on the cluster at `address`.
 
-    With `spool`, a folder of this machine, every task gets an unnamed file, and its result comes with that file. `tick` is told of bytes.
+    With `spool`, a folder of this machine, every task gets an unnamed file, and its result comes with that file. `tick` is told of bytes,
+    `heard` of each task that ended, when it did: not in order.
     """
 
     count: int | None = None
     spool: str | None = None
     tick: Tick = _still
+    heard: Callable[[Done], None] = _still
     address: str | None = None
 
 
@@ -112,11 +127,19 @@ def count(name: str, asked: int | None, tasks: int) -> int | None:
     return max(1, min(tasks, processors if asked == 0 else asked or 1))
 
 
-def each(name: str, job: Job, tasks: Sequence[Any], *, jobs: int | None = None, address: str | None = None) -> Generator[Any, None, None]:
+def each(
+    name: str,
+    job: Job,
+    tasks: Sequence[Any],
+    *,
+    jobs: int | None = None,
+    address: str | None = None,
+    heard: Callable[[Done], None] = _still,
+) -> Generator[Any, None, None]:
     """The result of each task, in order, `jobs` at a time; what one fails with is raised when all are done (see `Errors`)."""
     errors = Errors()
     with (
-        start(name, job, EnginePlan(count(name, jobs, len(tasks)), address=address)) as engine,
+        start(name, job, EnginePlan(count(name, jobs, len(tasks)), address=address, heard=heard)) as engine,
         closing(engine.run(tasks, errors.keep)) as results,
     ):
         for result, _ in results:

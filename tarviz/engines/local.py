@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import tempfile
 from collections.abc import Generator, Sequence
 from types import TracebackType
 from typing import IO, Any, Self
 
-from tarviz.engines import Engine, EnginePlan, Failed, Job
+from tarviz.engines import Done, Engine, EnginePlan, Failed, Job
 from tarviz.engines.process_pool import Workers, can_run
 from tarviz.model.errors import UsageError
 
@@ -19,7 +21,7 @@ def engine(job: Job, plan: EnginePlan) -> Engine:
     if plan.address is not None:
         raise UsageError("the local engine has no address.", hint="address= belongs to engine='ray'.")
     count = 1 if plan.count is None else plan.count
-    return Workers(job, count, spool=plan.spool, tick=plan.tick) if count > 1 and can_run() else Here(job, plan)
+    return Workers(job, count, spool=plan.spool, tick=plan.tick, heard=plan.heard) if count > 1 and can_run() else Here(job, plan)
 
 
 class Here:
@@ -27,16 +29,27 @@ class Here:
 
     def __init__(self, job: Job, plan: EnginePlan) -> None:
         self._job, self._plan = job, plan
+        self._name = f"{socket.gethostname()}:{os.getpid()}"
 
     def run(self, tasks: Sequence[Any], failed: Failed | None = None) -> Generator[tuple[Any, IO[bytes] | None], None, None]:
         for number, task in enumerate(tasks):
             file = None if self._plan.spool is None else tempfile.TemporaryFile(dir=self._plan.spool, buffering=0)  # noqa: SIM115
+            told = 0
+
+            def tick(size: int) -> None:
+                nonlocal told
+                told += size
+                self._plan.tick(size)
+
             try:
-                value = self._job(task, file, self._plan.tick)
+                value = self._job(task, file, tick)
             except Exception as error:  # a runner: who asked decides
+                self._plan.heard(Done(number, self._name, False, error, told))
                 if failed is None:
                     raise
                 value = failed(number, error)
+            else:
+                self._plan.heard(Done(number, self._name, True, value, told))
             try:
                 yield value, file
             finally:

@@ -11,6 +11,7 @@ import pickle
 import queue
 import selectors
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -20,13 +21,13 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO, Any, NoReturn, Self
 
-from tarviz.engines import Failed, Job, Tick
+from tarviz.engines import Done, Failed, Job, Tick
 from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
 
 SPOOLS = 2  # files of a worker: one is read while it writes the other
@@ -51,6 +52,12 @@ class _Worker:
     free: list[int]  # spools nobody uses
     task: int | None = None
     spool: int | None = None
+    told: int = 0  # bytes that the task told of
+
+    @property
+    def name(self) -> str:
+        """This worker, for people."""
+        return f"{socket.gethostname()}:{self.process.pid}"
 
 
 @dataclass(eq=False)
@@ -65,6 +72,7 @@ class Workers:
     count: int
     spool: str | None = None
     tick: Tick = lambda size: None
+    heard: Callable[[Done], None] = lambda done: None
     _workers: list[_Worker] = field(default_factory=list)
     _orphans: list[IO[bytes]] = field(default_factory=list)  # files of workers that died
     _payload: bytes = b""
@@ -110,10 +118,13 @@ class Workers:
                             waiting.appendleft((number, tasks[number]))
                         else:
                             done[number] = False, _killed(status), None, None
+                            self.heard(Done(number, worker.name, *done[number][:2], worker.told))
                     elif message[0] == "tick":
+                        worker.told += message[1]
                         self.tick(message[1])
                     else:
                         done[number] = message[0] == "done", message[1], worker, worker.spool
+                        self.heard(Done(number, worker.name, *done[number][:2], worker.told))
                         worker.task = None
             good, value, owner, place = done.pop(due)
             if not good:
@@ -158,7 +169,7 @@ class Workers:
         return worker
 
     def _begin(self, worker: _Worker, number: int, task: Any) -> None:
-        worker.task = number
+        worker.task, worker.told = number, 0
         worker.spool = worker.free.pop() if self.spool is not None else None
         with suppress(BrokenPipeError):
             _send(worker.to, pickle.dumps((task, worker.spool)))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import click
 
 from tarviz import engines, selection, stores, write
-from tarviz.cli import verb_base
+from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import cluster_options
 from tarviz.commands.convert import tasks
 from tarviz.commands.convert.conversion import Conversion, processes
@@ -100,8 +100,12 @@ def convert(
         ]
         settings = tasks.Settings(names, compression, exists, _manifest(recipe, sources, limit, compression) if manifest else None, limit)
         total = sum(source.entry["size"] or 0 for source in sources)
-        with verb_base.progress(total or None, "bytes", label="convert") as bar:
-            place = engine, engines.EnginePlan(processes(num_workers, sources, names, engine), tick=bar.add, address=address)
+        with (
+            verb_base.progress(total or None, "bytes", label="convert") as bar,
+            shard_table.shown(len(sources), "convert", lambda outcome: (outcome.report.records, None), engine) as heard,
+        ):
+            count = processes(num_workers, sources, names, engine)
+            place = engine, engines.EnginePlan(count, tick=bar.add, heard=heard, address=address)
             work = Conversion(recipe, settings, sources, place)
             outputs = work.each(resume) if names.counts and limit is None else work.sequence(resume)
     report = work.report

@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 
 from tarviz import engines, stores
-from tarviz.cli import verb_base
+from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import jobs_options
 from tarviz.commands.verify.checks import check_tar, check_tfrecord
 from tarviz.commands.verify.verified import Verified as Verified
@@ -56,8 +56,11 @@ def verify(
         if repair:
             raise UsageError("a repair is done by one process.", hint="Leave out jobs and engine.")
         job = _Job({"strict": strict, "deep": deep, "examples": examples, "format": format, **reading_options})
-        with verb_base.progress(len(targets), "shards") as bar:
-            for found in engines.each(engine, job, targets, jobs=jobs, address=address):
+        with (
+            verb_base.progress(len(targets), "shards") as bar,
+            shard_table.shown(len(targets), "verify", lambda found: (found.records, None), engine) as heard,
+        ):
+            for found in engines.each(engine, job, targets, jobs=jobs, address=address, heard=heard):
                 result.merge(found)
                 bar.add()
         if tag:

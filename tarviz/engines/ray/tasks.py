@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any, Self
 
-from tarviz.engines import EnginePlan, Failed, Job
+from tarviz.engines import Done, EnginePlan, Failed, Job
 from tarviz.engines.ray.joining import TRIES, Joined, lost, packed, unserved
 from tarviz.engines.ray.worker import serve
 from tarviz.model.errors import TarvizError
@@ -55,9 +55,11 @@ class Cluster(Joined):
                             waiting.appendleft((number, tasks[number]))
                         else:
                             done[number] = False, lost(outcome, tries[number]), None
+                            self.plan.heard(Done(number, "lost", *done[number][:2], 0))
                     else:
-                        good, value, size = outcome
+                        good, value, size, worker = outcome
                         self.plan.tick(size)
+                        self.plan.heard(Done(number, worker, good, value, size))
                         done[number] = good, value, file
             good, value, content = done.pop(due)
             if good and self.plan.spool is not None:
@@ -79,7 +81,9 @@ class Cluster(Joined):
 
     def _ready(self) -> Iterator[tuple[int, Any, Any]]:
         """Number, outcome and file of tasks that ended; the cause in place of the outcome where one did not come back."""
-        ended, _ = self._ray.wait(list(self._running), num_returns=1)
+        references = list(self._running)
+        self._ray.wait(references, num_returns=1)
+        ended, _ = self._ray.wait(references, num_returns=len(references), timeout=0)  # all that ended: a wait looks at every one
         for reference in ended:
             number, file = self._running.pop(reference)
             try:

@@ -31,7 +31,7 @@ class Home:
 
 
 def serve(packed_job: bytes, packed_task: bytes, home: Home, spooled: bool) -> tuple[bytes, Any]:
-    """One task in a worker: whether it went well, its result or error, the bytes it told of; and its file."""
+    """One task in a worker: whether it went well, its result or error, the bytes it told of, the worker's name; and its file."""
     ticks = 0
 
     def tick(size: int) -> None:
@@ -129,6 +129,11 @@ def settle(home: Home) -> None:
     os.environ.update(home.settings)
 
 
+def name() -> str:
+    """This worker, for people."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
 def _sign(error: Exception) -> None:
     """Say where an error comes from that does not say it itself."""
     if not isinstance(error, TarvizError):
@@ -137,9 +142,9 @@ def _sign(error: Exception) -> None:
 
 def _told(good: bool, value: Any, ticks: int) -> bytes:
     try:
-        return pickle.dumps((good, value, ticks))
+        return pickle.dumps((good, value, ticks, name()))
     except Exception:  # noqa: BLE001  (an exception of the user's that does not pickle)
-        return pickle.dumps((False, RuntimeError(f"{type(value).__name__}: {value}"), ticks))
+        return pickle.dumps((False, RuntimeError(f"{type(value).__name__}: {value}"), ticks, name()))
 
 
 def _content(file: IO[bytes]) -> Any:

@@ -1,0 +1,109 @@
+"""The table that a notebook shows of an engine's tasks: what it counts, how it reads, that nothing else draws it."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tarviz import engines
+from tarviz.cli import shard_table, verb_base
+from tarviz.cli.shard_table import ShardTable
+from tarviz.engines import Done, EnginePlan
+from tarviz.model.errors import DataError
+from tests.engines.jobs import job
+
+
+def table(total=10, seconds=1.0):
+    """One whose clock is a second further at each look."""
+    return ShardTable(total, "convert", lambda records: (records, None), clock=itertools.count(0.0, seconds).__next__)
+
+
+def heard(table, worker="a:1", records=100, size=1_000_000, error=None):
+    table.heard(Done(0, worker, error is None, records if error is None else error, size))
+
+
+class TestShardTable:
+    def test_it_says_how_far_how_fast_and_how_long_yet(self):
+        shown = table()
+        assert "convert: 0 of 10 shards, 0 records/s, 0 B/s" == shown.text()
+        for worker in ("a:1", "a:2", "a:1", "b:9", "a:1"):
+            heard(shown, worker)
+
+        assert "convert: 5 of 10 shards, 100 records/s, 1.00 MB/s, 5 s left" == shown.text()
+
+    def test_failures_are_told_by_their_codes(self):
+        shown = table(4)
+        heard(shown)
+        heard(shown, error=DataError("cut", code="E_TRUNCATED"))
+        heard(shown, error=DataError("cut", code="E_TRUNCATED"))
+        heard(shown, error=ZeroDivisionError())
+
+        assert "1 of 4 shards, 3 failed (2 × E_TRUNCATED, 1 × ZeroDivisionError)" in shown.text()
+        assert shown.text().endswith("done after 4.0 s")
+
+    def test_each_worker_has_a_row_those_that_failed_first(self):
+        shown = table()
+        heard(shown, "a:1")
+        heard(shown, "b:<2>", error=DataError("cut"))
+        html = shown.html()
+
+        assert html.index("b:&lt;2&gt;") < html.index("a:1") < html.index("<td>all</td>")
+        assert "width: 20.0%" in html
+
+    def test_very_many_workers_share_a_row(self):
+        shown = table(500)
+        for number in range(300):
+            heard(shown, f"w:{number:03d}")
+
+        assert "280 more" in shown.html()
+        assert shard_table.SHOWN + 3 == shown.html().count("<tr>")
+        assert "<td>280 more</td><td class=right>280</td>" in shown.html()
+
+
+class TestShown:
+    @pytest.fixture
+    def cell(self, monkeypatch):
+        """What a notebook's cell is shown, one after the other."""
+        found = []
+        monkeypatch.setattr(verb_base, "in_notebook", lambda: True)
+        monkeypatch.setattr(shard_table, "_cell", lambda first: (found.append(first), found.append)[1])
+        return found
+
+    def test_the_last_drawing_says_how_it_ended(self, cell):
+        with shard_table.shown(2, "cat", lambda value: (value, 7), "ray") as tell:
+            for number in range(2):
+                tell(Done(number, "a:1", True, 3, 0))
+
+        assert "0 of 2" in cell[0]["text/plain"]
+        assert cell[-1]["text/plain"].startswith("cat: 2 of 2 shards")
+
+    @pytest.mark.parametrize(
+        ("error", "expected"), [(KeyboardInterrupt(), "interrupted after"), (DataError("cut"), "ended by an error after")]
+    )
+    def test_a_run_that_breaks_off_says_so(self, cell, error, expected):
+        with pytest.raises(type(error)), shard_table.shown(2, "cat", lambda value: (value, 7), "ray"):
+            raise error
+
+        assert expected in cell[-1]["text/plain"]
+
+    def test_nothing_is_shown_of_work_on_this_machine_or_outside_a_notebook(self, cell, monkeypatch):
+        with shard_table.shown(2, "cat", lambda value: (value, 7), "local") as tell:
+            tell(Done(0, "a:1", True, 3, 0))
+        monkeypatch.setattr(verb_base, "in_notebook", lambda: False)
+        with shard_table.shown(2, "cat", lambda value: (value, 7), "ray") as tell:
+            tell(Done(0, "a:1", True, 3, 0))
+
+        assert [] == cell
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_local_engine_tells_of_every_task_when_it_ends(count):
+    found = []
+    tasks = [("tick", 5), ("odd", "why"), ("sleep", 0)]
+    with engines.start("local", job, EnginePlan(count, heard=found.append)) as engine:
+        list(engine.run(tasks, lambda number, error: None))
+
+    assert [(0, True, 5000), (1, False, 0), (2, True, 0)] == sorted((done.number, done.good, done.size) for done in found)
+    assert [("tick", 5)[1], 0] == [done.value for done in sorted(found, key=lambda done: done.number) if done.good]
+    assert count >= len({done.worker for done in found})
