@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from contextlib import closing
+from dataclasses import asdict
 from os import PathLike, fspath
 from typing import Any
 
@@ -10,22 +12,26 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.cli import verb_base
+from tarviz import engines
+from tarviz.cli import shard_table, verb_base
+from tarviz.cli.shard_map import engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
-from tarviz.formats.tar_header import TAR_END
 from tarviz.model.config import parse_size
-from tarviz.model.errors import Fault, StoreError, UsageError, redact
-from tarviz.read.spans import Batch, intake, pieces
+from tarviz.model.errors import UsageError, redact
+from tarviz.model.types import URL
+from tarviz.read.chosen import resolved
+from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import SHARD_SUFFIXES, URLs
-from tarviz.tools import field_selection
-from tarviz.tools.shard_command import line, run_for
-from tarviz.write import Exists, Names, counted
+from tarviz.tools import field_selection, split_pieces
+from tarviz.tools.shard_command import line
+from tarviz.write import Exists, Names, counted, proof
 from tarviz.write.inputs import Inputs
 from tarviz.write.piped import is_command
 from tarviz.write.tar_output import TarOutput
 
 DEFAULT_COUNT, DEFAULT_SIZE = 100_000, 10**9
+_BYTES = ("on_error", "strict", "key_split", "duplicates", "concatenated")  # options that change what is written
 
 
 def split(
@@ -39,6 +45,10 @@ def split(
     command: str | None = None,
     files: str | None = None,
     exists: Exists = "replace",
+    engine: str = "local",
+    address: str | None = None,
+    jobs: int | None = None,
+    resume: bool = False,
     **reading: Any,
 ) -> Made:
     """Writes records into shards of at most `count` records and `size` bytes; with neither, 100 000 and 10⁹.
@@ -48,6 +58,10 @@ def split(
     gets `-000000.tar`. After `maxshards` no more is read. `command` is a line for bash, run on each finished shard: `{shard}`, `{abspath}`,
     `{basename}`, `{dirname}`, `{base}` and `{ext}` are parts of its name, quoted as they need; a plain command gets the name as its last
     argument. `exists`: `"replace"` an output when the new one is complete, or `"error"`.
+
+    On an engine (`"local"` with `jobs`, `"ray"`, at `address`) shards are measured first, many at a time, then outputs are written, those
+    that begin in one shard by one task; bytes are the same, but nothing is written where a shard is damaged. Outputs then have a
+    manifest beside them, unless there is a `command`; `resume` keeps those that it proves.
     """
     options = with_changes(ReadOptions(), reading)
     if count is None and size is None:
@@ -57,7 +71,17 @@ def split(
         raise UsageError("a shard holds at least one record, and there is at least one.")
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     names = Names(pattern(fspath(output)))
-    shards = _Shards(names, count, limit, start, maxshards, command, options.on_error == "skip", Inputs(targets), exists)
+    if not names.counts and names.text != "-" and not is_command(names.text):
+        raise UsageError(f"{redact(names.text)!r} has no counter.", hint="Write {shard:06d} or %06d.")
+    inputs, limits = Inputs(targets), split_pieces.Limits(count, limit)
+    inputs.refuse_any(names, first=start, count=maxshards)
+    if exists == "error":
+        names.refuse_taken()
+    if command is not None:
+        line(command)  # says what is wrong with it before anything is read
+    if engine != "local" or address is not None or jobs is not None or resume:
+        return _spread(targets, names, limits, (start, maxshards), (engine, address, jobs), command, exists, resume, options)
+    shards = _Shards(names, limits, start, maxshards, command, options.on_error == "skip", inputs, exists)
     with (
         verb_base.silent_warnings(),
         verb_base.progress(None, "records") as bar,
@@ -75,6 +99,72 @@ def split(
             shards.abort()
             raise
     return Made(shards.done, shards.report)
+
+
+def _spread(
+    targets: list[URL],
+    names: Names,
+    limits: split_pieces.Limits,
+    numbers: tuple[int, int | None],
+    place: tuple[str, str | None, int | None],
+    command: str | None,
+    exists: Exists,
+    resume: bool,
+    options: ReadOptions,
+) -> Made:
+    """The same by tasks on an engine: measure every shard, cut, write."""
+    engine, address, jobs = place
+    start, most = numbers
+    if own := [url for url in [*targets, names.text] if url == "-" or url.startswith("memory:") or is_command(url)]:
+        raise UsageError(f"{own[0]!r} is of this process alone; workers do not reach it.", hint="Use files or URLs.")
+    if resume and command is not None:
+        raise UsageError("no manifest proves that a command was run on a shard.", hint="Leave out resume, or run the command afterwards.")
+    from tarviz import __version__
+
+    # What a condition chooses may change without its text changing: tags, a list of keys.
+    reading = None if options.where or options.keys else {**asdict(limits), **{name: getattr(options, name) for name in _BYTES}}
+    options = resolved(targets, options)
+    recipe = {"format": "tar", "verb": "split", "tarviz": __version__, "options": reading}
+    kept = command is None and (resume or engines.travels(engine))
+    writing = split_pieces.OutputJob(options, exists, recipe if kept else None, resume, command)
+    made, report = Made(), ReadReport()
+    with verb_base.silent_warnings():
+        measured: list[split_pieces.Measured] = []
+
+        def shards() -> Generator[NDArray[np.int64], None, None]:
+            count = engines.count(engine, jobs, len(targets))
+            with (
+                verb_base.progress(len(targets), "shards", label="measure") as bar,
+                shard_table.shown(len(targets), "measure", lambda found: (len(found.sizes), None), engine) as heard,
+                engines.start(engine, split_pieces.MeasureJob(options), engines.EnginePlan(count, heard=heard, address=address)) as workers,
+                closing(workers.run(targets)) as results,
+            ):
+                for result, _ in results:
+                    sizes, result.sizes = result.sizes, result.sizes[:0]
+                    measured.append(result)
+                    report.merge(result.report)
+                    bar.add()
+                    yield sizes
+
+        with closing(shards()) as sizes:
+            parts = list(split_pieces.cut(sizes, limits, most))
+        tasks = split_pieces.output_tasks(parts, targets, [each.version for each in measured], lambda number: names.at(start + number))
+        count = engines.count(engine, jobs, len(tasks))
+        with (
+            verb_base.progress(len(parts), "shards", label="write") as bar,
+            shard_table.shown(len(tasks), "write", lambda found: (sum(each[0] for each in found.made), None), engine) as heard,
+            engines.start(engine, writing, engines.EnginePlan(count, heard=heard, address=address)) as workers,
+            closing(workers.run(tasks)) as results,
+        ):
+            for task, (result, _) in zip(tasks, results, strict=True):
+                if kept and engines.travels(engine):
+                    for name in task.names:
+                        proof.seen(name)
+                made.outputs += [Tar(name, *each) for name, each in zip(task.names, result.made, strict=True)]
+                report.merge(result.report)
+                bar.add(len(task.parts))
+    made.report = report
+    return made
 
 
 def pattern(text: str) -> str:
@@ -95,8 +185,7 @@ class _Shards:
     def __init__(
         self,
         names: Names,
-        count: int | None,
-        limit: int | None,
+        limits: split_pieces.Limits,
         start: int,
         most: int | None,
         command: str | None,
@@ -104,22 +193,15 @@ class _Shards:
         inputs: Inputs,
         exists: Exists,
     ) -> None:
-        if not names.counts and names.text != "-" and not is_command(names.text):
-            raise UsageError(f"{redact(names.text)!r} has no counter.", hint="Write {shard:06d} or %06d.")
-        self.names, self.count, self.limit, self.start, self.most = names, count, limit, start, most
+        self.names, self.limits, self.start, self.most = names, limits, start, most
         self.command, self.skip, self.inputs, self.exists = command, skip, inputs, exists
-        inputs.refuse_any(names, first=start, count=most)
-        if exists == "error":
-            names.refuse_taken()
-        if command is not None:
-            line(command)  # says what is wrong with it before anything is read
         self.report = ReadReport()
         self.form = field_selection.Form(report=self.report)
         self.done: list[Tar] = []
         self.outlet: TarOutput | None = None
 
     def put(self, batch: Batch) -> bool:
-        ends = np.cumsum(_sizes(batch))
+        ends = np.cumsum(split_pieces.sizes(batch))
         first = 0
         while first < len(batch):
             if self.outlet is None:
@@ -127,24 +209,13 @@ class _Shards:
                     return False
                 self.outlet = TarOutput(self.names.at(self.start + len(self.done)), inputs=self.inputs, exists=self.exists)
                 self.form.forget()
-            last = self._fit(ends, first)
+            last = self.limits.fit(ends, first, self.outlet.records, self.outlet.bytes)
             if last > first:
                 self.form.put(self.outlet, batch.part(first, last))
                 first = last
-            if last < len(batch) or self.outlet.records == self.count:
+            if last < len(batch) or self.outlet.records == self.limits.count:
                 self.close()
         return self.most is None or len(self.done) < self.most
-
-    def _fit(self, ends: NDArray[np.int64], first: int) -> int:
-        """Up to which record the open shard takes; an empty one takes one of any size."""
-        assert self.outlet is not None
-        last = len(ends)
-        if self.limit is not None:
-            room = self.limit - len(TAR_END) - self.outlet.bytes
-            last = int(np.searchsorted(ends, (int(ends[first - 1]) if first else 0) + room, side="right"))
-        if self.count is not None:
-            last = min(last, first + self.count - self.outlet.records)
-        return max(last, first + (self.outlet.records == 0))
 
     def close(self) -> None:
         """Finish the open shard, then run the command on it."""
@@ -155,25 +226,12 @@ class _Shards:
         self.done.append(tar)
         self.outlet = None
         if self.command is not None:
-            code = run_for(self.command, tar.url)
-            if code:
-                text = f"the command ended with {code} on this shard, which is written."
-                if not self.skip:
-                    raise StoreError(text, code="E_COMMAND", shard=tar.url)
-                self.report.add(Fault("E_COMMAND", text, tar.url), skipped=True)
+            split_pieces.run_on(self.command, URL(tar.url), self.report, skip=self.skip)
 
     def abort(self) -> None:
         """Drop the open shard; those before it stay."""
         if self.outlet is not None:
             self.outlet.abort()
-
-
-def _sizes(batch: Batch) -> NDArray[np.int64]:
-    """Bytes of tar that each record takes."""
-    begin, end, row = pieces(batch)
-    own = np.concatenate(([0], np.cumsum(np.bincount(row, end - begin, len(batch.block.members)).astype(np.int64))))
-    taken: NDArray[np.int64] = own[batch.block.rows[1:]] - own[batch.block.rows[:-1]]
-    return taken
 
 
 @verb_base.verb(
@@ -190,12 +248,14 @@ def _sizes(batch: Batch) -> NDArray[np.int64]:
 @click.option(
     "--exists", type=click.Choice(["replace", "error"]), default="replace", show_default=True, help="What happens to outputs that exist."
 )
+@engine_options
 @tool_options
 def command(urls: tuple[str, ...], ready: str | None, as_json: bool, **options: Any) -> Any:
     """Split records into shards of a given number of records or bytes each, by default 100 000 and 1 GB.
 
     Bytes are those of the tar file; only a record that is larger by itself makes a larger one. Records are never cut. Each shard gets its
     name when it is complete. In the command of -C {shard}, {abspath}, {basename}, {dirname}, {base} and {ext} (with its dot) stand for
-    parts of the name and need no quotes; a plain command without them gets the name as its last argument.
+    parts of the name and need no quotes; a plain command without them gets the name as its last argument. With --engine or --jobs shards
+    are measured first, then outputs are written, many at a time.
     """
     return verb_base.emit(split(urls, command=ready, **options), as_json)
