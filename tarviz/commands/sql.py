@@ -12,6 +12,7 @@ import click
 
 from tarviz import stores
 from tarviz.cli import html_page, verb_base
+from tarviz.cli.shard_map import cluster_options
 from tarviz.model.errors import UsageError, redact, safe
 from tarviz.model.types import URL
 from tarviz.stores import URLs
@@ -103,19 +104,22 @@ def sql(
     format: Format | None = None,
     memory: int | str | None = None,
     workers: int | None = None,
+    engine: str | None = None,
+    address: str | None = None,
     **reading: Any,
 ) -> Answer:
     """What one SELECT over `records` gives (`"SELECT cls, count(*), avg(jpg.width) FROM records GROUP BY cls"`).
 
     Columns: `key`, `shard`, `n`, `size`; `cls`, `txt`, `json` (a struct: `json.meta.src`); `jpg.width`, `jpg.height`, `jpg.mode`,
-    `wav.duration`, `npy.shape`, `EXT.size`, `EXT.checksum`, … They are made on first use and kept beside the cached
-    indexes. With `output` the answer is written there, as its name (`.csv`, `.json`, `.parquet`) or `format` says. A query sees
-    the records, and `tags`, and nothing else: no file, no network; `memory` limits it. `UsageError` names what is not there.
+    `wav.duration`, `npy.shape`, `EXT.size`, `EXT.checksum`, … They are made on first use, by threads or on an engine (`"ray"`, at
+    `address`), and kept beside the cached indexes. With `output` the answer is written there, as its name (`.csv`, `.json`,
+    `.parquet`) or `format` says. A query sees the records, and `tags`, and nothing else: no file, no network; `memory` limits it.
+    `UsageError` names what is not there.
     """
     from tarviz.table import opened
     from tarviz.table.table import Table
 
-    table = urls if isinstance(urls, Table) else opened(urls, memory=memory, workers=workers, **reading)
+    table = urls if isinstance(urls, Table) else opened(urls, memory=memory, workers=workers, engine=engine, address=address, **reading)
     if not isinstance(urls, Table):
         with verb_base.progress(None, "shards", label="making columns") as bar:
             table.passes.progress = lambda done, total: bar.add(done - bar.done)
@@ -187,6 +191,7 @@ def pieces(table: pa.Table, format: Format) -> Iterator[bytes]:
 @click.option("--parquet", "format", flag_value="parquet", help="The answer as Parquet; needs -o.")
 @click.option("--memory", metavar="SIZE", help="What the query may use. [default: half of the machine, 4 GiB at most]")
 @verb_base.workers_option
+@cluster_options
 @verb_base.json_option
 @verb_base.quiet_option
 def command(
@@ -195,6 +200,8 @@ def command(
     format: Format | None,
     memory: str | None,
     workers: int | None,
+    engine: str,
+    address: str | None,
     as_json: bool,
 ) -> Any:
     """Ask shards in SQL.
@@ -211,7 +218,8 @@ def command(
     if not urls:
         raise UsageError("the shards are missing.", hint="Write tarviz sql 'SELECT count(*) FROM records' SHARDS.")
     chosen: Format | None = "json" if as_json and output else format
-    answer = sql(query, urls, None if output in (None, "-") else output, format=chosen, memory=memory, workers=workers)
+    place = {"engine": None if engine == "local" else engine, "address": address}
+    answer = sql(query, urls, None if output in (None, "-") else output, format=chosen, memory=memory, workers=workers, **place)
     if format is not None and answer.output is None:
         if format == "parquet" and sys.stdout.isatty():
             raise UsageError("a terminal takes no Parquet.", hint="Name a file: -o answer.parquet.")

@@ -36,16 +36,25 @@ SUPPORT: tuple[str, ...] = (
 )
 
 
-def opened(urls: URLs, *, memory: int | str | None = None, workers: int | None = None, **reading: Any) -> Table:
+def opened(
+    urls: URLs,
+    *,
+    memory: int | str | None = None,
+    workers: int | None = None,
+    engine: str | None = None,
+    address: str | None = None,
+    **reading: Any,
+) -> Table:
     """A table over shards: one row per record, one column per field. Nothing is read before something is asked.
 
     `urls`: a path, URL, template, folder, or a list of these. `memory` limits what a query may use ("2GB"; else half of the
-    machine, 4 GiB at most). `reading` holds options of `ReadOptions`; damaged shards have the records before the damage.
+    machine, 4 GiB at most). Columns are made by `workers` threads, or by workers of an engine (`"ray"`, at `address`), a shard at a
+    time each, and kept here. `reading` holds options of `ReadOptions`; damaged shards have the records before the damage.
     `MissingPackageError` where DuckDB or pyarrow is not installed.
     """
     from tarviz.table.table import Table
 
-    return Table(urls, memory=memory, workers=workers, **reading)
+    return Table(urls, memory=memory, workers=workers, engine=engine, address=address, **reading)
 
 
 class _Callable(ModuleType):

@@ -8,12 +8,11 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import partial
-from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tarviz import stores
+from tarviz import engines, stores
 from tarviz.model.config import parse_size
 from tarviz.model.errors import ChangedError, TarvizError, UsageError, redact
 from tarviz.model.types import rich_form
@@ -46,6 +45,8 @@ class Table:
         *,
         memory: int | str | None = None,
         workers: int | None = None,
+        engine: str | None = None,
+        address: str | None = None,
         progress: Callable[[int, int], None] | None = None,
         **reading: Any,
     ) -> None:
@@ -57,9 +58,21 @@ class Table:
         self._lock = threading.RLock()
         self._cached: dict[Any, Any] = {}
         self._asked = Interrupts()
+        place = self._engine(engine, address)
         kept = kept_columns.kept(self.urls, self.options)
-        self.passes = ColumnPasses(kept, self.options, workers or cpu_count() or 1, progress)
+        self.passes = ColumnPasses(kept, self.options, workers, progress, place)
         self._seen = 0  # the version of the columns that `_base` and `_cached` are of
+
+    def _engine(self, name: str | None, address: str | None) -> tuple[str, str | None] | None:
+        """Where columns are made; None: by threads of this process."""
+        if name is None:
+            if address is not None:
+                raise UsageError("address= belongs to an engine.", hint='Write engine="ray" beside it.')
+            return None
+        own = [url for url in self.urls if url == "-" or url.startswith("memory:")]
+        if own and engines.travels(name):
+            raise UsageError(f"{own[0]!r} is of this process alone; the workers of a cluster do not reach it.", hint="Use files or URLs.")
+        return name, address
 
     # what there is
 

@@ -16,8 +16,11 @@ from tarviz import engines
 from tarviz.commands.cat import cat
 from tarviz.commands.convert import convert
 from tarviz.commands.index import index
+from tarviz.commands.pcat import pcat
 from tarviz.commands.proc import proc
 from tarviz.commands.sort import sort
+from tarviz.commands.split import split
+from tarviz.commands.sql import sql
 from tarviz.commands.tsv import tsv
 from tarviz.commands.verify import verify
 from tarviz.model.errors import DataError, TarvizError, UsageError
@@ -216,6 +219,9 @@ class TestConvert:
 
 VERBS = {
     "cat": cat,
+    "pcat": pcat,
+    "split": lambda urls, out, **more: split(urls, out, count=4, **more),
+    "split-size": lambda urls, out, **more: split(urls, out, size=9000, **more),
     "proc": lambda urls, out, **more: proc(urls, out, command="tr 0-9 a-j < sample.txt > sample.low", **more),
     "proc-chain": lambda urls, out, **more: proc(urls, out, op="keep(txt)", **more),
     "sort": lambda urls, out, **more: sort(urls, out, shuffle=True, seed=3, **more),
@@ -256,6 +262,18 @@ class TestVerbs:
         assert expected.to_dict() == found.to_dict()
         assert one.to_dict() == other.to_dict()
         assert list(one.keys()) == list(other.keys())
+
+    def test_a_table_has_the_same_rows(self, cluster, folder, monkeypatch):
+        pytest.importorskip("duckdb", reason="tables need the extra table")
+        query = "SELECT shard, key, n, size, txt, cls, txt.checksum FROM records ORDER BY ALL"
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(folder / "one"))
+        expected = sql(query, "in/")
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(folder / "other"))
+
+        found = sql(query, "in/", engine="ray")
+
+        assert expected.to_dict() == found.to_dict()
+        assert expected.rows
 
     def test_one_output_of_all_shards_is_refused(self, cluster, folder):
         with pytest.raises(UsageError, match="one output of all shards"):

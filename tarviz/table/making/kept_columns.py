@@ -100,10 +100,17 @@ class KeptColumns:
         `look` is called between records and may raise; `grown` is told of the columns of the shard's beginning, the later the rarer.
         `ChangedError` when the shard is another by now.
         """
-        wanted = {*parts, NAMES, *self.prove()} - self.parts
-        if not wanted:
+        if not (wanted := self.lacking(parts)):
             return _nothing
         made = shard_columns.made(self.url, options, wanted, look=look, grown=lambda part: grown(self._grown(wanted, part)))
+        return self.take(wanted, made)
+
+    def lacking(self, parts: set[Part]) -> set[Part]:
+        """What of `parts` has to be made; what is kept is compared with its checksum before."""
+        return {*parts, NAMES, *self.prove()} - self.parts
+
+    def take(self, wanted: set[Part], made: shard_columns.MadeColumns) -> Callable[[], None]:
+        """Keep the columns of `wanted`, which were made here or by a worker elsewhere; as `add` does."""
         if version(self.url) != self.identity or (self.parts and made.records != self.records):
             raise ChangedError("the shard was replaced while its columns were made.", shard=self.url, hint="Ask again.")
         return self._grown(wanted, made)._kept_by(self)

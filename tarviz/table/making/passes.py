@@ -5,16 +5,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from os import cpu_count
 from pathlib import Path
+from typing import IO
 
+from tarviz import engines
 from tarviz.model.errors import ChangedError
 from tarviz.model.redaction import redacted_repr
+from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.interrupts import stopped
 from tarviz.table.making.kept_columns import KeptColumns
 from tarviz.table.making.kept_columns import kept as kept_of
+from tarviz.table.making.shard_columns import MadeColumns, made
 
 MOST_PROVEN = 2 << 30  # bytes of kept columns that are compared with their checksums before the first question: half a second
 _LOOK = 0.05  # seconds after which whoever waits for a pass looks whether it is still wanted
@@ -27,17 +33,45 @@ def _size(file: Path) -> int:
         return 0
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnTask:
+    """One shard, and the parts to be made of it."""
+
+    url: URL
+    parts: frozenset[Part]
+
+    __repr__ = redacted_repr
+
+
+@dataclass(frozen=True)
+class ColumnJob:
+    """The columns of a shard, made by a worker of an engine."""
+
+    options: ReadOptions
+
+    def __call__(self, task: ColumnTask, file: IO[bytes] | None, tick: engines.Tick) -> MadeColumns:
+        return made(task.url, self.options, set(task.parts))
+
+
 class ColumnPasses:
-    """The columns of some shards, made when they are asked for. `version` grows when a shard gets more, with `lock` held."""
+    """The columns of some shards, made when they are asked for: by threads, or on an engine (its name and address).
+
+    `version` grows when a shard gets more, with `lock` held.
+    """
 
     def __init__(
-        self, kept: list[KeptColumns], options: ReadOptions, workers: int, progress: Callable[[int, int], None] | None = None
+        self,
+        kept: list[KeptColumns],
+        options: ReadOptions,
+        workers: int | None,
+        progress: Callable[[int, int], None] | None = None,
+        engine: tuple[str, str | None] | None = None,
     ) -> None:
         self.kept, self.progress = kept, progress
         self.version = self.grown = 0  # counts shards that have more columns; and beginnings of shards, too
         self._done = self._todo = 0
         self.lock = threading.Lock()
-        self._options, self._workers = options, workers
+        self._options, self._workers, self._engine = options, workers, engine
         self._one = threading.Lock()
         self._halts: dict[threading.Event, threading.Event | None] = {}
         self._growing: dict[str, KeptColumns] = {}
@@ -77,7 +111,10 @@ class ColumnPasses:
         if not todo:
             return
         self._done, self._todo = 0, len(todo)
-        with ThreadPoolExecutor(min(self._workers, len(todo)), "tarviz-table") as pool:
+        if self._engine is not None:
+            self._elsewhere(todo, wanted, look)
+            return
+        with ThreadPoolExecutor(min(self._workers or cpu_count() or 1, len(todo)), "tarviz-table") as pool:
             try:
                 for done, _ in enumerate(pool.map(lambda shard: self._extend(shard, wanted, look), todo), 1):
                     self._done = done
@@ -86,6 +123,22 @@ class ColumnPasses:
                 halt.set()  # an interrupt from the keyboard does not wait for the shards that are being read
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
+
+    def _elsewhere(self, todo: list[KeptColumns], wanted: set[Part], look: Callable[[], None]) -> None:
+        """The same by workers of an engine, a shard each; what they make is kept here. Ended between two shards."""
+        assert self._engine is not None
+        name, address = self._engine
+        tasks = [ColumnTask(shard.url, frozenset(shard.lacking(wanted))) for shard in todo]
+        plan = engines.EnginePlan(engines.count(name, self._workers, len(tasks)), address=address)
+        with engines.start(name, ColumnJob(self._options), plan) as engine, closing(engine.run(tasks)) as results:
+            for done, (shard, task, (made, _)) in enumerate(zip(todo, tasks, results, strict=True), 1):
+                look()
+                settle = shard.take(set(task.parts), made)
+                with self.lock:
+                    settle()
+                    self.version += 1
+                self._done = done
+                self._tell()
 
     def _extend(self, shard: KeptColumns, wanted: set[Part], look: Callable[[], None]) -> None:
         def grown(found: KeptColumns) -> None:
