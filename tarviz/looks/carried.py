@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.looks import shapes
+from tarviz.looks import runs, shapes, voc, yolo
 from tarviz.looks.clipping import Point, area, clipped, hull
 from tarviz.looks.shapes import Frame, Items, Rows
 from tarviz.model.errors import DataError
@@ -42,11 +42,14 @@ class Carrier:
 
     Boxes and outlines are cut at the new frame. One of which less than the share `visible` of its area is left, or nothing, is taken
     out with its label, its score and whatever else its object holds; with None all stay, those outside without any size. Key points
-    outside become 0, 0, 0 (not labelled), as COCO writes them. All numbers are written as floats.
+    outside become 0, 0, 0 (not labelled), as COCO writes them. All numbers are written as floats. Run-length masks are moved by `mask`,
+    which is given and gives an array [h, w] of 0 and 1, and are written as they were: a list or a text.
     """
 
-    def __init__(self, move: Move, form: str = "", visible: float | None = 0.0) -> None:
-        self._move, self._form, self._visible = move, form, visible
+    def __init__(
+        self, move: Move, form: str = "", visible: float | None = 0.0, mask: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+    ) -> None:
+        self._move, self._form, self._visible, self._mask = move, form, visible, mask
         (height, width), (self._height, self._width) = move.before, move.after
         self._frame = Frame(width, height, form)
 
@@ -216,10 +219,8 @@ class Carrier:
         word = shapes.outline_word(item)
         value: Any = item.get(word)
         if isinstance(value, Mapping) and "counts" in value:
-            raise DataError(
-                f"{word!r} is a run-length mask, which is not carried along.",
-                hint="Put the mask into a field of its own (a PNG), and carry that.",
-            )
+            item[word], left, whole = self._runs(value, word)
+            return left, whole
         flats = list(shapes.outlines(value))
         if not flats or (word == "points" and shapes.rectangle(item) is not None):
             return 0.0, 0.0
@@ -230,18 +231,36 @@ class Carrier:
         item[word] = (kept[0] if kept else []) if single else kept
         return sum(left for _, left, _ in made), sum(whole for *_, whole in made)
 
+    def _runs(self, value: Mapping[str, Any], word: str) -> tuple[dict[str, Any], float, float]:
+        """A run-length mask after the move, how many pixels it has, and how many it had if none of them were cut off."""
+        if not runs.is_runs(value) or self._mask is None:
+            raise DataError(f"{word!r} is a mask of run lengths that cannot be read.", hint="Its form is size: [height, width], counts: …")
+        if tuple(value["size"]) != self._move.before:
+            sizes = " and ".join(f"{h} x {w}" for h, w in (self._move.before, value["size"]))
+            raise DataError(
+                f"the run-length mask {word!r} is not as large as the picture: {sizes}.",
+                hint="Where the picture was resized before, that op has to carry it, too.",
+            )
+        mask = runs.decode(value)
+        moved = self._mask(mask)
+        return runs.encode(moved, value), float(np.count_nonzero(moved)), float(np.count_nonzero(mask)) * self._growth()
+
     def _key_points(self, item: dict[str, Any]) -> float:
         """Rewrite an annotation's key points; 1 where one of them is left, else 0."""
-        marks = item["keypoints"]
-        made: list[float] = []
-        for x, y, seen in zip(marks[::3], marks[1::3], marks[2::3], strict=True):
-            place, inside = self._point((x, y)) if seen else ([0.0, 0.0], 0.0)
-            made += [*place, seen] if inside else [0.0, 0.0, 0]
+        made = self._marks(item["keypoints"])
         item["keypoints"] = made
         count = sum(1 for seen in made[2::3] if seen)
         if "num_keypoints" in item:
             item["num_keypoints"] = count
         return float(count > 0)
+
+    def _marks(self, flat: Sequence[float], share: bool = False) -> list[float]:
+        """x, y, seen, x, y, seen, … after the move; 0, 0, 0 for those that are not seen or lie outside."""
+        made: list[float] = []
+        for x, y, seen in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
+            place, inside = self._point((x, y), share) if seen else ([0.0, 0.0], 0.0)
+            made += [*place, seen] if inside else [0.0, 0.0, 0]
+        return made
 
     def _size(self, part: Any) -> None:
         """The picture's size, where a JSON says it."""
@@ -252,34 +271,38 @@ class Carrier:
     # ---- texts
 
     def _yolo(self, text: str, ext: str) -> str:
-        lines = shapes.yolo_lines(text)
+        lines = yolo.lines(text)
         if not lines:
             raise DataError(f"{ext} holds no lines of YOLO: class x y width height, in shares of the picture.", details={"field": ext})
         made = []
-        for name, numbers in lines:
-            if len(numbers) in (4, 5):
-                new, left = self._box(numbers, "cxcywh", True)
-                new += numbers[4:]
-            elif len(numbers) % 2 == 0:
-                new, inside, whole = self._outline(numbers)
+        for line in lines:
+            if not line.kind:
+                raise DataError(
+                    f"a line of {ext} with {len(line.numbers)} numbers is neither a box nor an outline nor a pose.", details={"field": ext}
+                )
+            if line.kind == "outline":
+                new, inside, whole = self._outline(line.numbers)
                 left = inside / whole if whole else 0.0
             else:
-                raise DataError(f"a line of {ext} with {len(numbers)} numbers is neither a box nor an outline.", details={"field": ext})
+                new, left = self._box(line.numbers, "cxcywh", True)
+                new += self._marks(line.numbers[4:], share=True) if line.kind == "pose" else line.numbers[4:]
             if new and self._stays(left):
-                made.append(" ".join([name, *(repr(float(n)) for n in new)]))
+                made.append(
+                    " ".join([line.name, *(_yolo_number(n, line.kind == "pose" and at > 3 and at % 3 == 0) for at, n in enumerate(new))])
+                )
         return "\n".join(made) + "\n" if made else ""
 
     def _voc(self, text: str) -> str:
-        scale_x, scale_y = shapes.voc_scale(text, self._frame.width, self._frame.height)
+        scale_x, scale_y = voc.scale(text, self._frame.width, self._frame.height)
 
         def one(found: re.Match[str]) -> str:
-            corners = shapes.voc_corners(found[0])
+            corners = voc.corners(found[0])
             if corners is None:
                 return found[0]
             a, b, c, d = corners
             new, left = self._box((a * scale_x, b * scale_y, c * scale_x, d * scale_y), "xyxy", False)
             made = found[0]
-            for name, number in zip(shapes.VOC_CORNERS, new, strict=True):
+            for name, number in zip(voc.CORNERS, new, strict=True):
                 made = _put_tag(made, name, number)
             return made if self._stays(left) else ""
 
@@ -293,6 +316,10 @@ class Carrier:
 def _in_form(box: tuple[float, float, float, float], form: str) -> tuple[float, ...]:
     x, y, w, h = box
     return (x, y, x + w, y + h) if form == "xyxy" else (x + w / 2, y + h / 2, w, h) if form == "cxcywh" else box
+
+
+def _yolo_number(number: float, is_seen: bool) -> str:
+    return f"{number:g}" if is_seen else repr(float(number))
 
 
 def _neat(number: float, share: bool) -> float:
@@ -313,6 +340,8 @@ def _suspect(value: Any, depth: int) -> str:
     if depth > 4:
         return ""
     if isinstance(value, Mapping):
+        if "counts" in value and "size" in value:
+            return "counts"
         for name, inner in value.items():
             if _SUSPECT.search(str(name)) and isinstance(inner, list | Mapping) and _numbers(inner):
                 return str(name)

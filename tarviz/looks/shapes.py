@@ -1,15 +1,16 @@
-"""Boxes, polygons and key points over a picture, told by the shape of what a field holds: COCO, YOLO, VOC, LabelMe, detectors."""
+"""Boxes, polygons, key points and masks over a picture, told by the shape of what a field holds: COCO, YOLO, VOC, LabelMe, detectors."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
-from xml.sax.saxutils import unescape
+
+from tarviz.looks import runs, voc, yolo
+from tarviz.model.errors import DataError
 
 MOST = 400
 """Shapes kept of one record."""
@@ -42,15 +43,14 @@ _CORNERS = (
     (("x", "y", "w", "h"), "xywh"), (("x", "y", "width", "height"), "xywh"), (("left", "top", "width", "height"), "xywh"),
     (("cx", "cy", "w", "h"), "cxcywh"),
 )  # fmt: skip
-_YOLO = re.compile(r"\s*\d{1,5}(?:\s+-?\d*\.?\d+(?:[eE]-?\d+)?){4,}\s*")
-_OBJECT = re.compile(r"<object>(.*?)</object>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One thing drawn over a picture, in its pixels: a box (x, y, width, height), a polygon (x, y, x, y, …), or points (x, y, seen, …)."""
+    """One thing drawn over a picture, in its pixels: a box (x, y, width, height), a polygon (x, y, x, y, …), points (x, y, seen, …), or a
+    mask as large as the picture (its own height and width, then runs of 0 and 1 down its columns: `looks/runs.py`)."""
 
-    kind: Literal["box", "polygon", "points"]
+    kind: Literal["box", "polygon", "points", "mask"]
     numbers: tuple[float, ...]
     name: str = ""
     score: float | None = None
@@ -266,9 +266,19 @@ def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mappin
             yield Shape("box", _rounded(corners), name, score)
         for outline in outlines(item.get(outline_word(item))):
             yield Shape("polygon", _rounded(frame.pixels(_thinned(outline))), name, score)
+        if mask := _runs(item.get(outline_word(item))):
+            yield Shape("mask", mask, name, score)
         marks = item.get("keypoints")
         if triples(marks):
             yield Shape("points", tuple(float(n) for n in marks[:_MOST_POINTS]), name, score)
+
+
+def _runs(value: Any) -> tuple[int, ...]:
+    """A run-length mask as a shape has it; () where there is none, or it is damaged."""
+    try:
+        return runs.thinned(value) if runs.is_runs(value) else ()
+    except DataError:
+        return ()
 
 
 def rectangle(item: Mapping[str, Any]) -> tuple[float, ...] | None:
@@ -327,7 +337,7 @@ def _number(value: Any) -> float | None:
 
 
 def outlines(value: Any) -> Iterator[list[float]]:
-    """Polygons as x, y, x, y …, out of lists of such numbers or of [x, y] pairs, one or several; run-length masks are left out."""
+    """Polygons as x, y, x, y …, out of lists of such numbers or of [x, y] pairs, one or several."""
     if not isinstance(value, list) or not value:
         return
     many = [value] if isinstance(value[0], (int, float)) or (isinstance(value[0], list) and len(value[0]) == 2) else value
@@ -344,53 +354,21 @@ def _thinned(flat: list[float]) -> list[float]:
     return [n for at in range(0, len(flat), 2 * every) for n in flat[at : at + 2]]
 
 
-VOC_CORNERS = ("xmin", "ymin", "xmax", "ymax")
-
-
 def _voc(text: str, width: int, height: int) -> list[Shape]:
-    """Pascal VOC by its few tags, no XML parser: nothing in it can be expanded."""
-    scale = voc_scale(text, width, height)
-    found = []
-    for body in _OBJECT.findall(text)[:MOST]:
-        if (corners := voc_corners(body)) is not None:
-            box = xywh(corners, "xyxy", *scale)
-            found.append(Shape("box", _rounded(box), unescape(_tag(body, "name") or "", {"&quot;": '"', "&apos;": "'"})))
-    return found
-
-
-def voc_scale(text: str, width: int, height: int) -> tuple[float, float]:
-    """How much larger the picture is than a VOC file says it is, across and down."""
-    said = [_number(_tag(text, name)) for name in ("width", "height")]
-    across, down = (real / size if size and size > 0 else 1.0 for real, size in zip((width, height), said, strict=True))
-    return across, down
-
-
-def voc_corners(body: str) -> tuple[float, ...] | None:
-    """Left, top, right and bottom of one object of a VOC file, as they are written; None where it has no box."""
-    corners = [_number(_tag(body, name)) for name in VOC_CORNERS]
-    return None if None in corners else tuple(float(n or 0) for n in corners)
-
-
-def _tag(text: str, name: str) -> str | None:
-    found = re.search(rf"<{name}>\s*([^<]*?)\s*</{name}>", text)
-    return found[1] if found else None
-
-
-def yolo_lines(text: str) -> list[tuple[str, list[float]]]:
-    """Class and numbers of YOLO's lines, `class x y w h [score]` or `class x y x y x y …`; none unless every line is one."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines or len(lines) > 2000 or not all(_YOLO.fullmatch(line) for line in lines):
-        return []
-    found = [(line.split()[0], [float(word) for word in line.split()[1:]]) for line in lines]
-    return [] if any(abs(n) > 1.5 for _, numbers in found for n in numbers) else found
+    scale = voc.scale(text, width, height)
+    return [Shape("box", _rounded(xywh(corners, "xyxy", *scale)), name) for name, corners in voc.objects(text)[:MOST]]
 
 
 def _yolo(text: str, width: int, height: int) -> list[Shape]:
     found = []
-    for name, numbers in yolo_lines(text)[:MOST]:
-        if len(numbers) in (4, 5):
-            box = _rounded(xywh(numbers, "cxcywh", width, height))
-            found.append(Shape("box", box, name, numbers[4] if len(numbers) == 5 else None))
-        elif len(numbers) % 2 == 0:
-            found.append(Shape("polygon", _rounded(n * (width, height)[at % 2] for at, n in enumerate(numbers)), name))
+    for line in yolo.lines(text)[:MOST]:
+        numbers, size = line.numbers, (width, height)
+        if line.kind in ("box", "pose"):
+            score = numbers[4] if len(numbers) == 5 else None
+            found.append(Shape("box", _rounded(xywh(numbers, "cxcywh", width, height)), line.name, score))
+        if line.kind == "outline":
+            found.append(Shape("polygon", _rounded(n * size[at % 2] for at, n in enumerate(numbers)), line.name))
+        elif line.kind == "pose":
+            marks = (n if at % 3 == 2 else n * size[at % 3] for at, n in enumerate(numbers[4:]))
+            found.append(Shape("points", _rounded(marks), line.name))
     return found

@@ -18,14 +18,14 @@ class Carry(RecordOp):
     `carry(jpg, json, seg.png)` in a chain is the same as `carry=(json, seg.png)` on each of these ops. The record itself stays as it is.
 
     Bytes or a decoded tree of JSON, VOC's XML and YOLO's lines are rewritten in their own form (COCO, corners, shares, outlines, key
-    points: what the browser draws over pictures). An array [h, w] or [h, w, c], a decoded mask, has its values taken from the nearest
-    place. A form behind a colon says how boxes are written where their name does not: `"json:xyxy"`; an array [n, 4 or more] of boxes
-    needs one (`"boxes.npy:cxcywh"`), points [n, 2 or more] are `"marks.npy:points"`; further columns stay with their row.
+    points, run-length masks: what the browser draws over pictures). An array [h, w] or [h, w, c], a decoded mask, has its values taken
+    from the nearest place. A form behind a colon says how boxes are written where their name does not: `"json:xyxy"`; an array [n, 4 or
+    more] of boxes needs one (`"boxes.npy:cxcywh"`), points [n, 2 or more] are `"marks.npy:points"`; further columns stay with their row.
 
     Boxes and outlines are cut at the frame. One of which less than the share `visible` is left is taken out with its label and score,
     at 0 where nothing of it is left; None keeps all of them. Floats are written, in the same places. A rotated box is the smallest
     upright one round what is left of it; points are not renamed by a flip (a left eye stays the first of its list). What looks like
-    annotations in a form that is not known is an error (`DataError`), and so are run-length masks: put these into a field of their own.
+    annotations in a form that is not known is an error (`DataError`).
 
     >>> from tarviz.ops import parse_chain
     >>> parse_chain("carry(jpg, json)|flip(jpg)")[1].carry

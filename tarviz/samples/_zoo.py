@@ -15,8 +15,8 @@ from tarviz.samples.sample_shard import write_shard
 def zoo(folder: str | os.PathLike[str], *, kinds: Iterable[str] | None = None, count: int = 24) -> dict[str, str]:
     """Writes a shard of `count` records for each kind of data set as `NAME.tar`; returns name → path.
 
-    All kinds by default: captions, coco, yolo, voc, detections, segmentation, masks, stereo, wav, flac, mp3, video, text, chat,
-    embeddings, points, medical, views, robotics, keys, missing, damaged, and `cut`, a tar that ends in the middle of a record.
+    All kinds by default: captions, coco, yolo, voc, detections, instances, segmentation, masks, stereo, wav, flac, mp3, video, text,
+    chat, embeddings, points, medical, views, robotics, keys, missing, damaged, and `cut`, a tar that ends in the middle of a record.
     `flac`, `mp3` and `video` are left out where PyAV is not installed, unless they are requested (`MissingPackageError`).
     `UsageError` for a kind that is not known. The bytes are the same at every call (with the same versions of the libraries).
 

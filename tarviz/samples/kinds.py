@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tarviz.looks import runs
 from tarviz.samples import media
 from tarviz.samples.sample_shard import Sample
 from tarviz.samples.scenes import FOCAL, SHAPES, Scene, encoded, npy
@@ -91,6 +92,20 @@ def segmentation(count: int) -> Iterator[Sample]:
         scene = Scene(5000 + number)
         names = {str(at): name for at, name in enumerate(("background", *SHAPES))}
         yield f"n{number:06d}", {"jpg": encoded(scene.picture()), "seg.png": encoded(scene.ids, "PNG"), "json": _json({"classes": names})}
+
+
+def instances(count: int) -> Iterator[Sample]:
+    """A mask of run lengths a thing, as SA-1B and COCO's crowds have them: the text of pycocotools, every third a plain list."""
+    for number in range(count):
+        scene = Scene(5200 + number)
+        found = []
+        for at, thing in enumerate(scene.things):
+            mask = scene.instances == at + 1
+            form: Any = [] if at % 3 == 2 else ""
+            found.append({"id": number * 10 + at, "bbox": list(thing.box), "area": int(mask.sum()), "predicted_iou": 0.9})
+            found[-1] |= {"segmentation": runs.encode(mask, {"size": [], "counts": form})}
+        facts = {"image": {"image_id": number, "width": scene.width, "height": scene.height}, "annotations": found}
+        yield f"sa_{number:06d}", {"jpg": encoded(scene.picture()), "json": _json(facts)}
 
 
 def masks(count: int) -> Iterator[Sample]:
@@ -271,8 +286,8 @@ def damaged(count: int) -> Iterator[Sample]:
 KINDS: dict[str, Maker] = {
     make.__name__: make
     for make in (
-        captions, coco, yolo, voc, detections, segmentation, masks, stereo, wav, flac, mp3, video, text, chat, embeddings, points, medical,
-        views, robotics, keys, missing, damaged,
+        captions, coco, yolo, voc, detections, instances, segmentation, masks, stereo, wav, flac, mp3, video, text, chat, embeddings,
+        points, medical, views, robotics, keys, missing, damaged,
     )
 }  # fmt: skip
 """Every kind by its name, in the order of a gallery."""

@@ -117,7 +117,7 @@ def shoot_damage(studio: Studio) -> None:
 
 
 ZOO = {
-    "captions": "", "coco": "", "voc": "", "segmentation": "", "stereo": "", "medical": "", "flac": "", "video": "", "chat": "",
+    "captions": "", "coco": "", "voc": "", "instances": "", "segmentation": "", "stereo": "", "medical": "", "flac": "", "video": "", "chat": "",
     "text": "t",
     "points": "", "views": "", "robotics": "", "embeddings": "", "damaged": "",
 }  # fmt: skip

@@ -6,6 +6,7 @@ import { KEYS } from "../../tarviz/widgets/browse/page/keys.mjs";
 import { figure, figures, spanOf } from "../../tarviz/widgets/browse/filters/facet_figures.mjs";
 import { missing } from "../../tarviz/widgets/browse/page/grid.mjs";
 import { frozenModel, pack, unpack } from "../../tarviz/widgets/host/host.mjs";
+import { runRects } from "../../tarviz/widgets/panes/overlay.mjs";
 import { hexRow, selectPath } from "../../tarviz/widgets/panes/panels.mjs";
 import { filterOfSet, quoted, shortKey } from "../../tarviz/widgets/browse/page/rail.mjs";
 
@@ -68,4 +69,20 @@ test("a frozen model answers that there is no kernel", async () => {
   const answer = new Promise((done) => model.on("msg:custom", done));
   model.send({ k: "tvz:req", id: "1", name: "poll" });
   assert.equal("no-kernel", (await answer).err.code);
+});
+
+test("a mask of run lengths is filled where its runs of 1 are, down the columns", () => {
+  const rects = (/** @type {number[]} */ ...numbers) => runRects(numbers).filter(([, , width, height]) => width && height);
+
+  assert.deepEqual(rects(3, 4, 2, 4, 3, 1, 2), [
+    [0, 2, 1, 1],
+    [1, 0, 1, 3],
+    [3, 0, 1, 1],
+  ]);
+  assert.deepEqual(rects(2, 5, 1, 7, 2), [
+    [0, 1, 1, 1],
+    [1, 0, 3, 2],
+  ]);
+  assert.deepEqual(rects(2, 5, 0, 10), [[0, 0, 5, 2]]);
+  assert.deepEqual(rects(5, 2, 1, 2, 7), [[0, 1, 1, 2]]);
 });

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from tarviz.looks import shapes
+from tarviz.looks import runs, shapes
 from tarviz.looks.carried import Carrier
 from tarviz.model.errors import DataError
 from tarviz.ops.values.geometry import Cropped, Mirrored, Resized, Turned
@@ -164,6 +164,46 @@ class TestOutlinesAndPoints:
         assert ([0, 0, 0, 50, 10, 2, 0, 0, 0], 1) == (moved["keypoints"], moved["num_keypoints"])
 
 
+class TestMasks:
+    MASK = np.zeros(BEFORE, np.uint8)
+    MASK[10:40, 20:60] = 1
+    FORMS: ClassVar = [[], "", b""]
+    MOVES: ClassVar = [
+        Resized(BEFORE, (50, 400)), Mirrored(BEFORE, "vertical"), Cropped(BEFORE, 20, 30, (40, 40)), Turned(BEFORE, 30)
+    ]  # fmt: skip
+
+    @pytest.mark.parametrize("move", MOVES)
+    @pytest.mark.parametrize("form", FORMS)
+    def test_a_mask_moves_as_a_decoded_one_and_stays_in_its_form(self, form, move):
+        item = {"bbox": [20, 10, 40, 30], "segmentation": runs.encode(self.MASK, {"size": [], "counts": form}), "area": 1200}
+        (moved,) = Carrier(move, mask=move.mask).tree([item])
+        expected = move.mask(self.MASK)
+
+        np.testing.assert_array_equal(expected, runs.decode(moved["segmentation"]))
+        assert (type(form), list(move.after)) == (type(moved["segmentation"]["counts"]), moved["segmentation"]["size"])
+        assert int(expected.sum()) == pytest.approx(moved["area"])
+
+    def test_one_that_is_cut_away_goes(self):
+        away = Cropped(BEFORE, 60, 100, (40, 40))
+        alone = {"segmentation": runs.encode(self.MASK, {"size": [], "counts": ""}), "category_id": 1}
+
+        assert {"annotations": []} == Carrier(away, mask=away.mask).tree({"annotations": [alone]})
+
+
+class TestPoses:
+    LINE = b"0 0.5 0.5 0.2 0.4 0.45 0.4 2 0.55 0.6 1 0 0 0\n"
+
+    def test_key_points_move_with_their_box(self):
+        text = Carrier(Mirrored(BEFORE, "horizontal")).payload(self.LINE, "txt")
+
+        assert b"0 0.5 0.5 0.2 0.4 0.55 0.4 2 0.45 0.6 1 0.0 0.0 0\n" == text
+
+    def test_one_outside_is_not_labelled(self):
+        text = Carrier(Cropped(BEFORE, 0, 0, (50, 200))).payload(self.LINE, "txt")
+
+        assert b"0 0.5 0.8 0.2 0.4 0.45 0.8 2 0.0 0.0 0 0.0 0.0 0\n" == text
+
+
 class TestRefused:
     @pytest.mark.parametrize(
         ("blob", "ext", "words"),
@@ -172,13 +212,16 @@ class TestRefused:
             (b"{", "json", "no JSON"),
             (b'[{"rotated_box": [1, 2, 3, 4, 30]}]', "json", "'rotated_box' looks like annotations"),
             (b'[{"bbox": [150, 60, 190, 90]}]', "json", "json:xyxy"),
-            (b'[{"bbox": [1, 2, 3, 4], "segmentation": {"counts": [1, 2], "size": [1, 3]}}]', "json", "run-length"),
-            (b"1 0.1 0.1 0.1 0.1 0.1 0.1 0.1\n", "txt", "neither a box nor an outline"),
+            (b'[{"bbox": [1, 2, 3, 4], "segmentation": {"counts": [1, 2], "size": [1, 3]}}]', "json", "100 x 200 and 1 x 3"),
+            (b'[{"bbox": [1, 2, 3, 4], "segmentation": {"counts": [1, 2], "size": [100, 200]}}]', "json", "do not fill it"),
+            (b'[{"bbox": [1, 2, 3, 4], "segmentation": {"counts": "6l0", "size": 9}}]', "json", "cannot be read"),
+            (b'{"mask": {"counts": "6l0", "size": [100, 200]}}', "json", "'counts' looks like annotations"),
+            (b"1 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1\n", "txt", "neither a box nor an outline"),
         ],
     )
     def test_what_would_stay_behind_is_an_error(self, blob, ext, words):
         with pytest.raises(DataError) as caught:
-            Carrier(Mirrored(BEFORE, "horizontal")).payload(blob, ext)
+            Carrier(move := Mirrored(BEFORE, "horizontal"), mask=move.mask).payload(blob, ext)
 
         assert words in f"{caught.value} {caught.value.hint}"
 

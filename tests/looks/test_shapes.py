@@ -60,6 +60,16 @@ class TestForms:
 
         assert [("box", 0.5), ("polygon", 0.5), ("points", 0.5)] == kinds
 
+    def test_a_mask_of_run_lengths_comes_with_its_box(self):
+        item = {"bbox": [1, 0, 1, 2], "segmentation": {"size": [2, 3], "counts": [2, 2, 2]}, "category": "cat"}
+
+        assert [Shape("box", (1.0, 0.0, 1.0, 2.0), "cat"), Shape("mask", (2, 3, 2, 2, 2), "cat")] == find([item], 3, 2)
+
+    def test_a_damaged_mask_is_left_out(self):
+        item = {"bbox": [1, 0, 1, 2], "segmentation": {"size": [2, 3], "counts": [2, 2]}}
+
+        assert ["box"] == [shape.kind for shape in find([item], 3, 2)]
+
 
 class TestNothing:
     @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tarviz.looks import runs
 from tarviz.model.errors import ChainError, DataError, SchemaError
 from tarviz.model.types import Feature, Schema
 from tarviz.ops import Augment, Carry, Chain, Flip, draws, parse_chain
@@ -152,8 +153,52 @@ class TestAlbumentations:
 
 
 class TestTorchvision:
-    def test_boxes_and_masks_go_where_the_picture_goes(self) -> None:
-        v2 = pytest.importorskip("torchvision.transforms.v2", reason="torchvision is not installed")
-        op = Augment("jpg", v2.Compose([v2.RandomHorizontalFlip(), v2.RandomCrop((50, 70))]), carry=("json", "seg.png"))
+    @pytest.fixture(autouse=True)
+    def library(self) -> Any:
+        return pytest.importorskip("torchvision.transforms.v2", reason="torchvision is not installed")
 
-        assert 12 <= sum(agrees(op.run(scene(), draw), 1.01) for draw in draws(1, [b"%d" % n for n in range(8)]))
+    @pytest.mark.parametrize(
+        ("make", "atol"),
+        [
+            (lambda v2: v2.RandomHorizontalFlip(p=1), 0.01),
+            (lambda v2: v2.Compose([v2.RandomHorizontalFlip(), v2.RandomCrop((50, 70))]), 0.01),
+            (lambda v2: v2.Resize((45, 80)), 1.01),
+            (lambda v2: v2.RandomAffine(0, translate=(0.1, 0.1)), 1.01),
+            (lambda v2: v2.RandomRotation(20), 2.5),
+            (lambda v2: v2.ColorJitter(brightness=0.1), 0.01),
+        ],
+        ids=["flip", "crop", "resize", "affine", "rotate", "colour"],
+    )
+    def test_boxes_and_masks_go_where_the_picture_goes(self, library: Any, make: Any, atol: float) -> None:
+        op = Augment("jpg", make(library), carry=("json", "seg.png"))
+        found = 0
+        for draw in draws(1, [b"%d" % n for n in range(8)]):
+            result = op.run(scene(), draw)
+            found += agrees(result, atol)
+
+            assert result["jpg"].shape[:2] == result["seg.png"].shape
+            assert {0, 1000, 2000} >= set(np.unique(result["seg.png"]).tolist())
+        assert found >= 12
+
+    def test_the_same_seed_gives_the_same_and_others_draw_as_before(self, library: Any) -> None:
+        import torch
+
+        op = Augment("jpg", library.RandomCrop((30, 40)), carry="json")
+        torch.manual_seed(5)
+        expected = torch.rand(1)
+        torch.manual_seed(5)
+        one, other = (op.run(scene(), np.array([0.3])) for _ in range(2))
+
+        np.testing.assert_array_equal(one["jpg"], other["jpg"])
+        assert one["json"] == other["json"]
+        assert not np.array_equal(one["jpg"], op.run(scene(), np.array([0.7]))["jpg"])
+        assert expected == torch.rand(1)
+
+
+def test_a_run_length_mask_goes_through_a_callable() -> None:
+    record = scene()
+    masks = [runs.encode(record["seg.png"] == 1000 * number, {"size": [], "counts": form}) for number, form in ((1, ""), (2, []))]
+    items = [{**item, "segmentation": mask} for item, mask in zip(json.loads(record["json"]), masks, strict=True)]
+    record["json"] = json.dumps(items).encode()
+
+    assert Flip("jpg", p=1, carry="json").run(record)["json"] == Augment("jpg", mirror, carry="json").run(record)["json"]

@@ -99,14 +99,16 @@ def _torchvision(f: Any, scene: Scene, seed: int) -> Scene:
     size = scene.image.shape[:2]
     given: dict[str, Any] = {"image": tv_tensors.Image(torch.from_numpy(np.ascontiguousarray(np.moveaxis(scene.image, 2, 0))))}
     if len(scene.points):
-        given["keypoints"] = tv_tensors.KeyPoints(torch.from_numpy(scene.points), canvas_size=size)
+        # As boxes without a size: its boxes count from the edges of pixels in all it does, its key points in a flip from their middles.
+        corners = torch.from_numpy(np.tile(scene.points, 2))
+        given["points"] = tv_tensors.BoundingBoxes(corners, format="XYXY", canvas_size=size, clamping_mode=None)
     for at, mask in enumerate(scene.masks):
         given[f"mask {at}"] = tv_tensors.Mask(torch.from_numpy(np.ascontiguousarray(mask).reshape((*size, -1))).movedim(2, 0))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         made = f(given)
     masks = tuple(np.moveaxis(np.asarray(made[f"mask {at}"]), 0, 2) for at in range(len(scene.masks)))
-    points = np.asarray(made["keypoints"]) if len(scene.points) else scene.points
+    points = np.asarray(made["points"])[:, :2] if len(scene.points) else scene.points
     return Scene(np.ascontiguousarray(np.moveaxis(np.asarray(made["image"]), 0, 2)), points, masks)
 
 

@@ -48,7 +48,7 @@ class CarryingOp(FieldOp):
         for name, form in self.carries:
             if name not in record:
                 raise missing(self, name, record)
-            made[name] = self._moved(record[name], name, Carrier(move, form, self.visible), move, mask if not form else None)
+            made[name] = self._moved(record[name], name, Carrier(move, form, self.visible, mask), move, mask if not form else None)
         return made
 
     def _moved(self, value: Any, name: str, carrier: Carrier, move: Move, mask: Callable[[NDArray[Any]], NDArray[Any]] | None) -> Any:

@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from tarviz.looks import shapes
 from tarviz.looks.shapes import Frame, Shape
 from tarviz.model.errors import TarvizError
 from tarviz.ops.base import Op, names_of
 from tarviz.ops.chains import Chain
+from tarviz.ops.resize import Resize
 from tarviz.ops.values.geometric import CarryingOp
 from tarviz.viewers.image import open_picture
 from tarviz.widgets.panes.overlays import Over, Overlays
 
 _SIDE = 320  # pixels a side of a mask
+_TWO_SIZES = (1000, 2000)  # of a picture, to see whether annotations grow with it
 
 
 class Overlaid:
@@ -40,10 +43,10 @@ class Overlaid:
         wanted = [name for name in self.overlays.fields(sizes, ext) if name not in self.behind]
         over = self.overlays.over({name: record[name] for name in wanted}, ext, size[1], size[0], _SIDE)
         rows = [name for name, form in self._forms.items() if name in record and name not in self.behind and form]
-        shapes = [shape for name in rows for shape in _shapes(record[name], self._forms[name], size)]
-        if shapes:
-            self.overlays.known(shapes)
-            over = Over(over.width, over.height, (*over.shapes, *shapes), over.masks, (*over.fields, *rows))
+        more = [shape for name in rows for shape in _shapes(record[name], self._forms[name], size)]
+        if more:
+            self.overlays.known(more)
+            over = Over(over.width, over.height, (*over.shapes, *more), over.masks, (*over.fields, *rows))
         self._lying |= frozenset(over.fields)
         return over or None
 
@@ -52,8 +55,26 @@ class Overlaid:
         if not isinstance(op, CarryingOp) or op.field(record) != ext:
             return ""
         left = sorted(self._lying - self.behind - {name for name, _ in op.carries})
+        if isinstance(op, Resize):
+            left = [name for name in left if not _in_shares(record[name], name)]
         self.behind |= frozenset(left)
         return f"{', '.join(left)} stayed behind: carry({ext}, {', '.join(left)})" if left else ""
+
+
+def _in_shares(value: Any, ext: str) -> bool:
+    """Whether what a field says of a picture is right for it in any size: shares, or a VOC file that says of which size it speaks."""
+    small, large = (
+        shapes.read(bytes(value), ext, size, size) if isinstance(value, bytes | bytearray | memoryview) else shapes.find(value, size, size)
+        for size in _TWO_SIZES
+    )
+    scale = _TWO_SIZES[1] / _TWO_SIZES[0]
+    return len(small) == len(large) > 0 and all(
+        a.kind != "mask" and np.allclose(np.multiply(_places(a), scale), _places(b), atol=0.05) for a, b in zip(small, large, strict=True)
+    )
+
+
+def _places(shape: Shape) -> list[float]:
+    return [n for at, n in enumerate(shape.numbers) if shape.kind != "points" or at % 3 != 2]
 
 
 def _size(value: Any, ext: str) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ import { h } from "../host/core.mjs";
 
 /**
  * What the controller says of one record (tarviz/widgets/panes/overlays.py): sizes in pixels of the whole picture.
- * @typedef {{ width: number, height: number, shapes: ["box" | "polygon" | "points", number[], string, number | null][], masks: any[] }} Over
+ * @typedef {{ width: number, height: number, shapes: ["box" | "polygon" | "points" | "mask", number[], string, number | null][], masks: any[] }} Over
  * @typedef {{ picture: HTMLImageElement, scale: number, x: number, y: number }} Laid where the picture lies, in CSS pixels
  */
 
@@ -41,6 +41,52 @@ export class Layers {
 }
 
 /**
+ * The places where a mask of run lengths is: left, top, width, height in its own pixels.
+ * @param {number[]} numbers height, width, then runs of 0 and 1 in turn, down one column after the other
+ */
+export function runRects(numbers) {
+  const height = numbers[0];
+  /** @type {[number, number, number, number][]} */
+  const rects = [];
+  for (let at = 0, place = 2; place < numbers.length; at += numbers[place], place += 1) {
+    if (place % 2 === 0) continue;
+    const end = at + numbers[place];
+    const first = Math.min(end, Math.ceil(at / height) * height);
+    const last = Math.max(first, Math.floor(end / height) * height);
+    if (first > at) rects.push([Math.floor(at / height), at % height, 1, first - at]);
+    if (last > first) rects.push([first / height, 0, (last - first) / height, height]);
+    if (end > last) rects.push([last / height, 0, 1, end - last]);
+  }
+  return rects;
+}
+
+/** Masks of a record as they were painted last, all in one. @type {WeakMap<Over["shapes"], { state: string, canvas: HTMLCanvasElement }>} */
+const painted = new WeakMap();
+
+/** @param {Over["shapes"]} shapes @param {Layers} layers @returns {HTMLCanvasElement | undefined} */
+function runMasks(shapes, layers) {
+  const masks = shapes.filter(([kind]) => kind === "mask");
+  if (!masks.length) return undefined;
+  // without a name each has a colour of its own, as the numbers of a mask have
+  const colours = masks.map(([, , name], at) => (name ? layers.colour(name) : `hsl(${((at + 1) * 137.5 + 191) % 360} 72% 60%)`));
+  const hidden = masks.map(([, , name]) => layers.hidden.has(name));
+  const state = [colours, hidden].join();
+  const before = painted.get(shapes);
+  if (before?.state === state) return before.canvas;
+  const canvas = /** @type {HTMLCanvasElement} */ (h("canvas", {}));
+  [canvas.height, canvas.width] = masks[0][1];
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  masks.forEach(([, numbers], at) => {
+    if (hidden[at]) return;
+    pen.setTransform(canvas.width / numbers[1], 0, 0, canvas.height / numbers[0], 0, 0);
+    pen.fillStyle = colours[at];
+    for (const rect of runRects(numbers)) pen.fillRect(...rect);
+  });
+  painted.set(shapes, { state, canvas });
+  return canvas;
+}
+
+/**
  * Draw shapes and masks where a picture lies.
  * @param {CanvasRenderingContext2D} pen @param {Over} over @param {Layers} layers @param {{ scale: number, x: number, y: number }} place
  * @param {{ names?: boolean, masks?: (HTMLImageElement | undefined)[] }} [options]
@@ -51,11 +97,12 @@ export function drawOver(pen, over, layers, { scale, x, y }, { names = true, mas
     pen.save();
     pen.globalAlpha = layers.opacity;
     pen.imageSmoothingEnabled = false;
-    for (const mask of masks) if (mask) pen.drawImage(mask, x, y, over.width * scale, over.height * scale);
+    for (const mask of [...masks, runMasks(over.shapes, layers)])
+      if (mask) pen.drawImage(mask, x, y, over.width * scale, over.height * scale);
     pen.restore();
   }
   for (const [kind, numbers, name, score] of over.shapes) {
-    if (!layers.on[kind] || layers.hidden.has(name)) continue;
+    if (kind === "mask" || !layers.on[kind] || layers.hidden.has(name)) continue;
     const colour = layers.colour(name);
     pen.lineWidth = 1.75;
     pen.strokeStyle = colour;
@@ -140,6 +187,7 @@ export function layerBar(over, layers, redraw) {
   const names = new Map();
   const kinds = new Set(over.shapes.map(([kind]) => kind));
   for (const [kind, , name] of over.shapes) if (kind === "box" || !kinds.has("box")) names.set(name, (names.get(name) ?? 0) + 1);
+  const masked = over.masks.length > 0 || kinds.has("mask");
   const toggle = (/** @type {keyof Layers["on"]} */ kind, /** @type {string} */ text) =>
     h("button", { class: "tvz-chip", "aria-pressed": String(layers.on[kind]), onclick: act(() => layers.toggle(kind)) }, text);
   const bar = h(
@@ -149,8 +197,8 @@ export function layerBar(over, layers, redraw) {
     kinds.has("polygon") ? toggle("polygon", "outlines") : null,
     kinds.has("points") ? toggle("points", "key points") : null,
     kinds.has("box") ? toggle("names", "names") : null,
-    over.masks.length ? toggle("mask", over.masks.map((mask) => mask.ext).join(", ")) : null,
-    over.masks.length
+    masked ? toggle("mask", over.masks.map((mask) => mask.ext).join(", ") || "masks") : null,
+    masked
       ? h("input", {
           type: "range",
           min: 0,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz import viewers
-from tarviz.looks import roles, tones
+from tarviz.looks import roles, runs, tones
 from tarviz.looks import shapes as looked_up
 from tarviz.looks.shapes import Shape
 from tarviz.model.errors import TarvizError, UsageError
@@ -21,6 +21,7 @@ from tarviz.viewers.panel import readable
 
 NONE = "none"
 _MOST_BYTES = 1 << 20  # of a field that is looked into for boxes
+_MASK_SIDE = 1024  # pixels a side of a run-length mask, at most: there may be hundreds
 _NAMES = ("classes", "names", "id2label", "labels")  # where a JSON says what the numbers of a mask are
 
 
@@ -112,6 +113,7 @@ class Overlays:
                 else looked_up.find(value, width, height, self.form)
             )
         self.known(shapes)
+        shapes = [_smaller(shape, min(side or _MASK_SIDE, _MASK_SIDE)) for shape in shapes]
         return Over(width, height, tuple(shapes), tuple(masks), tuple(of))
 
     def known(self, shapes: Sequence[Shape]) -> None:
@@ -125,6 +127,18 @@ class Overlays:
     def colour(self, name: str) -> str:
         """The colour of a class, as `#rrggbb`."""
         return self.colours.get(name, "#ffb000")
+
+
+def _smaller(shape: Shape, side: int) -> Shape:
+    """A mask of run lengths with at most `side` pixels a side; any other shape as it is."""
+    if shape.kind != "mask":
+        return shape
+    return replace(shape, numbers=runs.thinned(_as_runs(shape), side))
+
+
+def _as_runs(shape: Shape) -> dict[str, Any]:
+    height, width, *counts = shape.numbers
+    return {"size": [height, width], "counts": counts}
 
 
 def _names_in(blobs: Mapping[str, Any]) -> dict[int, str]:
@@ -221,10 +235,16 @@ def painted(picture: bytes, over: Over | None, overlays: Overlays) -> bytes:
 
 def _draw(picture: Any, shapes: Sequence[Shape], colour: Callable[[str], str], scale: float) -> None:
     """Draw shapes onto a PIL picture (RGB); `scale` is its size to the original's."""
-    from PIL import ImageDraw
+    from PIL import Image, ImageDraw
 
     pen = ImageDraw.Draw(picture)
+    masks = [shape for shape in shapes if shape.kind == "mask"]
+    for number, shape in enumerate(masks, 1):
+        layer = Image.fromarray(runs.decode(_as_runs(shape)) * np.uint8(128)).resize(picture.size, Image.Resampling.NEAREST)
+        picture.paste(colour(shape.name) if shape.name else tones.id_colour(number), (0, 0), layer)
     for shape in shapes:
+        if shape.kind == "mask":
+            continue
         numbers = [n * scale for n in shape.numbers]
         if shape.kind == "box":
             x, y, w, h = numbers

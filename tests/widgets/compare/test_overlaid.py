@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tarviz.looks import runs
 from tarviz.widgets.compare.controller import Compare
 from tests.widgets.conftest import png, tar
 
@@ -53,6 +54,33 @@ class TestOver:
         assert "json, seg.png stayed behind: carry(jpg, json, seg.png)" == found[2].behind
         assert [None, None] == [tile.over for tile in found[2:]]
         assert "" == found[3].behind
+
+    @pytest.mark.parametrize(
+        ("name", "blob"),
+        [
+            ("txt", b"1 0.5 0.5 0.2 0.4 0.5 0.5 2"),
+            ("json", b'{"boxes": [[0.1, 0.2, 0.4, 0.6]], "labels": ["cat"]}'),
+            ("xml", b"<annotation><size><width>40</width><height>30</height></size><object><name>a</name><bndbox><xmin>4</xmin>"
+             b"<ymin>6</ymin><xmax>16</xmax><ymax>18</ymax></bndbox></object></annotation>"),
+        ],
+    )  # fmt: skip
+    def test_shares_are_right_after_a_resize_and_stay_behind_a_crop(self, name, blob, tmp_path: Path):
+        shard = tar(tmp_path / "c.tar", [("n", {"jpg": png((1, 2, 3), (40, 30)), name: blob})])
+        found = tiles(shard, "decode(jpg)|resize(jpg, (60, 100))|center_crop(jpg, (30, 30))")
+        before, resized = ([shape.numbers for shape in tile.over.shapes if shape.kind == "box"] for tile in (found[0], found[2]))
+
+        assert np.allclose(np.array(before) * (2.5, 2, 2.5, 2), resized)
+        assert ["", "", f"{name} stayed behind: carry(jpg, {name})"] == [tile.behind for tile in found[1:]]
+
+    def test_a_mask_of_run_lengths_is_drawn_where_it_went(self, tmp_path: Path):
+        mask = np.zeros((30, 40), np.uint8)
+        mask[5:15, 5:15] = 1
+        item = {"bbox": [5, 5, 10, 10], "segmentation": runs.encode(mask, {"size": [], "counts": ""})}
+        shard = tar(tmp_path / "d.tar", [("n", {"jpg": png((1, 2, 3), (40, 30)), "json": json.dumps([item]).encode()})])
+        found = tiles(shard, "decode(jpg)|carry(jpg, json)|flip(jpg, p=1)")
+        (drawn,) = [shape for shape in found[-1].over.shapes if shape.kind == "mask"]
+
+        assert runs.thinned(runs.encode(mask[:, ::-1], {"size": [], "counts": []})) == drawn.numbers
 
     def test_rows_of_an_array_are_drawn_in_the_form_that_is_said(self, tmp_path: Path):
         import io

@@ -23,7 +23,7 @@ LABELS = {
 
 @pytest.fixture(scope="module")
 def zoo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    kinds = [*LABELS, "segmentation", "masks", "stereo"]
+    kinds = [*LABELS, "instances", "segmentation", "masks", "stereo"]
     return samples.zoo(tmp_path_factory.mktemp("zoo"), kinds=kinds, count=6)
 
 
@@ -61,7 +61,14 @@ class TestLabels:
 class TestOverlays:
     @pytest.mark.parametrize(
         ("kind", "kinds"),
-        [("coco", {"box", "polygon", "points"}), ("yolo", {"box"}), ("voc", {"box"}), ("detections", {"box"}), ("segmentation", set())],
+        [
+            ("coco", {"box", "polygon", "points"}),
+            ("yolo", {"box"}),
+            ("voc", {"box"}),
+            ("detections", {"box"}),
+            ("instances", {"box", "mask"}),
+            ("segmentation", set()),
+        ],
     )
     def test_tiles_carry_what_lies_over_them(self, opened, kind, kinds):
         rows = rows_of(opened(kind))

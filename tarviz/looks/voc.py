@@ -1,0 +1,44 @@
+"""Pascal VOC's XML by its few tags, no XML parser: nothing in it can be expanded."""
+
+from __future__ import annotations
+
+import re
+from xml.sax.saxutils import unescape
+
+CORNERS = ("xmin", "ymin", "xmax", "ymax")
+_OBJECT = re.compile(r"<object>(.*?)</object>", re.DOTALL)
+
+
+def objects(text: str) -> list[tuple[str, tuple[float, ...]]]:
+    """Name and left, top, right, bottom of the objects that have a box, as they are written.
+
+    >>> objects("<object><name>a</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax><ymax>4</ymax></bndbox></object>")
+    [('a', (1.0, 2.0, 3.0, 4.0))]
+    """
+    found = ((_tag(body, "name") or "", corners(body)) for body in _OBJECT.findall(text))
+    return [(unescape(name, {"&quot;": '"', "&apos;": "'"}), box) for name, box in found if box is not None]
+
+
+def scale(text: str, width: int, height: int) -> tuple[float, float]:
+    """How much larger the picture is than the file says it is, across and down."""
+    said = [_number(_tag(text, name)) for name in ("width", "height")]
+    across, down = (real / size if size and size > 0 else 1.0 for real, size in zip((width, height), said, strict=True))
+    return across, down
+
+
+def corners(body: str) -> tuple[float, ...] | None:
+    """Left, top, right and bottom of one object, as they are written; None where it has no box."""
+    found = [_number(_tag(body, name)) for name in CORNERS]
+    return None if None in found else tuple(float(n or 0) for n in found)
+
+
+def _tag(text: str, name: str) -> str | None:
+    found = re.search(rf"<{name}>\s*([^<]*?)\s*</{name}>", text)
+    return found[1] if found else None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,56 @@
+"""YOLO's lines: a class, and the numbers of a box, of an outline or of a pose, in shares of the picture."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+_LINE = re.compile(r"\s*\d{1,5}(?:\s+-?\d*\.?\d+(?:[eE]-?\d+)?){4,}\s*")
+_MOST = 2000
+_BEYOND = 1.5  # shares a little outside of the picture are written by some tools; more are none
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: a box is x y w h of its middle and perhaps a score, an outline x y x y …, a pose a box and x y seen of each key point.
+    `kind` is "" where the count of numbers fits none of them."""
+
+    name: str
+    kind: Literal["box", "outline", "pose", ""]
+    numbers: list[float]
+
+
+def lines(text: str) -> list[Line]:
+    """The lines of a text; none unless every line is one.
+
+    Key points of two numbers each (`kpt_shape: [n, 2]`) cannot be told from an outline, and are read as one.
+
+    >>> [line.kind for line in lines("0 0.5 0.5 0.2 0.4\\n1 0.1 0.1 0.3 0.1 0.2 0.3\\n")]
+    ['box', 'outline']
+    >>> [line.kind for line in lines("0 0.5 0.5 0.2 0.4 0.45 0.4 2\\n")]
+    ['pose']
+    """
+    written = [line for line in text.splitlines() if line.strip()]
+    if not written or len(written) > _MOST or not all(_LINE.fullmatch(line) for line in written):
+        return []
+    found = [(line.split()[0], [float(word) for word in line.split()[1:]]) for line in written]
+    poses = all(_is_pose(numbers) for _, numbers in found if len(numbers) > 5)
+    made = [Line(name, _kind(numbers, poses), numbers) for name, numbers in found]
+    return [] if any(abs(n) > _BEYOND for line in made for n in _shares(line)) else made
+
+
+def _is_pose(numbers: list[float]) -> bool:
+    """An even count of numbers is an outline, unless every third of them says what is seen."""
+    seen = numbers[6::3]
+    return len(numbers) >= 7 and len(numbers) % 3 == 1 and (len(numbers) % 2 == 1 or all(n in (0, 1, 2) for n in seen))
+
+
+def _kind(numbers: list[float], poses: bool) -> Literal["box", "outline", "pose", ""]:
+    if len(numbers) in (4, 5):
+        return "box"
+    return "pose" if poses else "outline" if len(numbers) % 2 == 0 else ""
+
+
+def _shares(line: Line) -> list[float]:
+    return [n for at, n in enumerate(line.numbers) if line.kind != "pose" or at < 4 or at % 3 != 0]
