@@ -117,8 +117,8 @@ def shoot_damage(studio: Studio) -> None:
 
 
 ZOO = {
-    "captions": "", "coco": "", "voc": "", "instances": "", "segmentation": "", "stereo": "", "medical": "", "flac": "", "video": "", "chat": "",
-    "text": "t",
+    "captions": "", "coco": "", "voc": "", "instances": "", "segmentation": "", "stereo": "", "medical": "", "flac": "",
+    "video": "", "chat": "", "text": "t",
     "points": "", "views": "", "robotics": "", "embeddings": "", "damaged": "",
 }  # fmt: skip
 """Kinds of the gallery, each with a key that is pressed first."""
