@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tarviz import engines, stores
+from tarviz import stores
 from tarviz.model.config import parse_size
 from tarviz.model.errors import ChangedError, TarvizError, UsageError, redact
 from tarviz.model.types import rich_form
@@ -23,7 +23,7 @@ from tarviz.table import columns, comparisons, database, paths, sql
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.interrupts import Interrupts
 from tarviz.table.making import kept_columns
-from tarviz.table.making.passes import ColumnPasses
+from tarviz.table.making.passes import ColumnPasses, where
 from tarviz.table.rows import ChosenRows
 from tarviz.table.sql import Asked
 
@@ -58,21 +58,10 @@ class Table:
         self._lock = threading.RLock()
         self._cached: dict[Any, Any] = {}
         self._asked = Interrupts()
-        place = self._engine(engine, address)
+        place = where(self.urls, engine, address)
         kept = kept_columns.kept(self.urls, self.options)
         self.passes = ColumnPasses(kept, self.options, workers, progress, place)
         self._seen = 0  # the version of the columns that `_base` and `_cached` are of
-
-    def _engine(self, name: str | None, address: str | None) -> tuple[str, str | None] | None:
-        """Where columns are made; None: by threads of this process."""
-        if name is None:
-            if address is not None:
-                raise UsageError("address= belongs to an engine.", hint='Write engine="ray" beside it.')
-            return None
-        own = [url for url in self.urls if url == "-" or url.startswith("memory:")]
-        if own and engines.travels(name):
-            raise UsageError(f"{own[0]!r} is of this process alone; the workers of a cluster do not reach it.", hint="Use files or URLs.")
-        return name, address
 
     # what there is
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from tarviz import engines
-from tarviz.model.errors import ChangedError
+from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
@@ -31,6 +31,18 @@ def _size(file: Path) -> int:
         return file.stat().st_size
     except OSError:
         return 0
+
+
+def where(urls: Sequence[str], engine: str | None, address: str | None) -> tuple[str, str | None] | None:
+    """Where columns of these shards are made: an engine and its address; None: by threads of this process."""
+    if engine is None:
+        if address is not None:
+            raise UsageError("address= belongs to an engine.", hint='Write engine="ray" beside it.')
+        return None
+    own = [url for url in urls if url == "-" or url.startswith("memory:")]
+    if own and engines.travels(engine):
+        raise UsageError(f"{own[0]!r} is of this process alone; the workers of a cluster do not reach it.", hint="Use files or URLs.")
+    return engine, address
 
 
 @dataclass(frozen=True, slots=True)
