@@ -18,14 +18,16 @@ import secrets
 import socket
 import threading
 import zlib
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from http.client import responses
 from typing import Any, Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from tarviz.testing.aistore_answers import batch, chosen, listing, member
+from tarviz.testing.aistore_answers import Call, Problem, batch, chosen, listing, member, place_of
 
 _PAGE = 10_000
+NODES = {"proxy": 0, "t1": 0, "t2": 0}
 
 
 @dataclass
@@ -60,24 +62,29 @@ class Fail:
 class Cluster:
     """Serves until it is closed (a context manager does that). `token`: what every request at the proxy must bear.
 
-    `requests` records (node, method, path with query); `fails` is what goes wrong next.
+    `requests` records (node, method, path with query); `fails` is what goes wrong next. `only`: the node of `ports` (0: a free one)
+    that is served here; the others are elsewhere. `buckets`: what there is at the beginning.
     """
 
-    def __init__(self, *, token: str = "", page_size: int = _PAGE) -> None:
-        self.buckets: dict[str, dict[str, AisObject]] = {}
+    def __init__(
+        self,
+        *,
+        token: str = "",
+        page_size: int = _PAGE,
+        ports: Mapping[str, int] = NODES,
+        only: str = "",
+        buckets: dict[str, dict[str, AisObject]] | None = None,
+    ) -> None:
+        self.buckets = buckets or {}
         self.uploads: dict[str, dict[int, bytes]] = {}
         self.fails: list[Fail] = []
         self.requests: list[tuple[str, str, str]] = []
         self.token = token
         self.page_size = page_size
         self.lock = threading.RLock()
-        self._nodes = {name: _Node(self, name) for name in ("proxy", "t1", "t2")}
-        self.url = self._nodes["proxy"].url
-
-    @property
-    def targets(self) -> list[str]:
-        """The addresses of the targets."""
-        return [node.url for name, node in self._nodes.items() if name != "proxy"]
+        self._nodes = {name: _Node(self, name, port) for name, port in ports.items() if only in ("", name)}
+        there = {**ports, **{name: node.server.server_port for name, node in self._nodes.items()}}
+        self.url, *self.targets = (f"http://127.0.0.1:{port}" for port in there.values())
 
     def put(self, bucket: str, name: str, data: bytes) -> None:
         """Store an object, making the bucket."""
@@ -87,8 +94,7 @@ class Cluster:
 
     def target_of(self, bucket: str, name: str) -> str:
         """The address of the target that has an object."""
-        there = self.targets
-        return there[zlib.crc32(f"{bucket}/{name}".encode()) % len(there)]
+        return self.targets[place_of(bucket, name, len(self.targets))]
 
     def restart(self, name: str) -> None:
         """Break every connection of a node, `t1` for one, and serve again on the same port."""
@@ -127,7 +133,6 @@ class _Node:
     def __init__(self, cluster: Cluster, name: str, port: int = 0) -> None:
         self.server = _Server(("127.0.0.1", port), _Proxy if name == "proxy" else _Target)
         self.server.cluster, self.server.name = cluster, name
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
         self._thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, name=f"AIStore {name}")
         self._thread.start()
 
@@ -138,32 +143,6 @@ class _Node:
                 place.shutdown(socket.SHUT_RDWR)
         self.server.server_close()
         self._thread.join()
-
-
-class _Problem(Exception):  # noqa: N818  (an answer)
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-@dataclass
-class _Call:
-    """A request, parted."""
-
-    method: str
-    kind: str
-    bucket: str
-    name: str
-    query: dict[str, str]
-    body: bytes = field(repr=False)
-
-    @property
-    def message(self) -> dict[str, Any]:
-        try:
-            found: dict[str, Any] = json.loads(self.body or b"{}")
-        except ValueError as error:
-            raise _Problem(400, f"failed to unmarshal: {error}") from error
-        return found
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -193,16 +172,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         _, _, kind, bucket, name = [*parts.path.split("/", 4), "", "", "", ""][:5]
         query = {each: values[-1] for each, values in parse_qs(parts.query, keep_blank_values=True).items()}
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        call = _Call(self.command, kind, unquote(bucket), unquote(name), query, body)
+        call = Call(self.command, kind, unquote(bucket), unquote(name), query, body)
         try:
             self.answer(call)
-        except _Problem as problem:
+        except Problem as problem:
             text = {"status": problem.status, "message": str(problem), "method": call.method, "url_path": parts.path}
             self.say(problem.status, json.dumps(text).encode(), {"Content-Type": "application/json"})
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _serve  # noqa: N815
 
-    def answer(self, call: _Call) -> None:
+    def answer(self, call: Call) -> None:
         raise NotImplementedError
 
     def say(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None, cut: int | None = None) -> None:
@@ -217,17 +196,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def bucket(self, name: str) -> dict[str, AisObject]:
         found = self.cluster.buckets.get(name)
         if found is None:
-            raise _Problem(404, f'bucket "ais://{name}" does not exist')
+            raise Problem(404, f'bucket "ais://{name}" does not exist')
         return found
 
 
 class _Proxy(_Handler):
     """Knows buckets and lists them; for objects it names the target."""
 
-    def answer(self, call: _Call) -> None:
+    def answer(self, call: Call) -> None:
         token = self.cluster.token
         if token and self.headers.get("Authorization") != f"Bearer {token}":
-            raise _Problem(401, "token required" if "Authorization" not in self.headers else "invalid token")
+            raise Problem(401, "token required" if "Authorization" not in self.headers else "invalid token")
         if call.kind == "objects":
             self.bucket(call.bucket)
             self._redirect(self.cluster.target_of(call.bucket, call.name))
@@ -240,7 +219,7 @@ class _Proxy(_Handler):
         elif call.kind == "daemon" and call.query.get("what") == "smap":
             self.say(200, json.dumps(self._map()).encode(), {"Content-Type": "application/json"})
         else:
-            raise _Problem(404, f"invalid URL path {self.path!r}")
+            raise Problem(404, f"invalid URL path {self.path!r}")
 
     def _redirect(self, target: str) -> None:
         self.say(307, headers={"Location": f"{target}{self.path}{'&' if '?' in self.path else '?'}pid=proxy&utm=1"})
@@ -256,12 +235,12 @@ class _Proxy(_Handler):
         targets = {f"t{at}": node(f"t{at}", url, "target") for at, url in enumerate(self.cluster.targets, 1)}
         return {"tmap": targets, "pmap": {"proxy": proxy}, "proxy_si": proxy, "version": 1, "uuid": "tarviz"}
 
-    def _buckets(self, call: _Call) -> None:
+    def _buckets(self, call: Call) -> None:
         name, action = call.bucket, call.message.get("action", "")
         with self.cluster.lock:
             if call.method == "POST" and action == "create-bck":
                 if name in self.cluster.buckets:
-                    raise _Problem(409, f'bucket "ais://{name}" already exists')
+                    raise Problem(409, f'bucket "ais://{name}" already exists')
                 self.cluster.buckets[name] = {}
                 self.say(200)
             elif call.method == "DELETE" and action == "destroy-bck":
@@ -276,9 +255,9 @@ class _Proxy(_Handler):
             elif call.method == "GET" and action == "list":
                 self._list(call)
             else:
-                raise _Problem(400, f"invalid action {action!r}")
+                raise Problem(400, f"invalid action {action!r}")
 
-    def _list(self, call: _Call) -> None:
+    def _list(self, call: Call) -> None:
         rows = {name: (each.data, each.version) for name, each in self.bucket(call.bucket).items()}
         page = listing(rows, call.message.get("value") or {}, self.cluster.page_size)
         self.say(200, page, {"Content-Type": "application/msgpack"})
@@ -287,7 +266,7 @@ class _Proxy(_Handler):
 class _Target(_Handler):
     """Has the objects."""
 
-    def answer(self, call: _Call) -> None:
+    def answer(self, call: Call) -> None:
         if call.kind == "ml":
             self._batch(call)
             return
@@ -299,23 +278,23 @@ class _Target(_Handler):
                 if fail.times <= 0:
                     self.cluster.fails.remove(fail)
         if fail.status:
-            raise _Problem(fail.status, f"t1 is busy: ais://{call.bucket}/{call.name}")
+            raise Problem(fail.status, f"t1 is busy: ais://{call.bucket}/{call.name}")
         self._cut = fail.cut
         actions[call.method](call)
 
-    def _find(self, call: _Call) -> AisObject:
+    def _find(self, call: Call) -> AisObject:
         found = self.bucket(call.bucket).get(call.name)
         if found is None:
-            raise _Problem(404, f'object "ais://{call.bucket}/{call.name}" does not exist')
+            raise Problem(404, f'object "ais://{call.bucket}/{call.name}" does not exist')
         return found
 
-    def _get(self, call: _Call) -> None:
+    def _get(self, call: Call) -> None:
         found = self._find(call)
         where = f"ais://{call.bucket}/{call.name}"
         if path := call.query.get("archpath"):
             data = member(found.data, path)
             if data is None:
-                raise _Problem(404, f'file "{path}" in archive "{where}" does not exist')
+                raise Problem(404, f'file "{path}" in archive "{where}" does not exist')
             self.say(200, data, cut=self._cut)
         elif mode := call.query.get("archmode"):
             self.say(200, chosen(found.data, mode, call.query.get("archregx", "")), cut=self._cut)
@@ -332,14 +311,14 @@ class _Target(_Handler):
         begin = int(first) if first else max(0, size - int(last))
         end = min(size, int(last) + 1) if first and last else size
         if begin >= end:
-            raise _Problem(416, f"invalid range {asked}: size {size}")
+            raise Problem(416, f"invalid range {asked}: size {size}")
         self.say(206, found.data[begin:end], {"Content-Range": f"bytes {begin}-{end - 1}/{size}", **found.headers}, self._cut)
 
-    def _head(self, call: _Call) -> None:
+    def _head(self, call: Call) -> None:
         found = self._find(call)
         self.say(200, headers={**found.headers, "Content-Length": str(len(found.data)), "ais-name": quote(call.name)})
 
-    def _put(self, call: _Call) -> None:
+    def _put(self, call: Call) -> None:
         objects = self.bucket(call.bucket)
         if upload := call.query.get("uploadId"):
             self._parts(upload)[int(call.query["partNumber"])] = call.body
@@ -355,7 +334,7 @@ class _Target(_Handler):
             self.cluster.put(call.bucket, call.name, call.body)
         self.say(200, headers={} if call.name not in objects else objects[call.name].headers)
 
-    def _post(self, call: _Call) -> None:
+    def _post(self, call: Call) -> None:
         action = call.message.get("action", "")
         if action == "mpt-upload":
             upload = secrets.token_hex(8)
@@ -368,14 +347,14 @@ class _Target(_Handler):
             del self.cluster.uploads[call.query["uploadId"]]
             self.say(200)
         else:
-            raise _Problem(400, f"invalid action {action!r}")
+            raise Problem(400, f"invalid action {action!r}")
 
     def _parts(self, upload: str) -> dict[int, bytes]:
         if upload not in self.cluster.uploads:
-            raise _Problem(404, f"upload {upload!r} does not exist")
+            raise Problem(404, f"upload {upload!r} does not exist")
         return self.cluster.uploads[upload]
 
-    def _delete(self, call: _Call) -> None:
+    def _delete(self, call: Call) -> None:
         if upload := call.query.get("uploadId"):
             self._parts(upload)
             del self.cluster.uploads[upload]
@@ -384,7 +363,7 @@ class _Target(_Handler):
             del self.cluster.buckets[call.bucket][call.name]
         self.say(200)
 
-    def _batch(self, call: _Call) -> None:
+    def _batch(self, call: Call) -> None:
         asked = call.message
         rows = []
         for item in asked.get("in", []):
@@ -394,7 +373,7 @@ class _Target(_Handler):
             if data is not None and (start := item.get("start", 0)) + item.get("length", 0):
                 data = data[start:] if item.get("length", -1) < 0 else data[start : start + item["length"]]
             if data is None and not asked.get("coer"):
-                raise _Problem(404, f'object "ais://{bucket}/{item["objname"]}" does not exist')
+                raise Problem(404, f'object "ais://{bucket}/{item["objname"]}" does not exist')
             rows.append((bucket, item, data))
         body, kind = batch(rows, names_only=bool(asked.get("onob")), streamed=bool(asked.get("strm")))
         self.say(200, body, {"Content-Type": kind})

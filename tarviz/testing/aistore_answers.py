@@ -1,4 +1,4 @@
-"""What an AIStore answers: pages of a listing, members out of tars, the many parts of a GetBatch."""
+"""What an AIStore is asked and what it answers: places of objects, pages of listings, members out of tars, the parts of a GetBatch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import json
 import re
 import secrets
 import tarfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 _ARCHIVES, _FLAT, _NO_FOLDERS = 1 << 3, 1 << 11, 1 << 13  # bits of `flags` of a listing
@@ -21,6 +23,43 @@ _MATCHES: dict[str, Callable[[str, str], bool]] = {
         and name.rpartition("/")[0] == text.rpartition("/")[0]
     ),
 }
+
+
+class Problem(Exception):  # noqa: N818  (an answer)
+    """What is wrong with a request: the status and the words of the answer."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass
+class Call:
+    """A request, parted."""
+
+    method: str
+    kind: str
+    bucket: str
+    name: str
+    query: dict[str, str]
+    body: bytes = field(repr=False)
+
+    @property
+    def message(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads(self.body or b"{}")
+        except ValueError as error:
+            raise Problem(400, f"failed to unmarshal: {error}") from error
+        return found
+
+
+def place_of(bucket: str, name: str, targets: int) -> int:
+    """Which of the targets has an object.
+
+    >>> place_of("data", "a.tar", 2), place_of("data", "x.tar", 2)
+    (1, 0)
+    """
+    return zlib.crc32(f"{bucket}/{name}".encode()) % targets
 
 
 def listing(objects: Mapping[str, tuple[bytes, int]], value: Mapping[str, Any], page_size: int) -> bytes:

@@ -7,25 +7,14 @@ import http.server
 import json
 import os
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as place:
-        port: int = place.getsockname()[1]
-        return port
+from tarviz.testing.daemons import Daemon, ask, free_port
 
 
 @contextlib.contextmanager
@@ -33,9 +22,9 @@ def s3_server(*buckets: str) -> Iterator[str]:
     """The address of an S3 server (moto), with these buckets in it. Google's XML interface is much the same."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    with _process([sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], f"{url}/"):
+    with Daemon([sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], f"{url}/"):
         for bucket in buckets:
-            _ask("PUT", f"{url}/{bucket}")
+            ask("PUT", f"{url}/{bucket}")
         yield url
 
 
@@ -87,7 +76,7 @@ def azure_server() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         argv = [*command, "--silent", "--disableTelemetry", "--skipApiVersionCheck", "--location", folder]
         argv += ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
-        with _process(argv, f"http://127.0.0.1:{port}/"):
+        with Daemon(argv, f"http://127.0.0.1:{port}/"):
             yield f"http://127.0.0.1:{port}/devstoreaccount1"
 
 
@@ -96,17 +85,9 @@ def nginx_command() -> str | None:
     return os.environ.get("NGINX") or shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
-@dataclass
-class WebServer:
-    """A web server that runs: its address, and how to end it without a word."""
-
-    url: str
-    kill: Callable[[], None]
-
-
 @contextlib.contextmanager
-def web_server(folder: Path, *, port: int | None = None) -> Iterator[WebServer]:
-    """nginx serving a folder."""
+def web_server(folder: Path, *, port: int | None = None, locations: str = "") -> Iterator[Daemon]:
+    """nginx serving a folder, in one process. `locations`: more of its configuration, inside of the server."""
     command = nginx_command()
     if command is None:
         raise FileNotFoundError("nginx is not installed")
@@ -114,50 +95,8 @@ def web_server(folder: Path, *, port: int | None = None) -> Iterator[WebServer]:
     with tempfile.TemporaryDirectory() as place:
         config = Path(place) / "nginx.conf"
         temporary = "".join(f"{kind}_temp_path {place}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        site = f"listen 127.0.0.1:{port}; root {folder}; autoindex on; autoindex_format json; tcp_nodelay on;"
+        site = f"listen 127.0.0.1:{port}; root {folder}; autoindex on; autoindex_format json; tcp_nodelay on; {locations}"
         http = f"access_log off; {temporary} server {{ {site} }}"
         config.write_text(f"daemon off; master_process off; pid {place}/pid; error_log stderr crit; events {{}} http {{ {http} }}")
-        with _process([command, "-p", place, "-c", str(config), "-e", "stderr"], f"http://127.0.0.1:{port}/") as process:
-            yield WebServer(f"http://127.0.0.1:{port}", process.kill)
-
-
-@contextlib.contextmanager
-def _process(argv: list[str], url: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A server that has answered once; ended by its own id. What it says goes to a file: a pipe that nobody reads stops it when full."""
-    nothing = subprocess.DEVNULL
-    with (
-        tempfile.TemporaryFile() as log,
-        subprocess.Popen(argv, stdin=nothing, stdout=nothing, stderr=log, start_new_session=True) as process,
-    ):
-        try:
-            _await(process, url, log)
-            yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
-def _await(process: subprocess.Popen[bytes], url: str, log: IO[bytes]) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            _ask("GET", url)
-        except urllib.error.HTTPError as error:
-            error.close()
-            return  # it answers, whatever it says
-        except OSError:
-            time.sleep(0.05)
-            continue
-        return
-    log.seek(0)
-    said = log.read(2000)
-    raise RuntimeError(f"{process.args!r} does not answer: {said.decode('utf-8', 'replace')[:500]}")
-
-
-def _ask(method: str, url: str) -> None:
-    request = urllib.request.Request(url, method=method)
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5) as answer:
-        answer.read()
+        with Daemon([command, "-p", place, "-c", str(config), "-e", "stderr"], f"http://127.0.0.1:{port}") as server:
+            yield server

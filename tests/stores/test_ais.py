@@ -17,8 +17,8 @@ from tarviz.stores import ais
 from tarviz.stores._remote import upload
 from tarviz.stores.ais import AisStore, bucket_of
 from tarviz.testing.aistore import AisObject, Cluster, Fail
+from tarviz.testing.daemons import free_port
 from tarviz.testing.faults import FakeClock
-from tarviz.testing.servers import free_port
 from tarviz.testing.stores import DATA, StoreTests
 
 pytest.importorskip("aistore", reason="the SDK of AIStore: pip install 'tarviz[ais]'")

@@ -15,8 +15,9 @@ from tarviz.stores._remote import upload
 from tarviz.stores._remote.aws_keys import find_keys
 from tarviz.stores._remote.sigv4 import AwsKeys, signed
 from tarviz.stores.s3 import S3Store
+from tarviz.testing.daemons import free_port
 from tarviz.testing.faults import FakeClock, Fault, FaultServer
-from tarviz.testing.servers import free_port, s3_server
+from tarviz.testing.servers import s3_server
 from tarviz.testing.stores import DATA, StoreTests
 
 pytest.importorskip("moto.server", reason="moto serves S3: pip install 'moto[server,s3]'")

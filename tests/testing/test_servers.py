@@ -11,7 +11,8 @@ import pytest
 
 from tarviz import stores
 from tarviz.model.types import URL
-from tarviz.testing.servers import free_port, nginx_command, s3_server, web_server
+from tarviz.testing.daemons import free_port
+from tarviz.testing.servers import nginx_command, s3_server, web_server
 
 DATA = random.Random(9).randbytes(30_000_000)
 

@@ -6,8 +6,9 @@ import pytest
 
 from tarviz.model.errors import StoreError
 from tarviz.stores._remote.ask import ask, token
+from tarviz.testing.daemons import free_port
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
-from tarviz.testing.servers import free_port, token_server
+from tarviz.testing.servers import token_server
 
 
 @pytest.fixture

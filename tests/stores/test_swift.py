@@ -1,0 +1,61 @@
+"""S3 as OpenStack Swift serves it: a store that others run in production, with its own notion of every detail."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from tarviz.model.errors import StoreError
+from tarviz.model.types import URL
+from tarviz.stores._remote import upload
+from tarviz.stores.s3 import S3Store
+from tarviz.testing.faults import FakeClock
+from tarviz.testing.stores import DATA, StoreTests
+from tarviz.testing.swift import KEYS, Swift, is_installed
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason="swift is not installed: make oracles, or pip install swift pyeclib")
+
+
+@pytest.fixture(scope="module")
+def swift():
+    with Swift() as swift:
+        yield swift
+
+
+@pytest.fixture
+def bucket(swift, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", swift.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEYS[0])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEYS[1])
+    name = f"test-{uuid4()}"
+    S3Store().wire.send("PUT", URL(f"s3://{name}/"), {}, 30.0).close()
+    return name
+
+
+class TestSwift(StoreTests):
+    """The contract of all stores."""
+
+    @pytest.fixture
+    def store(self):
+        return S3Store(clock=FakeClock())
+
+    @pytest.fixture
+    def folder(self, bucket):
+        return URL(f"s3://{bucket}/some/folder")
+
+    def test_an_upload_in_parts_is_one_object(self, store, folder, monkeypatch):
+        monkeypatch.setattr(upload, "PART", 5 << 20)
+        url, data = URL(f"{folder}/large.tar"), DATA * (-(-(11 << 20) // len(DATA)))
+        with store.create(url) as sink:
+            sink.write(data)
+
+        assert len(data) == store.stat(url).size
+        assert data[-1000:] == store.read(url, len(data) - 1000, 2000)
+        assert data[(5 << 20) - 10 :][:20] == store.read(url, (5 << 20) - 10, 20)
+
+    def test_a_wrong_secret_is_refused(self, folder, monkeypatch):
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+
+        with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
+            S3Store(clock=FakeClock()).stat(URL(f"{folder}/a.tar"))
