@@ -13,7 +13,7 @@ from tarviz import stores
 from tarviz.formats.compression import kind
 from tarviz.formats.header_scan import BLOCK
 from tarviz.formats.tar import Scanner
-from tarviz.model.errors import Fault
+from tarviz.model.errors import DataError, Fault
 from tarviz.model.types import URL, Members
 from tarviz.read.stream import ReadReport, Shard
 from tarviz.stores import Stat
@@ -32,11 +32,12 @@ Found = TypeVar("Found", covariant=True)
 class HeaderSink(Protocol[Found]):
     """What windows of headers are handed to: a walker, or a listing of members.
 
-    The next window is wanted from byte `place` up to byte `wants`; none when it is `over`.
+    The next window is wanted from byte `place` up to byte `wants`; none when it is `over`. `error` is the damage that ended it.
     """
 
     scanner: Scanner
     notes: list[Fault]
+    error: Exception | None
     place: int
     wants: int
     over: bool
@@ -172,8 +173,11 @@ def _through_stream(url: URL, sink: HeaderSink[Found], report: ReadReport) -> It
                 buffer = bytearray(-(-(sink.wants - begin) // BLOCK) * BLOCK)
             buffer[: len(left)] = left
             base, filled = begin, len(left)
-        while broken is None and not final:  # the source's own checks are made at its end
-            final = shard.readinto(memoryview(buffer)) == 0
+        try:
+            while broken is None and not final:  # the source's own checks are made at its end
+                final = shard.readinto(memoryview(buffer)) == 0
+        except DataError as error:  # of a packed shard's trailer, for one: the records before it stand
+            sink.error = sink.error or error
         if shard.trailing is not None:
             text = f"bytes that are not {shard.compression} follow at compressed byte {shard.trailing}."
             sink.notes.append(Fault("W_TRAILING", text, url))

@@ -17,6 +17,7 @@ from tarviz.read.seek_points import seek_points
 from tarviz.read.shard_index import refusal, shard_index
 from tarviz.read.sidecar import hold
 from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
+from tarviz.stores import Store
 
 
 def _chosen(url: URL, options: ReadOptions, index: ShardIndex) -> ShardIndex:
@@ -59,6 +60,7 @@ class Index(Sequence[Record]):
                 progress(number + 1, len(self.urls))
         self._starts = list(accumulate((len(shard) for shard in self.shards), initial=0))
         self._limit = self.options.rules().max_member_bytes
+        self._stores = [stores.of(url) for url in self.urls]  # chosen once: what opens them is theirs to renew
 
     def _may_believe(self) -> bool:
         """Whether somebody else's word on where records are will do: strict reading looks at all, a choice of records numbers them."""
@@ -96,7 +98,7 @@ class Index(Sequence[Record]):
         if not -len(self) <= number < len(self):
             raise IndexError(f"record {number} of {len(self)}")
         shard, record = self.locate(number % len(self))
-        return read_record(self.urls[shard], self.shards[shard], record, self.options, self._limit)
+        return read_record(self.urls[shard], self.shards[shard], record, self.options, self._limit, self._stores[shard])
 
     def keys(self) -> Iterator[str]:
         """Every key, in record order."""
@@ -205,8 +207,10 @@ class IndexedRecord(Record):
         )
 
 
-def read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions, limit: int | None = None) -> Record:
-    """Record `record` of a shard, read through its index. `limit`: the most bytes a member may have."""
+def read_record(
+    url: URL, index: ShardIndex, record: int, options: ReadOptions, limit: int | None = None, store: Store | None = None
+) -> Record:
+    """Record `record` of a shard, read through its index. `limit`: the most bytes a member may have; `store`: the one of the URL."""
     low, high = int(index.rows[record]), int(index.rows[record + 1])
     begin, end = int(index.members.start[low]), int(index.members.end[high - 1])
     limit = options.rules().max_member_bytes if limit is None else limit
@@ -221,7 +225,7 @@ def read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions, 
             return block[0]
         raise ChangedError("the shard has fewer records than when it was indexed.", shard=url, hint="Index it again.")
     try:
-        data = stores.of(url).read(url, begin, end - begin, etag=index.identity.get("etag"))
+        data = (store or stores.of(url)).read(url, begin, end - begin, etag=index.identity.get("etag"))
     except ChangedError as error:
         raise error.at(hint="The shard changed since it was indexed; index it again.") from None
     if begin + len(data) < int(index.members.data[high - 1] + index.members.size[high - 1]):

@@ -11,6 +11,7 @@ import pytest
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import DataError
 from tarviz.read import stream
+from tarviz.testing.faults import FaultServer
 from tarviz.testing.strategies import numbered, shard
 
 MANY = [("a", {f"f{number:05d}": b"%d" % number for number in range(3000)}), ("b", {"txt": b"1"})]
@@ -51,6 +52,31 @@ class TestManyFields:
         assert Counted.asked <= 3 * 3000
         with pytest.raises(KeyError):
             index[0]["nothing"]
+
+
+class TestFarAway:
+    """A record costs its range: what leads to it is looked at once, what opens it each time."""
+
+    def test_no_options_are_looked_for_with_each_record(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        with FaultServer() as server:
+            index = stream.index(server.put("/a.tar", shard(numbered(20))), cache=False)
+            monkeypatch.setattr("tarviz.stores.options", lambda: pytest.fail("they were looked for"))
+
+            assert ["3", "7"] == [bytes(index[number]["cls"]).decode() for number in (3, 17)]
+
+    def test_keys_that_were_renewed_are_used(self, monkeypatch: pytest.MonkeyPatch):
+        with FaultServer() as server:
+            server.put("/data/a.tar", shard(numbered(20)))
+            monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+            monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+            monkeypatch.setenv("AWS_ACCESS_KEY_ID", "KEY1")
+            index = stream.index("s3://data/a.tar", cache=False)
+            index[3]
+            monkeypatch.setenv("AWS_ACCESS_KEY_ID", "KEY2")
+            index[17]
+
+            signed = [request.headers["authorization"].partition("Credential=")[2][:4] for request in server.requests]
+            assert ("KEY1", "KEY2") == (signed[-2], signed[-1])
 
 
 class TestDamagedFile:

@@ -9,8 +9,11 @@ import os
 
 import pytest
 
-from tarviz.model.errors import LimitError
+import tarviz
+from tarviz.commands.ls import ls
+from tarviz.model.errors import DataError, LimitError
 from tarviz.read import stream
+from tarviz.testing.faults import FaultServer
 from tarviz.testing.strategies import shard
 from tests import memory
 from tests.read.tars import raw
@@ -41,3 +44,60 @@ class TestPackedBombs:
         with pytest.raises(LimitError):
             list(stream.records(path))
         assert memory.peak() - before < 64 << 20
+
+
+class TestWrongTrailer:
+    """What packs a shard holds a checksum of it all at its end: what is wrong there is found after the last record, and costs none."""
+
+    CONTENT = [(f"k{number}", {"bin": bytes([number]) * 100_000, "cls": b"1"}) for number in range(90)]  # more than a window of headers
+    ENDS = {
+        "E_CORRUPT_COMPRESSED": lambda data: data[:-8] + bytes([data[-8] ^ 1]) + data[-7:],
+        "E_TRUNCATED_COMPRESSED": lambda data: data[:-4],
+    }
+
+    @pytest.fixture(params=ENDS)
+    def damaged(self, request, tmp_path):
+        path = tmp_path / "a.tar.gz"
+        path.write_bytes(self.ENDS[request.param](gzip.compress(shard(self.CONTENT), 1)))
+        return path, request.param
+
+    @pytest.mark.parametrize("far", [False, True])
+    @pytest.mark.parametrize("cache", [False, True])
+    def test_the_index_has_all_records_and_says_so(self, damaged, far, cache):
+        path, code = damaged
+        with FaultServer() as server:
+            for _ in range(2):  # the second time it may be kept
+                index = tarviz.index(server.put("/a.tar.gz", path, etag='"1"') if far else path, cache=cache)
+
+                assert [key for key, _ in self.CONTENT] == list(index.keys())
+                assert [code] == [fault["code"] for fault in index.warnings]
+                assert [fields for _, fields in self.CONTENT] == [{ext: bytes(data) for ext, data in record.items()} for record in index]
+
+    def test_it_is_what_reading_all_ends_with(self, damaged):
+        path, code = damaged
+        found = []
+        with pytest.raises(DataError) as caught:
+            found += [record.key for record in stream.records(path, strict=False)]
+
+        assert code == caught.value.code
+        with pytest.raises(DataError) as caught:
+            tarviz.index(path, strict=True)
+        assert (code, str(path)) == (caught.value.code, caught.value.shard)
+
+    def test_a_list_shows_the_shard_and_what_is_wrong(self, damaged):
+        path, code = damaged
+        listing = ls(str(path))
+
+        assert (90, 2) == (listing.records, listing.exit_code)
+        assert code == listing.shards[0].error["code"]
+
+    def test_damage_in_the_tar_comes_first(self, tmp_path):
+        path = tmp_path / "a.tar.gz"
+        tar = bytearray(shard(self.CONTENT))
+        place = tar.index(b"k40.bin")
+        tar[place : place + 512] = b"x" * 512
+        path.write_bytes(self.ENDS["E_TRUNCATED_COMPRESSED"](gzip.compress(bytes(tar), 1)))
+        index = tarviz.index(path, cache=False)
+
+        assert "E_CHECKSUM" in [fault["code"] for fault in index.warnings]
+        assert 40 <= len(index) < 90
