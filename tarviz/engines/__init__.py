@@ -85,7 +85,8 @@ class Streams(Protocol):
         """What the tasks yield, in the order of the tasks, or as it comes; a task is taken from `tasks` when there is room for it.
 
         What a task raises is raised after all that it yielded. A task whose worker is lost is done again, and what it gave already is
-        passed over. Closing it ends what runs.
+        passed over. Closing it ends what runs. Large arrays may be views of memory of the engine, not to be written to: who keeps them
+        copies them.
         """
         ...
 

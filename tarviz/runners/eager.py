@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
-from tarviz.runners.elsewhere import elsewhere
+from tarviz.runners.elsewhere import elsewhere, owned
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, chosen, state_of
 from tarviz.runners.shares import Piece, Reader, known, world_of
 from tarviz.runners.walk import Item, Walk, placed
@@ -100,6 +101,8 @@ class Eager(Walk, Iterable[Any]):
             if value is not None:
                 whole_number(name, value, least)
         away = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
+        if away is not None:
+            away = replace(away, keeps=batch is None or (shuffle or 0) > 1)
         super().__init__(pipeline, shuffle=shuffle or 0, repeat=repeat, num_workers=num_workers, elsewhere=away)
         self.batch = batch
         self.drop_remainder = drop_remainder
@@ -160,7 +163,8 @@ class Eager(Walk, Iterable[Any]):
     def _batches(self, values: Iterator[Any], size: int) -> Iterator[Any]:
         while batch := list(itertools.islice(values, size)):
             if len(batch) == size or not self.drop_remainder:
-                yield collate(batch)
+                made = collate(batch)
+                yield made if self.elsewhere is None else owned(made)  # what no batch is made of may be a view
 
     def state_dict(self) -> dict[str, Any]:
         """Where the latest iteration stands, after the steps that were taken from it, as JSON-ready data."""

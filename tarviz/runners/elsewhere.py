@@ -10,8 +10,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -29,9 +29,9 @@ from tarviz.stores import Stat
 
 Worked: TypeAlias = "Callable[[Pipeline, Piece, int, ReadReport, bool], Generator[list[Row], None, None]]"
 
-PART = 1 << 20  # bytes of values that are given back together
-MOST = 256  # records that are
-_TASK = 24 << 20  # bytes of values of a task: less than what an engine lets wait
+PART = 4 << 20  # bytes of values that are given back together: each time costs an engine some milliseconds
+MOST = 2048  # records that are
+_TASK = 32 << 20  # bytes of values of a task: less than what an engine lets wait
 _RECORDS = 16, 64, 8192  # of a task: least, at first, most
 _BIG = 16 << 20  # bytes of a shard from which on it is indexed here, to be cut
 
@@ -84,16 +84,20 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The engine that works on records, where it is, how many tasks it runs at a time, and whether parts come in their order."""
+    """The engine that works on records, where it is, how many tasks it runs at a time, and whether parts come in their order.
+
+    `keeps`: who takes the values keeps them. Without, large arrays are views of the engine's memory, for who copies them at once.
+    """
 
     engine: str
     address: str | None = None
     count: int | None = None
     ordered: bool = True
+    keeps: bool = True
     fit: Callable[[Mapping[str, Any], Any], Any] | None = field(default=None, compare=False)
     """What is made here of a value: `fit(places, value)`; a `TarvizError` of it is the record's."""
 
-    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> AbstractContextManager[Workers]:
+    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> AbstractContextManager[RowSource]:
         """The engine at work for this pipeline."""
         return self._begun(_Job(pipeline, stops, work))
 
@@ -101,6 +105,16 @@ class Elsewhere:
     def _begun(self, job: _Job) -> Iterator[Workers]:
         with engines.stream(self.engine, job, engines.EnginePlan(self.count, address=self.address)) as streams:
             yield Workers(self, job.pipeline, streams)
+
+
+class RowSource(Protocol):
+    """An engine at work for the passes of one iteration."""
+
+    def rows(
+        self, pieces: list[Piece], epoch: int, report: ReadReport, trail: Trail | None = None, number: int = 0
+    ) -> Generator[tuple[int, Row], None, None]:
+        """(piece, row) of each record of pieces in a row, from piece `number` on."""
+        ...
 
 
 def elsewhere(
@@ -113,6 +127,8 @@ def elsewhere(
                 f"address={address!r} is that of a cluster, and the work is done here.", hint="engine='ray' goes to a cluster."
             )
         return None
+    if engine == "tf-service":
+        raise UsageError("a tf.data service feeds Pipeline.tf() alone.", hint="engine='ray' feeds every runner.")
     if count is not None:
         whole_number("num_workers", count)
     engines.check_streams(engine)
@@ -203,12 +219,29 @@ class Workers:
 
     def _fitted(self, piece: Piece, row: Row) -> Row:
         fit = self._place.fit
+        if self._place.keeps:
+            row = replace(row, value=owned(row.value))
         if fit is None or isinstance(row.value, TarvizError):
             return row
         try:
             return Row(row.key, row.behind, fit({"__key__": row.key, "__shard__": piece.url, "__index__": row.behind - 1}, row.value))
         except TarvizError as error:
             return Row(row.key, row.behind, error)
+
+
+def owned(value: Any) -> Any:
+    """The value with arrays that may be written to: copies of those that may not.
+
+    >>> owned({"x": np.frombuffer(b"ab", np.uint8)})["x"].flags.writeable
+    True
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.flags.writeable else value.copy()
+    if type(value) is dict:
+        return {name: owned(part) for name, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(owned, value))
+    return value
 
 
 def weight(value: Any) -> int:

@@ -29,8 +29,9 @@ def read_ray(
 
     Fields that no op touched are binary, arrays of one shape tensors (Ray's extension type); a field that a record lacks is null.
     Shards are read and the chain is run in tasks of Ray, in the order of shards and records (Ray Data itself keeps the order of blocks
-    only where its `DataContext` asks for it). Where there are fewer shards than blocks are wanted, plain local ones are cut by their
-    index. `override_num_blocks` and `concurrency` are those of `ray.data.read_datasource`, `options` the `ReadOptions`.
+    only where its `DataContext` asks for it). A task reads a shard and makes a block of it; plain local ones that are indexed are cut
+    where there are fewer of them than suffice for the processors. `override_num_blocks` and `concurrency` are those of
+    `ray.data.read_datasource`, `options` the `ReadOptions`.
     `send_functions` lets functions of the chain (`Func`) be pickled and run there.
 
     A first line to try: `tarviz.read_ray("train-{0..3}.tar", "decode(jpg)|resize(jpg, (32, 32))").take(1)`.
@@ -53,10 +54,15 @@ def run(
 ) -> Any:
     """The pipeline as a `ray.data.Dataset`; see `read_ray`."""
     try:
+        import ray
         import ray.data as ray_data
     except ImportError as error:
         raise MissingPackageError.of("ray[data]", "tarviz.read_ray()", "ray-data") from error
     sendable(pipeline, send_functions=send_functions)
     if not isinstance(pipeline.select, SelectAll):
         raise UsageError("rows of Ray Data have names: a selection has no place there.", hint="keep(…) in the chain leaves fields out.")
-    return ray_data.read_datasource(source(pipeline, epoch), override_num_blocks=override_num_blocks, concurrency=concurrency)
+    if not ray.is_initialized():
+        ray.init()
+    processors = int(ray.cluster_resources().get("CPU", 1))
+    shards, blocks = source(pipeline, epoch, override_num_blocks, processors)
+    return ray_data.read_datasource(shards, override_num_blocks=blocks, concurrency=concurrency)

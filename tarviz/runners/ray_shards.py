@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,45 +28,54 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _WIDE = (1 << 31) - 1  # bytes that a column of Arrow's smaller kind holds
+_TASK = 16 << 20, 128 << 20  # bytes of a task, at least and at most, where nobody said how many blocks there are to be
+_TABLE = 32 << 20  # bytes of tables that are given together: each costs Ray Data some milliseconds
 
 log = logging.getLogger(__name__)
 
 
-def source(pipeline: Pipeline, epoch: int) -> Any:
-    """The shards of a pipeline as a `Datasource` of Ray Data."""
+def source(pipeline: Pipeline, epoch: int, blocks: int | None, processors: int) -> tuple[Any, int]:
+    """The shards of a pipeline as a `Datasource` of Ray Data, and how many blocks it is to make.
+
+    Those asked for (`blocks`), else one for each shard: left to itself, Ray Data cuts what a task has read into 200 blocks and more,
+    which takes as long as to read it. Shards that are in the cache's index are cut where they are large, or fewer than suffice for
+    the processors.
+    """
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
     pieces = shards(pipeline)
     sizes = [stores.of(piece.url).stat(piece.url).size for piece in pieces]
+    total = sum(size or 0 for size in sizes)
+    wanted = blocks or max(total // _TASK[1], min(2 * processors, total // _TASK[0]))
+    parts = _parts(pipeline, pieces, wanted, build=blocks is not None)
 
     class Shards(Datasource):  # type: ignore[misc]
         def get_name(self) -> str:
             return "Tarviz"
 
         def estimate_inmemory_data_size(self) -> int | None:
-            return None if None in sizes else sum(size or 0 for size in sizes)
+            return None if None in sizes else total
 
         def get_read_tasks(self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None) -> list[Any]:
             limit = {} if per_task_row_limit is None else {"per_task_row_limit": per_task_row_limit}
             settings = home()
-            return [
-                ReadTask(_Read(pipeline, part, epoch, settings), about(part), **limit) for part in _parts(pipeline, pieces, parallelism)
-            ]
+            return [ReadTask(_Read(pipeline, part, epoch, settings), about(part), **limit) for part in parts]
 
     def about(part: list[Piece]) -> Any:
         return BlockMetadata(num_rows=None, size_bytes=None, exec_stats=None, input_files=tuple(piece.url for piece in part))
 
-    return Shards()
+    return Shards(), blocks or len(parts)
 
 
-def _parts(pipeline: Pipeline, whole: list[Piece], parallelism: int) -> list[list[Piece]]:
-    """What each task reads: shards, or, where there are fewer of them than tasks are wanted, ranges of their records."""
-    counts = lengths(whole, pipeline.options) if len(whole) < parallelism else None
+def _parts(pipeline: Pipeline, whole: list[Piece], wanted: int, *, build: bool) -> list[list[Piece]]:
+    """What each task reads: a shard, or, where more tasks than shards are wanted, a range of the records, by the index (made if `build`);
+    where fewer are, several shards."""
+    counts = lengths(whole, pipeline.options, build=build) if len(whole) < wanted else None
     if counts is not None:
-        total, many = sum(counts), max(1, min(parallelism, sum(counts)))
+        total, many = sum(counts), max(1, min(wanted, sum(counts)))
         return [cut(whole, counts, total * at // many, total * (at + 1) // many) for at in range(many)]
-    many = max(1, min(parallelism, len(whole)))
+    many = max(1, min(wanted, len(whole))) if build else len(whole)
     return [whole[len(whole) * at // many : len(whole) * (at + 1) // many] for at in range(many)]
 
 
@@ -82,8 +91,7 @@ class _Read:
     def __call__(self) -> Iterator[pa.Table]:
         settle(self.settings)
         report = ReadReport()
-        for piece in self.pieces:
-            yield from self._tables(piece, report)
+        yield from _together(table for piece in self.pieces for table in self._tables(piece, report))
         if report.skipped:
             log.warning("%s", report)
 
@@ -98,6 +106,22 @@ class _Read:
                 values = list(_values(rows, report, skip=options.on_error == "skip"))
                 if values:
                     yield _table(values)
+
+
+def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in few tables of many chunks; nothing is copied. What a later table lacks, or has beside, is null in the others."""
+    import pyarrow as pa
+
+    held: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        held.append(table)
+        size += table.nbytes
+        if size >= _TABLE:
+            yield pa.concat_tables(held, promote_options="permissive")
+            held, size = [], 0
+    if held:
+        yield pa.concat_tables(held, promote_options="permissive")
 
 
 def _values(rows: list[Row], report: ReadReport, *, skip: bool) -> Iterator[Mapping[str, Any]]:

@@ -19,7 +19,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.picked import picked
 from tarviz.read.stream import ReadReport
-from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, Workers, weight
+from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, RowSource, weight
 from tarviz.runners.plans import Position, ReaderPlan, Trail, buffer_seed, located, version
 from tarviz.runners.shares import TURN, Piece, check_any, lengths, trusted
 from tarviz.runners.shuffle_buffer import Begun, replayed, shuffled
@@ -78,7 +78,7 @@ class Walk:
                 turn, number, record = turn + 1, 0, 0
 
     def _pass(
-        self, plan: ReaderPlan, turn: int, epoch: int, number: int, record: int, report: ReadReport, trail: Trail, workers: Workers | None
+        self, plan: ReaderPlan, turn: int, epoch: int, number: int, record: int, report: ReadReport, trail: Trail, workers: RowSource | None
     ) -> Generator[tuple[int, int, Any], None, None]:
         pieces = plan.pieces(turn, epoch)
 
@@ -108,7 +108,7 @@ class Walk:
             yield from self._valued(taken, epoch, report)
 
     def _held(
-        self, pieces: list[Piece], counts: list[int], held: list[int], epoch: int, report: ReadReport, workers: Workers | None
+        self, pieces: list[Piece], counts: list[int], held: list[int], epoch: int, report: ReadReport, workers: RowSource | None
     ) -> list[Placed]:
         """The items of a buffer that holds records of these numbers."""
         found: dict[int, Placed] = {}

@@ -62,6 +62,18 @@ class TestReadRay:
         assert 50 == len(rows(dataset))
         assert 3 == dataset.materialize().num_blocks()
 
+    def test_a_shard_is_a_block_where_nobody_says_how_many(self, cluster, urls):
+        dataset = tarviz.read_ray(urls).materialize()
+
+        assert 2 == dataset.num_blocks()
+        assert 80 == dataset.count()
+
+    def test_fewer_blocks_than_shards(self, cluster, urls):
+        dataset = tarviz.read_ray(urls, override_num_blocks=1).materialize()
+
+        assert 1 == dataset.num_blocks()
+        assert 80 == dataset.count()
+
     def test_damage_is_raised_or_skipped(self, cluster, urls, tmp_path):
         path = tmp_path / "s-1.tar"
         path.write_bytes(path.read_bytes()[:20_000])

@@ -133,6 +133,26 @@ class TestEager:
 
         assert list(range(137)) == sorted(found)
 
+    @pytest.mark.parametrize("options", [{}, {"shuffle": 5}, {"batch": 4}], ids=str)
+    def test_large_arrays_may_be_written_to(self, cluster, tmp_path, options):
+        """Also those that no batch is made of, as their shapes differ."""
+        from tarviz.samples import write_shard
+
+        path = tmp_path / "large.tar"
+        write_shard(path, [(f"r{at}", {"npy": npy(np.full((10_000 + at, 3), at, np.uint8))}) for at in range(8)])
+        found = list(Pipeline(path, "decode(npy)", select="npy").eager(engine="ray", **options))
+        arrays = [array for part in found for array in part] if "batch" in options else found
+
+        assert 8 == len(arrays)
+        for array in arrays:
+            array += 1
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
 
 class TestTorch:
     @pytest.mark.parametrize("workers", [1, 2])

@@ -15,7 +15,7 @@ from tarviz.engines.ray.joining import TRIES, Joined, lost, packed, unserved
 from tarviz.engines.ray.worker import serve_parts
 from tarviz.model.errors import TarvizError
 
-AHEAD = 32  # parts of a task that wait to be taken; then it waits
+AHEAD = 10  # parts of a task that wait to be taken; then it waits
 _PATIENCE = 10.0  # seconds that a task waits for a processor
 
 
@@ -97,7 +97,8 @@ class Streams(Joined):
                 self._cancel([run])
                 self._again(run)
             try:
-                kind, value = pickle.loads(memoryview(self._ray.get(next(run.parts))))  # noqa: S301  (from our own worker)
+                data, *beside = self._ray.get(next(run.parts))
+                kind, value = pickle.loads(memoryview(data), buffers=beside)  # noqa: S301  (from our own worker)
             except errors.TaskCancelledError as error:
                 raise TarvizError("a task was cancelled from outside.", code="E_WORKER") from error
             except errors.RayTaskError as error:

@@ -20,6 +20,8 @@ from typing import IO, Any
 from tarviz.engines import Tick
 from tarviz.model.errors import TarvizError, TarvizWarning
 
+_LARGE = 16 << 10  # bytes of an array that is laid down beside the pickle
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -51,12 +53,22 @@ def serve_parts(packed_job: bytes, packed_task: bytes, home: Home, given: int) -
     """One task that yields, in a worker: its parts but the first `given`, which a worker that is lost gave already; and how it ended."""
     import numpy as np
 
-    def told(kind: str, value: Any) -> Any:
+    def told(kind: str, value: Any) -> list[Any]:
+        large: list[pickle.PickleBuffer] = []
+
+        def inside(buffer: pickle.PickleBuffer) -> bool:
+            if buffer.raw().nbytes >= _LARGE:
+                large.append(buffer)
+                return False
+            return True
+
         try:
-            data = pickle.dumps((kind, value), protocol=pickle.HIGHEST_PROTOCOL)
+            data = pickle.dumps((kind, value), protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=inside)
         except Exception:  # noqa: BLE001  (an exception of the user's that does not pickle)
+            large.clear()
             data = pickle.dumps(("failed", RuntimeError(f"{type(value).__name__}: {value}")))
-        return np.frombuffer(data, np.uint8)  # Ray takes an array without a further copy, and gives it without one
+        # Ray takes arrays without a further copy, and gives them without one.
+        return [np.frombuffer(data, np.uint8), *(np.frombuffer(buffer.raw(), np.uint8) for buffer in large)]
 
     settle(home)
     yield told("begun", None)
