@@ -42,7 +42,7 @@ try:
 except ImportError as error:
     raise MissingPackageError.of("tensorflow", "Pipeline.tf()", "tensorflow") from error
 
-from tarviz.runners.tf import typed
+from tarviz.runners.tf import service, typed
 from tarviz.runners.tf.dataset import GraphRecords
 from tarviz.runners.tf.native import pays
 from tarviz.runners.tf.source import PipelineSource
@@ -74,6 +74,7 @@ def run(
     engine: str | None = None,
     address: str | None = None,
     send_functions: bool = False,
+    on_loss: str | None = None,
 ) -> Any:
     """The pipeline as a `tf.data.Dataset` in the structure of the selection (lists as tuples); text and bytes are `tf.string`.
 
@@ -100,6 +101,10 @@ def run(
     `engine="ray"`: the chain is run by the cluster at `address`, `num_workers` tasks at a time (None, 0: one per processor there), and the
     tensors are made here of what comes back. `send_functions` lets functions of the chain (`Func`) run there. See `eager.Eager`.
 
+    `engine="tf-service"`: workers of the tf.data service whose dispatcher is at `address` ("grpc://host:port") read plain shards by their
+    index and run the ops, all of them TensorFlow's, `num_workers` records each at a time. They see the shards under the same paths. Such a
+    service loses records when a worker dies: `on_loss="error"`, which has to be said, makes an error of it.
+
     Values equal the eager runner's (uint8 within 1); what nobody selects is not computed. An error comes as the `TarvizError` it is
     when the dataset itself is iterated, as a `tf.errors.OpError` with the same line of text when something was built on it.
     `report` tells what the latest iteration read, warned of and skipped. Where an index of every shard is in the cache
@@ -113,7 +118,8 @@ def run(
     workers = 1 if num_workers == 0 else num_workers or configured().workers or len(os.sched_getaffinity(0))
     if "-" in pipeline.urls:
         raise UsageError("Standard input can be read once; the dataset has to look at the first block before.", hint="Save it to a file.")
-    away = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions, ordered=deterministic)
+    served = service.check(engine, on_loss, graph)
+    away = None if served else elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions, ordered=deterministic)
     if away is not None and graph:
         raise UsageError("graph=True runs the ops here, in the graph; an engine runs them elsewhere.", hint="Leave one of them out.")
     plan = pipeline.plan()
@@ -125,10 +131,13 @@ def run(
     def probe() -> dict[str, Any]:
         return unpack(first, plan.needs)
 
-    native = (bool(pipeline.chain) and not graph) or away is not None
-    if native and graph is None and away is None:
+    native = (bool(pipeline.chain) and not graph) or away is not None or served
+    if native and graph is None and away is None and not served:
         native = pays(pipeline.chain, schemas(pipeline.chain, there, probe), first)
     made = [whole(pipeline, there, schema)] if native else steps(pipeline, there, schema, probe)
+    if served:
+        parts = steps(pipeline, there, schema, probe)
+        away = service.service(address, num_workers, deterministic, fields, parts, made[0], schema)
     pipeline = pipeline._with(options=replace(pipeline.options, block_size=pipeline.options.block_size or 2 * configured().block_size))
     _learn()
     places = _places(pipeline)

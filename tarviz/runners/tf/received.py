@@ -32,7 +32,7 @@ def batches(
     report: ReadReport,
 ) -> Generator[Columns, None, None]:
     """The values of a pipeline as columns of `size` records, fewer at the end. `step` is all of it, `schema` what it gives."""
-    away = replace(elsewhere, fit=functools.partial(_fitted, step, schema))
+    away = replace(elsewhere, fit=functools.partial(fitted, step, schema), keeps=plan.shuffle > 1)
     walk = Walk(pipeline, shuffle=plan.shuffle, repeat=repeat, elsewhere=away)
     features = step.tensors
     with closing(walk.values(plan, epoch, report, Trail())) as values:
@@ -49,7 +49,7 @@ def batches(
             yield [stacked(column, feature, places.__getitem__, step) for column, feature in zip(whole, features, strict=True)]
 
 
-def _fitted(step: GraphStep, schema: Structure, places: Mapping[str, Any], value: Any) -> tuple[Mapping[str, Any], list[Any]]:
+def fitted(step: GraphStep, schema: Structure, places: Mapping[str, Any], value: Any) -> tuple[Mapping[str, Any], list[Any]]:
     """Where a record is, and its values as they fit the tensors."""
     if isinstance(step.select, SelectAll):
         return places, step.fitted(places, lambda _, name: value[name])
