@@ -72,10 +72,10 @@ demo-alone:  ## `make demo` in an environment of its own, thrown away afterwards
 	rm -rf build/alone
 
 test: $(STAMPS)/test  ## the tests (no browser, no torch, nothing slow, one of each matrix)
-	$(PYTEST) -q -n $(JOBS) -m "not ($(SLOW))"
+	$(PYTEST) -q -n $(JOBS) --dist worksteal -m "not ($(SLOW))"
 
 test-matrix: $(STAMPS)/test  ## the rest of the matrices: every tool on every tar, every chain with every number of workers, …
-	$(PYTEST) -q -n $(JOBS) -m "matrix and not ($(APART))"
+	$(PYTEST) -q -n $(JOBS) --dist worksteal -m "matrix and not ($(APART))"
 
 oracles: $(STAMPS)/oracles  ## install all that the tests compare with (webdataset, datasets, torch, bsdtar, nginx, chromium, …)
 

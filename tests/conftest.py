@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import json
 import lzma
 import os
@@ -12,7 +13,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,17 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.skips import LIST, FewSkips, allowed
 
         config.pluginmanager.register(FewSkips(allowed(LIST.read_text("utf-8"))), "few-skips")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Ten thousand tests and TensorFlow are a million objects that stay to the end: no collection of garbage looks at them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
