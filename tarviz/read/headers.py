@@ -69,8 +69,7 @@ class MemberListing:
         yield from added
         again = True
         while again and scanner.error is None:
-            if not scanner.ended:
-                yield scanner.scan(data, base, final=final and broken is None)
+            yield scanner.scan(data, base, final=final and broken is None)
             again = scanner.ended and not scanner.over and scanner.behind(data, base, final=final and broken is None)
         self.error = scanner.error or broken
         self.over = scanner.over or self.error is not None
@@ -117,14 +116,15 @@ def _around_payloads(url: URL, stat: Stat, sink: HeaderSink[Found], report: Read
         dense = span <= 2 * len(data)  # small payloads: reading on costs less than another call
         window = min(window * 2, _LARGEST) if dense else max(window // 2, _SMALLEST)
         while local and not sink.over and count and span > _FAR * count and scanner.error is None and not scanner.ended:
+            before = scanner.at
             members = _single_headers(url, stat, scanner, report)
             sink.add(members)
-            count, span = len(members), _FAR * _AT_ONCE
+            count, span = len(members), scanner.at - before
             if count < _AT_ONCE:
                 window = _SMALLEST
                 sink.place, sink.wants = scanner.at, scanner.at + BLOCK
                 break
-            yield from sink.walk(memoryview(b""), scanner.at)
+            yield from sink.walk(NOTHING, scanner.at)
 
 
 def _single_headers(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) -> Members:
@@ -135,17 +135,16 @@ def _single_headers(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) 
     fd = os.open(stores.local_path(url), os.O_RDONLY | os.O_CLOEXEC)
     try:
         for row in range(0, len(view), BLOCK):
-            if os.preadv(fd, (view[row : row + BLOCK],), at) < BLOCK or view[row + 257 : row + 262].tobytes() != b"ustar":
+            if os.preadv(fd, (view[row : row + BLOCK],), at) < BLOCK:
                 break
             try:
                 length = int(view[row + 124 : row + 135].tobytes(), 8)
             except ValueError:
                 break
-            stop = at + BLOCK + ((length + BLOCK - 1) & -BLOCK)
-            if length < 0 or stop > (stat.size or 0):
+            if length < 0:
                 break
             places.append(at)
-            at = stop
+            at += BLOCK + ((length + BLOCK - 1) & -BLOCK)
     finally:
         os.close(fd)
     stores.of(url).read(url, 0, 1, etag=stat.etag)  # ChangedError when the file is another by now

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 END = bytes(1024)
 
 
-def raw(name: str | bytes, size: int = 0, kind: bytes = b"0", *, magic: bytes = b"ustar\x0000", link: bytes = b"") -> bytes:
+def raw(name: str | bytes, size: int | bytes = 0, kind: bytes = b"0", *, magic: bytes = b"ustar\x0000", link: bytes = b"") -> bytes:
     """One header block, its checksum right."""
     name = name.encode() if isinstance(name, str) else name
+    size = size if isinstance(size, bytes) else b"%011o\0" % size
     head = bytearray(512)
-    for at, text in ((0, name[:100]), (100, b"0000644\0"), (124, b"%011o\0" % size), (136, b"00000000000\0"), (156, kind)):
+    for at, text in ((0, name[:100]), (100, b"0000644\0"), (124, size), (136, b"00000000000\0"), (156, kind)):
         head[at : at + len(text)] = text
     for at, text in ((157, link), (257, magic), (148, b" " * 8)):
         head[at : at + len(text)] = text

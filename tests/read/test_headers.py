@@ -105,13 +105,41 @@ class TestAround:
             with pytest.raises(ChangedError):
                 list(steps)
 
-    def test_the_bytes_that_were_read_are_counted(self, make: Callable[..., Path]):
-        path = make(b"".join(member(f"{number:03d}.bin", bytes(100_000)) for number in range(100)) + END)
-        report = ReadReport()
-        listing = MemberListing(Scanner(str(path)))
+    def test_of_the_shard_that_took_its_place_no_member_is_told(self, make: Callable[..., Path], tmp_path: Path):
+        """It has headers at the same places: nothing but its version tells it from the other."""
+        old, new = (b"".join(member(f"{kind}{number:03d}.bin", bytes(20_000)) for number in range(600)) + END for kind in ("old", "new"))
+        path = make(old)
+        steps = header_steps(URL(str(path)), MemberListing(Scanner(str(path))), ReadReport())
+        found = [one.name for one in next(steps)]
+        (tmp_path / "b.tar").write_bytes(new)
+        os.replace(tmp_path / "b.tar", path)
+        with pytest.raises(ChangedError):
+            found += (one.name for run in steps for one in run)
 
-        assert 100 == sum(len(run) for run in header_steps(URL(str(path)), listing, report))
-        assert 100 * 512 < report.bytes < 4 * (64 << 10)
+        assert found
+        assert [] == [name for name in found if name.startswith("new")]
+
+    def test_a_size_below_zero_is_the_error_of_a_stream(self, make: Callable[..., Path]):
+        large = b"".join(member(f"{number:03d}.bin", bytes(100_000)) for number in range(20))
+        data = large + raw("below.bin", size=b"-7777777777\0") + large + END
+        told = []
+        for path in (make(data), make(gzip.compress(data, 1), "a.tar.gz")):
+            with pytest.raises(DataError) as caught:
+                list(stream.members(path))
+            told.append((caught.value.code, caught.value.offset))
+
+        assert [("E_SIZE", len(large))] * 2 == told
+
+    def test_the_bytes_that_were_read_are_counted(self, make: Callable[..., Path]):
+        """Of each further large member that is its header."""
+        read = []
+        for count in (100, 300, 700):
+            path = make(b"".join(member(f"{number:03d}.bin", bytes(50_000)) for number in range(count)) + END)
+            report = ReadReport()
+
+            assert count == sum(len(run) for run in header_steps(URL(str(path)), MemberListing(Scanner(str(path))), report))
+            read.append(report.bytes)
+        assert [200 * 512, 400 * 512] == [read[1] - read[0], read[2] - read[1]]
 
 
 class TestStream:
@@ -122,6 +150,26 @@ class TestStream:
             list(stream.members(make(bytes(data), "a.tar.gz")))
 
         assert "E_CORRUPT_COMPRESSED" == caught.value.code
+
+    def test_bytes_behind_a_packed_shard_are_warned_of(self, make: Callable[..., Path]):
+        path, report = make(gzip.compress(member("a.txt", b"1") + END) + b"more than the padding", "a.tar.gz"), ReadReport()
+
+        assert ["a.txt"] == [one.name for run in stream.members(path, report=report) for one in run]
+        assert {"W_TRAILING": 1} == report.counts()
+
+    def test_damage_in_a_packed_shard_is_told_where_it_is_met(self, make: Callable[..., Path]):
+        """As it is for who reads the records, whatever the packing's own checksum says at the end."""
+        data = b"".join(member(f"{number:03d}.bin", bytes(100_000)) for number in range(120))
+        packed = bytearray(gzip.compress(data + END, 0))
+        packed[packed.index(b"010.bin")] ^= 1
+        path = make(bytes(packed), "a.tar.gz")
+        with pytest.raises(DataError, match="checksum") as caught:
+            list(stream.members(path))
+        with pytest.raises(DataError) as other:
+            list(stream.records(path))
+
+        assert ("E_CHECKSUM", data.index(b"010.bin")) == (caught.value.code, caught.value.offset)
+        assert (caught.value.code, caught.value.offset) == (other.value.code, other.value.offset)
 
     def test_a_compressed_shard_has_the_headers_of_the_plain_one(self, make: Callable[..., Path]):
         data = b"".join(member(f"{number:03d}.bin", bytes(70_000)) for number in range(100)) + END
