@@ -86,10 +86,8 @@ class ParallelStream(Stream):
             self._next = stop
 
     def _fetch(self, start: int, stop: int) -> memoryview:
-        self._check_open()
         with self._open_part(start, stop, self._begin) as stream:
             try:
-                self._check_open()
                 data = memoryview(bytearray(stop - start))
                 if fill(stream, data) < len(data):
                     what = f"the server promised {self.stat.size} bytes and ends at {stream.offset}."
@@ -129,11 +127,7 @@ class ParallelStream(Stream):
 
     def _after_fork(self) -> None:
         """Threads stay with the parent: go on with a connection of our own."""
-        if self._pool is not None:
-            self._pool, self._piece = None, memoryview(b"")
-            self._ahead.clear()
-            self._parts = set()
-            self._lock = threading.Lock()
+        self._pool, self._piece = None, memoryview(b"")
 
     def close(self) -> None:
         if not self._closed:

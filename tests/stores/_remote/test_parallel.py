@@ -126,6 +126,15 @@ class TestFaults:
         with pytest.raises(StoreError, match="without progress"):
             drain(HttpStore(clock=Waiting(1.0)), url)
 
+    def test_a_part_that_ends_early_is_an_error_and_never_filled_with_zeros(self, server):
+        """The server forgets ranges and lengths, and ends its answer properly before the part does."""
+        short = Fault(resumed=True, status=200, chunked=True, body=DATA[:450_000], headers={"ETag": '"one"'}, times=ALWAYS)
+        url = server.put("/a.tar", DATA, etag='"one"', plan=[short])
+        with HttpStore(clock=Waiting(1.0)).open(url) as stream, pytest.raises(StoreError, match="promised 3000001 bytes") as caught:
+            compare(stream, memoryview(bytearray(1 << 16)), 0)
+
+        assert ("E_LENGTH", 450_000) == (caught.value.code, caught.value.offset)
+
     @pytest.mark.parametrize("wrong", [False, True])
     def test_the_whole_is_held_against_its_checksum(self, server, wrong):
         import base64
@@ -175,6 +184,14 @@ class TestClose:
         wait_until(lambda: not parts())
         wait_until(lambda: server.connections <= 3)  # those that are kept for the next request
         wait_until(lambda: open_files() - 2 * server.connections == before)
+
+    def test_reading_on_where_it_would_have_spread_begins_no_thread(self, server):
+        with HttpStore(clock=Waiting(1.0)).open(server.put("/a.tar", DATA)) as stream:
+            stores.fill(stream, memoryview(bytearray(1 << 18)))
+        with pytest.raises(StoreError, match="closed"):
+            stream.readinto(memoryview(bytearray(10)))
+
+        assert [] == parts() == ranges(server)
 
     def test_while_a_part_stalls(self, server):
         url = server.put("/a.tar", DATA, plan=[Fault(resumed=True, cut_after=10, end="stall", times=ALWAYS)])
@@ -242,9 +259,14 @@ class TestFork:
         assert ranges(server)  # threads fetch parts, and stay with the parent
         child = os.fork()
         if child == 0:
-            rest = bytearray(len(DATA))
-            count = stores.fill(stream, memoryview(rest))
-            os._exit(0 if rest[:count] == DATA[done:] else 1)
+            code = 4
+            try:
+                rest = bytearray(len(DATA))
+                count = stores.fill(stream, memoryview(rest))
+                code = (rest[:count] != DATA[done:]) + 2 * bool(parts())
+                stream.close()
+            finally:
+                os._exit(code)
 
         assert 0 == os.waitpid(child, 0)[1]
         compare(stream, buffer, done)
