@@ -7,19 +7,23 @@ import itertools
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tarviz
 from tarviz.model.errors import UsageError
+from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import ReaderPlan, Trail
-from tarviz.runners.shares import Reader, pieces, world_of
+from tarviz.runners.shares import Piece, Reader, pieces, trusted, world_of
 from tarviz.runners.walk import Walk
 from tests.conftest import sampled
 from tests.read.tars import END, member
 
 pytestmark = pytest.mark.filterwarnings("ignore:W_EMPTY")
+
+WHOLE = b"".join(member(f"{key}.cls", b"1") for key in "abc")
 
 
 def counted(folder: Path, sizes: list[int], suffix: str = "tar") -> Pipeline:
@@ -42,6 +46,41 @@ def read(pipeline: Pipeline, reader: Reader, epoch: int, shuffle: int = 0, even:
 
 def readers(world: int, workers: int) -> list[Reader]:
     return [Reader(rank, world, worker, workers) for rank in range(world) for worker in range(workers)]
+
+
+def numbers(piece: Piece) -> list[int]:
+    """Which records of a shard of 40 a piece stands for."""
+    return [piece.number(place) for place in range(piece.length(40) or 0)]
+
+
+class TestAPiece:
+    """Whichever way it is written down, it is a list of record numbers."""
+
+    KINDS = {
+        "whole": (Piece(URL("a.tar")), range(40)),
+        "range": (Piece(URL("a.tar"), 4, 30), range(4, 30)),
+        "to the end": (Piece(URL("a.tar"), 35), range(35, 40)),
+        "beyond it": (Piece(URL("a.tar"), 35, 60), range(35, 40)),
+        "these": (Piece(URL("a.tar"), only=(3, 5, 8, 20)), (3, 5, 8, 20)),
+        "chosen": (Piece(URL("a.tar"), 4, 30, chosen=np.arange(0, 40, 3)), range(6, 30, 3)),
+    }
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_a_part_of_it_is_a_slice(self, kind: str) -> None:
+        piece, expected = self.KINDS[kind]
+
+        assert list(expected) == numbers(piece)
+        for low in range(len(expected) + 2):
+            assert list(expected)[low:] == numbers(piece.part(low, None))
+            for high in range(low, len(expected) + 3):
+                assert list(expected)[low:high] == numbers(piece.part(low, high)), (low, high)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_what_is_behind_a_record_are_the_numbers_from_it_on(self, kind: str) -> None:
+        piece, expected = self.KINDS[kind]
+
+        for record in range(42):
+            assert [number for number in expected if number >= record] == numbers(piece.behind(record)), record
 
 
 class TestEachRecord:
@@ -87,6 +126,40 @@ class TestEachRecord:
         with pytest.raises(UsageError, match="ranks"):
             pieces(Pipeline(path), Reader(0, 2))
 
+    @pytest.mark.parametrize(
+        ("data", "strict", "relied"),
+        [
+            (WHOLE + END, True, True),
+            (WHOLE, True, False),  # its last record may lack a member
+            (WHOLE, False, True),
+            (WHOLE + member("d.bin", bytes(2000))[:-1024], True, False),
+            (WHOLE + member("d.bin", bytes(2000))[:-1024], False, False),
+            (WHOLE + member("a.txt", b"1") + END, True, False),  # a second record of the same key
+        ],
+        ids=["whole", "no end", "no end, lenient", "cut", "cut, lenient", "split"],
+    )
+    def test_is_read_by_turns_where_an_index_would_not_tell_of_the_damage(
+        self, tmp_path: Path, data: bytes, strict: bool, relied: bool
+    ) -> None:
+        (tmp_path / "a.tar").write_bytes(data)
+        pipeline = Pipeline(tmp_path / "a.tar", strict=strict)
+
+        assert relied == (trusted(URL(str(tmp_path / "a.tar")), pipeline.options) is not None)
+        assert [(0, 1 if relied else 2), (0 if relied else 1, 1 if relied else 2)] == [
+            (piece.share, piece.of) for worker in (0, 1) for piece in pieces(pipeline, Reader(0, 1, worker, 2))
+        ]
+
+    @pytest.mark.filterwarnings("ignore:E_LIMIT")
+    @pytest.mark.parametrize("workers", [1, 2, 3])
+    def test_comes_once_where_one_too_large_is_passed_over(self, tmp_path: Path, workers: int) -> None:
+        """An index has it among its numbers."""
+        content = [member(f"r{at:03d}.cls", b"1" if at != 5 else bytes(5000)) for at in range(60)]
+        (tmp_path / "a.tar").write_bytes(b"".join(content) + END)
+        pipeline = Pipeline(tmp_path / "a.tar", select="__index__", on_error="skip", max_member_bytes=4000)
+        found = [read(pipeline, reader, 0) for reader in readers(1, workers)]
+
+        assert list(range(59)) == sorted(itertools.chain.from_iterable(found))
+
 
 class TestARankWithout:
     def test_shards_of_its_own_is_an_error_on_every_rank(self, tmp_path: Path) -> None:
@@ -101,8 +174,9 @@ class TestARankWithout:
         with pytest.raises(UsageError, match=r"they hold 2 record\(s\), rank 2 is without one"):
             pieces(counted(tmp_path, [2]), Reader(0, 3))
 
-    def test_records_in_its_shards_is_one_when_they_were_read(self, tmp_path: Path) -> None:
-        pipeline = counted(tmp_path, [0, 7])
+    @pytest.mark.parametrize("suffix", ["tar", "tar.gz"])
+    def test_records_in_its_shards_is_one_when_they_were_read(self, tmp_path: Path, suffix: str) -> None:
+        pipeline = counted(tmp_path, [0, 7], suffix)
 
         assert list(range(7)) == list(pipeline.eager(rank=1, world_size=2))
         with pytest.raises(UsageError, match="rank 0 of 2 gets no record"):
@@ -218,6 +292,14 @@ class TestTheIndex:
 
         assert [10, 10, 10, 11] == [sum(piece.length(41) or 0 for piece in pieces(pipeline, Reader(rank, 4))) for rank in range(4)]
         assert [10, 10, 10, 11] == [len(pipeline.eager(rank=rank, world_size=4)) for rank in range(4)]
+        assert [10] * 4 == [len(pipeline.eager(rank=rank, world_size=4, even=True)) for rank in range(4)]
+
+    def test_tells_how_many_records_the_shards_of_a_rank_have(self, tmp_path: Path) -> None:
+        pipeline = counted(tmp_path, [3, 5, 7, 11])
+        tarviz.index(pipeline.urls)
+
+        assert [10, 16] == [len(pipeline.eager(rank=rank, world_size=2)) for rank in range(2)]
+        assert [10, 16] == [len(list(pipeline.eager(rank=rank, world_size=2))) for rank in range(2)]
 
 
 @pytest.mark.parametrize(
