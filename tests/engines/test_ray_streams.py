@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import signal
+import subprocess
+import sys
 import tarfile
 import time
 import warnings
@@ -22,6 +24,7 @@ from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import ReaderPlan
 from tarviz.runners.shares import Reader
 from tarviz.runners.walk import work
+from tests.conftest import wait_until
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]
 
@@ -422,3 +425,48 @@ def settled(folder):
         before = now
         time.sleep(1.5)
     return False
+
+
+INTERRUPTED = """
+import os, sys, time
+from tarviz.ops import Func
+from tarviz.pipeline import Pipeline
+
+urls, address, folder, seconds = sys.argv[1:]
+
+def slow(record):
+    open(os.path.join(folder, f"pid-{os.getpid()}"), "w").close()
+    time.sleep(float(seconds))
+
+for _ in Pipeline(urls, [Func(slow)], select="cls").eager(engine="ray", address=address, num_workers=2, send_functions=True):
+    print("taken", flush=True)
+"""
+
+
+class TestInterrupt:
+    @pytest.mark.parametrize("waiting", [False, True])
+    def test_ctrl_c_ends_the_loop_and_its_workers(self, cluster, pictures, tmp_path, waiting):
+        """In the body of the loop, and while it waits for a first value."""
+        line = [sys.executable, "-c", INTERRUPTED, pictures, cluster, str(tmp_path), "600" if waiting else "0.05"]
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            if waiting:
+                wait_until(lambda: list(tmp_path.glob("pid-*")))
+            else:
+                assert "taken" == process.stdout.readline().strip()
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=120)
+        finally:
+            process.kill()
+
+        assert -signal.SIGINT == process.returncode
+        assert said.rstrip().endswith("KeyboardInterrupt")
+        wait_until(lambda: not any(alive(int(path.name[4:])) for path in tmp_path.glob("pid-*")))
+
+
+def alive(number):
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
