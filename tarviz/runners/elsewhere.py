@@ -118,9 +118,17 @@ class RowSource(Protocol):
 
 
 def elsewhere(
-    pipeline: Pipeline, engine: str | None, address: str | None, count: int | None, *, send_functions: bool = False, ordered: bool = True
+    pipeline: Pipeline,
+    engine: str | Elsewhere | None,
+    address: str | None,
+    count: int | None,
+    *,
+    send_functions: bool = False,
+    ordered: bool = True,
 ) -> Elsewhere | None:
-    """Where the records of a pipeline are worked on; None is here. `UsageError` says what cannot travel, and what is not there."""
+    """Where the records of a pipeline are worked on; None is here. `UsageError` says what cannot travel or is not there."""
+    if isinstance(engine, Elsewhere):
+        return engine
     if engine is None or engine == "local":
         if address is not None:
             raise UsageError(

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import functools
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, UsageError, redact
 from tarviz.model.types import URL
@@ -114,6 +117,38 @@ def read_members(shards: Iterable[tuple[URL, str]]) -> Iterator[bytes]:
             if told.err_msg:
                 raise NotFoundError(f"the cluster has no {inside or 'such object'}: {told.err_msg}.", shard=url)
             yield bytes(data)
+
+
+def begin_transformer(url: URL, kind: type, packages: Iterable[str]) -> Transformer:
+    """A class of the SDK's servers begun in pods beside the data of a bucket; `StoreError` where the cluster has no ETL."""
+    etl = _client(_endpoint(), os.environ.get("AIS_AUTHN_TOKEN", ""), os.getpid()).etl(f"tarviz-{secrets.token_hex(6)}")
+    with _errors(url):
+        etl.init_class(dependencies=list(packages))(kind)
+    return Transformer(url, etl.name, etl)
+
+
+@dataclass(frozen=True, slots=True)
+class Transformer:
+    """A transformer that was begun."""
+
+    url: URL
+    name: str
+    etl: Any = field(repr=False)
+
+    def end(self) -> None:
+        """Take it away."""
+        with _errors(self.url):
+            self.etl.stop()
+            self.etl.delete()
+
+
+@contextmanager
+def transformed(url: URL, name: str, args: str) -> Iterator[IO[bytes]]:
+    """The bytes that the transformer `name` makes of an object."""
+    from aistore.sdk.etl import ETLConfig
+
+    with _errors(url), closing(bucket_of(url).object(_parts(url)[2]).get_reader(etl=ETLConfig(name, args)).raw()) as data:
+        yield data
 
 
 def bucket_of(url: URL) -> Bucket:

@@ -19,48 +19,21 @@ import socket
 import threading
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http.client import responses
 from typing import Any, Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from tarviz.testing.aistore_answers import Call, Problem, batch, chosen, listing, member, place_of
+from tarviz.testing.aistore_answers import AisObject, Call, Fail, Problem, batch, chosen, listing, member, place_of
+from tarviz.testing.aistore_etl import Pods
 
 _PAGE = 10_000
 NODES = {"proxy": 0, "t1": 0, "t2": 0}
 
 
-@dataclass
-class AisObject:
-    """Bytes and what AIStore keeps with them.
-
-    `present`: the cluster holds a copy; an object of a remote bucket that it does not hold yet comes whole, whatever range is asked for.
-    """
-
-    data: bytes
-    version: int = 1
-    present: bool = True
-
-    @property
-    def headers(self) -> dict[str, str]:
-        import google_crc32c
-
-        value = google_crc32c.Checksum(self.data).hexdigest().decode()
-        told = {"ais-checksum-type": "crc32c", "ais-checksum-value": value, "ais-version": str(self.version)}
-        return {**told, "ais-present": str(self.present).lower()}
-
-
-@dataclass
-class Fail:
-    """How a target answers the next `times` requests for objects: with `status`, or cut after `cut` bytes of the body."""
-
-    times: int = 1
-    status: int = 0
-    cut: int | None = None
-
-
 class Cluster:
     """Serves until it is closed (a context manager does that). `token`: what every request at the proxy must bear.
+
+    `etl`: whether it has `pods` for transformers, as one has that runs on Kubernetes.
 
     `requests` records (node, method, path with query); `fails` is what goes wrong next. `only`: the node of `ports` (0: a free one)
     that is served here; the others are elsewhere. `buckets`: what there is at the beginning.
@@ -74,6 +47,7 @@ class Cluster:
         ports: Mapping[str, int] = NODES,
         only: str = "",
         buckets: dict[str, dict[str, AisObject]] | None = None,
+        etl: bool = False,
     ) -> None:
         self.buckets = buckets or {}
         self.uploads: dict[str, dict[int, bytes]] = {}
@@ -84,6 +58,7 @@ class Cluster:
         self.lock = threading.RLock()
         self._nodes = {name: _Node(self, name, port) for name, port in ports.items() if only in ("", name)}
         there = {**ports, **{name: node.server.server_port for name, node in self._nodes.items()}}
+        self.pods = Pods() if etl else None
         self.url, *self.targets = (f"http://127.0.0.1:{port}" for port in there.values())
 
     def put(self, bucket: str, name: str, data: bytes) -> None:
@@ -105,6 +80,8 @@ class Cluster:
     def close(self) -> None:
         for node in self._nodes.values():
             node.close()
+        if self.pods is not None:
+            self.pods.close()
 
     def __enter__(self) -> Self:
         return self
@@ -212,6 +189,10 @@ class _Proxy(_Handler):
             self._redirect(self.cluster.target_of(call.bucket, call.name))
         elif call.kind == "ml":
             self._redirect(self.cluster.targets[0])
+        elif call.kind == "etl":
+            if self.cluster.pods is None:
+                raise Problem(400, "the operation requires Kubernetes")
+            self.say(200, self.cluster.pods.answer(call, self.cluster.url))
         elif call.kind == "buckets":
             self._buckets(call)
         elif call.kind == "health":
@@ -291,7 +272,11 @@ class _Target(_Handler):
     def _get(self, call: Call) -> None:
         found = self._find(call)
         where = f"ais://{call.bucket}/{call.name}"
-        if path := call.query.get("archpath"):
+        if name := call.query.get("etl_name"):
+            if self.cluster.pods is None:
+                raise Problem(404, f"etl {name!r} does not exist")
+            self.say(200, self.cluster.pods.transform(name, call, found.data), cut=self._cut)
+        elif path := call.query.get("archpath"):
             data = member(found.data, path)
             if data is None:
                 raise Problem(404, f'file "{path}" in archive "{where}" does not exist')

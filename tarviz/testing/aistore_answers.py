@@ -34,6 +34,35 @@ class Problem(Exception):  # noqa: N818  (an answer)
 
 
 @dataclass
+class AisObject:
+    """Bytes and what AIStore keeps with them.
+
+    `present`: the cluster holds a copy; an object of a remote bucket that it does not hold yet comes whole, whatever range is asked for.
+    """
+
+    data: bytes
+    version: int = 1
+    present: bool = True
+
+    @property
+    def headers(self) -> dict[str, str]:
+        import google_crc32c
+
+        value = google_crc32c.Checksum(self.data).hexdigest().decode()
+        told = {"ais-checksum-type": "crc32c", "ais-checksum-value": value, "ais-version": str(self.version)}
+        return {**told, "ais-present": str(self.present).lower()}
+
+
+@dataclass
+class Fail:
+    """How a target answers the next `times` requests for objects: with `status`, or cut after `cut` bytes of the body."""
+
+    times: int = 1
+    status: int = 0
+    cut: int | None = None
+
+
+@dataclass
 class Call:
     """A request, parted."""
 

@@ -13,8 +13,8 @@ import threading
 from pathlib import Path
 from typing import Self
 
-from tarviz.testing.aistore import NODES, AisObject, Cluster
-from tarviz.testing.aistore_answers import place_of
+from tarviz.testing.aistore import NODES, Cluster
+from tarviz.testing.aistore_answers import AisObject, place_of
 from tarviz.testing.daemons import Daemon, free_port
 
 _ROOT = Path(__file__).parents[2]

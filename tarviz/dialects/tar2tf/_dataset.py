@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 from tarviz import engines
 from tarviz.dialects.tar2tf import _shards
 from tarviz.dialects.tar2tf._records import CONVERSIONS
-from tarviz.model.errors import ChainError, TarvizWarning, UsageError
+from tarviz.model.errors import ChainError, MissingPackageError, StoreError, TarvizWarning, UsageError
+from tarviz.model.types import URL
 from tarviz.ops import Chain, Op
 from tarviz.pipeline import Pipeline
-from tarviz.runners.elsewhere import obstacle
+from tarviz.runners.elsewhere import Elsewhere, obstacle
 from tarviz.selection import Selection, SelectList, parse
 
 if TYPE_CHECKING:
     import tensorflow as tf
+
+    from tarviz.stores import ais
 
 SELECTIONS = ("jpg", "cls")
 _LOAD = ("output_types", "output_shapes", "num_workers", "path", "max_shard_size", "record_to_example", "remote_exec")
@@ -38,8 +41,9 @@ class Dataset:
     `where` is a condition of `tarviz.table` (`"cls = 3 and json.w > 300"`): only the records that fit are read; the members of a
     record must stand together then.
 
-    `proxy_url` is for buckets of an AIStore cluster. `remote_exec`, also of `load`, which goes first: True runs conversions on the
-    cluster of Ray that this process is in, or that RAY_ADDRESS names, and refuses a chain that cannot travel (one with a `Func`); where
+    `proxy_url` is for buckets of an AIStore cluster. `remote_exec`, also of `load`, which goes first: True runs conversions next to the
+    data, in pods of the AIStore cluster, where the bucket is of one that has ETL (`stop` takes the transformer away); else on the cluster
+    of Ray that this process is in, or that RAY_ADDRESS names, and refuses a chain that cannot travel (one with a `Func`); where
     there is no cluster it warns once, and the work is done here, as it is with False. None goes to a cluster where there is one and
     the chain can travel. Tensors and their order are the same.
 
@@ -69,10 +73,14 @@ class Dataset:
         _shards.check_remote(remote_exec)
         self._remote = remote_exec
         self._told = False
+        self._refused = False  # by the cluster
+        self._transformer: ais.Transformer | None = None
 
-    def _engine(self, remote: bool | None, pipeline: Pipeline) -> str | None:
+    def _engine(self, remote: bool | None, pipeline: Pipeline) -> str | Elsewhere | None:
         """The engine that conversions run on; None is here."""
         remote = self._remote if remote is None else remote
+        if remote and (beside := self._beside(pipeline)) is not None:
+            return beside
         engine = None if remote is False else engines.there()
         if remote and engine is None:
             self._tell("there is no cluster that could run the conversions; they run here. ray.init() or RAY_ADDRESS names one.")
@@ -81,6 +89,23 @@ class Dataset:
             error.hint = "remote_exec=False, or nothing, runs it here."
             raise error
         return engine if error is None else None
+
+    def _beside(self, pipeline: Pipeline) -> Elsewhere | None:
+        """The transformer next to the data, begun with the first load; None where there can be none, which is said once."""
+        if not self._prefix.startswith("ais://") or self._refused:
+            return None
+        from tarviz.dialects.tar2tf import _etl
+
+        if (why := _etl.obstacle(pipeline)) is None and self._transformer is None:
+            try:
+                self._transformer = _etl.begin(URL(self._prefix))
+            except (StoreError, MissingPackageError) as error:
+                self._refused, why = True, error.message
+        if why is not None:
+            self._tell(f"the conversions do not run next to the data ({why}); the next engine has them.")
+            return None
+        assert self._transformer is not None  # begun above
+        return _etl.Etl("ais-etl", name=self._transformer.name)
 
     def _tell(self, why: str) -> None:
         """Says once that conversions are not run elsewhere."""
@@ -142,7 +167,10 @@ class Dataset:
         return _shards.dataset(pipeline, output_types, output_shapes, count, self._engine(remote_exec, pipeline))
 
     def stop(self) -> None:
-        """Ends remote execution; each iteration ends its own, so it does nothing."""
+        """End remote execution: the transformer next to the data is taken away. What Ray does ends with each iteration."""
+        begun, self._transformer = self._transformer, None
+        if begun is not None:
+            begun.end()
 
     def __repr__(self) -> str:
         return f"Dataset({self.bucket_name!r}, {str(self.chain)!r}, {self.selection!r})"

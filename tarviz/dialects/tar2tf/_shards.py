@@ -18,6 +18,7 @@ from tarviz.ops import Decode, Drop, FieldOp, Keep, Op, Rename
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.runners.arguments import whole_number
+from tarviz.runners.elsewhere import Elsewhere
 from tarviz.selection import Select, SelectDict, Selection, SelectList
 from tarviz.stores.templates import braces
 from tarviz.write import Names
@@ -111,7 +112,9 @@ def _strings(selection: Selection, types: Any) -> set[str]:
     return set()
 
 
-def dataset(pipeline: Pipeline, output_types: Any, output_shapes: Any, num_workers: int, engine: str | None = None) -> tf.data.Dataset:
+def dataset(
+    pipeline: Pipeline, output_types: Any, output_shapes: Any, num_workers: int, engine: str | Elsewhere | None = None
+) -> tf.data.Dataset:
     """The pipeline as a tf.data.Dataset, in the requested dtypes and shapes."""
     made: tf.data.Dataset = pipeline.tf(num_workers=num_workers, output_types=output_types, output_shapes=output_shapes, engine=engine)
     return made

@@ -31,7 +31,7 @@ from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.query.value_types import Listed
 from tarviz.runners.arguments import whole_number
-from tarviz.runners.elsewhere import elsewhere
+from tarviz.runners.elsewhere import Elsewhere, elsewhere
 from tarviz.runners.plans import ReaderPlan
 from tarviz.runners.shares import Reader, known, world_of
 from tarviz.runners.tf.steps import GraphStep, fields_read, leaves, parted, refill, schemas, steps, whole
@@ -71,7 +71,7 @@ def run(
     output_shapes: Any = None,
     pad: Any = None,
     graph: bool | None = None,
-    engine: str | None = None,
+    engine: str | Elsewhere | None = None,
     address: str | None = None,
     send_functions: bool = False,
     on_loss: str | None = None,

@@ -56,7 +56,7 @@ class Service(Elsewhere):
         return nullcontext(ServiceWorkers(self, pipeline))
 
 
-def check(engine: str | None, on_loss: str | None, graph: bool | None) -> bool:
+def check(engine: str | Elsewhere | None, on_loss: str | None, graph: bool | None) -> bool:
     """Whether the engine is a tf.data service; `UsageError` unless its losses are to be errors."""
     if engine != ENGINE:
         if on_loss is not None:

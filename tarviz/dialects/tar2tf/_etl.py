@@ -1,0 +1,161 @@
+"""Conversions next to the data: a transformer in the pods of an AIStore cluster, whose outputs are read in place of the shards."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tarviz.dialects.tar2tf._transformed import unpacked
+from tarviz.model.errors import MissingPackageError, StoreError, TarvizError
+from tarviz.model.types import URL
+from tarviz.ops import Func
+from tarviz.pipeline import Pipeline
+from tarviz.read import stream
+from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.runners.elsewhere import Elsewhere, Row, RowSource, Worked
+from tarviz.runners.plans import Trail
+from tarviz.runners.shares import Piece
+from tarviz.stores import ais
+
+_TRIES = 3  # a shard that ends early is asked for again so often
+_AHEAD = 64  # rows of a shard that wait here
+_SHARDS = 2  # read at the same time, where nobody says
+
+
+def obstacle(pipeline: Pipeline) -> str | None:
+    """Why a pipeline cannot be run next to its data; None: it can."""
+    if not all(url.startswith("ais://") for url in stream.shards(pipeline.urls)):
+        return "the shards are not in an AIStore bucket"
+    if any(isinstance(op, Func) for op in pipeline.chain):
+        return "the chain travels as text, and a function has none"
+    if pipeline.options.where or pipeline.options.keys:
+        return "records are chosen by a condition or by keys"
+    return None
+
+
+def begin(url: URL) -> ais.Transformer:
+    """The transformer begun in the cluster of a bucket; `StoreError` where that has no ETL."""
+    from tarviz import __version__
+
+    try:
+        from tarviz.dialects.tar2tf._transformer import TarTransformer
+    except ImportError as error:
+        raise MissingPackageError.of("aistore", "remote_exec next to the data", "ais") from error
+    return ais.begin_transformer(url, TarTransformer, [f"tarviz=={__version__}"])
+
+
+@dataclass(frozen=True, slots=True)
+class Etl(Elsewhere):
+    """A transformer that is there: `name` is that of the ETL."""
+
+    name: str = ""
+
+    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> AbstractContextManager[RowSource]:
+        """The transformer; what is done with a record is the chain, as text."""
+        return nullcontext(_Transformer(self, pipeline))
+
+
+class _Transformer:
+    def __init__(self, place: Etl, pipeline: Pipeline) -> None:
+        self._place = place
+        self._pipeline = pipeline
+
+    def rows(
+        self, pieces: list[Piece], epoch: int, report: ReadReport, trail: Trail | None = None, number: int = 0
+    ) -> Generator[tuple[int, Row], None, None]:
+        """See `RowSource`; a piece is read as a whole, and what is not of it is passed over."""
+        asked = self._asked(epoch)
+        waiting = deque(enumerate(pieces[number:], number))
+        running: deque[tuple[int, Piece, _Reader]] = deque()
+        try:
+            while waiting or running:
+                while waiting and len(running) < (self._place.count or _SHARDS):
+                    at, piece = waiting.popleft()
+                    running.append((at, piece, _Reader(self._place.name, piece.url, asked)))
+                at, piece, reader = running[0]
+                for row in reader.rows():
+                    if isinstance(row.value, TarvizError):
+                        error = row.value.at(shard=piece.url)
+                        if not row.behind:  # of the shard, not of a record
+                            raise error
+                        yield at, row
+                    elif piece.start < row.behind and (piece.stop is None or row.behind <= piece.stop):
+                        yield at, self._picked(piece, row)
+                report.merge(reader.report)
+                running.popleft()
+        finally:
+            for _, _, reader in running:
+                reader.stop()
+
+    def _asked(self, epoch: int) -> str:
+        pipeline, plain = self._pipeline, ReadOptions()
+        given = {each.name: getattr(pipeline.options, each.name) for each in fields(ReadOptions)}
+        options = {name: value for name, value in given.items() if value != getattr(plain, name)}
+        needs = pipeline.select.needs()
+        names = None if needs is None else sorted(needs)
+        return json.dumps({"chain": str(pipeline.chain), "seed": pipeline.seed, "epoch": epoch, "options": options, "fields": names})
+
+    def _picked(self, piece: Piece, row: Row) -> Row:
+        places = {"__key__": row.key, "__shard__": piece.url, "__index__": row.behind - 1}
+        try:
+            value = self._pipeline.select.pick(places | row.value)
+            return Row(row.key, row.behind, value if self._place.fit is None else self._place.fit(places, value))
+        except TarvizError as error:
+            return Row(row.key, row.behind, error)
+
+
+class _Reader:
+    """A transformed shard read by a thread of its own; one that ends early is asked for again, and what came is passed over."""
+
+    def __init__(self, name: str, url: URL, asked: str) -> None:
+        self.report = ReadReport()
+        self._name, self._url, self._asked = name, url, asked
+        self._queue: queue.Queue[Any] = queue.Queue(_AHEAD)
+        self._stopped = threading.Event()
+        threading.Thread(target=self._read, name="tarviz-etl", daemon=True).start()
+
+    def rows(self) -> Iterator[Row]:
+        """The rows, in order; what goes wrong is raised after them."""
+        while isinstance(item := self._queue.get(), Row):
+            yield item
+        if item is not None:
+            raise item
+
+    def stop(self) -> None:
+        """Let the thread end."""
+        self._stopped.set()
+
+    def _read(self) -> None:
+        given, last = 0, None
+        for _ in range(_TRIES):
+            report, last = ReadReport(), None
+            try:
+                with ais.transformed(self._url, self._name, self._asked) as data:
+                    for at, row in enumerate(unpacked(data, report)):
+                        if at >= given:
+                            if not self._put(row):
+                                return
+                            given = at + 1
+                self.report = report
+                break
+            except StoreError as error:
+                last = error.at(shard=self._url)
+            except BaseException as error:  # noqa: BLE001  it is raised where the rows are taken
+                self._put(error.at(shard=self._url) if isinstance(error, TarvizError) else error)
+                return
+        self._put(last)
+
+    def _put(self, item: Any) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self._queue.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False

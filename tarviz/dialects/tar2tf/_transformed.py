@@ -1,0 +1,154 @@
+"""A shard after a chain as a tar: what a transformer beside the data sends, and what is made of it here.
+
+A record is a member `N.json` (its key, the number of the record after it, names and kinds of its fields) and one member for each field;
+one that an op refused has the error in their place. A last member says how many records there were, so that no end goes unnoticed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import IO, Any
+
+import numpy as np
+
+from tarviz.model.errors import DataError, Fault, SchemaError, StoreError, TarvizError
+from tarviz.model.types import to_bytes, to_text
+from tarviz.read.stream import ReadReport
+from tarviz.runners.elsewhere import Row
+
+_END = "end.json"
+
+
+def packed(rows: Iterable[Row], wanted: frozenset[str] | None, report: ReadReport) -> Iterator[bytes]:
+    """The tar of rows whose values are records, piece by piece. `wanted`: the fields that go along, None: all.
+
+    >>> rows = [Row("k", 1, {"cls": 3, "jpg": np.zeros((2, 1), np.uint8)})]
+    >>> row, = unpacked(io.BytesIO(b"".join(packed(rows, None, ReadReport()))), ReadReport())
+    >>> row.key, row.value["cls"], row.value["jpg"].shape
+    ('k', 3, (2, 1))
+    """
+    count = 0
+    for row in rows:
+        yield from _record(count, row, wanted)
+        count += 1
+    end = {"rows": count, "shards": report.shards, "bytes": report.bytes, "records": report.records}
+    faults = {"warnings": [asdict(fault) for fault in report.warnings], "skipped": [asdict(fault) for fault in report.skipped]}
+    yield _member(_END, json.dumps(end | faults).encode())
+    yield bytes(1024)
+
+
+def _record(number: int, row: Row, wanted: frozenset[str] | None) -> Iterator[bytes]:
+    head: dict[str, Any] = {"key": row.key, "behind": row.behind}
+    if isinstance(row.value, TarvizError):
+        yield _member(f"{number}.json", json.dumps(head | _told(row.value)).encode())
+        return
+    values = {name: value for name, value in row.value.items() if not name.startswith("__") and (wanted is None or name in wanted)}
+    try:
+        made = {name: _encoded(name, value) for name, value in values.items()}
+    except SchemaError as error:
+        yield _member(f"{number}.json", json.dumps(head | _told(error)).encode())
+        return
+    head["fields"] = [[name, kind] for name, (kind, _) in made.items()]
+    yield _member(f"{number}.json", json.dumps(head).encode())
+    for at, (_, data) in enumerate(made.values()):
+        yield _member(f"{number}.{at}", data)
+
+
+def _told(error: TarvizError) -> dict[str, Any]:
+    return {"error": {"kind": type(error).__name__, "hint": error.hint, **asdict(error.fault)}}
+
+
+def _member(name: str, data: bytes) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    return info.tobuf(tarfile.USTAR_FORMAT) + data + bytes(-len(data) % 512)
+
+
+def _encoded(name: str, value: Any) -> tuple[str, bytes]:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return "bytes", bytes(value)
+    if isinstance(value, str):
+        return "text", to_bytes(value)
+    if isinstance(value, np.ndarray | np.generic) and not np.asarray(value).dtype.hasobject:
+        stream = io.BytesIO()
+        np.save(stream, np.asarray(value), allow_pickle=False)
+        return "array" if isinstance(value, np.ndarray) else "number", stream.getvalue()
+    try:
+        return "json", json.dumps(value).encode()
+    except (TypeError, ValueError):
+        what = f"the field {name!r} is {type(value).__name__} after the chain, which does not travel from the cluster."
+        raise SchemaError(what, details={"field": name}, hint="remote_exec=False runs the chain here.") from None
+
+
+def _decoded(kind: str, data: bytes) -> Any:
+    if kind == "bytes":
+        return data
+    if kind == "text":
+        return to_text(data)
+    if kind == "json":
+        return json.loads(data)
+    array = np.load(io.BytesIO(data), allow_pickle=False)
+    return array if kind == "array" else array[()]
+
+
+def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[Row]:
+    """The rows of such a tar. `StoreError` with the code `E_LENGTH` where it ends early, `DataError` where it is something else."""
+    count = 0
+    try:
+        with tarfile.open(fileobj=stream, mode="r|") as tar:
+            members = iter(tar)
+            for member in members:
+                head = json.loads(_content(tar, member))
+                if member.name == _END:
+                    _ended(head, count, report)
+                    return
+                yield Row(head["key"], head["behind"], _value(tar, members, head))
+                count += 1
+    except (tarfile.TarError, OSError, EOFError, StopIteration, RuntimeError) as error:
+        raise _short(count) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"the cluster sends no transformed shard: {error}.", code="E_FORMAT") from error
+    raise _short(count)
+
+
+def _short(count: int) -> StoreError:
+    return StoreError(f"the transformed shard ends early, after {count} records.", code="E_LENGTH")
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = tar.extractfile(member)
+    data = b"" if file is None else file.read()
+    if len(data) != member.size:
+        raise EOFError
+    return data
+
+
+def _value(tar: tarfile.TarFile, members: Iterator[tarfile.TarInfo], head: Mapping[str, Any]) -> Any:
+    if (told := head.get("error")) is None:
+        return {name: _decoded(kind, _content(tar, _next(members))) for name, kind in head["fields"]}
+    kind = {"SchemaError": SchemaError, "DataError": DataError}.get(told["kind"], TarvizError)
+    error = kind(told["message"], code=told["code"], hint=told["hint"])
+    return error.at(key=told["key"], member=told["member"], offset=told["offset"])
+
+
+def _next(members: Iterator[tarfile.TarInfo]) -> tarfile.TarInfo:
+    member = next(members, None)
+    if member is None:
+        raise EOFError
+    return member
+
+
+def _ended(head: Mapping[str, Any], count: int, report: ReadReport) -> None:
+    if head["rows"] != count:
+        raise _short(count)
+    report.shards += head["shards"]
+    report.bytes += head["bytes"]
+    report.records += head["records"]
+    for fault in head["warnings"]:
+        report.add(Fault(**fault))
+    for fault in head["skipped"]:
+        report.add(Fault(**fault), skipped=True)

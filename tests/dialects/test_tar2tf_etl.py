@@ -1,0 +1,193 @@
+"""Conversions next to the data: a real transformer in a process, begun, asked and ended through the SDK on a small AIStore."""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("aistore", reason="AIStore: pip install 'tarviz[ais]'")
+pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+
+from tarviz.dialects.tar2tf import Dataset
+from tarviz.dialects.tar2tf._transformed import packed, unpacked
+from tarviz.dialects.tar2tf.ops import SelectJSON
+from tarviz.model.errors import DataError, SchemaError, StoreError, TarvizError, TarvizWarning
+from tarviz.ops import Func
+from tarviz.read.stream import ReadReport
+from tarviz.runners.elsewhere import Row
+from tarviz.samples import write_shard
+from tarviz.testing.aistore import Cluster
+from tarviz.testing.aistore_answers import Fail
+
+CHAIN = "decode(jpg)|random_crop(jpg, (20, 20))|flip(jpg)"
+
+
+def picture(seed: int) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(np.random.default_rng(seed).integers(0, 256, (32, 40, 3), np.uint8)).save(stream, "JPEG")
+    return stream.getvalue()
+
+
+def shard(folder: Path, numbers: range, bad: int = -1) -> bytes:
+    path = folder / "shard.tar"
+    fields = ({"jpg": b"none" if at == bad else picture(at), "cls": b"%d" % at, "json": json.dumps({"n": at}).encode()} for at in numbers)
+    write_shard(path, [(f"a.b/r{at:03d}", each) for at, each in zip(numbers, fields, strict=True)])
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two shards of 30 and 11 records, and one with a picture that is none."""
+    folder = tmp_path_factory.mktemp("shards")
+    with Cluster(etl=True) as cluster:
+        cluster.put("data", "train-0.tar", shard(folder, range(30)))
+        cluster.put("data", "train-1.tar", shard(folder, range(30, 41)))
+        cluster.put("data", "bad.tar", shard(folder, range(9), bad=5))
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def beside(cluster: Cluster) -> Iterator[Dataset]:
+    """A data set whose transformer runs."""
+    dataset = Dataset("data", cluster.url, CHAIN, ["jpg", "cls"], remote_exec=True)
+    dataset.load("train-{0..1}.tar")
+    yield dataset
+    dataset.stop()
+
+
+def values(dataset: Any) -> list[Any]:
+    return list(dataset.as_numpy_iterator())
+
+
+def same(expected: Any, found: Any) -> None:
+    assert expected.element_spec == found.element_spec
+    for (image, label), (other, number) in zip(values(expected), values(found), strict=True):
+        np.testing.assert_array_equal(image, other)
+        assert label == number
+
+
+def test_tensors_and_epochs_are_those_made_here(cluster: Cluster, beside: Dataset) -> None:
+    here, there = beside.load("train-{0..1}.tar", remote_exec=False), beside.load("train-{0..1}.tar")
+    before = len(cluster.requests)
+    for _ in range(2):
+        same(here, there)
+
+    assert any("etl_name=tarviz-" in line for _, _, line in cluster.requests[before:])
+    assert there.report.records == 41
+
+
+def test_values_out_of_json_and_keys_come_too(cluster: Cluster) -> None:
+    dataset = Dataset("data", cluster.url, [], ["__key__", {"number": SelectJSON("json", "n"), "picture": "jpg"}], remote_exec=True)
+    try:
+        here, there = dataset.load("train-1.tar", remote_exec=False), dataset.load("train-1.tar")
+
+        assert here.element_spec == there.element_spec
+        assert values(here) == values(there)
+    finally:
+        dataset.stop()
+
+
+def test_stop_takes_the_transformer_away(cluster: Cluster) -> None:
+    dataset = Dataset("data", cluster.url, CHAIN, ["jpg", "cls"], remote_exec=True)
+    before = set(cluster.pods.specs)
+    dataset.load("train-1.tar")
+    (name,) = set(cluster.pods.specs) - before
+    assert name in cluster.pods.running
+
+    dataset.stop()
+    dataset.stop()
+
+    assert name not in cluster.pods.specs
+    assert name not in cluster.pods.running
+
+
+def test_an_error_of_a_record_is_the_one_made_here(beside: Dataset) -> None:
+    caught = []
+    for remote in (False, None):
+        labels: list[int] = []
+        with pytest.raises(DataError) as error:
+            labels += (int(label) for _, label in beside.load("bad.tar", remote_exec=remote))
+        caught.append((error.value.code, error.value.key, error.value.member, error.value.shard))
+
+    assert caught[0] == caught[1]
+    assert [0, 1, 2, 3, 4] == labels
+
+
+def test_an_answer_that_is_cut_off_is_asked_for_again(cluster: Cluster, beside: Dataset) -> None:
+    cluster.fails = [Fail(cut=20_000), Fail(cut=30_001)]
+
+    found = [int(label) for _, label in beside.load("train-0.tar", num_workers=1)]
+
+    assert list(range(30)) == found
+    assert [] == cluster.fails
+
+
+def test_a_transformer_that_is_gone_is_an_error(cluster: Cluster) -> None:
+    dataset = Dataset("data", cluster.url, CHAIN, ["jpg", "cls"], remote_exec=True)
+    made = dataset.load("train-1.tar")
+    dataset.stop()
+
+    with pytest.raises(TarvizError, match=r"train-1\.tar.*is not running"):
+        values(made)
+
+
+def test_without_etl_it_is_said_once_and_done_by_the_next_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with Cluster() as plain:
+        plain.put("data", "a.tar", shard(tmp_path, range(4)))
+        dataset = Dataset("data", plain.url, CHAIN, ["jpg", "cls"], remote_exec=True)
+        with pytest.warns(TarvizWarning, match=r"W_LOCAL.*next to the data .*requires Kubernetes"):
+            dataset.load("a.tar")
+        found = dataset.load("a.tar")  # a second warning would be an error
+
+        assert [0, 1, 2, 3] == [int(label) for _, label in found]
+
+
+def test_a_function_goes_to_the_next_engine(cluster: Cluster) -> None:
+    dataset = Dataset("data", cluster.url, [Func(lambda record: record)], ["jpg", "cls"], remote_exec=True)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        dataset.load("train-1.tar")
+
+    assert any("a function has none" in str(each.message) for each in told)
+
+
+class TestFormat:
+    def test_values_go_there_and_back(self) -> None:
+        value = {
+            "b": b"\0x",
+            "t": "é\udcff",
+            "a": np.arange(6, dtype=">i2").reshape(2, 3),
+            "n": np.float32(2.5),
+            "j": {"x": [1, None]},
+            "i": 3,
+        }
+
+        (row,) = unpacked(io.BytesIO(b"".join(packed([Row("k\udcff", 7, value)], None, ReadReport()))), ReadReport())
+
+        assert ("k\udcff", 7, list(value)) == (row.key, row.behind, list(row.value))
+        for name, there in row.value.items():
+            assert type(value[name]) is type(there)
+            np.testing.assert_array_equal(value[name], there)
+
+    def test_every_early_end_is_noticed(self) -> None:
+        whole = b"".join(packed([Row(f"k{at}", at + 1, {"x": b"y" * at}) for at in range(3)], None, ReadReport()))
+        for size in (*range(0, 4 * 512, 100), *range(2560, len(whole) - 1024 - 512, 512)):
+            with pytest.raises(StoreError, match="E_LENGTH"):
+                list(unpacked(io.BytesIO(whole[:size]), ReadReport()))
+
+    def test_what_does_not_travel_is_the_error_of_its_record(self) -> None:
+        rows = [Row("k", 1, {"x": object()}), Row("l", 2, {"x": 1})]
+
+        bad, good = unpacked(io.BytesIO(b"".join(packed(rows, None, ReadReport()))), ReadReport())
+
+        assert isinstance(bad.value, SchemaError)
+        assert {"x": 1} == good.value
