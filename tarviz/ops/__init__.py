@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tarviz.ops.rotate import Rotate
     from tarviz.selection import Select, SelectDict, SelectJSON, SelectList
 
-SUPPORT = ("base", "chain_text", "chains", "random_draws", "values")  # what ops are built with, not ops
+SUPPORT = ("base", "chain_text", "chains", "joints", "random_draws", "values")  # what ops are built with, not ops
 
 __all__ = [
     "Augment",

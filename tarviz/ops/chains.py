@@ -7,7 +7,7 @@ import inspect
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, Union
 
 import numpy as np
@@ -18,6 +18,7 @@ from tarviz.model.errors import ChainError, DataError, SchemaError, TarvizError
 from tarviz.model.types import PLACES, Feature, Record, Schema, rich_form, to_bytes
 from tarviz.ops.base import Draw, FieldOp, Op, unpack
 from tarviz.ops.chain_text import Call, parse_calls, pointed
+from tarviz.ops.joints import Joint, joints
 from tarviz.ops.random_draws import draws
 
 Chainable: TypeAlias = Union[str, Op, "Chain", Iterable[Union[str, Op, "Chain"]], None]
@@ -33,6 +34,7 @@ class Chain(Sequence[Op]):
     """
 
     ops: tuple[Op, ...]
+    _joints: Mapping[int, Joint] = field(init=False, repr=False, compare=False)
 
     def __init__(self, *ops: Op) -> None:
         for op in ops:
@@ -43,6 +45,7 @@ class Chain(Sequence[Op]):
             for step in op.steps:
                 joined.append(step.after(joined))
         object.__setattr__(self, "ops", tuple(joined))
+        object.__setattr__(self, "_joints", joints(joined))
 
     @classmethod
     def of(cls, source: Chainable) -> Chain:
@@ -124,8 +127,16 @@ class Chain(Sequence[Op]):
         at = 0
         if drawn is None and self.draws:
             drawn = _drawn(self, result, 0, 0)
-        for op in self.ops:
+        after = 0  # the ops before it are done
+        for number, op in enumerate(self.ops):
             draw, at = _take(op, drawn, at)
+            if number < after:
+                continue
+            if joint := self._joints.get(number):
+                ahead = None if drawn is None else drawn[at:]
+                if (made := joint.run(result, ahead)) is not None:
+                    result, after = made, number + joint.ops
+                    continue
             result = run_step(op, result, draw)
         return result
 

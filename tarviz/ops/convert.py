@@ -76,8 +76,11 @@ class Convert(FieldOp):
             return tf.identity(number)
 
 
-def convert_image(image: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """`image` in `dtype`, scaled. Source: tensorflow/python/ops/image_ops_impl.py, `convert_image_dtype`."""
+def convert_image(image: NDArray[Any], dtype: np.dtype[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+    """`image` in `dtype`, scaled; whole numbers as fractions into `out`, where it is given.
+
+    Source: tensorflow/python/ops/image_ops_impl.py, `convert_image_dtype`.
+    """
     if image.dtype.kind == "f":
         if dtype.kind == "f":
             return image.astype(dtype)
@@ -87,7 +90,7 @@ def convert_image(image: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         return _saturate(scaled, dtype)
     top = int(np.iinfo(image.dtype).max)
     if dtype.kind == "f":
-        return np.asarray(np.multiply(image, dtype.type(1.0 / top), dtype=dtype))
+        return np.asarray(np.multiply(image, dtype.type(1.0 / top), out=out, dtype=dtype))
     target = int(np.iinfo(dtype).max)
     if top > target:
         return _saturate(image // image.dtype.type((top + 1) // (target + 1)), dtype)

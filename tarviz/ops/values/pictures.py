@@ -147,8 +147,12 @@ def _own_mode(image: Image.Image) -> str:
     return {"1": "L", "La": "LA", "RGBa": "RGBA"}.get(image.mode, "RGB")
 
 
+Room = Callable[[int, int], NDArray[np.uint8]]
+"""(height, width) → memory for that many pixels of four bytes."""
+
+
 @cache
-def _fast_jpeg() -> Callable[[Buffer, int, tuple[int, int] | None], NDArray[np.uint8] | None] | None:
+def _fast_jpeg() -> Callable[..., NDArray[np.uint8] | None] | None:
     """A JPEG decoder on simplejpeg, where that is installed: the pixels of PIL in three quarters of its time.
 
     It returns None for what it leaves to PIL: CMYK (off by one there) and everything it calls damaged.
@@ -158,7 +162,7 @@ def _fast_jpeg() -> Callable[[Buffer, int, tuple[int, int] | None], NDArray[np.u
     except ImportError:
         return None
 
-    def decode(data: Buffer, channels: int, least: tuple[int, int] | None) -> NDArray[np.uint8] | None:
+    def decode(data: Buffer, channels: int, least: tuple[int, int] | None, room: Room | None = None) -> NDArray[np.uint8] | None:
         try:
             height, width, space, _ = simplejpeg.decode_jpeg_header(data)
             check_size(width, height, 3)
@@ -167,7 +171,10 @@ def _fast_jpeg() -> Callable[[Buffer, int, tuple[int, int] | None], NDArray[np.u
             wanted = "RGB" if channels == 3 or (channels == 0 and space == "YCbCr") else "GRAY"
             by = reduction(height, width, least)
             sides = (0, 0) if by == 1 else (height // by, width // by)  # the smallest of libjpeg's sizes that is as large
-            pixels: NDArray[np.uint8] = simplejpeg.decode_jpeg(data, wanted, min_height=sides[0], min_width=sides[1], min_factor=by)
+            more = {} if room is None else {"buffer": room(-(-height // by), -(-width // by))}
+            pixels: NDArray[np.uint8] = simplejpeg.decode_jpeg(
+                data, "RGBX" if room else wanted, min_height=sides[0], min_width=sides[1], min_factor=by, **more
+            )
         except LimitError:
             raise
         except (ValueError, RuntimeError, MemoryError):
@@ -175,6 +182,13 @@ def _fast_jpeg() -> Callable[[Buffer, int, tuple[int, int] | None], NDArray[np.u
         return pixels
 
     return decode
+
+
+def decode_in_place(data: Buffer, least: tuple[int, int] | None, room: Room) -> NDArray[np.uint8] | None:
+    """The picture of `decode_picture` as uint8 [height, width, 4] in memory that `room` gives, its colours and a byte that means nothing;
+    None for what is not decoded fast."""
+    decode = _fast_jpeg()
+    return decode(data, 3, least, room) if decode and bytes(data[:2]) == b"\xff\xd8" else None
 
 
 def _seen(data: Buffer) -> str:

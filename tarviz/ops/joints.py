@@ -1,0 +1,150 @@
+"""Ops of a chain that are done in one pass over the pixels, with no array between: a JPEG decoded, cut and resized; whole numbers made
+fractions and normalized. The results are those of the ops one by one, to the bit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.errors import TarvizError
+from tarviz.ops.base import Draw, FieldOp, Op
+from tarviz.ops.center_crop import CenterCrop
+from tarviz.ops.convert import Convert, convert_image
+from tarviz.ops.decode import Decode
+from tarviz.ops.normalize import Normalize
+from tarviz.ops.random_crop import RandomCrop
+from tarviz.ops.resize import Resize
+from tarviz.ops.values.geometry import Cropped
+from tarviz.ops.values.pictures import decode_in_place
+from tarviz.ops.values.resizer import resize_in_place
+
+_KEPT = 16_000_000  # bytes of memory that a thread keeps for the next picture: 4 Mpx
+_ALIGNED = 64
+_CACHED = 64_000  # bytes of numbers that are worked on at a time: they stay in the cache nearest to the core
+_own = threading.local()
+
+
+class Joint(Protocol):
+    """Ops in a row that are done together."""
+
+    @property
+    def ops(self) -> int:
+        """How many ops it is."""
+
+    def run(self, record: Mapping[str, Any], draw: Draw | None) -> dict[str, Any] | None:
+        """The record after the ops; None where they have to be done one after the other: another kind of value, or an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thumbnail:
+    """A decode, at most one crop, and a resize of one field."""
+
+    decode: Decode
+    crop: CenterCrop | RandomCrop | None
+    resize: Resize
+
+    @property
+    def ops(self) -> int:
+        return 2 + (self.crop is not None)
+
+    def run(self, record: Mapping[str, Any], draw: Draw | None) -> dict[str, Any] | None:
+        resize = resize_in_place()
+        try:
+            ext = self.decode.field(record)
+            value = record[ext]
+            if resize is None or not isinstance(value, bytes | bytearray | memoryview):
+                return None
+            pixels = decode_in_place(value, self.decode.least, _room)
+            if pixels is None:
+                return None
+            if self.crop is not None:
+                place = self.crop.geometry(pixels.shape[:2], draw)
+                assert isinstance(place, Cropped)
+                pixels = pixels[place.top : place.top + place.size[0], place.left : place.left + place.size[1]]
+        except TarvizError:
+            return None
+        if pixels.shape[:2] == self.resize.size:
+            return {**record, ext: pixels[:, :, :3].copy()}
+        return {**record, ext: resize(pixels, *self.resize.size)}
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """A convert to fractions, and a normalize of what it makes."""
+
+    convert: Convert
+    normalize: Normalize
+
+    @property
+    def ops(self) -> int:
+        return 2
+
+    def run(self, record: Mapping[str, Any], draw: Draw | None) -> dict[str, Any] | None:
+        ext = self.convert.ext
+        value, dtype = record.get(ext), np.dtype(self.convert.dtype)
+        if not isinstance(value, np.ndarray) or value.ndim != 3 or value.dtype.kind != "u" or not value.flags.c_contiguous:
+            return None
+        made = np.empty(value.shape, dtype)
+        height, length = value.shape[0], value.shape[1] * value.shape[2]
+        given, rows = value.reshape(height, length), made.reshape(height, length)
+        try:
+            mean, std = self.normalize.rows(made)
+        except TarvizError:
+            return None
+        step = max(_CACHED // max(length * dtype.itemsize, 1), 1)
+        for at in range(0, height, step):
+            part = rows[at : at + step]
+            convert_image(given[at : at + step], dtype, part)
+            np.subtract(part, mean, out=part)
+            np.divide(part, std, out=part)
+        return {**record, ext: made}
+
+
+def joints(ops: Sequence[Op]) -> dict[int, Joint]:
+    """Where ops in a row are a joint, by the number of the first."""
+    found: dict[int, Joint] = {}
+    for at, op in enumerate(ops):
+        joint = _thumbnail(op, *ops[at + 1 : at + 3]) if isinstance(op, Decode) else _scaling(*ops[at : at + 2])
+        if joint is not None:
+            found[at] = joint
+    return found
+
+
+def _thumbnail(decode: Decode, after: Op | None = None, behind: Op | None = None) -> Thumbnail | None:
+    if decode.kind != "picture" or decode.channels != 3 or decode.orient:
+        return None
+    crop, last = (after, behind) if isinstance(after, CenterCrop | RandomCrop) else (None, after)
+    if not isinstance(last, Resize) or not _plain(decode, last) or (crop is not None and not _plain(decode, crop)):
+        return None
+    return Thumbnail(decode, crop, last)
+
+
+def _scaling(convert: Op, after: Op | None = None) -> Scaling | None:
+    if not isinstance(convert, Convert) or not isinstance(after, Normalize) or convert.ext != after.ext or ";" in convert.ext:
+        return None
+    return Scaling(convert, after) if np.dtype(convert.dtype).kind == "f" else None
+
+
+def _plain(decode: Decode, op: FieldOp) -> bool:
+    """Whether the op works on what is decoded, and on nothing else."""
+    return op.ext == decode.ext and not getattr(op, "carry", ())
+
+
+def _room(height: int, width: int) -> NDArray[np.uint8]:
+    """Memory for a picture of four bytes a pixel; the thread's own, for one of ordinary size.
+
+    It begins off the sixteen bytes of alignment: libjpeg-turbo writes aligned rows around the caches (jdcolext, `movntdq`), and the
+    resize would wait for memory where it can have them from the cache (0.34 → 0.22 ms for 500×375).
+    """
+    need = height * width * 4 + 2 * _ALIGNED
+    memory: NDArray[np.uint8] | None = getattr(_own, "memory", None) if need <= _KEPT else None
+    if memory is None or len(memory) < need:
+        memory = np.empty(need, np.uint8)
+        if need <= _KEPT:
+            _own.memory = memory
+    return memory[-memory.ctypes.data % _ALIGNED + 4 :]
