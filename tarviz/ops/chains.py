@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,10 @@ from tarviz.model.errors import ChainError, DataError, SchemaError, TarvizError
 from tarviz.model.types import PLACES, Feature, Record, Schema, rich_form, to_bytes
 from tarviz.ops.base import Draw, FieldOp, Op, unpack
 from tarviz.ops.chain_text import Call, parse_calls, pointed
-from tarviz.ops.joints import Joint, joints
 from tarviz.ops.random_draws import draws
+
+if TYPE_CHECKING:
+    from tarviz.ops.joints import Joint
 
 Chainable: TypeAlias = Union[str, Op, "Chain", Iterable[Union[str, Op, "Chain"]], None]
 
@@ -34,7 +36,7 @@ class Chain(Sequence[Op]):
     """
 
     ops: tuple[Op, ...]
-    _joints: Mapping[int, Joint] = field(init=False, repr=False, compare=False)
+    _joints: Mapping[int, Joint] | None = field(init=False, repr=False, compare=False)
 
     def __init__(self, *ops: Op) -> None:
         for op in ops:
@@ -45,7 +47,7 @@ class Chain(Sequence[Op]):
             for step in op.steps:
                 joined.append(step.after(joined))
         object.__setattr__(self, "ops", tuple(joined))
-        object.__setattr__(self, "_joints", joints(joined))
+        object.__setattr__(self, "_joints", None)
 
     @classmethod
     def of(cls, source: Chainable) -> Chain:
@@ -127,18 +129,26 @@ class Chain(Sequence[Op]):
         at = 0
         if drawn is None and self.draws:
             drawn = _drawn(self, result, 0, 0)
-        after = 0  # the ops before it are done
+        joints, after = self._joined(), 0  # the ops before `after` are done
         for number, op in enumerate(self.ops):
             draw, at = _take(op, drawn, at)
             if number < after:
                 continue
-            if joint := self._joints.get(number):
+            if joint := joints.get(number):
                 ahead = None if drawn is None else drawn[at:]
                 if (made := joint.run(result, ahead)) is not None:
                     result, after = made, number + joint.ops
                     continue
             result = run_step(op, result, draw)
         return result
+
+    def _joined(self) -> Mapping[int, Joint]:
+        """Where ops are done together; found when the chain runs first, since the ops' libraries are loaded for it."""
+        if self._joints is None:
+            from tarviz.ops.joints import joints
+
+            object.__setattr__(self, "_joints", joints(self.ops))
+        return self._joints or {}
 
     def trace(self, record: Mapping[str, Any], seed: int = 0, epoch: int = 0) -> Iterator[Step]:
         """The steps of `run`, one by one, each with its value, time and random numbers; one pass.

@@ -1,12 +1,11 @@
-"""Ops of a chain that are done in one pass over the pixels, with no array between: a JPEG decoded, cut and resized; whole numbers made
-fractions and normalized. The results are those of the ops one by one, to the bit."""
+"""A JPEG decoded, cut and resized with no array between."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,7 @@ from numpy.typing import NDArray
 from tarviz.model.errors import TarvizError
 from tarviz.ops.base import Draw, FieldOp, Op
 from tarviz.ops.center_crop import CenterCrop
-from tarviz.ops.convert import Convert, convert_image
 from tarviz.ops.decode import Decode
-from tarviz.ops.normalize import Normalize
 from tarviz.ops.random_crop import RandomCrop
 from tarviz.ops.resize import Resize
 from tarviz.ops.values.geometry import Cropped
@@ -25,19 +22,7 @@ from tarviz.ops.values.resizer import resize_in_place
 
 _KEPT = 16_000_000  # bytes of memory that a thread keeps for the next picture: 4 Mpx
 _ALIGNED = 64
-_CACHED = 64_000  # bytes of numbers that are worked on at a time: they stay in the cache nearest to the core
 _own = threading.local()
-
-
-class Joint(Protocol):
-    """Ops in a row that are done together."""
-
-    @property
-    def ops(self) -> int:
-        """How many ops it is."""
-
-    def run(self, record: Mapping[str, Any], draw: Draw | None) -> dict[str, Any] | None:
-        """The record after the ops; None where they have to be done one after the other: another kind of value, or an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,61 +58,15 @@ class Thumbnail:
         return {**record, ext: resize(pixels, *self.resize.size)}
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
-    """A convert to fractions, and a normalize of what it makes."""
-
-    convert: Convert
-    normalize: Normalize
-
-    @property
-    def ops(self) -> int:
-        return 2
-
-    def run(self, record: Mapping[str, Any], draw: Draw | None) -> dict[str, Any] | None:
-        ext = self.convert.ext
-        value, dtype = record.get(ext), np.dtype(self.convert.dtype)
-        if not isinstance(value, np.ndarray) or value.ndim != 3 or value.dtype.kind != "u" or not value.flags.c_contiguous:
-            return None
-        made = np.empty(value.shape, dtype)
-        height, length = value.shape[0], value.shape[1] * value.shape[2]
-        given, rows = value.reshape(height, length), made.reshape(height, length)
-        try:
-            mean, std = self.normalize.rows(made)
-        except TarvizError:
-            return None
-        step = max(_CACHED // max(length * dtype.itemsize, 1), 1)
-        for at in range(0, height, step):
-            part = rows[at : at + step]
-            convert_image(given[at : at + step], dtype, part)
-            np.subtract(part, mean, out=part)
-            np.divide(part, std, out=part)
-        return {**record, ext: made}
-
-
-def joints(ops: Sequence[Op]) -> dict[int, Joint]:
-    """Where ops in a row are a joint, by the number of the first."""
-    found: dict[int, Joint] = {}
-    for at, op in enumerate(ops):
-        joint = _thumbnail(op, *ops[at + 1 : at + 3]) if isinstance(op, Decode) else _scaling(*ops[at : at + 2])
-        if joint is not None:
-            found[at] = joint
-    return found
-
-
-def _thumbnail(decode: Decode, after: Op | None = None, behind: Op | None = None) -> Thumbnail | None:
-    if decode.kind != "picture" or decode.channels != 3 or decode.orient:
+def thumbnail(ops: Sequence[Op]) -> Thumbnail | None:
+    """The joint that these ops begin with."""
+    decode, after, behind = (*ops[:3], None, None, None)[:3]
+    if not isinstance(decode, Decode) or decode.kind != "picture" or decode.channels != 3 or decode.orient:
         return None
     crop, last = (after, behind) if isinstance(after, CenterCrop | RandomCrop) else (None, after)
     if not isinstance(last, Resize) or not _plain(decode, last) or (crop is not None and not _plain(decode, crop)):
         return None
     return Thumbnail(decode, crop, last)
-
-
-def _scaling(convert: Op, after: Op | None = None) -> Scaling | None:
-    if not isinstance(convert, Convert) or not isinstance(after, Normalize) or convert.ext != after.ext or ";" in convert.ext:
-        return None
-    return Scaling(convert, after) if np.dtype(convert.dtype).kind == "f" else None
 
 
 def _plain(decode: Decode, op: FieldOp) -> bool:
