@@ -1,4 +1,4 @@
-"""Ops done together: what they make is what the ops one by one make, to the bit, and so are their errors."""
+"""A JPEG decoded, cut and resized in one pass: as the ops one by one make it, to the bit, and so are their errors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from tarviz.model.errors import TarvizError
 from tarviz.ops.chains import Chain
-from tarviz.ops.joints import Scaling, Thumbnail, joints
+from tarviz.ops.joints import joints
 from tarviz.ops.values.resizer import resize_in_place
+from tests.ops.joints.conftest import one_by_one, same
 
 fast = pytest.mark.skipif(resize_in_place() is None, reason="cykooz-resizer is in the extra `fast`")
 
@@ -27,62 +27,6 @@ def picture(width: int, height: int, form: str = "JPEG", mode: str = "RGB", seed
     out = io.BytesIO()
     made.save(out, form, **options)
     return out.getvalue()
-
-
-def one_by_one(chain: Chain, record: dict[str, Any]) -> Any:
-    """What the steps of the chain give, or the code and words of the first error."""
-    steps = list(chain.trace(record))
-    if steps[-1].error is not None:
-        return steps[-1].error.code, str(steps[-1].error)
-    return steps[-1].record
-
-
-def together(chain: Chain, record: dict[str, Any]) -> Any:
-    try:
-        return chain.run(record)
-    except TarvizError as error:
-        return error.code, str(error)
-
-
-def same(chain: Chain, record: dict[str, Any]) -> Any:
-    """The result of the chain, which is the same both ways."""
-    expected, found = one_by_one(chain, record), together(chain, record)
-    if isinstance(expected, tuple):
-        assert expected == found
-        return expected
-    assert expected.keys() == found.keys()
-    for name, value in expected.items():
-        if isinstance(value, np.ndarray):
-            assert (value.dtype, value.shape) == (found[name].dtype, found[name].shape)
-            np.testing.assert_array_equal(found[name], value)
-            assert found[name].flags.writeable
-        else:
-            assert value == found[name]
-    return found
-
-
-class TestWhereOpsAreJoined:
-    @pytest.mark.parametrize(
-        ("text", "where"),
-        [
-            ("decode(jpg)|resize(jpg, 32)", {0: (Thumbnail, 2)}),
-            ("decode(jpg)|random_crop(jpg, 40)|resize(jpg, 32)|flip(jpg)", {0: (Thumbnail, 3)}),
-            ("decode(cls)|decode(jpg)|center_crop(jpg, 40)|resize(jpg, 32)", {1: (Thumbnail, 3)}),
-            ("decode(jpg)|resize(jpg, 32)|convert(jpg, float32)|normalize(jpg, 0.5, 0.25)", {0: (Thumbnail, 2), 2: (Scaling, 2)}),
-            ("decode(jpg)|resize(png, 32)", {}),
-            ("decode(jpg)|center_crop(jpg, 40)|flip(jpg)|resize(jpg, 32)", {}),
-            ("decode(jpg, channels=1)|resize(jpg, 32)", {}),
-            ("decode(jpg, orient=True)|resize(jpg, 32)", {}),
-            ("decode(jpg)|resize(jpg, 32, carry=json)", {}),
-            ("decode(cls)|convert(cls, int32)|normalize(jpg, 0.5, 0.25)", {}),
-            ("decode(jpg)", {}),
-            ("", {}),
-        ],
-    )
-    def test_in_a_row_on_one_field(self, text: str, where: dict[int, Any]) -> None:
-        found = joints(Chain.of(text).ops)
-
-        assert where == {at: (type(joint), joint.ops) for at, joint in found.items()}
 
 
 class TestThumbnail:
@@ -161,32 +105,3 @@ class TestThumbnail:
         chain.run({"__key__": "b", "jpg": picture(50, 40, seed=1)})
 
         np.testing.assert_array_equal(first, kept)
-
-
-class TestScaling:
-    @given(
-        st.integers(0, 40),
-        st.integers(0, 40),
-        st.sampled_from((1, 2, 3, 4)),
-        st.sampled_from(("uint8", "uint16", "uint32", "int16", "float32")),
-        st.sampled_from(("float16", "float32", "float64")),
-        st.sampled_from(("0.5, 0.25", "[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]", "[0.5], 2")),
-        st.booleans(),
-    )
-    def test_as_one_by_one(self, height: int, width: int, channels: int, given_: str, dtype: str, numbers: str, whole: bool) -> None:
-        image = (np.random.default_rng(height).random((height, width, channels)) * 250).astype(given_)
-        chain = Chain.of(f"convert(x, {dtype})|normalize(x, {numbers})")
-        before = image.copy()
-
-        same(chain, {"__key__": "a", "x": image if whole else image[:, ::-1]})
-
-        np.testing.assert_array_equal(image, before)
-
-    def test_in_parts_that_do_not_come_out_even(self) -> None:
-        image = np.random.default_rng(0).integers(0, 256, (101, 333, 3), np.uint8)
-
-        same(Chain.of("convert(x, float32)|normalize(x, [0.1, 0.2, 0.3], [1, 2, 3])"), {"__key__": "a", "x": image})
-
-    @pytest.mark.parametrize("value", [b"bytes", 7, np.uint8(3), np.zeros(4, np.uint8)], ids=("bytes", "int", "number", "one side"))
-    def test_what_is_no_image_goes_one_by_one(self, value: Any) -> None:
-        same(Chain.of("convert(x, float32)|normalize(x, 0.5, 0.25)"), {"__key__": "a", "x": value})
