@@ -125,6 +125,7 @@ test-browser: $(STAMPS)/browser  ## the tests in a real browser (installs chromi
 screenshots: $(STAMPS)/test  ## pictures of every surface, light and dark, wide and narrow, in docs/screenshots
 	@.ci/need chromium chromium
 	$(BIN)/python -m tests.browser.screenshots
+	$(BIN)/python -m docs.film
 
 soak: $(STAMPS)/test  ## every slow test: long runs, leaks, random damage
 	$(PYTEST) -q -m slow --timeout 3600

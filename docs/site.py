@@ -75,10 +75,18 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
     readme = re.sub(r"\((notebooks/[^)]+)\.md\)", r"(\1.ipynb)", (ROOT / "README.md").read_text("utf-8"))
     title, blank, rest = readme.partition("\n\n")
     if pictures := opening(executed):
-        rest = re.sub(r"!\[[^]]*\]\(docs/screenshots/browse-light-1280\.png\)\n\n", "", rest, count=1)  # it is the first of them
-    readme = title + blank + pictures + rest
+        film, gap, rest = rest.partition("</picture>\n\n")
+        rest = film + gap + pictures + rest
+    readme = title + blank + rest
     (folder / "index.md").write_text(readme + "\n" + "\n".join(tree), "utf-8")
     shutil.copytree(ROOT / "docs" / "screenshots", folder / "docs" / "screenshots")
+
+
+def copy_pictures(page: str, output: Path) -> None:
+    """The pictures that a page names in HTML of its own, which Sphinx leaves alone."""
+    for name in re.findall(r'(?:src|srcset)="(docs/screenshots/[^"]+)"', page):
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, output / name)
 
 
 def opening(executed: list[Path]) -> str:
@@ -171,6 +179,7 @@ def main() -> int:
         return code
     for path in wish.slides.glob("*.html"):
         shutil.copy(path, wish.output / "slides" / path.name)
+    copy_pictures((wish.output / "index.html").read_text("utf-8"), wish.output)
     dead: Any = dead_links(wish.output)
     print(*dead, sep="\n", end="\n" if dead else "")
     return 1 if dead else 0

@@ -19,7 +19,7 @@ from tests.browser.conftest import ARGUMENTS, ROOT, Lab, chromium_path, running_
 
 SCHEMES = ("light", "dark")
 WIDTHS = {1280: 800, 600: 760}
-HEIGHTS = {1080: 640}
+HEIGHTS = {1080: 640, 1440: 900}
 
 
 class Studio:
@@ -147,6 +147,13 @@ CHAINS = {
 }
 
 
+BOXES = {
+    "along": "decode(jpg)|carry(jpg, json)|rotate(jpg, 15)|random_crop(jpg, (150, 150))|flip(jpg, horizontal, 1)",
+    "small": "decode(jpg)|carry(jpg, json)|resize(jpg, (90, 120))|center_crop(jpg, (80, 80))",
+    "behind": "decode(jpg)|flip(jpg, horizontal, 1)",
+}
+
+
 def shoot_compare(studio: Studio) -> None:
     """Chains compared: every step, an op that fails, wipe and difference on the stage."""
     from tarviz.widgets.compare.controller import Compare
@@ -177,13 +184,8 @@ def shoot_compare_boxes(studio: Studio) -> None:
     from tarviz import samples
     from tarviz.widgets.compare.controller import Compare
 
-    chains = {
-        "along": "decode(jpg)|carry(jpg, json)|rotate(jpg, 15)|random_crop(jpg, (150, 150))|flip(jpg, horizontal, 1)",
-        "small": "decode(jpg)|carry(jpg, json)|resize(jpg, (90, 120))|center_crop(jpg, (80, 80))",
-        "behind": "decode(jpg)|flip(jpg, horizontal, 1)",
-    }
     for scheme in SCHEMES:
-        run = Compare(samples.zoo("zoo", kinds=["coco"])["coco"], chains, records=3)
+        run = Compare(samples.zoo("zoo", kinds=["coco"])["coco"], BOXES, records=3)
         run.wait()
         with studio.page(run, scheme, 1280) as page:
             page.until("document.querySelectorAll('.tvz-ctile .tvz-over').length > 10")
@@ -191,6 +193,43 @@ def shoot_compare_boxes(studio: Studio) -> None:
             page.key("s")
             page.tab.mouse.move(2, 2)
             studio.save(page.tab, f"compare-boxes-{scheme}-1280")
+
+
+def shoot_twelve(studio: Studio) -> None:
+    """Twelve chains at once."""
+    from tarviz import samples
+    from tarviz.widgets.compare.controller import Compare
+
+    chains = {f"turn {angle}": f"decode(jpg)|carry(jpg, json)|rotate(jpg, {angle})|resize(jpg, (96, 128))" for angle in range(0, 60, 5)}
+    for scheme in SCHEMES:
+        run = Compare(samples.zoo("zoo", kinds=["coco"])["coco"], chains, records=3)
+        run.wait()
+        with studio.page(run, scheme, 1440) as page:
+            page.until("document.querySelectorAll('.tvz-ctile .tvz-over').length > 10")
+            studio.save(page.tab, f"compare-twelve-{scheme}-1440")
+
+
+def shoot_hosts(studio: Studio) -> None:
+    """The places of docs/hosts.md that have no picture of their own; those whose package is not installed are left out."""
+    from importlib.util import find_spec
+
+    from tarviz import samples
+    from tests.browser.hosts import HOSTS
+
+    shard = str(Path(samples.zoo("zoo", kinds=["coco"])["coco"]).absolute())
+    for name, host in HOSTS.items():
+        if name != "vscode" and find_spec(name) is None:
+            continue
+        context = studio.chromium.new_context(viewport={"width": 1280, "height": 800})
+        with tempfile.TemporaryDirectory(prefix="tarviz-host-") as folder:
+            Path(folder, "coco.tar").symlink_to(shard)
+            with host(Path(folder), "coco.tar" if name != "vscode" else shard, context) as page:
+                page.tab.wait_for_timeout(500)
+                frame = page.tab.frames[-1] if len(page.tab.frames) > 1 else page.tab
+                frame.locator(".tvz-tile .tvz-over").nth(5).wait_for(state="attached", timeout=90_000)
+                page.tab.wait_for_timeout(1500)
+                studio.save(page.tab, f"host-{name}")
+        context.close()
 
 
 def shoot_bench(studio: Studio) -> None:
@@ -237,10 +276,18 @@ def _shoot_lab(studio: Studio, lab: Lab, scheme: str) -> None:
 
 
 def _shoot_lab_work(studio: Studio, lab: Lab, scheme: str) -> None:
-    """A comparison and a bench in notebook cells."""
+    """Comparisons and a bench in notebook cells."""
+    from tarviz import samples
+
     compare = "%%tv compare photos/photos-{0000..0003}.tar -n 3\n" + "\n".join(f"{name} = {chain}" for name, chain in CHAINS.items())
+    boxes = "%%tv compare zoo/coco.tar -n 2\n" + "\n".join(f"{name} = {chain}" for name, chain in BOXES.items())
+    (lab.folder / "zoo").exists() or (lab.folder / "zoo").symlink_to(Path(samples.zoo("zoo", kinds=["coco"])["coco"]).absolute().parent)
     bench = "%tv bench photos/photos-{0000..0003}.tar -c 'decode(jpg)|resize(jpg, (224, 224))' -j 0,1,2 --for 1.5"
-    cells = {"compare": (compare, ".tvz-ctile img"), "bench": (bench, ".tvz-heat .tvz-best")}
+    cells = {
+        "compare": (compare, ".tvz-ctile img"),
+        "compare-boxes": (boxes, ".tvz-ctile .tvz-over"),
+        "bench": (bench, ".tvz-heat .tvz-best"),
+    }
     for name, (cell, ready) in cells.items():
         write_notebook(lab.folder / f"{name}-{scheme}.ipynb", "%load_ext tarviz", cell)
         context = studio.chromium.new_context(viewport={"width": 1280, "height": 960}, color_scheme=scheme)

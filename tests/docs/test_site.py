@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 pytest.importorskip("nbconvert", reason="the site needs the extras lab and deck")
 
@@ -50,6 +52,30 @@ class TestOpening:
 
     def test_without_notebooks_there_is_none(self):
         assert "" == site.opening([])
+
+
+class TestFilm:
+    def test_it_moves_for_half_a_minute_and_is_small(self):
+        path = site.ROOT / "docs" / "screenshots" / "film.webp"
+        with Image.open(path) as film:
+            times = []
+            for at in range(film.n_frames):
+                film.seek(at)
+                film.load()  # a WebP tells how long a frame is shown once it is decoded
+                times.append(film.info["duration"])
+
+        assert path.stat().st_size <= 2_500_000
+        assert 25_000 <= sum(times) <= 36_000
+        assert len(times) > 40
+
+    def test_who_wants_no_motion_gets_a_still_and_the_page_its_files(self, tmp_path: Path):
+        readme = (site.ROOT / "README.md").read_text("utf-8")
+        (picture,) = re.findall(r"<picture>.*?</picture>", readme, re.DOTALL)
+        site.copy_pictures(picture, tmp_path)
+
+        assert 'media="(prefers-reduced-motion: reduce)"' in picture
+        assert len(re.findall(r'alt="([^"]+)"', picture)[0]) > 60
+        assert {"browse-light-1280.png", "film.webp"} == {path.name for path in (tmp_path / "docs" / "screenshots").iterdir()}
 
 
 class TestReference:
