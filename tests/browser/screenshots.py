@@ -223,7 +223,7 @@ def shoot_hosts(studio: Studio) -> None:
         context = studio.chromium.new_context(viewport={"width": 1280, "height": 800})
         with tempfile.TemporaryDirectory(prefix="tarviz-host-") as folder:
             Path(folder, "coco.tar").symlink_to(shard)
-            with host(Path(folder), "coco.tar" if name != "vscode" else shard, context) as page:
+            with host(Path(folder), "coco.tar" if name != "vscode" else os.path.relpath(shard), context) as page:
                 page.tab.wait_for_timeout(500)
                 frame = page.tab.frames[-1] if len(page.tab.frames) > 1 else page.tab
                 frame.locator(".tvz-tile .tvz-over").nth(5).wait_for(state="attached", timeout=90_000)
