@@ -1,8 +1,8 @@
 """Engines: where tasks run. One file per engine: `local` (this machine), `ray` (a cluster).
 
 A file here provides `engine(job, plan) -> Engine`. `job(task, file, tick)` is what is done with each task; it and the tasks are pickled.
-One that feeds loops elsewhere provides `stream(job, plan) -> Streams` too, `check()`, which says what is missing, and `there()`, whether
-it could be used without a further word.
+One that feeds loops elsewhere provides `stream(job, plan) -> Streams` too, `check(address)`, which says what is missing or cannot be
+there, and `there()`, whether it could be used without a further word.
 A file that a task's result comes with, and all that an engine started, is gone when the `with` block ends; so is what was half done.
 """
 
@@ -100,13 +100,13 @@ def stream(name: str, job: Yielding, plan: EnginePlan) -> Streams:
     return cast("Streams", plugins.load("engines", name).stream(job, plan))
 
 
-def check_streams(name: str) -> None:
-    """`UsageError` where there is no such engine, or it feeds no loops, `MissingPackageError` where a package is missing."""
+def check_streams(name: str, address: str | None = None) -> None:
+    """`UsageError` where there is no such engine, or it feeds no loops at that address, `MissingPackageError` without its package."""
     module = plugins.load("engines", name)
     if not hasattr(module, "stream"):
         others = [each for each in plugins.names("engines") if hasattr(plugins.load("engines", each), "stream")]
         raise UsageError(f"the engine {name!r} does not feed loops.", hint=f"Those that do are {', '.join(others)}.")
-    module.check()
+    module.check(address)
 
 
 def there() -> str | None:

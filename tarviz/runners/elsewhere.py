@@ -139,7 +139,7 @@ def elsewhere(
         raise UsageError("a tf.data service feeds Pipeline.tf() alone.", hint="engine='ray' feeds every runner.")
     if count is not None:
         whole_number("num_workers", count)
-    engines.check_streams(engine)
+    engines.check_streams(engine, address)
     sendable(pipeline, send_functions=send_functions)
     return Elsewhere(engine, address, count or None, ordered)
 

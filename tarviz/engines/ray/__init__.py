@@ -14,7 +14,7 @@ import sys
 from tarviz.engines import EnginePlan, Job, Yielding
 from tarviz.engines.ray.streams import Streams
 from tarviz.engines.ray.tasks import Cluster
-from tarviz.model.errors import MissingPackageError
+from tarviz.model.errors import MissingPackageError, UsageError
 
 TRAVELS = True
 
@@ -29,13 +29,27 @@ def stream(job: Yielding, plan: EnginePlan) -> Streams:
     return Streams(job, plan)
 
 
-def check() -> None:
-    """`MissingPackageError` where Ray is not installed."""
+def check(address: str | None = None) -> None:
+    """`UsageError` at an address through which Ray does not stream, `MissingPackageError` where it is not installed."""
+    if _through_client(address):
+        raise UsageError(
+            "Ray does not stream through its client (ray://): a loop would wait for whole shards.",
+            hint="Run the loop on a machine of the cluster (ray start --address=host:6379), with address='auto'. Verbs work through ray://.",
+        )
     if importlib.util.find_spec("ray") is None:
         raise MissingPackageError.of("ray", "engine='ray'", "ray")
 
 
 def there() -> bool:
-    """Whether this process takes part in a cluster already, or RAY_ADDRESS names one."""
+    """Whether this process takes part in a cluster already, or RAY_ADDRESS names one, that can feed loops."""
     joined = getattr(sys.modules.get("ray"), "is_initialized", bool)()  # nobody has imported it: False
-    return bool(joined) or (bool(os.environ.get("RAY_ADDRESS")) and importlib.util.find_spec("ray") is not None)
+    named = bool(os.environ.get("RAY_ADDRESS")) and importlib.util.find_spec("ray") is not None
+    return (bool(joined) or named) and not _through_client(None)
+
+
+def _through_client(address: str | None) -> bool:
+    """Whether the cluster is, or would be, reached by Ray's client."""
+    ray = sys.modules.get("ray")
+    if ray is not None and getattr(ray, "is_initialized", bool)():
+        return bool(ray.util.client.ray.is_connected())
+    return (address or os.environ.get("RAY_ADDRESS") or "").startswith("ray://")
