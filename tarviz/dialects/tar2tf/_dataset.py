@@ -76,10 +76,10 @@ class Dataset:
         self._refused = False  # by the cluster
         self._transformer: ais.Transformer | None = None
 
-    def _engine(self, remote: bool | None, pipeline: Pipeline) -> str | Elsewhere | None:
+    def _engine(self, remote: bool | None, pipeline: Pipeline, count: int) -> str | Elsewhere | None:
         """The engine that conversions run on; None is here."""
         remote = self._remote if remote is None else remote
-        if remote and (beside := self._beside(pipeline)) is not None:
+        if remote and (beside := self._beside(pipeline, count)) is not None:
             return beside
         engine = None if remote is False else engines.there()
         if remote and engine is None:
@@ -90,7 +90,7 @@ class Dataset:
             raise error
         return engine if error is None else None
 
-    def _beside(self, pipeline: Pipeline) -> Elsewhere | None:
+    def _beside(self, pipeline: Pipeline, count: int) -> Elsewhere | None:
         """The transformer next to the data, begun with the first load; None where there can be none, which is said once."""
         if not self._prefix.startswith("ais://") or self._refused:
             return None
@@ -105,7 +105,7 @@ class Dataset:
             self._tell(f"the conversions do not run next to the data ({why}); the next engine has them.")
             return None
         assert self._transformer is not None  # begun above
-        return _etl.Etl("ais-etl", name=self._transformer.name)
+        return _etl.Etl("ais-etl", count=count or None, name=self._transformer.name)
 
     def _tell(self, why: str) -> None:
         """Says once that conversions are not run elsewhere."""
@@ -164,7 +164,7 @@ class Dataset:
         pipeline = self.pipeline(template)
         if self.chain:
             pipeline = _shards.with_class_numbers(pipeline, output_types=output_types)
-        return _shards.dataset(pipeline, output_types, output_shapes, count, self._engine(remote_exec, pipeline))
+        return _shards.dataset(pipeline, output_types, output_shapes, count, self._engine(remote_exec, pipeline, count))
 
     def stop(self) -> None:
         """End remote execution: the transformer next to the data is taken away. What Ray does ends with each iteration."""
