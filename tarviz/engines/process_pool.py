@@ -2,6 +2,10 @@
 
 A worker is a fresh Python in a session of its own: it shares no lock, thread or GPU with its parent, a script needs no
 `if __name__ == "__main__"`, and Ctrl-C reaches the parent alone, which ends its workers. They also end when it dies.
+
+loky, the pool of joblib, would be taken but for what `tests/engines/test_loky.py` shows of it: a worker that is killed breaks the pool and
+every task under way, a result comes as a pickle and never with a file, what a task prints goes to standard output, into data, and Ctrl-C
+reaches its workers.
 """
 
 from __future__ import annotations
