@@ -311,3 +311,18 @@ class TestShell:
         assert (folder / "begun").exists(), errors
         assert 130 == run.returncode, errors
         assert ["begun", "in"] == sorted(os.listdir())
+
+
+class TestNotebook:
+    def test_the_table_of_a_magic_is_what_the_saved_notebook_holds(self, cluster, folder):
+        nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+        line = f"%tarviz convert in/ 'out/t-{{}}.tfrecord' --engine ray --address {cluster}"
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(f"%load_ext tarviz\n{line}")])
+
+        nbclient.NotebookClient(notebook, timeout=200, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
+
+        shown = [each["data"] for each in notebook.cells[0].outputs if each["output_type"] == "display_data"]
+        [table] = [data for data in shown if data.get("text/plain", "").startswith("convert: ")]
+        assert f"{SHARDS} of {SHARDS} shards" in table["text/plain"]
+        assert " done after " in table["text/plain"]
+        assert "<td>all</td>" in table["text/html"]

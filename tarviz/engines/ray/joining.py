@@ -16,6 +16,8 @@ TRIES = 3  # a task whose worker is lost is done again so often
 _STAY = ("cache_dir", "workers", "progress")  # options that are those of a machine
 _ANSWER = 10.0  # seconds that a cluster has to answer
 _BEGIN = "ray start --head begins one; address= (--address) or RAY_ADDRESS names it."
+# A node that is cut off closes no connection: tasks there are missed when it leaves a question unanswered; Ray itself asks after 5 minutes.
+_KEEPALIVE = {"RAY_grpc_client_keepalive_time_ms": "20000", "RAY_grpc_client_keepalive_timeout_ms": "20000"}
 _CARRIED = ("AIS_ENDPOINT",)  # where a store is, said in this process
 
 
@@ -89,6 +91,8 @@ def connect(ray: Any, plan: EnginePlan) -> bool:
     """Join the cluster; true when it was begun here and is to be ended here."""
     if ray.is_initialized():
         return False
+    for name, value in _KEEPALIVE.items():
+        os.environ.setdefault(name, value)
     address = plan.address or os.environ.get("RAY_ADDRESS")
     reach(address)
     quiet = {"log_to_driver": False, "logging_level": "error"}
