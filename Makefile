@@ -22,7 +22,7 @@ APART  := slow or browser or network or torch or ray
 SLOW   := $(APART) or matrix
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-alone test test-matrix oracles check fix test-torch test-ray test-ais test-browser soak fuzz bench growth screenshots lab notebooks pairs slides docs dist release
+.PHONY: help demo demo-alone test test-matrix oracles check fix test-torch test-ray test-ais test-browser soak fuzz bench growth scale screenshots lab notebooks pairs slides docs dist release
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,7 +108,7 @@ $(STAMPS)/ray: pyproject.toml $(STAMPS)/test
 	@touch $@
 
 test-ray: $(STAMPS)/ray  ## the tests on a Ray of two workers on this machine
-	$(PYTEST) -q -m ray
+	$(PYTEST) -q -m ray tests/engines
 
 # Voila serves notebooks without their code; one test sees whether our widgets are alive in it, and is left out where it cannot be had.
 $(STAMPS)/browser: pyproject.toml $(STAMPS)/test
@@ -152,6 +152,9 @@ bench: $(STAMPS)/bench  ## measure tarviz and its peers side by side; writes ben
 growth: $(STAMPS)/test  ## measure how cost grows with records, shards, members and workers; draws docs/cost.md (torch where it is there)
 	$(BIN)/python -m bench._growth
 	$(BIN)/python docs/growth.py
+
+scale: $(STAMPS)/ray  ## measure what a task on a Ray cluster costs, for docs/scale.md (make fix writes the tables)
+	$(BIN)/python -m bench._scale
 	$(BIN)/python docs/tables.py --write
 
 # ---- notebooks, slides, site -----------------------------------------------------------------------------------------

@@ -5,16 +5,20 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import statistics
+import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench import Figure, Side
+from bench import Figure, Side, Value
 from bench._data import PHOTO, TINY
 from bench.decode import THREADS, batches, pipeline
 
 BATCH = 64
+OVERHEAD = 200  # shards
 
 
 @functools.cache
@@ -37,6 +41,25 @@ def streamed(data: Path) -> Callable[[], int]:
 
 def threads(data: Path) -> Callable[[], int]:
     return batches(pipeline(data, name=PHOTO).eager(batch=BATCH, num_workers=THREADS))
+
+
+def overhead(data: Path) -> float:
+    """Milliseconds that a shard costs more as a task on Ray than in a worker process here: 200 shards of ten small records, two workers."""
+    cluster()
+    from bench._growth import keys, shard
+    from tarviz import convert
+
+    with tempfile.TemporaryDirectory(prefix="tarviz-overhead-") as folder:
+        urls = [str(shard(Path(folder, f"s-{at:03d}.tar"), keys(10), b"x" * 100)) for at in range(OVERHEAD)]
+
+        def seconds(engine: str) -> float:
+            begin = time.perf_counter()
+            convert(urls, f"{folder}/{engine}-{{:03d}}.tfrecord", engine=engine, num_workers=THREADS)
+            return time.perf_counter() - begin
+
+        seconds("ray")  # its workers have begun
+        found = [seconds("ray") - seconds("local") for _ in range(3)]
+    return 1000 * statistics.median(found) / OVERHEAD
 
 
 def rows(dataset: Any) -> int:
@@ -68,6 +91,13 @@ def theirs(name: str) -> Callable[[Path], Callable[[], int]]:
 PEER = "ray.data.read_webdataset, decoder=None"
 
 FIGURES = [
+    Figure(
+        "ray-task",
+        "what a shard costs more as a task of Ray than here, 200 tiny shards converted by 2 workers",
+        Value(overhead, "ms"),
+        at_most=50,
+        packages=("ray",),
+    ),
     Figure(
         "ray-stream",
         "decode + resize 224 + batch, photo, eager, 2 workers of Ray",

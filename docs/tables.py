@@ -121,6 +121,22 @@ def faults() -> str:
     return markdown(("", "what goes wrong", "what comes of it", "shown by"), rows())
 
 
+def scale_costs() -> str:
+    from docs import scale
+
+    if not (ROOT / "bench" / "scale.json").is_file():
+        return "Not measured yet: `python -m bench._scale`.\n"
+    return f"{scale.when()}\n\n{markdown(('what', 'measured'), scale.costs())}"
+
+
+def scale_model() -> str:
+    from docs import scale
+
+    if not (ROOT / "bench" / "scale.json").is_file():
+        return "Not measured yet: `python -m bench._scale`.\n"
+    return markdown(scale.HEADER, scale.table())
+
+
 TABLES = {
     **{f"samples:{name}": functools.partial(samples, name) for name in ("tar2tf", "tfdata", "tfrecorder", "webdataset")},
     "verbs": verbs,
@@ -132,6 +148,8 @@ TABLES = {
     "figures": figures,
     "growth": growth,
     "faults": faults,
+    "scale-costs": scale_costs,
+    "scale-model": scale_model,
 }
 
 
