@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 LIST = Path(__file__).with_name("skips.txt")
-CACHE = "tarviz/unknown-skips"  # where pytest's cache has what the last run found: `.ci/run` asks
 
 
 def allowed(text: str) -> list[re.Pattern[str]]:
@@ -42,8 +41,6 @@ class FewSkips:
         self._note(report)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if (cache := getattr(session.config, "cache", None)) is not None:  # none with -p no:cacheprovider
-            cache.set(CACHE, sorted(set(self.unknown)))
         if self.unknown and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
