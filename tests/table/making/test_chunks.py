@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import io
+import os
+from collections.abc import Iterator
 
 import pytest
 from PIL import Image
 
 import tarviz
 from tarviz.model.errors import ChangedError
+from tarviz.model.types import URL
+from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.table.columns import NAMES, Part
+from tarviz.table.making import chunks
 from tarviz.testing.faults import FaultServer
 from tarviz.write import tar_member
+from tests.read.tars import END, member, pax
 
 pytest.importorskip("duckdb", reason="the extra table brings DuckDB: pip install 'tarviz[table]'")
 COUNT = 12
@@ -69,3 +76,55 @@ class TestFarAway:
         server.put("/a.tar", shard(1_500_000, COUNT - 1))
         with pytest.raises(ChangedError):
             table.sql("SELECT max(jpg.width) FROM records").fetchall()
+
+
+LARGE = 1_500_000
+
+
+def read_heads(url: URL) -> Iterator[chunks.Chunk]:
+    """The records of a shard of large pictures, and of these what their beginnings say."""
+    return chunks.chunks(url, ReadOptions(), {NAMES, Part("head", "jpg")}, ReadReport())
+
+
+class TestAroundPayloads:
+    def test_what_comes_in_several_chunks_is_one_table(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(chunks, "_RECORDS", 5)
+        (tmp_path / "a.tar").write_bytes(shard(LARGE))
+
+        assert [(f"p{at:03d}", at, at % 3, 100 + at, 60 + at, "RGB", LARGE) for at in range(COUNT)] == asked(tmp_path / "a.tar")
+
+    def test_a_sparse_member_has_its_holes(self, tmp_path):
+        sparse = pax((b"GNU.sparse.major", b"0"), (b"GNU.sparse.size", b"5"), (b"GNU.sparse.map", b"0,2,4,1"), (b"path", b"q.txt"))
+        data = shard(LARGE)[: -len(END)] + sparse + member("x", b"abc") + END
+        (tmp_path / "a.tar").write_bytes(data)
+        table = tarviz.table([str(tmp_path / "a.tar")])
+
+        assert [("q", "ab\0\0c")] == table.sql("SELECT key, txt FROM records WHERE txt IS NOT NULL").fetchall()
+        assert [(COUNT,)] == table.sql("SELECT count(jpg.width) FROM records").fetchall()
+
+    @pytest.mark.parametrize(
+        ("cut", "code", "records"), [(len(END) + 700, "E_TRUNCATED", COUNT - 1), (len(END), "W_NO_EOF", COUNT)], ids=["cut", "no end"]
+    )
+    def test_damage_is_among_the_findings(self, tmp_path, cut, code, records):
+        (tmp_path / "a.tar").write_bytes(shard(LARGE)[:-cut])
+        table = tarviz.table([str(tmp_path / "a.tar")])
+
+        assert records <= table.sql("SELECT count(jpg.width) FROM records").fetchall()[0][0] <= COUNT
+        assert {code: 1} == table.findings
+
+    def test_a_file_cut_after_its_headers_were_read_is_told(self, tmp_path):
+        (tmp_path / "a.tar").write_bytes(shard(LARGE))
+        found = read_heads(URL(str(tmp_path / "a.tar")))
+        chunk = next(found)
+        os.truncate(tmp_path / "a.tar", 3 * LARGE)
+
+        with pytest.raises(ChangedError, match="shorter than its index says"):
+            chunk.read(chunk.members("jpg")[0], 1024)
+
+    def test_so_is_an_object_replaced_by_one_of_the_same_shape(self, server):
+        found = read_heads(server.put("/a.tar", shard(LARGE)))
+        chunk = next(found)
+        server.put("/a.tar", shard(LARGE))
+
+        with pytest.raises(ChangedError):
+            chunk.read(chunk.members("jpg")[0], 1024)
