@@ -114,6 +114,22 @@ class Watched:
             assert time.monotonic() < end, f"not true within {seconds} s: {expression}\n{self.errors}"
             self.tab.wait_for_timeout(30)
 
+    def again(self, act: Callable[[], object], expression: str) -> None:
+        """Do it, and once more each second, until a JavaScript expression is true: for what is heard only once something else has come."""
+        end, after = time.monotonic() + LIMIT, 0.0
+        while not self._true(expression):
+            assert time.monotonic() < end, f"not true within {LIMIT} s: {expression}\n{self.errors}"
+            if time.monotonic() >= after:
+                act()
+                after = time.monotonic() + 1
+            self.tab.wait_for_timeout(30)
+
+    def still(self) -> None:
+        """Wait until what fades or moves has come to its end."""
+        self.until(
+            "document.getAnimations().every((one) => one.playState !== 'running' || one.effect.getComputedTiming().endTime === Infinity)"
+        )
+
 
 def watch(tab: Any, own: str) -> Watched:
     """Listen to a tab whose own server is at `own`."""
@@ -274,7 +290,7 @@ def free_port() -> int:
 
 def answers(url: str, server: subprocess.Popen[bytes]) -> None:
     """Wait until a server that was just started answers, whatever it says."""
-    until = time.monotonic() + 90
+    until = time.monotonic() + 2 * LIMIT
     while time.monotonic() < until and server.poll() is None:
         try:
             with urllib.request.urlopen(url, timeout=30):

@@ -124,7 +124,7 @@ def test_looks(shard: Path, open_widget: Callable[..., Any], width: int, scheme:
     run = BenchRun(shard, "decode(png)|flip(png)", workers=(0, 1), batch=(4, 8), seconds=0.2)
     run.wait(20)
     page = open_widget(run, ".tvz-bench", width=width, scheme=scheme)
-    page.tab.wait_for_timeout(300)
+    page.still()
 
     assert [] == page.tab.evaluate(probes.CONTRAST)
     assert [] == page.tab.evaluate(probes.UNNAMED)

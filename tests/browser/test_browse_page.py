@@ -16,7 +16,7 @@ from tarviz.table.making import shard_columns
 from tarviz.widgets.browse.controller import Browser
 from tarviz.widgets.host.rpc import rpc
 from tests.browser import probes
-from tests.conftest import DATA
+from tests.conftest import DATA, wait_until
 from tests.widgets.conftest import png, records, tar
 
 pytestmark = pytest.mark.browser
@@ -71,8 +71,7 @@ class TestKeys:
         page.key("Space", "ArrowRight", "Space", "m")
         page.until("document.querySelectorAll('.tvz-tile.tvz-marked').length === 2 && document.querySelectorAll('.tvz-tile').length === 2")
         page.shows(["set/n000033", "set/n000034"])
-        page.tab.wait_for_timeout(400)
-        assert ["set/n000033", "set/n000034"] == [ref.key for ref in page.page.controller.marked]
+        wait_until(lambda: ["set/n000033", "set/n000034"] == [ref.key for ref in page.page.controller.marked])
 
     def test_digits_choose_the_field_and_i_hides_the_pane(self, three, open_page):
         page = open_page(three)
@@ -138,8 +137,7 @@ class TestFilter:
         page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000002'")
         page.tab.locator(".tvz-filter").fill("cls == 1 and json.w > 500")
         page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000052'")
-        page.tab.wait_for_timeout(500)
-        assert "set/n000052" == page.page.controller.selected.key
+        wait_until(lambda: (chosen := page.page.controller.selected) is not None and chosen.key == "set/n000052")
 
         page.tab.locator(".tvz-filter").fill("cls == 77")
         page.until("!document.querySelector('.tvz-pane h2') && !document.querySelector('.tvz-empty').hidden")
@@ -415,7 +413,7 @@ class TestMany:
         page.tab.locator(".tvz-grid").hover()
         before = page.shown()
         page.tab.mouse.wheel(0, 400)
-        page.tab.wait_for_timeout(300)
+        wait_until(lambda: page.shown() not in ([], before))
         after = page.shown()
         assert before[-1] in after or int(after[0][1:]) - int(before[0][1:]) < 40, (before, after)
         assert before != after

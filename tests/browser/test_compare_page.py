@@ -158,7 +158,7 @@ def test_nothing_a_record_says_becomes_markup(tmp_path: Path, open_widget: Calla
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_looks(shard: Path, open_widget: Callable[..., Any], width: int, scheme: str):
     page = open_widget(Compare(shard, CHAINS, records=2), ".tvz-ctile img", width=width, scheme=scheme)
-    page.tab.wait_for_timeout(300)
+    page.still()
 
     assert [] == page.tab.evaluate(probes.CONTRAST)
     assert [] == page.tab.evaluate(probes.UNNAMED)

@@ -32,7 +32,7 @@ def mapped(tmp_path, open_page):
             choose(page, "upward", "json.score")
             page.until("document.querySelector('.tvz-map-up').textContent.includes('json.score')")
         page.until(MADE)
-        page.tab.wait_for_timeout(300)
+        page.still()
         return page
 
     return make

