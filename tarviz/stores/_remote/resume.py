@@ -9,20 +9,25 @@ import re
 import socket
 import threading
 from collections.abc import Callable
+from http.client import HTTPException
+from typing import TypeVar
 
 from urllib3 import BaseHTTPResponse, exceptions
 
 from tarviz.model.errors import ChangedError, StoreError
 from tarviz.model.types import URL
 from tarviz.stores._remote.checksum import Checksum, promised
+from tarviz.stores._remote.connections import excess, read_direct
 from tarviz.stores._remote.version import CONTENT_RANGE, Version, total_of
-from tarviz.stores._remote.wire import Wire, excess
+from tarviz.stores._remote.wire import Wire
 from tarviz.stores.base import Stat, Stream
 from tarviz.stores.retry import Attempts, Pace, RetryError
 
 _PIECE = 1 << 18
 _XML_LIMIT = 1 << 16
 _XML_ERROR = re.compile(rb"<Code>\s*(SlowDown|InternalError|ServiceUnavailable|RequestTimeout|ServerBusy|OperationAborted)\s*</Code>")
+
+_Came = TypeVar("_Came", int | None, bytes)
 
 
 class ResumingStream(Stream):
@@ -133,21 +138,21 @@ class ResumingStream(Stream):
                     continue
                 if not len(buffer):
                     return 0
-                piece = self._piece(len(buffer))
+                count = self._piece(buffer)
             except RetryError as error:
                 self._drop()
                 self._check_open()
                 self._attempts.failed(error, self.offset, reached=self._wire.reached(self._url))
                 self._check_open()
                 continue
-            if piece:
-                self._check_sum(piece)
-                buffer[: len(piece)] = piece
-                self.offset += len(piece)
+            if count:
+                self._check_open()  # closed meanwhile: what came before that is nobody's
+                self._check_sum(buffer[:count])
+                self.offset += count
                 if self._version is not None and not self._version.known:
-                    self._delivered.update(piece)
+                    self._delivered.update(buffer[:count])
                 self._attempts.progress()
-                return len(piece)
+                return count
         return 0
 
     def drop(self) -> None:
@@ -157,13 +162,12 @@ class ResumingStream(Stream):
 
     def passed(self, piece: memoryview) -> None:
         """Bytes that came another way from where this stream stands: it goes on after them, and holds them against the checksum."""
-        if self._sum is not None:
-            self._check_sum(bytes(piece))
+        self._check_sum(piece)
         self.offset += len(piece)
 
-    def _check_sum(self, piece: bytes) -> None:
+    def _check_sum(self, piece: memoryview) -> None:
         if self._sum is not None:
-            self._sum.update(piece)
+            self._sum.update(bytes(piece))
             if self.offset + len(piece) == self._size and not self._sum.is_right():
                 what = f"the bytes that came do not have the {self._sum.name} checksum that the server sent with them."
                 hint = "Read it again; if that fails too, the object is damaged where it is stored."
@@ -183,37 +187,52 @@ class ResumingStream(Stream):
         if answer is not None:
             answer.close()
 
-    def _piece(self, length: int) -> bytes:
-        length = min(length, _PIECE) if self._stop is None else min(length, _PIECE, self._stop - self.offset)
-        piece = self._take(length)
-        if piece:
-            return piece
+    def _piece(self, buffer: memoryview) -> int:
+        """Bytes for the front of `buffer`: how many, none where the answer is over."""
+        length = len(buffer) if self._stop is None else min(len(buffer), self._stop - self.offset)
+        if count := self._take_into(buffer[:length]):
+            return count
         if self._body_end is None:  # no length was promised: what came is all there is; the tar's end blocks tell more
             self._ended = True
         elif self.offset < self._body_end:
             raise RetryError(f"the connection was closed, {self._body_end - self.offset} bytes early", at_once=True)
         self._ended |= self._whole
         self._drop()
-        return b""
+        return 0
+
+    def _take_into(self, buffer: memoryview) -> int:
+        answer = self._answer
+        assert answer is not None
+        if not self._pushed and (count := self._receive(lambda: read_direct(answer, buffer))) is not None:
+            return count
+        piece = self._take(min(len(buffer), _PIECE))
+        buffer[: len(piece)] = piece
+        return len(piece)
 
     def _take(self, length: int) -> bytes:
         if self._pushed:
             piece, self._pushed = self._pushed[:length], self._pushed[length:]
             return piece
-        assert self._answer is not None
+        answer = self._answer
+        assert answer is not None
+        return self._receive(lambda: answer.read1(length)) or b""
+
+    def _receive(self, receive: Callable[[], _Came]) -> _Came:
+        """What comes next; `RetryError` for what may pass."""
         began = self._wire.clock.now()
         try:
-            piece = self._answer.read1(length) or b""
-        except exceptions.ReadTimeoutError as error:
+            found = receive()
+        except (exceptions.ReadTimeoutError, TimeoutError) as error:
             raise RetryError(f"no byte came for {self._timeouts[1]:g} s", code="E_STALL", at_once=True) from error
-        except (exceptions.HTTPError, OSError, ValueError) as error:
+        except (exceptions.HTTPError, HTTPException, OSError, ValueError) as error:
             if excess(error):
                 where = f"byte {self._body_end}, where Content-Length ends it"
                 raise StoreError(f"the body goes on after {where}.", code="E_LENGTH", shard=self._url, offset=self.offset) from error
             early = isinstance(error.__cause__, exceptions.IncompleteRead) or "IncompleteRead" in str(error)
             raise RetryError("the connection was closed early" if early else "the connection broke", at_once=True) from error
-        self._pace.count(self._wire.clock.now() - began, len(piece))
-        return piece
+        if found is not None:
+            self._pace.count(self._wire.clock.now() - began, found if isinstance(found, int) else len(found))
+        return found
 
     def _request(self) -> None:
         version = self._version

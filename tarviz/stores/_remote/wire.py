@@ -11,7 +11,6 @@ import os
 import re
 import socket
 import ssl
-import threading
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +19,6 @@ from urllib.parse import unquote, urlsplit
 
 import urllib3
 from urllib3 import exceptions
-from urllib3.connection import HTTPConnection, HTTPSConnection
 
 import tarviz
 from tarviz.model.environment import Watched
@@ -29,6 +27,7 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.addresses import bare_address, origin, redirected
+from tarviz.stores._remote.connections import asking, make_manager
 from tarviz.stores.retry import Clock, RetryError, retry_after
 
 REDIRECTS = 5
@@ -60,68 +59,6 @@ class _Ask:
     waits: Callable[[socket.socket], object] | None = field(default=None, repr=False)
 
     __repr__ = redacted_repr
-
-
-class _Excess(http.client.HTTPException):
-    """The body goes on where Content-Length says that it ends."""
-
-
-class _Body(http.client.HTTPResponse):
-    """A response that detects bytes past its Content-Length, which http.client ignores."""
-
-    def __init__(self, sock: object, *args: object, **options: object) -> None:
-        super().__init__(sock, *args, **options)  # type: ignore[arg-type]
-        self.wire = sock
-
-    def read1(self, n: int = -1) -> bytes:
-        if self.fp is None or self.chunked or not self.length or self._method == "HEAD":  # type: ignore[attr-defined]
-            return super().read1(n)
-        data: bytes = self.fp.read1(self.length if n < 0 else min(n, self.length))
-        self.length -= len(data)
-        if self.length == 0 and self._behind().strip(b"\r\n"):
-            raise _Excess
-        return data
-
-    def _behind(self) -> bytes:
-        """What has arrived after the body, without waiting for it."""
-        before = self.wire.gettimeout()  # type: ignore[attr-defined]
-        self.wire.settimeout(0)  # type: ignore[attr-defined]
-        try:
-            return self.fp.peek(1)
-        except OSError:  # nothing there (TLS), or reset by the server: the body is complete all the same
-            return b""
-        finally:
-            self.wire.settimeout(before)  # type: ignore[attr-defined]
-
-
-class _Asking(threading.local):
-    """What this thread tells of the socket on which it waits for an answer."""
-
-    waits: Callable[[socket.socket], object] | None = None
-
-
-_asking = _Asking()
-
-
-class _Connection(HTTPConnection):
-    response_class = _Body
-
-    def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
-        if _asking.waits is not None and self.sock is not None:
-            _asking.waits(self.sock)
-        return super().getresponse()
-
-
-class _SecureConnection(_Connection, HTTPSConnection):
-    """The same over TLS."""
-
-
-class _Pool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _SecurePool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _SecureConnection
 
 
 class _Redact(logging.Filter):
@@ -214,12 +151,12 @@ class Wire:
         options = {"timeout": timeout, "retries": False, "redirect": False, "preload_content": False, "decode_content": False}
         try:
             manager = self._manager(parts.scheme.lower(), parts.netloc.rpartition("@")[2])
-            _asking.waits = ask.waits
+            asking.waits = ask.waits
             return manager.request(ask.method, bare, headers=sent, body=ask.body or None, **options)  # type: ignore[arg-type]
         except (exceptions.HTTPError, http.client.HTTPException, OSError, ValueError) as error:
             _raise(error, ask.url, parts.hostname)
         finally:
-            _asking.waits = None
+            asking.waits = None
 
     def credentials(self, method: str, place: str, target: str, sent: Mapping[str, str], body: bytes) -> dict[str, str]:
         """Headers for this request: those set for its origin, and those of the URL while the origin is the URL's."""
@@ -242,7 +179,7 @@ class Wire:
             _quiet_log()
         proxy = proxy_of(scheme, host)
         if proxy not in managers:
-            managers[proxy] = _make_manager(proxy)
+            managers[proxy] = make_manager(proxy)
         return managers[proxy]
 
     def _refuse(self, answer: urllib3.BaseHTTPResponse, ask: _Ask, place: str, target: str, found: str, said: str) -> NoReturn:
@@ -273,19 +210,6 @@ def _proxy(scheme: str, host: str, _: tuple[bytes | str, ...]) -> str:
     return "" if proxy and urllib.request.proxy_bypass(host) else proxy
 
 
-def _make_manager(proxy: str) -> urllib3.PoolManager:
-    manager: urllib3.PoolManager
-    if proxy:
-        address = proxy if "://" in proxy else f"http://{proxy}"
-        user = urlsplit(address).netloc.rpartition("@")[0]
-        headers = urllib3.make_headers(proxy_basic_auth=unquote(user)) if user else None
-        manager = urllib3.ProxyManager(address, num_pools=32, maxsize=64, proxy_headers=headers)
-    else:
-        manager = urllib3.PoolManager(num_pools=32, maxsize=64)
-    manager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
-    return manager
-
-
 @functools.lru_cache(maxsize=4)
 def _parse_headers(text: str) -> dict[str, dict[str, str]]:
     try:
@@ -307,11 +231,6 @@ def _let_go(answer: urllib3.BaseHTTPResponse) -> None:
     if (answer.headers.get("Content-Length") or "x").isdecimal() and int(answer.headers["Content-Length"]) <= 1 << 16:
         answer.drain_conn()
     answer.close()
-
-
-def excess(error: BaseException) -> bool:
-    """Whether an error of a body means that it is longer than its Content-Length."""
-    return any(isinstance(each, _Excess) for each in (*error.args, error.__cause__))
 
 
 def _said(answer: urllib3.BaseHTTPResponse) -> tuple[str, str]:

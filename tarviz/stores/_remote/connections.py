@@ -1,0 +1,143 @@
+"""Connections of a request: bodies that are longer than they say are found out, and come without a copy where they can."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import threading
+import time
+from collections.abc import Callable
+from urllib.parse import unquote, urlsplit
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+_MOMENT = 0.05  # seconds after which what came is handed on, though more is wanted
+
+
+class _Excess(http.client.HTTPException):
+    """The body goes on where Content-Length says that it ends."""
+
+
+class _Body(http.client.HTTPResponse):
+    """A response that detects bytes past its Content-Length, which http.client ignores."""
+
+    _failed: OSError | ValueError | None = None
+    _held = True
+
+    def __init__(self, sock: object, *args: object, **options: object) -> None:
+        super().__init__(sock, *args, **options)  # type: ignore[arg-type]
+        self.wire = sock
+        asking.body = self
+
+    def read1(self, n: int = -1) -> bytes:
+        if self.fp is None or self.chunked or not self.length or self._method == "HEAD":  # type: ignore[attr-defined]
+            return super().read1(n)
+        data: bytes = self.fp.read1(self.length if n < 0 else min(n, self.length))
+        self._came(len(data))
+        return data
+
+    def straight_into(self, buffer: memoryview) -> int | None:
+        """What comes, without a copy, until `buffer` is full or a moment has passed; None where the body's length is not known."""
+        if self.fp is None or self.chunked or not self.length:
+            return None
+        if self._failed is not None:
+            raise self._failed
+        done, wanted, until = 0, min(len(buffer), self.length), time.monotonic() + _MOMENT
+        try:
+            while done < wanted and (count := self._once(buffer[done:wanted])):
+                done += count
+                if time.monotonic() > until:
+                    break
+        except (OSError, ValueError) as error:
+            if not done:
+                raise
+            self._failed = error  # for the next call: what came before is the reader's
+        self._came(done)
+        return done
+
+    def _once(self, buffer: memoryview) -> int:
+        """One read of the socket, or what the file over it holds: by itself, for `readinto1` loses that where the socket fails."""
+        if not self._held and len(buffer) > io.DEFAULT_BUFFER_SIZE:
+            count: int = self.fp.readinto1(buffer)
+            return count
+        self._held = len(buffer) <= io.DEFAULT_BUFFER_SIZE
+        piece = self.fp.read1(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def _came(self, count: int) -> None:
+        assert self.length is not None
+        self.length -= count
+        if self.length == 0 and self._behind().strip(b"\r\n"):
+            raise _Excess
+
+    def _behind(self) -> bytes:
+        """What has arrived after the body, without waiting for it."""
+        before = self.wire.gettimeout()  # type: ignore[attr-defined]
+        self.wire.settimeout(0)  # type: ignore[attr-defined]
+        try:
+            return self.fp.peek(1)
+        except OSError:  # nothing there (TLS), or reset by the server: the body is complete all the same
+            return b""
+        finally:
+            self.wire.settimeout(before)  # type: ignore[attr-defined]
+
+
+class _Asking(threading.local):
+    """What this thread tells of the socket on which it waits for an answer, and the body of the last one."""
+
+    waits: Callable[[socket.socket], object] | None = None
+    body: _Body | None = None
+
+
+asking = _Asking()
+
+
+class _Connection(HTTPConnection):
+    response_class = _Body
+
+    def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
+        if asking.waits is not None and self.sock is not None:
+            asking.waits(self.sock)
+        answer = super().getresponse()
+        answer.direct, asking.body = asking.body, None  # type: ignore[attr-defined]
+        return answer
+
+
+class _SecureConnection(_Connection, HTTPSConnection):
+    """The same over TLS."""
+
+
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _SecurePool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _SecureConnection
+
+
+def make_manager(proxy: str) -> urllib3.PoolManager:
+    """Pools of such connections, through a proxy where one is named."""
+    manager: urllib3.PoolManager
+    if proxy:
+        address = proxy if "://" in proxy else f"http://{proxy}"
+        user = urlsplit(address).netloc.rpartition("@")[0]
+        headers = urllib3.make_headers(proxy_basic_auth=unquote(user)) if user else None
+        manager = urllib3.ProxyManager(address, num_pools=32, maxsize=64, proxy_headers=headers)
+    else:
+        manager = urllib3.PoolManager(num_pools=32, maxsize=64)
+    manager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
+    return manager
+
+
+def read_direct(answer: urllib3.BaseHTTPResponse, buffer: memoryview) -> int | None:
+    """Bytes of a body straight into `buffer`: how many, 0 at its end; None where they do not come as they are: read the answer then."""
+    body: _Body | None = getattr(answer, "direct", None)
+    return None if body is None else body.straight_into(buffer)
+
+
+def excess(error: BaseException) -> bool:
+    """Whether an error of a body means that it is longer than its Content-Length."""
+    return any(isinstance(each, _Excess) for each in (error, *error.args, error.__cause__))

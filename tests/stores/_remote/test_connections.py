@@ -1,0 +1,71 @@
+"""Bodies that come straight into a buffer: all there is, an error after the bytes before it, and none past the length."""
+
+from __future__ import annotations
+
+import contextlib
+from http.client import HTTPException
+
+import pytest
+
+from tarviz.stores._remote.connections import excess, make_manager, read_direct
+from tarviz.testing.faults import Fault, FaultServer
+
+DATA = bytes(range(256)) * 8000
+
+
+@contextlib.contextmanager
+def asked(*plan):
+    with FaultServer() as server, make_manager("") as manager:
+        url = server.put("/a.tar", DATA, plan=plan)
+        answer = manager.request("GET", url, retries=False, preload_content=False, decode_content=False, timeout=0.3)
+        with contextlib.closing(answer):
+            yield answer
+
+
+def all_of(answer, size, found=None):
+    """What comes into buffers of `size` bytes, one after the other; in `found` too."""
+    found, buffer = bytearray() if found is None else found, memoryview(bytearray(size))
+    while count := read_direct(answer, buffer):
+        found += buffer[:count]
+    return bytes(found)
+
+
+@pytest.mark.parametrize("size", [1000, 1 << 18, 4 << 20])
+def test_all_bytes_come(size):
+    with asked() as answer:
+        assert DATA == all_of(answer, size)
+
+
+@pytest.mark.parametrize("cut", [1, 512, 10_000, 20_001])
+@pytest.mark.parametrize("size", [100, 8192, 9000, 1 << 20])
+def test_no_byte_before_a_stall_is_lost(cut, size):
+    with asked(Fault(cut=cut, end="stall")) as answer:
+        found = bytearray()
+        with pytest.raises(TimeoutError):
+            all_of(answer, size, found)
+
+    assert DATA[:cut] == found
+
+
+@pytest.mark.parametrize("end", ["close", "reset", "stall"])
+def test_what_came_before_an_error_comes_first(end):
+    with asked(Fault(cut=1_000_000, end=end)) as answer:
+        found = bytearray()
+        with pytest.raises(OSError, match=r"timed out|reset") if end != "close" else contextlib.nullcontext():
+            all_of(answer, 4 << 20, found)
+
+    assert 0 < len(found) <= 1_000_000
+    assert DATA[: len(found)] == found
+
+
+def test_a_body_without_a_length_is_read_by_the_answer():
+    with asked(Fault(chunked=True)) as answer:
+        assert read_direct(answer, memoryview(bytearray(100))) is None
+        assert DATA == answer.read()
+
+
+def test_a_body_longer_than_it_says_is_found_out():
+    with asked(Fault(lie=-1000)) as answer, pytest.raises(HTTPException) as caught:
+        all_of(answer, 1 << 20)
+
+    assert excess(caught.value)
