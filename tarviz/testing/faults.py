@@ -32,6 +32,7 @@ from tarviz.stores.retry import Clock
 Source: TypeAlias = bytes | Path | Callable[[int, int], bytes]
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 _PIECE = 1 << 16
+_QUEUE = 0.02  # seconds of bytes that wait on a line's way: it goes on while this thread has no turn
 ALWAYS = 1 << 60
 
 
@@ -333,7 +334,7 @@ class FaultServer:
         if self.bandwidth:
             with self._lock:
                 line = self._lines
-                line.free = max(line.free, time.monotonic()) + count / self.bandwidth
+                line.free = max(line.free, time.monotonic() - _QUEUE) + count / self.bandwidth
                 wait = line.free - time.monotonic()
             self._closing.wait(wait)
 

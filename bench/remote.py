@@ -1,0 +1,175 @@
+"""Shards far away: 1 GB by loopback against the barest client of each kind of store, records over HTTP, and over a slow line.
+
+nginx serves them all: it is quicker than any client, so what is measured is the client. AIStore's redirect to a target is one of its rules.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from pathlib import Path
+
+from bench import Figure, Side, Value
+from bench._data import GIGABYTE, PHOTO
+from bench.browse import BANDWIDTH, LATENCY, place, run
+
+PIECE = 1 << 20
+ROUNDS = 3
+
+# argv: shard, latency, bandwidth. Prints the milliseconds to the first record, and the share of the line that was used.
+_LINE = """
+import tarviz
+from tarviz.testing.faults import FaultServer
+shard, bandwidth, first = Path(sys.argv[1]), float(sys.argv[3]), None
+with FaultServer(latency=float(sys.argv[2]), bandwidth=bandwidth) as server:
+    url = server.put("/a.tar", shard)
+    begin = time.perf_counter()
+    for record in tarviz.records(url):
+        first = first or since(begin)
+    print(json.dumps([first, shard.stat().st_size / bandwidth / since(begin) * 1000]))
+"""
+
+
+@cache
+def address(data: Path) -> str:
+    """The server of the folder above the data, which is the bucket. `/v1/objects` is AIStore's way to it."""
+    from tarviz.testing.servers import web_server
+
+    above = data.resolve().parent
+    proxy = "location /v1/objects/ { return 307 $scheme://$http_host/target$uri?$args&pid=proxy; }"
+    target = f"location /target/v1/objects/ {{ alias {above}/; }}"
+    stack = contextlib.ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(web_server(above, locations=f"{proxy} {target}")).url
+
+
+def far(data: Path, scheme: str, name: str) -> str:
+    """A shard's URL, with what leads to its server in the environment."""
+    server, bucket = address(data), data.resolve().name
+    os.environ |= {"AWS_ENDPOINT_URL": server, "AWS_SKIP_SIGNATURE": "true", "AIS_ENDPOINT": server}
+    return f"{server if scheme == 'http' else f'{scheme}:/'}/{bucket}/{name}"
+
+
+def cut(data: Path, scheme: str, name: str, unit: str) -> Callable[[], int]:
+    """All records, each of their fields looked at: bytes or records."""
+    from tarviz import records
+
+    url = far(data, scheme, name)
+
+    def work() -> int:
+        count = size = 0
+        for record in records(url):
+            size, count = size + len(record["jpg"]) + len(record["cls"]), count + 1
+        return size if unit == "bytes" else count
+
+    return work
+
+
+def drained(pieces: Callable[[], Iterable[bytes]]) -> Callable[[], int]:
+    return lambda: sum(len(piece) for piece in pieces())
+
+
+def bare_urllib3(data: Path) -> Callable[[], int]:
+    import urllib3
+
+    url, manager = far(data, "http", GIGABYTE), urllib3.PoolManager()
+
+    def pieces() -> Iterable[bytes]:
+        answer = manager.request("GET", url, preload_content=False, decode_content=False)
+        yield from answer.stream(PIECE, decode_content=False)
+        answer.release_conn()
+
+    return drained(pieces)
+
+
+def bare_obstore(data: Path) -> Callable[[], int]:
+    import obstore
+    from obstore.store import S3Store
+
+    options = {"endpoint": address(data), "skip_signature": True, "region": "us-east-1", "client_options": {"allow_http": True}}
+    store = S3Store(data.resolve().name, **options)
+    return drained(lambda: obstore.get(store, GIGABYTE).stream())
+
+
+def bare_aistore(data: Path) -> Callable[[], int]:
+    from aistore.sdk import Client
+
+    shard = Client(address(data)).bucket(data.resolve().name).object(GIGABYTE)
+
+    def pieces() -> Iterable[bytes]:
+        answer = shard.get_reader().raw()
+        while piece := answer.read(PIECE):
+            yield piece
+
+    return drained(pieces)
+
+
+def by_webdataset(data: Path) -> Callable[[], int]:
+    from webdataset import WebDataset
+
+    url = far(data, "http", PHOTO)
+
+    def work() -> int:
+        count = 0
+        for record in WebDataset(url, shardshuffle=False):
+            _, _, count = record["jpg"], record["cls"], count + 1
+        return count
+
+    return work
+
+
+@cache
+def slow(data: Path) -> tuple[float, float]:
+    """Milliseconds to the first record over a slow line, and the share of the line that reading it all used."""
+    with place() as folder:
+        found = [json.loads(run(_LINE, data / PHOTO.replace("{0..3}", "0"), LATENCY, BANDWIDTH, cache=folder)) for _ in range(ROUNDS)]
+    firsts, shares = zip(*found, strict=True)
+    return statistics.median(firsts), statistics.median(shares)
+
+
+def against(scheme: str, label: str, peer: Callable[[Path], Callable[[], int]], package: str) -> list[Figure]:
+    ours = Side("tarviz", partial(cut, scheme=scheme, name=GIGABYTE, unit="bytes"))
+    figures = []
+    for name, what, bounds in (
+        ("", "records cut", {"at_least": 0.8}),
+        ("-cpu", "records cut (CPU time)", {"at_most": 1.25, "clock": time.process_time}),
+    ):
+        figures.append(
+            Figure(
+                f"stream-{scheme}{name}",
+                f"1 GB of photos over loopback, {scheme}, {what}",
+                ours,
+                Side(label, peer),
+                sets=("gigabyte",),
+                unit="bytes",
+                packages=(package,),
+                **bounds,  # type: ignore[arg-type]
+            )
+        )
+    return figures
+
+
+_FAR = "photos over HTTP, 40 ms latency, 100 Mbit/s"
+
+FIGURES = [
+    *against("http", "bare urllib3", bare_urllib3, "urllib3"),
+    *against("s3", "bare obstore", bare_obstore, "obstore"),
+    *against("ais", "the AIStore SDK, raw", bare_aistore, "aistore"),
+    Figure(
+        "records-http",
+        "records over HTTP, raw bytes, photo",
+        Side("tarviz", partial(cut, scheme="http", name=PHOTO, unit="records")),
+        Side("webdataset (curl)", by_webdataset),
+        at_least=4,
+        sets=("photo",),
+        packages=("webdataset",),
+    ),
+    Figure("line-share", f"{_FAR}: of the line", Value(lambda data: slow(data)[1], "of it"), at_least=0.95, sets=("photo",)),
+    Figure("line-first", f"{_FAR}: the first record", Value(lambda data: slow(data)[0], "ms"), at_most=300, sets=("photo",)),
+]
