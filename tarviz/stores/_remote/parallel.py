@@ -82,7 +82,11 @@ class ParallelStream(Stream):
         assert self._pool is not None and self.stat.size is not None
         if self._next < self.stat.size:
             stop = min(self._next + PART, self.stat.size)
-            self._ahead.append(self._pool.submit(self._fetch, self._next, stop))
+            try:
+                self._ahead.append(self._pool.submit(self._fetch, self._next, stop))
+            except RuntimeError:  # shut down by `close` in another thread
+                self._check_open()
+                raise
             self._next = stop
 
     def _fetch(self, start: int, stop: int) -> memoryview:
