@@ -137,6 +137,8 @@ def shown(total: int, label: str, amount: Amount, engine: str) -> Iterator[Calla
 
     try:
         yield heard
+    except GeneratorExit:  # no more of it is wanted
+        raise
     except BaseException as error:
         table.over = "interrupted" if isinstance(error, KeyboardInterrupt) else "ended by an error"
         raise

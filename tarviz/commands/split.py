@@ -140,7 +140,7 @@ def _spread(
                 closing(workers.run(targets)) as results,
             ):
                 for result, _ in results:
-                    sizes, result.sizes = result.sizes, result.sizes[:0]
+                    sizes, result.sizes = result.sizes, np.zeros(0, np.int64)  # they are not kept: a number for each record
                     measured.append(result)
                     report.merge(result.report)
                     bar.add()
