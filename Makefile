@@ -110,9 +110,9 @@ $(STAMPS)/ray: pyproject.toml $(STAMPS)/test
 test-ray: $(STAMPS)/ray  ## the tests on a Ray of two workers on this machine
 	$(PYTEST) -q -m ray tests/engines
 
-# Voila serves notebooks without their code; one test sees whether our widgets are alive in it, and is left out where it cannot be had.
+# Other places that show our widgets (docs/hosts.md); the tests in one are left out where it cannot be had.
 $(STAMPS)/browser: pyproject.toml $(STAMPS)/test
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check "voila>=0.5.8"
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check "voila>=0.5.8" "notebook>=7" marimo
 	@touch $@
 
 test-ais: $(STAMPS)/test  ## the tests of AIStore on the cluster that AIS_ENDPOINT names, or on a small one of this machine
