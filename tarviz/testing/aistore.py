@@ -289,8 +289,9 @@ class _Target(_Handler):
     def _send(self, found: AisObject) -> None:
         asked, size = self.headers.get("Range", ""), len(found.data)
         if not asked.startswith("bytes=") or not found.present:
-            self.say(200, found.data, {"Accept-Ranges": "bytes", **found.headers}, self._cut)
-            found.present |= self._cut is None
+            headers = {"Accept-Ranges": "bytes", **found.headers}
+            found.present |= self._cut is None  # before it is sent: who has all of it may ask at once
+            self.say(200, found.data, headers, self._cut)
             return
         first, _, last = asked.removeprefix("bytes=").partition("-")
         begin = int(first) if first else max(0, size - int(last))
