@@ -19,7 +19,7 @@ class Dispatcher:
     >>> Dispatcher("localhost:5000")
     Traceback (most recent call last):
     tarviz.model.errors.UsageError: E_USAGE: address='localhost:5000' is not the 'grpc://host:port' of a dispatcher of tf.data service. \
-Next: tf.data.experimental.service.DispatchServer begins one; address= is 'grpc://host:port'.
+Hint: tf.data.experimental.service.DispatchServer begins one; address= is 'grpc://host:port'.
     """
 
     def __init__(self, address: str | None) -> None:
