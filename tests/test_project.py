@@ -129,6 +129,7 @@ class TestMakefile:
             "test",
             "test-matrix",
             "test-torch",
+            "test-ray",
             "check",
             "test-browser",
             "notebooks",
@@ -137,11 +138,11 @@ class TestMakefile:
         ):
             assert re.search(rf"\bmake {target}\b", script), target
 
-    def test_ci_runs_no_test_twice_but_those_of_a_browser(self):
+    def test_ci_runs_no_test_twice_but_those_of_a_browser_and_of_a_cluster(self):
         lines = [line for line in (ROOT / ".ci" / "run").read_text("utf-8").splitlines() if "make test" in line]
 
-        assert ["make test-browser"] == re.findall(r"make test\S*(?= \|\|)", "\n".join(lines))
-        assert all("--few-skips" in line for line in lines if "make test-browser" not in line)
+        assert ["make test-ray", "make test-browser"] == re.findall(r"make test\S*(?= \|\|)", "\n".join(lines))
+        assert all("--few-skips" in line for line in lines if "||" not in line)
 
 
 def loaded(code: str) -> set[str]:
