@@ -14,6 +14,7 @@ from tarviz import stores
 from tarviz.cli import html_page, verb_base
 from tarviz.cli.shard_map import cluster_options
 from tarviz.model.errors import UsageError, redact, safe
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.stores import URLs
 
@@ -34,6 +35,8 @@ class Answer(verb_base.Result):
     table: pa.Table
     findings: dict[str, int] = field(default_factory=dict)
     output: str | None = None
+
+    __repr__ = redacted_repr
 
     @property
     def exit_code(self) -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, UsageError, redact
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
@@ -134,6 +135,8 @@ class Transformer:
     url: URL
     name: str
     etl: Any = field(repr=False)
+
+    __repr__ = redacted_repr
 
     def end(self) -> None:
         """Take it away."""

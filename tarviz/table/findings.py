@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tarviz.model.errors import UsageError
-from tarviz.model.redaction import redact
+from tarviz.model.redaction import redact, redacted_repr
 from tarviz.table.columns import kind
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class GroupedRecord:
     shard: str
     key: str
     n: int
+
+    __repr__ = redacted_repr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
