@@ -647,7 +647,8 @@ class TestLeaks:
 
 class TestOverHttp:
     def test_it_is_resumed_and_left_early(self, tmp_path: Path, opened: Callable[[], tuple[int, int]]) -> None:
-        path = Path(shard(tmp_path / "a.tar", [(f"k{at}", {"bin": os.urandom(100_000), "cls": b"%d" % at}) for at in range(200)]))
+        payload = os.urandom(400_000)  # 80 MB: far more than is read ahead, and than sockets hold
+        path = Path(shard(tmp_path / "a.tar", [(f"k{at}", {"bin": payload, "cls": b"%d" % at}) for at in range(200)]))
         with FaultServer() as server:
             url = server.put("/a.tar", path.read_bytes(), plan=[Fault(cut=7_000_000), Fault(cut=9_000_000, end="reset")])
             dataset = Pipeline(url, "decode(cls)", select="cls").tf(num_workers=2)
