@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 # The same examples at every run, however slow the machine: what fails here fails on the next machine too.
@@ -38,6 +39,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DATA = Path(__file__).parent / "data"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Doctests are in the product. Of a test file that cannot be imported pytest's doctests would say "skipped", and no more be said."""
+    return [each for each in (yield) if not isinstance(each, DoctestModule)]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
