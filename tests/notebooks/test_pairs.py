@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ EXPECTED = {
     "slides": "input-pipelines tarviz-in-ten-minutes what-a-tar-shard-is",
 }
 each = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+decks = pytest.mark.parametrize("path", [path for path in SOURCES if path.parent.name == "slides"], ids=lambda path: path.stem)
 
 
 def test_all_notebooks_and_decks_are_there():
@@ -55,6 +57,39 @@ def test_it_is_small(path: Path):
 @each
 def test_names_no_file_of_one_machine(path: Path):
     assert [] == re.findall(r"/(?:home|root|tmp|work|Users)/", path.read_text("utf-8"))
+
+
+def headlines(notebook: Any) -> list[str]:
+    """The first line of each slide, of the first cell that shows."""
+    found: list[str] = []
+    begins = False
+    for cell in notebook.cells:
+        kind = cell.metadata.get("slideshow", {}).get("slide_type", "-")
+        begins = begins or kind in ("slide", "subslide")
+        if begins and kind not in ("skip", "notes"):
+            found.append(cell.source.partition("\n")[0] if cell.cell_type == "markdown" else f"code: {cell.source[:60]}")
+            begins = False
+    return found
+
+
+class TestHeadlines:
+    @decks
+    def test_every_slide_begins_with_a_headline(self, path: Path):
+        found = headlines(pairs.parse(path.read_text("utf-8")))
+
+        assert len(found) > 5
+        assert [] == [line for line in found if not re.match(r"##? \S", line)]
+
+    @decks
+    def test_no_headline_comes_twice_or_fills_two_lines(self, path: Path):
+        found = headlines(pairs.parse(path.read_text("utf-8")))
+
+        assert [] == [line for line in found if found.count(line) > 1 or len(line) > 64]
+
+    def test_a_slide_of_code_alone_is_noticed(self):
+        text = '# A\n\n```python slideshow={"slide_type": "slide"}\n1 + 1\n```\n'
+
+        assert ["code: 1 + 1"] == headlines(pairs.parse(text))
 
 
 class TestOutOfStep:
