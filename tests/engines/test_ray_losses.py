@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -60,10 +60,11 @@ def noted(record):
         with open(f"seen/{name}", "a") as file:
             file.write(f"{os.getpid()}\n")
     if at == "2" and not os.path.exists("lost") and doomed(name):
-        with open("victim.tmp", "w") as file:
-            file.write(f"{os.getpid()} {name}")
-        os.replace("victim.tmp", "victim")
-        wait_until(lambda: os.path.exists("lost"), 100)
+        own = f"victim.{os.getpid()}"
+        Path(own).write_text(f"{os.getpid()} {name}")
+        with suppress(FileExistsError):  # another is the one that is lost
+            os.link(own, "victim")
+            wait_until(lambda: os.path.exists("lost"), 100)
     return record
 
 
@@ -112,8 +113,9 @@ class TestAWorker:
 
 def descendants(process):
     found = []
-    for child in Path(f"/proc/{process}/task/{process}/children").read_text().split():
-        found += [int(child), *descendants(child)]
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+        for child in Path(f"/proc/{process}/task/{process}/children").read_text().split():
+            found += [int(child), *descendants(child)]
     return found
 
 
