@@ -19,6 +19,7 @@ from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuffled, tool_options
 from tarviz.model import config
 from tarviz.model.errors import DataError, UsageError
+from tarviz.model.offers import offer
 from tarviz.model.types import URL
 from tarviz.read.chosen import resolved
 from tarviz.read.spans import Batch, shard_batches
@@ -29,7 +30,6 @@ from tarviz.write.inputs import Inputs
 from tarviz.write.tar_output import TarOutput
 
 _AHEAD = 4  # batches a reader may be ahead
-_WAIT = 0.2
 
 
 def pcat(
@@ -182,13 +182,7 @@ class _Lanes:
             self._put(shard, None)
 
     def _put(self, shard: _Reading, batch: Batch | None) -> bool:
-        while not self._stop:
-            try:
-                shard.queue.put(batch, timeout=_WAIT)
-                return True
-            except queue.Full:
-                continue
-        return False
+        return offer(shard.queue, batch, lambda: self._stop)
 
     def batches(self, lane: int) -> Generator[Batch, None, None]:
         """The batches of a lane in shard order; faults go into the report as they are passed."""

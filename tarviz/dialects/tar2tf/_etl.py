@@ -13,6 +13,7 @@ from typing import Any
 
 from tarviz.dialects.tar2tf._transformed import unpacked
 from tarviz.model.errors import MissingPackageError, StoreError, TarvizError
+from tarviz.model.offers import offer
 from tarviz.model.types import URL
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
@@ -152,10 +153,4 @@ class _Reader:
         self._put(last)
 
     def _put(self, item: Any) -> bool:
-        while not self._stopped.is_set():
-            try:
-                self._queue.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
-        return False
+        return offer(self._queue, item, self._stopped.is_set)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import DataError, Fault, SchemaError, TarvizError
+from tarviz.model.offers import offer
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import Block, Record, to_bytes, to_text
 from tarviz.ops.base import missing
@@ -216,14 +217,10 @@ class _Reader:
         self._put(last)
 
     def _put(self, item: Block | BaseException | None) -> bool:
-        while not self._stopped.is_set():
-            try:
-                self.queue.put(item, timeout=0.05)
-            except queue.Full:
-                continue
-            self._found.set()
-            return True
-        return False
+        if not offer(self.queue, item, self._stopped.is_set):
+            return False
+        self._found.set()
+        return True
 
     def stop(self) -> None:
         """End the thread and wait until it has closed its shard."""
@@ -243,13 +240,13 @@ def _cut_blocks(
             continue
         if extra:
             _tell_extra(block, fields, told, report)
-        members = _members(block, fields)
+        members = members_of(block, fields)
         rows = np.arange(len(block))
         whole = (members >= 0).all(axis=1)
         lacking: SchemaError | None = None
         if not whole.all():
             for row in np.flatnonzero(~whole).tolist():
-                error = _lacks(block, row, next(names for names, at in zip(fields.values(), members[row].tolist(), strict=True) if at < 0))
+                error = lacks(block, row, fields, members)
                 if not skip:
                     lacking, rows = error, rows[:row]
                     break
@@ -263,7 +260,7 @@ def _cut_blocks(
         del block
 
 
-def _members(block: Block, fields: Mapping[str, tuple[str, ...]]) -> NDArray[np.int64]:
+def members_of(block: Block, fields: Mapping[str, tuple[str, ...]]) -> NDArray[np.int64]:
     """The member that is each record's field, as a row of the block: int64 [records, fields], -1 where there is none."""
     if (there := block.fields) is not None:
         found = [next((there.index(name) for name in names if name in there), -1) for names in fields.values()]
@@ -279,7 +276,9 @@ def _members(block: Block, fields: Mapping[str, tuple[str, ...]]) -> NDArray[np.
     return table
 
 
-def _lacks(block: Block, row: int, names: tuple[str, ...]) -> SchemaError:
+def lacks(block: Block, row: int, fields: Mapping[str, tuple[str, ...]], members: NDArray[np.int64]) -> SchemaError:
+    """The error for the first field that a record lacks, by its row of `members_of`."""
+    names = next(names for names, at in zip(fields.values(), members[row].tolist(), strict=True) if at < 0)
     record = block[row]
     error = missing("the pipeline", ";".join(names), list(record))
     error.at(shard=block.shard, key=record.key, offset=int(block.members.start[block.rows[row]]))

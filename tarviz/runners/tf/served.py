@@ -18,7 +18,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import usable_index
 from tarviz.read.stream import ReadReport
 from tarviz.runners.shares import Piece, trusted
-from tarviz.runners.tf.feed import _lacks, _members
+from tarviz.runners.tf.feed import lacks, members_of
 from tarviz.stores.paths import local_path
 
 _RUN = 64, 4 << 20  # records and bytes of a run, at most
@@ -74,10 +74,10 @@ def places(
         index, length = _index(pipeline, piece)
         files.append(File(piece.url, os.path.abspath(local_path(piece.url)), length, index))
         block = _bare(piece, index)
-        at = _members(block, fields)
+        at = members_of(block, fields)
         rows = np.flatnonzero((at >= 0).all(axis=1))
         for row in np.flatnonzero((at < 0).any(axis=1)).tolist():
-            error = _lacks(block, row, next(names for names, one in zip(fields.values(), at[row].tolist(), strict=True) if one < 0))
+            error = lacks(block, row, fields, at)
             if not skip:
                 lacking, rows = error, rows[rows < row]
                 break

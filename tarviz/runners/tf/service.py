@@ -19,6 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
+from tarviz.model.offers import offer
 from tarviz.model.types import to_text
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
@@ -191,13 +192,7 @@ class _Feed:
         self._put(last)
 
     def _put(self, item: Any) -> bool:
-        while not self._stopped.is_set():
-            try:
-                self._queue.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
-        return False
+        return offer(self._queue, item, self._stopped.is_set)
 
     def runs(self, *, ordered: bool) -> Iterator[tuple[int, list[tuple[Any, list[Any]]]]]:
         """(run, its parts) in order, or as they are whole. What is lost is a `TarvizError`."""
