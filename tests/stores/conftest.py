@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 
+from tarviz.model.types import URL
+from tarviz.stores.s3 import S3Store
 from tarviz.testing.faults import FakeClock, FaultServer
 
 
@@ -16,3 +20,12 @@ def server():
 @pytest.fixture
 def clock():
     return FakeClock()
+
+
+def s3_bucket(monkeypatch, address, keys):
+    """A new bucket of the server there, which the settings of the environment name from now on."""
+    for name, value in zip(("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), (address, *keys), strict=True):
+        monkeypatch.setenv(name, value)
+    bucket = f"test-{uuid4()}"
+    S3Store().wire.send("PUT", URL(f"s3://{bucket}/"), {}, 30.0).close()
+    return bucket

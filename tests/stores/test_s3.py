@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from uuid import uuid4
 
 import pytest
 
@@ -19,6 +18,7 @@ from tarviz.testing.daemons import free_port
 from tarviz.testing.faults import FakeClock, Fault, FaultServer
 from tarviz.testing.servers import s3_server
 from tarviz.testing.stores import DATA, StoreTests
+from tests.stores.conftest import s3_bucket
 
 pytest.importorskip("moto.server", reason="moto serves S3: pip install 'moto[server,s3]'")
 
@@ -31,13 +31,7 @@ def address():
 
 @pytest.fixture
 def bucket(address, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-the-test")
-    name = f"test-{uuid4()}"
-    store = S3Store()
-    store.wire.send("PUT", URL(f"s3://{name}/"), {}, 5.0).close()
-    return name
+    return s3_bucket(monkeypatch, address, ("testing", "secret-of-the-test"))
 
 
 class TestS3Store(StoreTests):

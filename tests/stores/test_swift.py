@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
 
 from tarviz.model.errors import StoreError
@@ -13,6 +11,7 @@ from tarviz.stores.s3 import S3Store
 from tarviz.testing.faults import FakeClock
 from tarviz.testing.stores import DATA, StoreTests
 from tarviz.testing.swift import KEYS, Swift, is_installed
+from tests.stores.conftest import s3_bucket
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="swift is not installed: make oracles, or pip install swift pyeclib")
 
@@ -25,12 +24,7 @@ def swift():
 
 @pytest.fixture
 def bucket(swift, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL", swift.url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEYS[0])
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEYS[1])
-    name = f"test-{uuid4()}"
-    S3Store().wire.send("PUT", URL(f"s3://{name}/"), {}, 30.0).close()
-    return name
+    return s3_bucket(monkeypatch, swift.url, KEYS)
 
 
 class TestSwift(StoreTests):
