@@ -82,9 +82,9 @@ class Shards:
         """
         Inputs(self.urls).refuse_any(self.names, count=len(self.urls))
         away = engines.travels(self.engine)
-        own = [url for url in [*self.urls, self.names.text] if url == "-" or url.startswith("memory:") or piped.is_command(url)]
+        own = [url for url in [*self.urls, self.names.text] if engines.is_own(url) or piped.is_command(url)]
         if away and own:
-            raise UsageError(f"{own[0]!r} is of this process alone; the workers of a cluster do not reach it.", hint="Use files or URLs.")
+            raise engines.unreachable(own[0])
         count = 1 if own else engines.count(self.engine, self.jobs, len(self.urls))
         job = ShardJob(verb, keywords, _recipe(verb, keywords) if away or self.resume else None, self.resume)
         tasks = [MappedShard(number, url, self.names.at(number)) for number, url in enumerate(self.urls)]

@@ -115,8 +115,8 @@ def _spread(
     """The same by tasks on an engine: measure every shard, cut, write."""
     engine, address, jobs = place
     start, most = numbers
-    if own := [url for url in [*targets, names.text] if url == "-" or url.startswith("memory:") or is_command(url)]:
-        raise UsageError(f"{own[0]!r} is of this process alone; workers do not reach it.", hint="Use files or URLs.")
+    if own := [url for url in [*targets, names.text] if engines.is_own(url) or is_command(url)]:
+        raise engines.unreachable(own[0], "workers")
     if resume and command is not None:
         raise UsageError("no manifest proves that a command was run on a shard.", hint="Leave out resume, or run the command afterwards.")
     from tarviz import __version__

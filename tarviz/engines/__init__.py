@@ -175,6 +175,16 @@ class Errors:
         raise error
 
 
+def is_own(url: str) -> bool:
+    """Whether a URL is of this process alone: its standard streams, its memory."""
+    return url == "-" or url.startswith("memory:")
+
+
+def unreachable(url: str, who: str = "the workers of a cluster") -> UsageError:
+    """The error for a URL of this process alone, where others are to work on it."""
+    return UsageError(f"{redact(url)!r} is of this process alone; {who} do not reach it.", hint="Use files or URLs.")
+
+
 def travels(name: str) -> bool:
     """Whether tasks of that engine leave this machine: no standard stream, memory or unnamed pipe can be part of them."""
     return bool(plugins.load("engines", name).TRAVELS)

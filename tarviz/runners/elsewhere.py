@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from tarviz import engines, stores
-from tarviz.model.errors import TarvizError, TarvizWarning, UsageError, redact
+from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
@@ -156,9 +156,8 @@ class _FunctionError(UsageError):
 
 def obstacle(pipeline: Pipeline) -> UsageError | None:
     """Why a pipeline cannot be run elsewhere as it is: a shard of this process alone, or a function that nobody let go; None: it can."""
-    if bound := [url for url in stream.shards(pipeline.urls) if url == "-" or url.startswith(("memory:", "pipe:"))]:
-        what = f"{redact(bound[0])!r} is of this process alone; the workers of a cluster do not reach it."
-        return UsageError(what, hint="Use files or URLs.")
+    if bound := [url for url in stream.shards(pipeline.urls) if engines.is_own(url) or url.startswith("pipe:")]:
+        return engines.unreachable(bound[0])
     if functions := [op for op in pipeline.chain if isinstance(op, Func)]:
         what = f"{functions[0]} holds a function, and functions are pickled and run on the cluster only where that is allowed."
         return _FunctionError(what, hint="send_functions=True allows it; engine='local' runs it here.")

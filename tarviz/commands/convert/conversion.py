@@ -23,12 +23,10 @@ def processes(asked: int | str | None, sources: Sequence[tasks.ShardToConvert], 
     if isinstance(asked, int) and asked < 0:
         raise UsageError(f"num_workers={asked} is less than 0.")
     # Standard streams and the memory of this process cannot be reached from another.
-    own = [url for url in [names.text, *(source.url for source in sources)] if url == "-" or url.startswith("memory:")]
+    own = [url for url in [names.text, *(source.url for source in sources)] if engines.is_own(url)]
     if engines.travels(engine):
         if inputs := [url for url in own if url != names.text or names.counts]:
-            raise UsageError(
-                f"{inputs[0]!r} is of this process alone; the workers of a cluster do not reach it.", hint="Use files or URLs."
-            )
+            raise engines.unreachable(inputs[0])
         return asked if isinstance(asked, int) and asked else None
     count = 1 if asked == "auto" else int(asked or 0) or config.options().workers or os.cpu_count() or 1
     return 1 if own else min(count, len(sources))

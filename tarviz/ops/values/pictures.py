@@ -69,9 +69,11 @@ def decode_image(data: Buffer, *, channels: int = 3, orient: bool = False) -> Im
     return image.copy() if isinstance(image, ImageFile.ImageFile) else image  # without the file behind it
 
 
-def _fast(data: Buffer, channels: int, orient: bool, least: tuple[int, int] | None = None) -> NDArray[np.uint8] | None:
+def _fast(
+    data: Buffer, channels: int, orient: bool, least: tuple[int, int] | None = None, room: Room | None = None
+) -> NDArray[np.uint8] | None:
     if bytes(data[:2]) == b"\xff\xd8" and channels != 4 and not orient and (fast := _fast_jpeg()) is not None:
-        return fast(data, channels, least)
+        return fast(data, channels, least, room)
     return None
 
 
@@ -187,8 +189,7 @@ def _fast_jpeg() -> Callable[..., NDArray[np.uint8] | None] | None:
 def decode_in_place(data: Buffer, least: tuple[int, int] | None, room: Room) -> NDArray[np.uint8] | None:
     """The picture of `decode_picture` as uint8 [height, width, 4] in memory that `room` gives, its colours and a byte that means nothing;
     None for what is not decoded fast."""
-    decode = _fast_jpeg()
-    return decode(data, 3, least, room) if decode and bytes(data[:2]) == b"\xff\xd8" else None
+    return _fast(data, 3, False, least, room)
 
 
 def _seen(data: Buffer) -> str:

@@ -39,9 +39,9 @@ def where(urls: Sequence[str], engine: str | None, address: str | None) -> tuple
         if address is not None:
             raise UsageError("address= belongs to an engine.", hint='Write engine="ray" beside it.')
         return None
-    own = [url for url in urls if url == "-" or url.startswith("memory:")]
+    own = [url for url in urls if engines.is_own(url)]
     if own and engines.travels(engine):
-        raise UsageError(f"{own[0]!r} is of this process alone; the workers of a cluster do not reach it.", hint="Use files or URLs.")
+        raise engines.unreachable(own[0])
     return engine, address
 
 
