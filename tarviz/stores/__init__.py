@@ -21,7 +21,7 @@ import difflib
 import glob
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -53,11 +53,13 @@ __all__ = [
     "join",
     "local_path",
     "of",
+    "stats",
 ]
 
 URLs: TypeAlias = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_ASKED = 16  # questions to remote stores under way at once
 _ALIASES = {"https": "http", "s3a": "s3", "s3n": "s3", "gcs": "gs", "azure": "az", "abfs": "az", "abfss": "az"}
 
 
@@ -73,6 +75,20 @@ def of(url: str | PathLike[str]) -> Store:
 
         return CachedStore(found, options().cache_dir / "shards", limit)
     return found
+
+
+def stats(urls: Sequence[URL]) -> Iterator[Stat]:
+    """What the stores say of each URL, in the order given: remote ones are asked several at once.
+
+    The first URL in that order that is not there, or cannot be asked for, raises its error; none is asked for after it.
+    """
+    if sum(not is_local(url) for url in urls) < 2:
+        yield from (of(url).stat(url) for url in urls)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # a command that asks nobody does not wait for its import
+
+    with ThreadPoolExecutor(min(_ASKED, len(urls)), "tarviz-stat") as pool:
+        yield from pool.map(lambda url: of(url).stat(url), urls)
 
 
 def _scheme(url: str) -> str:

@@ -95,8 +95,8 @@ def convert(
         if dry_run:
             return _planned(recipe, shards, names, limit)
         sources = [
-            tasks.ShardToConvert(number, url, {"number": number, **write.source_entry(stores.of(url).stat(url))})
-            for number, url in enumerate(shards)
+            tasks.ShardToConvert(number, url, {"number": number, **write.source_entry(stat)})
+            for number, (url, stat) in enumerate(zip(shards, stores.stats(shards), strict=True))
         ]
         settings = tasks.Settings(names, compression, exists, _manifest(recipe, sources, limit, compression) if manifest else None, limit)
         total = sum(source.entry["size"] or 0 for source in sources)

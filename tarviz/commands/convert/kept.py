@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tarviz import write
 from tarviz.commands.convert.tasks import Settings, ShardToConvert
 from tarviz.model.types import URL
 from tarviz.write import Written
+
+_READ_AT_ONCE = 8  # outputs: each holds 4 MiB of memory
 
 
 def digest(entries: Sequence[Mapping[str, Any]]) -> str:
@@ -20,14 +23,16 @@ def digest(entries: Sequence[Mapping[str, Any]]) -> str:
 
 def kept_each(settings: Settings, sources: Sequence[ShardToConvert]) -> dict[int, Written]:
     """Source number → its output, where manifest and bytes prove that it need not be made again."""
-    kept = {}
-    for source in sources:
+
+    def of(source: ShardToConvert) -> Written | None:
         url = settings.names.at(source.number)
         manifest = _manifest(url, settings)
         parts = manifest.get("sources", []) if manifest else []
-        if manifest and len(parts) == 1 and _same(parts[0], source.entry) and (written := write.proven(url, manifest)):
-            kept[source.number] = written
-    return kept
+        return write.proven(url, manifest) if manifest and len(parts) == 1 and _same(parts[0], source.entry) else None
+
+    with ThreadPoolExecutor(_READ_AT_ONCE, "tarviz-kept") as pool:
+        found = pool.map(of, sources)
+        return {source.number: written for source, written in zip(sources, found, strict=True) if written}
 
 
 def kept_sequence(settings: Settings, sources: Sequence[ShardToConvert]) -> tuple[list[Written], int, int]:
