@@ -10,6 +10,7 @@ Names are looked up when they are used: `import tarviz` loads no NumPy, no Tenso
 from __future__ import annotations
 
 import importlib
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from tarviz import moved_names
@@ -79,7 +80,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_PUBLIC[name]), name)
     elif name in _MODULES:
         value = importlib.import_module(_MODULES[name])
-    elif not name.startswith("_") and name in _verbs():
+    elif not name.startswith("_") and _is_verb(name):
         from tarviz.model import plugins
 
         value = getattr(plugins.load("commands", name), name)
@@ -87,6 +88,13 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'tarviz' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def _is_verb(name: str) -> bool:
+    """Not a package of ours, which `from tarviz import stores` asks for here before it is imported; a verb of whoever adds one."""
+    from tarviz.model import plugins
+
+    return PathFinder.find_spec(f"tarviz.{name}", __path__) is None and plugins.is_known("commands", name)
 
 
 def _verbs() -> tuple[str, ...]:

@@ -145,6 +145,13 @@ class TestMakefile:
         assert all("--few-skips" in line for line in lines if "||" not in line)
 
 
+# What `tarviz ls` may load of tarviz and of other packages, and what of Python it must not: each of the latter takes as long to
+# import as all of ours that read a small shard, or brings others that do.
+LS_ROOMS = {"cli", "commands", "formats", "model", "moved_names", "read", "stores"}
+LS_PACKAGES = {"braceexpand", "click", "google_crc32c", "isal", "numpy", "tarviz", "zstandard"}
+LS_WITHOUT = {"asyncio", "concurrent", "difflib", "email", "http", "importlib.metadata", "multiprocessing", "random", "ssl", "tomllib"}
+
+
 def loaded(code: str) -> set[str]:
     """The heavy packages that are loaded after `code` ran in a fresh interpreter."""
     show = f"\nimport sys; print('LOADED', *(name for name in {HEAVY!r} if name in sys.modules))"
@@ -161,6 +168,24 @@ class TestLaziness:
         argv = ["config"] if verb == "config" else [verb, str(digits / "test-0000.tar")]
 
         assert set() == loaded(f"from tarviz import cli; assert cli.main({argv!r}) == 0")
+
+    def test_ls_loads_only_what_reads_a_shard(self, digits: Path, tmp_path: Path):
+        """In time for an answer of a tenth of a second: what is imported is what takes the time of a small shard."""
+        argv = ["ls", str(digits / "test-0000.tar")]
+        code = f"""
+import click, numpy, sys
+before = set(sys.modules)
+from tarviz import cli
+assert cli.main({argv!r}) == 0
+print("LOADED", *sorted(set(sys.modules) - before))
+"""
+        environment = {**os.environ, "TARVIZ_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+        new = done.stdout.rpartition("LOADED")[2].split()
+
+        assert set() == {name.split(".")[1] for name in new if name.startswith("tarviz.")} - LS_ROOMS
+        assert set() == {name.split(".")[0] for name in new} - LS_PACKAGES - sys.stdlib_module_names
+        assert set() == LS_WITHOUT.intersection(new)
 
     def test_the_help_of_a_verb_loads_nothing_heavy(self):
         """Of each verb in a child of its own, forked from a process that has loaded nothing yet."""

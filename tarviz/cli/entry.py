@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
@@ -49,15 +48,16 @@ class Verbs(click.Group):
         return list(plugins.names("commands"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in plugins.names("commands"):
+        if not plugins.is_known("commands", cmd_name):
             return None
         command: click.Command = plugins.load("commands", cmd_name).command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        verbs = self.list_commands(ctx)
-        if args and not args[0].startswith("-") and args[0] not in verbs:
-            close = difflib.get_close_matches(args[0], verbs, 3, cutoff=0.5)
+        if args and not args[0].startswith("-") and not plugins.is_known("commands", args[0]):
+            import difflib
+
+            close = difflib.get_close_matches(args[0], self.list_commands(ctx), 3, cutoff=0.5)
             meant = f"Did you mean {' or '.join(close)}?" if close else "tarviz --help lists what there is."
             raise click.UsageError(f"There is no verb {safe(args[0])!r}. {meant}", ctx)
         return super().resolve_command(ctx, args)
@@ -112,7 +112,7 @@ def _complain(message: str) -> None:
 def _parameters(argv: Sequence[str]) -> Sequence[click.Parameter]:
     """The parameters of the verb that a command line names."""
     verb = next((word for word in argv if not word.startswith("-")), "")
-    command = plugins.load("commands", verb).command if verb in plugins.names("commands") else group
+    command = plugins.load("commands", verb).command if plugins.is_known("commands", verb) else group
     return list(command.params)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
@@ -140,6 +139,8 @@ def _convert(name: str, value: Any, source: str) -> Any:
 
 @lru_cache(maxsize=16)
 def _read_file(path: Path, mtime: int, size: int) -> dict[str, Any]:
+    import tomllib  # few have such a file
+
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

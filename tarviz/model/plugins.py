@@ -1,22 +1,25 @@
 """A folder is a registry: the file's name is the plugin's name, entry points add others.
 
 `tarviz/ops/resize.py` is the op `resize`; a package elsewhere adds to the group `tarviz.ops`. A file whose
-name begins with an underscore, or that the folder's `SUPPORT` names, is not a plugin. Nothing is imported before it is used.
+name begins with an underscore, or that the folder's `SUPPORT` names, is not a plugin. Nothing is imported before it is used, and
+what other packages add is looked for where plugins are listed, where a name is not ours, and where the option `override` names one
+of ours: to ask every installed package takes longer than `import numpy`.
 """
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 import warnings
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tarviz.model import config
 from tarviz.model.errors import TarvizWarning, UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @cache
@@ -37,9 +40,11 @@ def _own(folder: str) -> frozenset[str]:
 def _foreign(folder: str) -> dict[str, EntryPoint]:
     """Plugins of other packages by name. One that takes the name of our own, or of an earlier one, is warned of and left out,
     unless the option `override` names it."""
+    from importlib.metadata import entry_points
+
     chosen: dict[str, EntryPoint] = {}
     for point in entry_points(group=f"tarviz.{folder}"):
-        wanted = f"{folder}.{point.name}" in config.options().override.split(",")
+        wanted = _overridden(folder, point.name)
         taken = "tarviz itself" if point.name in _own(folder) else _package(chosen[point.name]) if point.name in chosen else ""
         if taken and not wanted:
             warnings.warn(
@@ -57,14 +62,32 @@ def _package(point: EntryPoint) -> str:
     return f"the package {point.dist.name}" if point.dist else "another package"
 
 
+def _overridden(folder: str, name: str) -> bool:
+    """Whether a plugin of another package is wanted in the place of ours."""
+    return f"{folder}.{name}" in config.options().override.split(",")
+
+
 def is_foreign(folder: str, name: str) -> bool:
     """Whether a plugin comes from another package."""
     return name in _foreign(folder)
 
 
+def is_known(folder: str, name: str) -> bool:
+    """Whether there is a plugin of this name, ours or another package's.
+
+    >>> is_known("commands", "ls"), is_known("commands", "list")
+    (True, False)
+    """
+    return name in _own(folder) or name in _foreign(folder)
+
+
 def load(folder: str, name: str) -> ModuleType | Any:
     """The module of one plugin, imported now. `UsageError` names what exists when there is none of that name."""
-    if name not in names(folder):
+    if name in _own(folder) and not _overridden(folder, name):
+        return importlib.import_module(f"tarviz.{folder}.{name}")
+    if not is_known(folder, name):
+        import difflib
+
         close = difflib.get_close_matches(name, names(folder), 1, cutoff=0.5)
         meant = f"Did you mean {close[0]!r}? " if close else ""
         raise UsageError(f"{folder} has nothing named {name!r}.", hint=f"{meant}There are: {', '.join(names(folder))}.")

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import mmap
-import secrets
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -186,7 +186,7 @@ def _cached(place: Path, identity: dict[str, Any]) -> ShardIndex | None:
 
 def _keep(place: Path, index: ShardIndex) -> None:
     """Write an index beside its final name, then rename; a cache that cannot be written is not an error."""
-    temporary = place.with_name(f".{place.name}.tmp-{secrets.token_hex(8)}")
+    temporary = place.with_name(f".{place.name}.tmp-{os.urandom(8).hex()}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as file:

@@ -6,7 +6,6 @@ against the headers of some members when it is read, and of every record when th
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn
 
 import numpy as np
@@ -122,6 +121,8 @@ def _is_borne_out(stat: Stat, members: Members, place: URL) -> bool:
     even = np.linspace(0, len(members) - 1, _SAMPLE).astype(int).tolist()
     rows = sorted({*even, *np.argsort(-gaps, kind="stable")[:_SAMPLE].tolist()})
     store = stores.of(stat.url)
+
+    from concurrent.futures import ThreadPoolExecutor  # with logging it takes as long to import as this module's neighbours together
 
     def look(row: int) -> bytes:
         start = int(members.start[row])

@@ -17,7 +17,6 @@ Other packages add a scheme through an entry point in the group `tarviz.stores`.
 
 from __future__ import annotations
 
-import difflib
 import glob
 import os
 import re
@@ -105,13 +104,14 @@ def _scheme(url: str) -> str:
 @cache
 def _store(scheme: str) -> Store:
     name = _ALIASES.get(scheme, scheme)
-    known = plugins.names("stores")
-    if name not in known:
+    if not plugins.is_known("stores", name):
+        import difflib
+
         from tarviz.stores._fsspec import any_store, knows
 
         if knows(name):
             return any_store(name)
-        schemes = sorted({*known, "https"} - {"stdio"})
+        schemes = sorted({*plugins.names("stores"), "https"} - {"stdio"})
         close = difflib.get_close_matches(scheme, schemes, 1, cutoff=0.5)
         meant = f"Did you mean {close[0]}://? " if close else ""
         there = ", ".join(f"{each}://" for each in schemes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator
 from os import PathLike
@@ -26,13 +25,16 @@ def local_path(url: str | PathLike[str]) -> str:
     ('/data/a b.tar', 'a.tar')
     """
     text = os.fspath(url)
-    if text[:7].lower() == "file://":
-        host, _, path = text[7:].partition("/")
-        if host.lower() not in ("", "localhost"):
-            raise UsageError(f"{text} names the machine {host!r}; file:// URLs are of this machine.", hint="Write file:///folder/name.tar.")
-        text = "/" + unquote(path, errors="surrogateescape")
-    elif text[:5].lower() == "file:" and not os.path.lexists(text):
-        text = text[5:]  # `file:name` as WebDataset's texts have it, and `file:/folder/name` of RFC 8089
+    if text[:5].lower() == "file:":
+        if text[5:7] == "//":
+            host, _, path = text[7:].partition("/")
+            if host.lower() not in ("", "localhost"):
+                raise UsageError(
+                    f"{text} names the machine {host!r}; file:// URLs are of this machine.", hint="Write file:///folder/name.tar."
+                )
+            text = "/" + unquote(path, errors="surrogateescape")
+        elif not os.path.lexists(text):
+            text = text[5:]  # `file:name` as WebDataset's texts have it, and `file:/folder/name` of RFC 8089
     if "\0" in text:
         raise UsageError("a path cannot hold a NUL byte.")
     return os.path.expanduser(text) if text.startswith("~") else text
@@ -56,6 +58,8 @@ def _nearest(path: str) -> Iterator[str]:
             there = sorted((entry.name for entry in entries if not entry.name.startswith(".")), key=natural)
     except OSError:
         return
+    import difflib  # for those who misspell only
+
     near = difflib.get_close_matches(base, there[:10_000], 3, cutoff=0.6) or [each for each in there if is_shard(each)][:3]
     if near:
         yield f"Nearest in {folder or '.'}: {', '.join(near)}."

@@ -73,6 +73,21 @@ def test_our_own_plugins_claim_nothing_twice(tmp_path: Path):
     assert "" == run(tmp_path, "from tarviz.viewers import choose; choose('png')")
 
 
+def test_our_own_are_loaded_without_asking_what_is_installed():
+    code = "import sys; from tarviz.model import plugins; plugins.load('stores', 'file'); print('importlib.metadata' in sys.modules)"
+
+    assert "False\n" == run(ROOT, code)
+
+
+def test_a_verb_of_another_package_is_found_beside_the_packages_of_ours(tmp_path: Path):
+    points = {"commands": {"odd": "odd_verb", "stores": "odd_verb"}}
+    package(tmp_path, points, {"odd_verb": "def odd():\n    return 'odd'\nstores = None\n"})
+
+    code = "import tarviz; from tarviz import stores; print(tarviz.odd(), stores.__name__)"
+
+    assert "odd tarviz.stores\n" == run(tmp_path, code)
+
+
 def test_an_unknown_name_says_what_there_is():
     with pytest.raises(UsageError, match=r"(?s)nothing named 'resise'.*Did you mean 'resize'"):
         plugins.load("ops", "resise")
