@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,9 @@ BLOCK = 512
 _DIGIT = 0xF8F8F8F8  # a byte is an octal digit when these bits of it are those of "0"
 _ZERO = 0x30303030
 _TWO, _THREE, _FOUR = 0xFFFF, 0xFFFFFF, 0xFFFFFFFF
+# The size, eleven digits: the last four bytes of word 15, the first seven of word 16.
+_SIZE_BITS = np.uint64(_DIGIT << 32), np.uint64(_DIGIT | (_DIGIT & _THREE) << 32)
+_SIZE_ZEROS = np.uint64(_ZERO << 32), np.uint64(_ZERO | (_ZERO & _THREE) << 32)
 _HIGH = np.uint64(0x8080808080808080)
 _LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
 _ONES = np.uint64(0x0101010101010101)
@@ -81,15 +85,17 @@ def headers(raw: NDArray[np.uint8], at: NDArray[np.int64] | None = None) -> Head
     kind = (w19 >> 32) & 0xFF
     pax = kind == 120
     ends = w16 >> 56
-    low, mid, high = w15 >> 32, w16 & _FOUR, (w16 >> 32) & _THREE
-    plain = ((low & _DIGIT) == _ZERO) & ((mid & _DIGIT) == _ZERO) & ((high & _DIGIT) == (_ZERO & _THREE))
+    plain = ((w15 & _SIZE_BITS[0]) == _SIZE_ZEROS[0]) & ((w16 & _SIZE_BITS[1]) == _SIZE_ZEROS[1])
     plain &= (ends == 0) | (ends == 32)
     plain &= (kind == 48) | (kind == 0) | (kind == 55) | pax
     plain &= (w17 & 0x80) == 0  # a base-256 time is read with care
     if 43 in word:  # no ustar prefix, or GNU, which keeps other things there
         plain &= ((word[43] & 0xFF00) == 0) | (((word[32] >> 48) & 0xFF) == 32)
     plain &= _checksum_right(columns, w18 >> 32, w19 & _FOUR)
-    size = (_octal(low) << 21) | (_octal(mid) << 9) | (_octal(high) >> 3)
+    size = (_octal(w16 & _FOUR) << 9) | (_octal((w16 >> 32) & _THREE) >> 3)
+    low = w15 >> 32
+    if (low != _ZERO).any():  # of 2 MiB and more
+        size |= _octal(low) << 21
 
     # Names: nothing may follow the first NUL, and a slash at the end makes it a folder.
     filled[_NAME - 1] &= _FOUR  # the mode is after it
@@ -104,7 +110,11 @@ def headers(raw: NDArray[np.uint8], at: NDArray[np.int64] | None = None) -> Head
     bits *= 255  # bytes of ones, from the lowest on, or there is a hole
     plain &= (length > 0) & ((bits & (bits + 1)) == 0).all(axis=0) & ((there[:-1] == _HIGH) | (parts[1:] == 0)).all(axis=0)
     letters = name.view(np.uint8)
-    plain &= letters[np.arange(len(at)), np.maximum(length - 1, 0)] != 47
+    longest = int(length.max(initial=1))
+    if longest == length.min(initial=longest):
+        plain &= letters[:, longest - 1] != 47
+    else:
+        plain &= letters[np.arange(len(at)), np.maximum(length - 1, 0)] != 47
     ascii = (np.bitwise_or.reduce(parts, axis=0) & _HIGH) == 0
     follow = at + 1 + ((size + (BLOCK - 1)) >> 9)
     breaks = np.ones(len(at), np.bool_)
@@ -134,7 +144,8 @@ def _checksum_right(columns: Words, first: Words, second: Words) -> NDArray[np.b
     total = (total & 0xFFFF0000FFFF) + ((total >> 16) & 0xFFFF0000FFFF)
     total = (total & _FOUR) + (total >> 32)
     digits = ((first & _DIGIT) == _ZERO) & ((second & (_DIGIT & _TWO)) == (_ZERO & _TWO)) & (((second >> 16) & 0xFF) <= 32)
-    right: NDArray[np.bool_] = digits & (((_octal(first) << 6) | (_octal(second & _TWO) >> 6)) == (total + 8 * 32).view(np.int64))
+    last = ((second & 7) << 3) | ((second >> 8) & 7)
+    right: NDArray[np.bool_] = digits & (((_octal(first) << 6) | last.view(np.int64)) == (total + 8 * 32).view(np.int64))
     return right
 
 
@@ -154,13 +165,23 @@ class Keys(NamedTuple):
 
 def base(slash: NDArray[np.bool_]) -> int | NDArray[np.int64]:
     """Where the base name begins in each row: one number when it is the same in all."""
+    if (same := _same_columns(slash)) is not None:
+        return same[-1] + 1 if same else 0
     folders = np.flatnonzero(np.any(slash, axis=0))
-    if not len(folders):
-        return 0
     if slash[:, folders[-1]].all():
         return int(folders[-1]) + 1
     width = slash.shape[1]
     return np.where(slash.any(1), width - np.argmax(slash[:, ::-1], axis=1), 0)
+
+
+def _same_columns(marks: NDArray[np.bool_]) -> list[int] | None:
+    """The columns of the marks where every row has them in the same ones, the usual case, told cheaply; else None."""
+    if not len(marks):
+        return []
+    columns: list[int] = np.flatnonzero(marks[0]).tolist()
+    if np.count_nonzero(marks) == len(marks) * len(columns) and all(marks[:, column].all() for column in columns):
+        return columns
+    return None
 
 
 def split(names: NDArray[np.uint8], begin: int | NDArray[np.int64], *, last: bool) -> Keys:
@@ -194,7 +215,8 @@ def split(names: NDArray[np.uint8], begin: int | NDArray[np.int64], *, last: boo
 
 def _same_dot(begin: int, dots: NDArray[np.bool_], last: bool) -> int | None:
     """The column of every name's dot between key and extension, when it is one for all; base names begin at `begin`."""
-    places = np.flatnonzero(np.any(dots[:, begin:], axis=0))
+    same = _same_columns(dots)
+    places = np.flatnonzero(np.any(dots[:, begin:], axis=0)) if same is None else [column - begin for column in same if column >= begin]
     if not len(places):
         return None
     dot = begin + int(places[-1 if last else 0])
@@ -252,24 +274,34 @@ def _distinct_sorted(words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], list
     return rank[inverse.reshape(-1)], values[order].tolist()
 
 
+_ALL = 2**64 - 1
+
+
+@cache
+def _weights(words: int) -> tuple[int, ...]:
+    """What each word of a key is multiplied by."""
+    weights = [1]
+    for _ in range(words):
+        weights.append((weights[-1] * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & _ALL)
+    return tuple(weights[1:])
+
+
 def hash_one(key: bytes) -> int:
     """`hashes` of one key."""
-    total, weight, mask = 0, 1, 2**64 - 1
-    for at in range(0, len(key), 8):
+    total = at = 0
+    for weight in _weights(len(key) + 7 >> 3):
         word = int.from_bytes(key[at : at + 8], "little")
-        weight = (weight * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & mask
-        mixed = ((word ^ (word >> 29)) * weight) & mask
+        mixed = ((word ^ (word >> 29)) * weight) & _ALL
         total += mixed ^ (mixed >> 32)
-    return (total * 0xBF58476D1CE4E5B9) & mask
+        at += 8
+    return (total * 0xBF58476D1CE4E5B9) & _ALL
 
 
 def hashes(key: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """A 64-bit hash per row (uint8 [rows, width], NUL-padded); the same key in a wider array hashes the same."""
     words = wide(key)
     total = np.zeros(len(key), np.uint64)
-    weight = np.uint64(1)
-    for column in range(words.shape[1]):
-        weight = np.uint64((int(weight) * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & (2**64 - 1))
-        mixed = (words[:, column] ^ (words[:, column] >> np.uint64(29))) * weight
+    for column, weight in enumerate(_weights(words.shape[1])):
+        mixed = (words[:, column] ^ (words[:, column] >> np.uint64(29))) * np.uint64(weight)
         total += mixed ^ (mixed >> np.uint64(32))
     return total * np.uint64(0xBF58476D1CE4E5B9)

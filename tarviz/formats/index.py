@@ -69,7 +69,8 @@ class ShardIndex:
 
     def key(self, record: int) -> bytes:
         """The key of record `record`, byte-exact."""
-        return self.key_of(bytes(self.members.name[int(self.rows[record])]), self.exts[int(self.ext[int(self.rows[record])])])
+        row = self.rows.item(record)
+        return self.key_of(self.members.name.item(row), self.exts[self.ext.item(row)])
 
     @staticmethod
     def key_of(name: bytes, ext: str) -> bytes:
@@ -91,10 +92,14 @@ class ShardIndex:
 
     def find(self, key: bytes) -> int | None:
         """The record of this key, the first when there are several."""
-        wanted = np.uint64(header_scan.hash_one(key))
-        at = int(self._sorted.searchsorted(wanted))
-        while at < len(self.order) and self._sorted[at] == wanted:
-            record = int(self.order[at])
+        return self.find_hashed(key, header_scan.hash_one(key))
+
+    def find_hashed(self, key: bytes, wanted: int) -> int | None:
+        """The same where the key's hash is known: one is enough for many shards."""
+        hashes = self._sorted
+        at = int(hashes.searchsorted(np.uint64(wanted)))
+        while at < len(hashes) and hashes.item(at) == wanted:
+            record: int = self.order.item(at)
             if self.key(record) == key:
                 return record
             at += 1

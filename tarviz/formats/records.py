@@ -88,8 +88,7 @@ class Grouper:
         if members.name.dtype == object:
             return self._one_by_one(members, quiet_before)
         names = header_scan.matrix(members.name) if len(members) else np.zeros((0, 1), np.uint8)
-        dotted = (names[:, :2] == (46, 47)).all(1) if names.shape[1] > 1 else np.zeros(len(names), np.bool_)
-        if dotted.any():
+        if names.shape[1] > 1 and ((names[:, 0] == 46) & (names[:, 1] == 47)).any():
             return self._one_by_one(members, quiet_before)
         base = header_scan.base(names == 47)
         cut = header_scan.split(names, base, last=self.key_split == "last-dot")

@@ -5,7 +5,7 @@ Nothing here reads or decodes; `formats` fills these shapes and everything above
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NewType, TypeAlias
@@ -216,12 +216,17 @@ class Block:
         return begin, end, own[self.rows[1:]] - own[self.rows[:-1]] == end - begin
 
     @cached_property
-    def _columns(self) -> dict[str, int] | None:
-        return None if self.fields is None else {ext: column for column, ext in enumerate(self.fields)}
+    def _lists(self) -> tuple[list[int], list[int]]:
+        return self.offset.tolist(), (self.offset + self.size).tolist()
 
     @cached_property
-    def _lists(self) -> tuple[list[int], list[int], list[int]]:
-        return self.rows.tolist(), self.offset.tolist(), (self.offset + self.size).tolist()
+    def _cuts(self) -> dict[str, tuple[list[int], list[int]]] | None:
+        """Field → where its payloads begin and end, a number each record; None when records differ."""
+        if self.fields is None:
+            return None
+        starts, ends = self._lists
+        width = len(self.fields)
+        return {ext: (starts[at::width], ends[at::width]) for at, ext in enumerate(self.fields)}
 
 
 class Record(Mapping[str, memoryview]):
@@ -257,15 +262,13 @@ class Record(Mapping[str, memoryview]):
 
     def __getitem__(self, ext: str) -> memoryview:
         block = self._block
-        rows, starts, ends = block._lists
-        row = rows[self._row]
-        columns = block._columns
-        if columns is not None:
-            at = row + columns[ext] if ext in columns else -1
+        if (cuts := block._cuts) is not None:
+            starts, ends = cuts[ext]
+            at = self._row
         else:
-            at = self._find(ext)
-        if at < 0:
-            raise KeyError(ext)
+            starts, ends = block._lists
+            if (at := self._find(ext)) < 0:
+                raise KeyError(ext)
         return block.data[starts[at] : ends[at]]
 
     def _find(self, ext: str) -> int:
@@ -286,6 +289,11 @@ class Record(Mapping[str, memoryview]):
 
     def __len__(self) -> int:
         return int(self._block.rows[self._row + 1] - self._block.rows[self._row])
+
+    def keys(self) -> KeysView[str]:
+        """The fields in order; those of a dict, where it can be, which `dict(record)` goes through in less time than `Mapping`'s."""
+        cuts = self._block._cuts
+        return super().keys() if cuts is None else cuts.keys()
 
     @property
     def members(self) -> tuple[Member, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, KeysView, Sequence
 from itertools import accumulate
 from typing import Any, overload
 
 import numpy as np
 
 from tarviz import stores
+from tarviz.formats.header_scan import hash_one
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block, Key, Member, Record, rich_form, to_bytes, to_text
@@ -76,10 +77,17 @@ class Index(Sequence[Record]):
 
     def find(self, key: str) -> int | None:
         """The number of the first record of this key."""
-        for shard, first in zip(self.shards, self._starts, strict=False):
-            record = shard.find(to_bytes(key))
+        place = self._place(key)
+        return None if place is None else self._starts[place[0]] + place[1]
+
+    def _place(self, key: str) -> tuple[int, int] | None:
+        """(shard, record in that shard) of the first record of this key."""
+        name = to_bytes(key)
+        wanted = hash_one(name)
+        for number, shard in enumerate(self.shards):
+            record = shard.find_hashed(name, wanted)
             if record is not None:
-                return first + record
+                return number, record
         return None
 
     @overload
@@ -90,14 +98,15 @@ class Index(Sequence[Record]):
         if isinstance(at, slice):
             return [self[number] for number in range(*at.indices(len(self)))]
         if isinstance(at, str):
-            number = self.find(at)
-            if number is None:
+            place = self._place(at)
+            if place is None:
                 raise KeyError(at)
-            return self[number]
-        number = at.__index__()
-        if not -len(self) <= number < len(self):
-            raise IndexError(f"record {number} of {len(self)}")
-        shard, record = self.locate(number % len(self))
+            shard, record = place
+        else:
+            number = at.__index__()
+            if not -len(self) <= number < len(self):
+                raise IndexError(f"record {number} of {len(self)}")
+            shard, record = self.locate(number % len(self))
         return read_record(self.urls[shard], self.shards[shard], record, self.options, self._limit, self._stores[shard])
 
     def keys(self) -> Iterator[str]:
@@ -134,31 +143,33 @@ class Index(Sequence[Record]):
 class IndexedRecord(Record):
     """A record read through an index: its bytes, and columns only where they are needed."""
 
-    __slots__ = ("_begin", "_data", "_index", "_url")
+    __slots__ = ("_begin", "_data", "_index", "_payloads", "_url")
 
     def __init__(self, url: URL, index: ShardIndex, record: int, data: bytes, begin: int) -> None:
         self._row = record
         self._url = url
         self._index = index
-        self._data = memoryview(data)
+        self._data = data
         self._begin = begin
+        self._payloads: dict[str, memoryview] | None = None  # made for the first one that is looked at
 
     def __getitem__(self, ext: str) -> memoryview:
-        index, row = self._index, self._find(ext)
-        if row < 0:
-            raise KeyError(ext)
-        start = int(index.members.data[row]) - self._begin
-        return self._data[start : start + int(index.members.size[row])]
+        return (self._payloads or self._cut())[ext]
 
-    def _find(self, ext: str) -> int:
-        try:
-            places = self._places
-        except AttributeError:
-            index = self._index
-            low, high = int(index.rows[self._row]), int(index.rows[self._row + 1])
-            places = {index.exts[code]: low + at for at, code in reversed([*enumerate(index.ext[low:high].tolist())])}
-            self._places = places
-        return places.get(ext, -1)
+    def keys(self) -> KeysView[str]:
+        return (self._payloads or self._cut()).keys()
+
+    def _cut(self) -> dict[str, memoryview]:
+        """Extension → payload, in the order of the members; the first of two of one name."""
+        index, data = self._index, memoryview(self._data)
+        found: dict[str, memoryview] = {}
+        members, low, high = index.members, index.rows.item(self._row), index.rows.item(self._row + 1)
+        codes, starts, sizes = index.ext[low:high].tolist(), members.data[low:high].tolist(), members.size[low:high].tolist()
+        for code, start, size in zip(codes, starts, sizes, strict=True):
+            begin = start - self._begin
+            found.setdefault(index.exts[code], data[begin : begin + size])
+        self._payloads = found
+        return found
 
     @property
     def key(self) -> Key:
@@ -193,7 +204,7 @@ class IndexedRecord(Record):
         members = index.members.part(low, high)
         return Block(
             shard=self._url,
-            data=self._data,
+            data=memoryview(self._data),
             base=self._begin,
             first=self.index,
             keys=[index.key(self._row)],
@@ -211,10 +222,10 @@ def read_record(
     url: URL, index: ShardIndex, record: int, options: ReadOptions, limit: int | None = None, store: Store | None = None
 ) -> Record:
     """Record `record` of a shard, read through its index. `limit`: the most bytes a member may have; `store`: the one of the URL."""
-    low, high = int(index.rows[record]), int(index.rows[record + 1])
-    begin, end = int(index.members.start[low]), int(index.members.end[high - 1])
+    members, low, last = index.members, index.rows.item(record), index.rows.item(record + 1) - 1
+    begin, end = members.start.item(low), members.end.item(last)
     limit = options.rules().max_member_bytes if limit is None else limit
-    plain = not (index.members.sparse or end - begin > limit)
+    plain = not (members.sparse or end - begin > limit)
     if plain and index.packed == "gzip" and (etag := index.identity.get("etag")) is not None:
         inflated = seek_points(url, etag).read(begin, end - begin)
         if inflated is not None:
@@ -228,7 +239,7 @@ def read_record(
         data = (store or stores.of(url)).read(url, begin, end - begin, etag=index.identity.get("etag"))
     except ChangedError as error:
         raise error.at(hint="The shard changed since it was indexed; index it again.") from None
-    if begin + len(data) < int(index.members.data[high - 1] + index.members.size[high - 1]):
+    if begin + len(data) < members.data.item(last) + members.size.item(last):
         raise ChangedError("the shard is shorter than when it was indexed.", shard=url, offset=begin, hint="Index it again.")
     if index.claimed is not None:
         hold(url, index, record, data, begin)

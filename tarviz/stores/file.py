@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import stat as modes
 import time
 import weakref
@@ -89,7 +88,7 @@ class FileStore(Store):
         return stream
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
-        fd, _ = _open(url, etag)
+        fd, _ = _opened(url, etag)
         try:
             data = os.pread(fd, length, offset)
             while 0 < len(data) < length and (more := os.pread(fd, length - len(data), offset + len(data))):
@@ -158,17 +157,25 @@ def same_bytes(version: str | None, other: str | None) -> bool:
 
 
 def _open(url: URL, etag: str | None) -> tuple[int, Stat]:
+    fd, status = _opened(url, etag)
+    return fd, _stat(url, status)
+
+
+def _opened(url: URL, etag: str | None) -> tuple[int, os.stat_result]:
+    """A file of this version, or of any, opened. Small reads spend their time here: no more is made of its status than that takes."""
     fd = -1
     try:
         fd = os.open(local_path(url), os.O_RDONLY | os.O_CLOEXEC)
-        stat = _stat(url, os.fstat(fd))
-        if etag is not None and etag != stat.etag:
-            raise _changed(url, etag, stat.etag)
+        status = os.fstat(fd)
+        if etag is None or etag != file_version(status):
+            stat = _stat(url, status)
+            if etag is not None:
+                raise _changed(url, etag, stat.etag)
     except OSError as error:
         if fd >= 0:
             os.close(fd)
         raise _error(error, url, "E_READ") from error
-    return fd, stat
+    return fd, status
 
 
 def _changed(url: str, old: str | None, new: str | None) -> ChangedError:
@@ -230,7 +237,7 @@ def _create(url: URL, path: str, replace: bool) -> _FileSink:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     _clean(folder, f".{stem}{_TEMPORARY}")
     while True:
-        temporary = os.path.join(folder, f".{stem}{_TEMPORARY}{secrets.token_hex(6)}")
+        temporary = os.path.join(folder, f".{stem}{_TEMPORARY}{os.urandom(6).hex()}")
         fd = os.open(temporary, flags, 0o666)
         if _lock(fd, wait=True) is False or os.fstat(fd).st_nlink:
             return _FileSink(url, path, temporary, fd, replace)

@@ -64,6 +64,15 @@ class TestPlain:
     def test_what_is_unusual_is_left_to_careful_reading(self, header: bytes):
         assert [False, True] == scanned(header + raw("b.txt")).plain.tolist()
 
+    def test_a_folder_among_names_of_one_length_is_left_to_careful_reading(self):
+        assert [True, False] == scanned(raw("a00.txt") + raw("folder/")).plain.tolist()
+
+    @pytest.mark.parametrize("size", [0, 8**4, 8**7 - 1, 8**7, 8**11 - 1])
+    def test_sizes_of_up_to_eleven_digits_are_read(self, size: int):
+        found = scanned(raw("a.bin", 7) + raw("b.bin", size))
+
+        assert ([7, size], [True, True]) == (found.size.tolist(), found.plain.tolist())
+
     def test_a_pax_header_is_marked(self):
         found = scanned(pax((b"mtime", b"1.5")) + member("a.txt", b"1") + END)
 

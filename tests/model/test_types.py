@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, KeysView
 from pathlib import Path
 
 import pytest
@@ -72,6 +72,20 @@ class TestRecord:
             assert "nothing" not in record
             with pytest.raises(KeyError, match="nothing"):
                 record["nothing"]
+
+    @pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
+    @pytest.mark.parametrize("data", [SAME, OTHER], ids=["same fields", "others"])
+    def test_a_dict_of_it_has_its_fields_in_order_read_from_front_to_back_or_by_number(self, make: Callable[..., Path], data: bytes):
+        path = str(make(data + END))
+        found = stream.records(path)
+        index = stream.index(path, cache=False)
+        for number, record in enumerate(found):
+            expected = [(ext, bytes(record[ext])) for ext in record]
+            for one in (record, index[number]):
+                assert expected == [(ext, bytes(data)) for ext, data in dict(one).items()]
+                assert expected == [(ext, bytes(data)) for ext, data in one.items()]
+                assert dict(expected).keys() == one.keys()
+                assert isinstance(one.keys(), KeysView)
 
     @pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
     def test_names_of_any_bytes_read_back(self, block: Callable[..., Block]):
