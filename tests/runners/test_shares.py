@@ -6,6 +6,7 @@ import io
 import itertools
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
+from tarviz.runners import shares
 from tarviz.runners.plans import ReaderPlan, Trail
 from tarviz.runners.shares import Piece, Reader, pieces, trusted, world_of
 from tarviz.runners.walk import Walk
@@ -159,6 +161,29 @@ class TestEachRecord:
         found = [read(pipeline, reader, 0) for reader in readers(1, workers)]
 
         assert list(range(59)) == sorted(itertools.chain.from_iterable(found))
+
+
+class TestCounted:
+    """A piece as numbers of records, to go on in the middle of it."""
+
+    def test_a_turn_is_the_records_that_are_read_in_it(self, tmp_path: Path) -> None:
+        pipeline = counted(tmp_path, [53], "tar.gz")
+        for reader in readers(1, 3):
+            (piece,) = pieces(pipeline, reader)
+            found = shares.counted(piece, pipeline.options)
+
+            assert found is not None
+            assert read(pipeline, reader, 0) == list(found[0].only or ())
+            assert found[1] == len(found[0].only or ())
+
+    @pytest.mark.parametrize(
+        ("wish", "known"), [({}, True), ({"where": "cls = 1"}, False), ({"keys": ["r0001"]}, False), ({"group": "shard"}, False)]
+    )
+    def test_an_index_does_not_tell_of_records_left_out_or_joined(self, tmp_path: Path, wish: dict[str, Any], known: bool) -> None:
+        (url,) = counted(tmp_path, [5]).urls
+        options = Pipeline(url, **wish).options
+
+        assert known == (shares.counted(Piece(URL(str(url))), options) is not None)
 
 
 class TestARankWithout:

@@ -131,7 +131,7 @@ class ParallelStream(Stream):
 
     def _after_fork(self) -> None:
         """Threads stay with the parent: go on with a connection of our own."""
-        self._pool, self._piece = None, memoryview(b"")
+        self._pool = None
 
     def close(self) -> None:
         if not self._closed:

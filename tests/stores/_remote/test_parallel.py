@@ -193,6 +193,35 @@ class TestClose:
 
         assert [] == parts() == ranges(server)
 
+    def test_a_part_whose_turn_comes_later_does_not_connect(self, server):
+        stream = HttpStore(clock=Waiting(1.0)).open(server.put("/a.tar", DATA))
+        stores.fill(stream, memoryview(bytearray(1 << 18)))  # from here on more connections pay
+        begun, closed, open_part = threading.Event(), threading.Event(), stream._open_part
+
+        def late(*args):
+            begun.set()
+            closed.wait(60)
+            return open_part(*args)
+
+        stream._open_part = late
+        caught = []
+
+        def read():
+            try:
+                stream.readinto(memoryview(bytearray(10)))
+            except StoreError as error:
+                caught.append(error.message)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        assert begun.wait(60)
+        stream.close()
+        closed.set()
+        reader.join(60)
+
+        wait_until(lambda: not parts())
+        assert (["the stream is closed."], []) == (caught, ranges(server))
+
     def test_while_a_part_stalls(self, server):
         url = server.put("/a.tar", DATA, plan=[Fault(resumed=True, cut_after=10, end="stall", times=ALWAYS)])
         stream = HttpStore(clock=Waiting(1.0), stall_timeout=600).open(url)
