@@ -124,6 +124,12 @@ class Watched:
                 after = time.monotonic() + 1
             self.tab.wait_for_timeout(30)
 
+    def settled(self) -> None:
+        """Wait until what the page has asked for is answered and drawn."""
+        end = time.monotonic() + LIMIT
+        while self.tab.evaluate(probes.FRAMES) and self.flying:
+            assert time.monotonic() < end, f"{self.flying} questions without an answer for {LIMIT:.0f} s\n{self.errors}"
+
     def still(self) -> None:
         """Wait until what fades or moves has come to its end."""
         self.until(

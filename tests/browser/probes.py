@@ -14,6 +14,9 @@ COLUMNS = """() => {
   return tops.filter((top) => top === tops[0]).length;
 }"""
 
+FRAMES = "() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(() => go(true))))"
+"""True once what the page was told to draw is drawn: the second frame begins behind the end of the first."""
+
 UNNAMED = """() => [...document.querySelectorAll('.tvz button, .tvz input, .tvz select')]
   .filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label') || e.title || e.closest('label')))
   .map((e) => e.outerHTML.slice(0, 80))"""

@@ -12,6 +12,7 @@ import pytest
 from tarviz.ops import Func
 from tarviz.widgets.bench.controller import BenchRun
 from tests.browser import probes
+from tests.conftest import wait_until
 from tests.widgets.conftest import png, tar
 
 pytestmark = pytest.mark.browser
@@ -47,14 +48,14 @@ def test_it_runs_live_and_stop_keeps_what_there_is(shard: Path, open_widget: Cal
     asked: list[float] = []
     page.tab.on("request", lambda request: asked.append(1) if request.url.endswith("/rpc") else None)
     begin = page.tab.evaluate("performance.now()")
-    page.tab.wait_for_timeout(3000)
+    wait_until(lambda: page.tab.evaluate(probes.FRAMES) and len(asked) >= 10)
     spent, count = (page.tab.evaluate("performance.now()") - begin) / 1000, len(asked)
     page.until("/is the limit|measuring/.test(document.querySelector('.tvz-verdict').textContent)")
     live = page.tab.locator(".tvz-verdict").inner_text()
 
-    assert 0 < count <= spent * 5 + 2  # with the answers, ten messages a second
+    assert 10 <= count <= spent * 5 + 2  # with the answers, ten messages a second
     assert "is the limit" in live or "measuring" in live
-    assert line_length(page) > 100
+    wait_until(lambda: line_length(page) > 100)
     page.tab.locator(".tvz-stop").click()
     page.until("document.querySelector('.tvz-stop').textContent === 'stopped'", 5)
     assert run.result.rows[0].rate > 0

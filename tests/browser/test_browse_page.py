@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import threading
-import time
 import urllib.parse
 import wave
 
@@ -149,7 +148,7 @@ class TestFilter:
         class Slow(Browser):
             @rpc
             def fetch(self, **wish):
-                time.sleep(0.8)
+                assert self.wait(61, 60)  # more than there are: to the end of the scan
                 return super().fetch(**wish)
 
         page = open_widget(Slow(three, px=96), ".tvz-tile")  # more tiles than come with the page
@@ -383,7 +382,7 @@ class TestMany:
             page.tab.evaluate(
                 f"document.querySelector('.tvz-grid').scrollTop = document.querySelector('.tvz-area').clientHeight * {place / 25}"
             )
-            page.tab.wait_for_timeout(60)
+            page.tab.evaluate(probes.FRAMES)
         page.until("!document.querySelector('.tvz-waiting')")
         page.until("[...document.querySelectorAll('.tvz-key')].some((k) => k.title === 'k09999')")
 
@@ -430,9 +429,10 @@ class TestHostile:
         page.tab.locator(".tvz-grid").focus()
         for _ in range(count):
             page.tab.keyboard.press("ArrowRight")
-            page.tab.wait_for_timeout(40)
+            page.until("document.querySelector('.tvz-pane h2')?.title === document.querySelector('[aria-selected=true] .tvz-key')?.title")
+            page.settled()
         page.key("Home", "2")
-        page.tab.wait_for_timeout(300)
+        page.settled()
         for button in page.tab.locator("button", has_text="preview as picture").all():
             button.click()
         tags = page.tab.evaluate("[...new Set([...document.querySelectorAll('.tvz *')].map((e) => e.localName))]")

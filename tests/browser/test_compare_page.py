@@ -12,6 +12,7 @@ import pytest
 
 from tarviz.widgets.compare.controller import Compare
 from tests.browser import probes
+from tests.conftest import wait_until
 from tests.widgets.conftest import png, tar
 
 pytestmark = pytest.mark.browser
@@ -87,11 +88,19 @@ def test_difference_wipe_and_blink(page: Any):
     page.tab.focus(".tvz-stage-frame")
     page.key("ArrowLeft", "ArrowLeft")
     assert {"record": 0, "column": 0, "step": 1} == at(page)  # on the stage the arrows move the wipe
+    page.tab.focus(".tvz-strips")
+    page.key("ArrowDown")
+    assert {"record": 0, "column": 1, "step": 1} == at(page)  # turned: not the picture before it
+    page.until("/rotate/.test(document.querySelector('.tvz-stage-b').textContent)")
+    page.until("/largest|differ/.test(document.querySelector('.tvz-stage-words').textContent)")
     page.key("x")
-    before = drawn(page)
-    page.tab.wait_for_timeout(800)
+    page.until("document.querySelector('.tvz-stage-modes [aria-pressed=true]').textContent === 'blink'")
+    shown = [drawn(page)]
+    for _ in range(2):  # there and back
+        wait_until(lambda: drawn(page) != shown[-1])
+        shown.append(drawn(page))
 
-    assert before != drawn(page) or len(before) > 1
+    assert shown[0] == shown[2]
     assert [] == page.errors
 
 

@@ -122,7 +122,9 @@ class TestPoints:
         page = mapped("emb.npy", painter)
         assert painter == page.tab.evaluate("document.querySelector('.tvz-map-points').getContext('2d') ? 'canvas' : 'webgl'")
         page.tab.mouse.move(5, 5)
-        page.tab.wait_for_timeout(400)
+        page.until("document.querySelector('.tvz-map-card').hidden")
+        page.still()
+        page.settled()
         picture = Image.open(io.BytesIO(page.tab.screenshot())).convert("RGB")
         points = page.page.controller._making.points
         back = np.array(picture.getpixel([round(part) + 1 for part in spot(page, (-1.0, 1.02))]))

@@ -52,8 +52,8 @@ class TestOverlays:
 
     def test_the_value_under_the_pointer_is_the_number_not_its_colour(self, zoo, open_page):
         page = open_page(zoo["medical"], image="ct.png")
-        page.until("document.querySelector('.tvz-frame canvas')")
-        page.tab.wait_for_timeout(300)
+        page.until("document.querySelector('.tvz-frame')?.view?.picture")
+        page.settled()
         box = page.tab.locator(".tvz-frame canvas").first.bounding_box()
         page.tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         page.until("/= \\d{3,4}$/.test(document.querySelector('.tvz-image-foot').textContent)")
