@@ -17,12 +17,12 @@ NPM    := command -v npm >/dev/null && { [ -x $(TSC) ] && [ -x $(PRETTIER) ] \
 FLAGS  ?=
 JOBS   ?= 2
 PYTEST := $(BIN)/python -m pytest $(FLAGS)
-# What `make test` leaves to other targets; `make test-matrix` runs the tests that are marked matrix and nothing else of these.
+# What `make test` leaves to other targets; `make test-matrix` and `make test-programs` run the tests with their mark.
 APART  := slow or browser or network or torch or ray
-SLOW   := $(APART) or matrix
+SLOW   := $(APART) or matrix or programs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-alone test test-matrix oracles check fix test-torch test-ray test-ais test-browser soak fuzz bench growth scale screenshots lab notebooks pairs slides docs dist release
+.PHONY: help demo demo-alone test test-matrix test-programs oracles check fix test-torch test-ray test-ais test-browser soak fuzz bench growth scale screenshots lab notebooks pairs slides docs dist release
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,11 +71,14 @@ demo-alone:  ## `make demo` in an environment of its own, thrown away afterwards
 	build/alone/venv/bin/python .ci/core_verbs.py build/alone/venv/bin/tarviz build/alone/demo
 	rm -rf build/alone
 
-test: $(STAMPS)/test  ## the tests (no browser, no torch, nothing slow, one of each matrix)
+test: $(STAMPS)/test  ## the tests (no browser, no torch, nothing slow, few whole programs, one of each matrix)
 	$(PYTEST) -q -n $(JOBS) --dist worksteal -m "not ($(SLOW))"
 
 test-matrix: $(STAMPS)/test  ## the rest of the matrices: every tool on every tar, every chain with every number of workers, …
-	$(PYTEST) -q -n $(JOBS) --dist worksteal -m "matrix and not ($(APART))"
+	$(PYTEST) -q -n $(JOBS) --dist worksteal -m "matrix and not programs and not ($(APART))"
+
+test-programs: $(STAMPS)/test  ## the tests that start whole programs: servers that are killed, the demo, notebooks run by nobody, …
+	$(PYTEST) -q -n $(JOBS) --dist worksteal -m "programs and not ($(APART))"
 
 oracles: $(STAMPS)/oracles  ## install all that the tests compare with (webdataset, datasets, torch, bsdtar, nginx, chromium, …)
 

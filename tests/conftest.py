@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import functools
 import gc
+import importlib.util
 import json
 import lzma
 import os
+import re
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +50,20 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[
     return [each for each in (yield) if not isinstance(each, DoctestModule)]
 
 
+def left_out(text: str, marks: str) -> bool:
+    """Whether `-m MARKS` leaves out all of a module with this text: `not (torch or …)`, and it says `pytestmark = pytest.mark.torch`."""
+    excluded = re.fullmatch(r"(?:(?:not )?\w+ and )*not \(([\w ]+)\)", marks)
+    whole = re.search(r"^pytestmark = (\[\n(?:    .*\n)*|.*)", text, re.MULTILINE)
+    return bool(excluded and whole) and not set(excluded[1].split(" or ")).isdisjoint(re.findall(r"pytest\.mark\.(\w+)", whole[1]))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A module that is left out as a whole is not imported either: torch and Ray alone take seconds, in each process that tests."""
+    if not (collection_path.name.startswith("test_") and collection_path.suffix == ".py"):
+        return None
+    return left_out(collection_path.read_text("utf-8"), config.getoption("markexpr")) or None
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--few-skips", action="store_true", help="a skip that tests/skips.txt does not know fails the run")
 
@@ -73,15 +90,17 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()  # or else native packages tell at exit of all that they believe lost
 
 
-@pytest.fixture(autouse=True)
-def _own_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees the user's options and credentials, or writes into the user's cache."""
+@pytest.fixture(autouse=True, scope="session")
+def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test sees the user's options and credentials, or writes into the user's cache; what a module starts for its tests neither."""
     clouds = ("AWS_", "AZURE_", "GOOGLE_", "HF_", "STORAGE_EMULATOR_")
-    for name in [name for name in os.environ if name.startswith(("TARVIZ_", *clouds))]:
-        monkeypatch.delenv(name)
-    home = tmp_path_factory.getbasetemp()
-    monkeypatch.setenv("TARVIZ_CONFIG", str(home / "no-config.toml"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("TARVIZ_", *clouds))]:
+            patch.delenv(name)
+        home = tmp_path_factory.getbasetemp()
+        patch.setenv("TARVIZ_CONFIG", str(home / "no-config.toml"))
+        patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+        yield
 
 
 def wait_until(true: Callable[[], object], seconds: float = 60.0) -> None:
@@ -128,26 +147,52 @@ def unpacked() -> Path:
     return folder
 
 
+def needs(package: str, reason: str) -> None:
+    """Skip the test where a package is not installed. Where it is, it is not imported: that takes seconds for some."""
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(reason)
+
+
+def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """The folder `name` with what `make` puts into it: made by the first that asks, for all processes that run these tests."""
+    own = tmp_path_factory.getbasetemp()
+    root = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    folder, unfinished = root / name, root / f"{name}.part"
+    with (root / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            unfinished.mkdir()
+            make(unfinished)
+            unfinished.rename(folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sample digits: `train-0000.tar` … `train-0003.tar`, `test-0000.tar`."""
-    pytest.importorskip("sklearn", reason="scikit-learn brings the pictures: pip install 'tarviz[demo]'")
+    needs("sklearn", "scikit-learn brings the pictures: pip install 'tarviz[demo]'")
     from tarviz import samples
 
-    folder = tmp_path_factory.mktemp("digits")
-    samples.digits(folder)
-    return folder
+    return made_once(tmp_path_factory, "digits", samples.digits)
 
 
 @pytest.fixture(scope="session")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with 24 sample photos in `photos-0000.tar` and `photos-0001.tar`."""
-    pytest.importorskip("sklearn", reason="scikit-learn brings the pictures: pip install 'tarviz[demo]'")
+    needs("sklearn", "scikit-learn brings the pictures: pip install 'tarviz[demo]'")
     from tarviz import samples
 
-    folder = tmp_path_factory.mktemp("photos")
-    samples.photos(folder, count=24, shards=2)
-    return folder
+    return made_once(tmp_path_factory, "photos", lambda folder: samples.photos(folder, count=24, shards=2))
+
+
+@pytest.fixture(scope="session")
+def s3_address() -> Iterator[str]:
+    """The address of an S3 server of this machine (moto), the same for all tests: to start it takes seconds."""
+    needs("moto", "moto serves S3: pip install 'moto[server,s3]'")
+    from tarviz.testing.servers import s3_server
+
+    with s3_server() as url:
+        yield url
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ class TestMakefile:
     def test_lists_its_targets(self):
         done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
 
-        for target in ("demo", "test", "test-matrix", "check", "fix", "bench", "test-torch", "test-browser"):
+        for target in ("demo", "test", "test-matrix", "test-programs", "check", "fix", "bench", "test-torch", "test-browser"):
             assert f"make {target} " in done.stdout
 
     def test_make_demo_brings_what_the_demo_needs(self):
@@ -128,6 +128,7 @@ class TestMakefile:
             "oracles",
             "test",
             "test-matrix",
+            "test-programs",
             "test-torch",
             "test-ray",
             "check",

@@ -15,6 +15,7 @@ from tarviz.model.errors import TarvizWarning, UsageError
 from tarviz.samples.kinds import KINDS, MEDIA
 from tarviz.widgets.browse.controller import Browser
 from tarviz.widgets.compare.controller import Compare
+from tests.conftest import made_once
 
 COUNT = 12
 NAMES = [*KINDS, "cut"]
@@ -24,7 +25,8 @@ FAULTY = ("damaged", "cut")  # these have faults by intention
 @pytest.fixture(scope="session")
 def zoo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Every kind that can be written here: name → shard."""
-    return samples.zoo(tmp_path_factory.mktemp("zoo"), count=COUNT)
+    folder = made_once(tmp_path_factory, "zoo", lambda folder: samples.zoo(folder, count=COUNT))
+    return {path.stem: str(path) for path in folder.iterdir()}
 
 
 @pytest.fixture(params=NAMES)

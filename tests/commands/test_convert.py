@@ -262,13 +262,13 @@ class TestWorkers:
             [
                 ("t-{}.tfrecord", {}),
                 ("t.tfrecord", {}),
-                ("t.tfrecord", {"max_shard_size": 30_000}),
                 ("t-{}.tfrecord", {"max_shard_size": "100kB", "types": {"cls": "bytes"}}),
                 ("t-{}.tfrecord", {"max_shard_size": "40kB", "compression": "gzip"}),
                 ("t.tfrecord", {"max_shard_size": 400, "select": ["cls"]}),
+                ("t.tfrecord", {"max_shard_size": 30_000}),
                 ("t.tfrecord", {"chain": "rename(image=jpg)", "max_shard_size": 30_000}),
             ],
-            3,
+            2,
         ),
     )
     def test_one_two_and_three_write_the_same(self, tmp_path, out, options):
@@ -452,8 +452,7 @@ class TestErrors:
         with pytest.raises(UsageError, match="of that name"):
             convert(path, tmp_path / "t.tfrecord", exists="error")
 
-    @pytest.mark.parametrize("workers", [1, 2])
-    @pytest.mark.parametrize("limit", [None, "50kB"])
+    @pytest.mark.parametrize(("workers", "limit"), sampled([(1, None), (1, "50kB"), (2, None), (2, "50kB")], 2))
     def test_a_full_disk_is_one_clear_line(self, tmp_path, workers, limit):
         shards(tmp_path / "in", 3)
         code = (
@@ -527,7 +526,7 @@ class TestResume:
         assert "kept" in str(again)
 
     @CASES
-    @pytest.mark.parametrize("workers", [1, 2])
+    @pytest.mark.parametrize("workers", [1, *sampled([2], 0)])
     def test_what_is_missing_or_damaged_is_made_again_to_the_same_bytes(self, tmp_path, written, out, options, workers):
         shards(tmp_path / "in", 4)
         first = convert(tmp_path / "in", tmp_path / "out" / out, **options)
@@ -607,7 +606,9 @@ def alive(group: int) -> bool:
 
 
 class TestInterruption:
-    @pytest.mark.parametrize(("workers", "options"), [(1, {}), (2, {}), (1, {"max_shard_size": 400_000}), (2, {"max_shard_size": 400_000})])
+    @pytest.mark.parametrize(
+        ("workers", "options"), sampled([(2, {"max_shard_size": 400_000}), (2, {}), (1, {"max_shard_size": 400_000}), (1, {})], 1)
+    )
     def test_a_killed_run_leaves_only_complete_outputs_and_resumes_to_the_same(self, tmp_path, workers, options):
         for at in range(6):
             make(tmp_path / "in" / f"{at}.tar", some(200, at))
@@ -615,9 +616,9 @@ class TestInterruption:
         expected = {Path(each.url).name: each.crc32c for each in whole.outputs}
         code = (
             "import sys, tarviz, time\n"
-            "from tarviz import writer\n"
-            "commit = writer.Output.commit\n"
-            "writer.Output.commit = lambda self, *args: (commit(self, *args), time.sleep(0.03))[0]\n"
+            "from tarviz import write\n"
+            "commit = write.Output.commit\n"
+            "write.Output.commit = lambda self, *args: (commit(self, *args), time.sleep(0.03))[0]\n"
             "print('on', flush=True)\n"
             "tarviz.convert(sys.argv[1], sys.argv[2], num_workers=int(sys.argv[3]), resume=True, **eval(sys.argv[4]))\n"
         )
@@ -627,7 +628,7 @@ class TestInterruption:
         for _ in range(3):
             with subprocess.Popen(arguments, stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True) as child:
                 assert child.stdout is not None
-                child.stdout.readline()
+                assert b"on\n" == child.stdout.readline()
                 time.sleep(rng.random() * 0.4)
                 child.send_signal(signal.SIGKILL)
             for name, data in contents(tmp_path / "out").items() if (tmp_path / "out").exists() else ():

@@ -29,6 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.stdout
 
 
+@pytest.mark.programs
 @pytest.mark.timeout(320)
 class TestDemo:
     def test_reaches_the_accuracy_it_promises(self, run: tuple[Path, str]):

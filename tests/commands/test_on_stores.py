@@ -16,10 +16,7 @@ from tarviz.dialects import webdataset as wds
 from tarviz.formats import tfrecord
 from tarviz.model.types import URL
 from tarviz.stores.s3 import S3Store
-from tarviz.testing.servers import s3_server
 from tarviz.write import tar_member
-
-pytest.importorskip("moto.server", reason="moto serves S3: pip install 'moto[server,s3]'")
 
 SHARDS = 3
 SECRET = "planted-secret-of-the-test"
@@ -46,16 +43,10 @@ def shard(number: int, count: int = 7) -> bytes:
     return b"".join(map(b"".join, records)) + bytes(1024)
 
 
-@pytest.fixture(scope="module")
-def address():
-    with s3_server() as url:
-        yield url
-
-
 @pytest.fixture
-def places(address, monkeypatch, tmp_path):
+def places(s3_address, monkeypatch, tmp_path):
     """A folder and a bucket with the same shards, each with room for outputs: `(folder, bucket)`."""
-    for name, value in {"AWS_ENDPOINT_URL": address, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": SECRET}.items():
+    for name, value in {"AWS_ENDPOINT_URL": s3_address, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": SECRET}.items():
         monkeypatch.setenv(name, value)
     bucket = f"s3://test-{uuid4()}"
     S3Store().wire.send("PUT", URL(f"{bucket}/"), {}, 5.0).close()

@@ -50,9 +50,12 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     InteractiveShell.clear_instance()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def kernel(shell_folder: Path) -> Iterator[Callable[..., dict[str, Any]]]:
-    """`kernel(code, allow_stdin=True)`: what a real kernel answers: `status`, `error`, `streams` and `outputs` (MIME bundles)."""
+    """`kernel(code, allow_stdin=True)`: what a real kernel answers: `id`, `status`, `error`, `outputs` (MIME bundles) and its streams.
+
+    All tests of a module speak to one kernel: to start it and to load what draws pictures takes seconds.
+    """
     client_module = pytest.importorskip("jupyter_client.manager")
     manager, client = client_module.start_new_kernel(
         kernel_name="python3",
@@ -75,18 +78,21 @@ def kernel(shell_folder: Path) -> Iterator[Callable[..., dict[str, Any]]]:
                 until()
 
         reply = client.execute_interactive(code, allow_stdin=allow_stdin, timeout=timeout, output_hook=take, stop_on_error=False)
-        return {"status": reply["content"]["status"], "error": reply["content"].get("evalue", ""), "outputs": outputs, **streams}
+        content, asked = reply["content"], reply["parent_header"]["msg_id"]
+        return {"id": asked, "status": content["status"], "error": content.get("evalue", ""), "outputs": outputs, **streams}
 
     run.interrupt = manager.interrupt_kernel  # type: ignore[attr-defined]
     run.client = client  # type: ignore[attr-defined]
+    run("%load_ext tarviz")
     yield run
     client.stop_channels()
     manager.shutdown_kernel(now=True)
 
 
-@pytest.fixture
-def shell_folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def shell_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the shards `s-0.tar` … `s-2.tar`."""
+    folder = tmp_path_factory.mktemp("shell")
     for shard in range(3):
-        tar(tmp_path / f"s-{shard}.tar", [(f"p/n{shard}{n}", {"png": png((n * 20, 9, 90), (20, 10)), "cls": b"%d" % n}) for n in range(4)])
-    return tmp_path
+        tar(folder / f"s-{shard}.tar", [(f"p/n{shard}{n}", {"png": png((n * 20, 9, 90), (20, 10)), "cls": b"%d" % n}) for n in range(4)])
+    return folder

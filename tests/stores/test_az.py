@@ -14,7 +14,10 @@ from tarviz.testing.faults import FakeClock
 from tarviz.testing.servers import azure_server, azurite_command
 from tarviz.testing.stores import StoreTests
 
-needs_azurite = pytest.mark.skipif(azurite_command() is None, reason="azurite is not installed: make oracles, or npm install -g azurite")
+pytestmark = [
+    pytest.mark.programs,
+    pytest.mark.skipif(azurite_command() is None, reason="azurite is not installed: make oracles, or npm install -g azurite"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,6 @@ def container(address, monkeypatch):
     return name
 
 
-@needs_azurite
 class TestAzureStore(StoreTests):
     """The contract of all stores."""
 

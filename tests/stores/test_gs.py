@@ -11,16 +11,8 @@ from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
 from tarviz.stores.gs import GoogleStore
 from tarviz.testing.faults import FakeClock, Fault, FaultServer
-from tarviz.testing.servers import s3_server, token_server
+from tarviz.testing.servers import token_server
 from tarviz.testing.stores import StoreTests
-
-pytest.importorskip("moto.server", reason="moto serves what Google's XML interface has: pip install 'moto[server,s3]'")
-
-
-@pytest.fixture(scope="module")
-def address():
-    with s3_server() as url:
-        yield url
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +26,8 @@ def login(tmp_path_factory):
 
 
 @pytest.fixture
-def bucket(address, login, monkeypatch):
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", address)
+def bucket(s3_address, login, monkeypatch):
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", s3_address)
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(login))
     name = f"test-{uuid4()}"
     GoogleStore().wire.send("PUT", URL(f"gs://{name}/"), {}, 5.0).close()

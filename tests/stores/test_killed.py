@@ -31,6 +31,8 @@ from tarviz.testing.faults import FakeClock
 from tarviz.testing.servers import nginx_command, web_server
 from tarviz.testing.swift import KEYS, Swift, is_installed
 
+pytestmark = pytest.mark.programs  # tests/testing/test_servers.py kills a server in `make test`
+
 COUNT = 320
 NAMES = ("one.tar", "x.tar")  # one on each target of an AIStore
 needs_nginx = pytest.mark.skipif(nginx_command() is None, reason="nginx is not installed")

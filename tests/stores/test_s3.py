@@ -16,22 +16,13 @@ from tarviz.stores._remote.sigv4 import AwsKeys, signed
 from tarviz.stores.s3 import S3Store
 from tarviz.testing.daemons import free_port
 from tarviz.testing.faults import FakeClock, Fault, FaultServer
-from tarviz.testing.servers import s3_server
 from tarviz.testing.stores import DATA, StoreTests
 from tests.stores.conftest import s3_bucket
 
-pytest.importorskip("moto.server", reason="moto serves S3: pip install 'moto[server,s3]'")
-
-
-@pytest.fixture(scope="module")
-def address():
-    with s3_server() as url:
-        yield url
-
 
 @pytest.fixture
-def bucket(address, monkeypatch):
-    return s3_bucket(monkeypatch, address, ("testing", "secret-of-the-test"))
+def bucket(s3_address, monkeypatch):
+    return s3_bucket(monkeypatch, s3_address, ("testing", "secret-of-the-test"))
 
 
 class TestS3Store(StoreTests):

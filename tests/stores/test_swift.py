@@ -13,7 +13,10 @@ from tarviz.testing.stores import DATA, StoreTests
 from tarviz.testing.swift import KEYS, Swift, is_installed
 from tests.stores.conftest import s3_bucket
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="swift is not installed: make oracles, or pip install swift pyeclib")
+pytestmark = [
+    pytest.mark.programs,
+    pytest.mark.skipif(not is_installed(), reason="swift is not installed: make oracles, or pip install swift pyeclib"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from tarviz.read.chosen import version
 from tarviz.read.stream import ReadOptions
 from tarviz.testing.strategies import numbered
 from tarviz.tools.split_pieces import Limits, OutputJob, OutputPart, OutputTask, cut, output_tasks
+from tests.conftest import sampled
 
 SIZES = st.lists(st.lists(st.integers(1, 6).map(lambda blocks: 512 * blocks), max_size=8).map(lambda each: np.array(each, np.int64)))
 
@@ -64,13 +65,14 @@ def files(pattern: str) -> dict[str, bytes]:
 
 
 class TestWorkers:
+    CUTS = ({"count": 4}, {"size": 9000}, {"count": 3, "size": 100_000}, {"count": 5, "start": 7}, {"count": 6, "where": "n % 2 = 0"}, {})
+
     @pytest.mark.parametrize(
-        "options",
-        [{"count": 4}, {"size": 9000}, {"count": 3, "size": 100_000}, {"count": 5, "start": 7}, {"count": 6, "where": "n % 2 = 0"}, {}],
+        ("jobs", "options"),
+        [*((1, cut) for cut in CUTS), (2, CUTS[2]), *sampled([(2, cut) for cut in (*CUTS[:2], *CUTS[3:])], 0)],
         ids=str,
     )
-    @pytest.mark.parametrize("jobs", [1, 2])
-    def test_bytes_are_those_of_one_pass(self, shards: str, options: Any, jobs: int):
+    def test_bytes_are_those_of_one_pass(self, shards: str, jobs: int, options: Any):
         if "where" in options:
             pytest.importorskip("duckdb", reason="conditions need the extra table")
         expected = split(shards, "here-%03d.tar", **options)
