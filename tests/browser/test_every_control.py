@@ -58,7 +58,7 @@ def press_all(page: Any, pressed: list[str], limit: int = 160) -> None:
         if name is None:
             return
         pressed.append(name)
-        page.tab.wait_for_timeout(80)
+        page.settled()
         assert [] == page.errors, name
         assert [] == page.tab.evaluate(probes.NO_WORDS), name
         if page.tab.locator(".tvz-sheet").count():
@@ -77,10 +77,10 @@ def test_browse(shards: list[Path], open_widget: Callable[..., Any], tmp_path: P
         for at in range(page.tab.locator(".tvz-chip").count()):
             page.tab.locator(".tvz-chip").nth(at).click()
             page.until(f"document.querySelectorAll('.tvz-chip')[{at}].getAttribute('aria-selected') === 'true'")
-            page.tab.wait_for_timeout(120)
+            page.settled()
             for tab in ("Bytes", "tf.Example", "Tar header", "Value"):
                 page.tab.get_by_role("tab", name=tab).click()
-                page.tab.wait_for_timeout(80)
+                page.settled()
         press_all(page, found, 400)
         page.key("Escape", "Escape")
         if page.tab.get_by_role("button", name="show all").is_visible():  # what was pressed fits no record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from tarviz import samples
 from tarviz.widgets.host import assets
 from tests.browser.hosts import HOSTS, THEMES, vscode
+from tests.conftest import wait_until
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is in the extra `test`")
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -31,7 +35,15 @@ def shard(tmp_path_factory):
 
 def frame_of(page):
     """Where the widget is: the page, or the frame that holds it."""
-    return page.tab.frames[-1] if len(page.tab.frames) > 1 else page.tab
+    found = []
+
+    def look():
+        with contextlib.suppress(playwright.Error):  # a frame may be replaced while it is asked
+            found.extend(frame for frame in page.tab.frames if frame.locator(".tvz").count())
+        return found
+
+    wait_until(look, 90)
+    return found[0]
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -39,7 +51,6 @@ def test_a_host_draws_picks_and_filters(host, shard, context, tmp_path):
     if host in PACKAGES:
         pytest.importorskip(PACKAGES[host], reason=f"{host} is not installed (pip install {host})")
     with HOSTS[host](tmp_path, shard, context) as page:
-        page.tab.wait_for_timeout(500)
         frame = frame_of(page)
         frame.locator(".tvz-tile img").nth(3).wait_for(timeout=90_000)
         frame.locator(".tvz-tile .tvz-over").nth(1).wait_for(state="attached")
@@ -55,7 +66,6 @@ def test_a_host_draws_picks_and_filters(host, shard, context, tmp_path):
 @pytest.mark.parametrize("scheme", THEMES)
 def test_colours_are_those_of_vs_code_and_nothing_is_evaluated(scheme, shard, context, tmp_path):
     with vscode(tmp_path, shard, context, scheme) as page:
-        page.tab.wait_for_timeout(500)
         frame = frame_of(page)
         frame.locator(".tvz-tile img").first.wait_for()
         background, ink, colours = frame.evaluate(
