@@ -21,7 +21,7 @@ from tarviz.ops.chain_text import Call, parse_calls, pointed
 from tarviz.ops.random_draws import draws
 
 if TYPE_CHECKING:
-    from tarviz.ops.joints import Joint
+    from tarviz.ops.joints import Joined
 
 Chainable: TypeAlias = Union[str, Op, "Chain", Iterable[Union[str, Op, "Chain"]], None]
 
@@ -36,7 +36,7 @@ class Chain(Sequence[Op]):
     """
 
     ops: tuple[Op, ...]
-    _joints: Mapping[int, Joint] | None = field(init=False, repr=False, compare=False)
+    _joints: Mapping[int, Joined] | None = field(init=False, repr=False, compare=False)
 
     def __init__(self, *ops: Op) -> None:
         for op in ops:
@@ -120,9 +120,12 @@ class Chain(Sequence[Op]):
             schema = guess
         return schema
 
-    def run(self, record: Mapping[str, Any], drawn: NDArray[np.float64] | None = None) -> dict[str, Any]:
+    def run(
+        self, record: Mapping[str, Any], drawn: NDArray[np.float64] | None = None, room: Mapping[str, NDArray[Any]] | None = None
+    ) -> dict[str, Any]:
         """The record after the chain, a new dict. `drawn` is the record's row of `ops.draws` (left out: seed 0).
 
+        `room` offers memory for the values of fields, arrays in C order: a value that fits may be written there, and is then that array.
         What an op raises reaches the caller as `TarvizError` with op, shard and key filled in.
         """
         result = unpack(record) if isinstance(record, Record) else dict(record)
@@ -134,15 +137,20 @@ class Chain(Sequence[Op]):
             draw, at = _take(op, drawn, at)
             if number < after:
                 continue
-            if joint := joints.get(number):
+            if joined := joints.get(number):
                 ahead = None if drawn is None else drawn[at:]
-                if (made := joint.run(result, ahead)) is not None:
-                    result, after = made, number + joint.ops
+                if (made := joined.joint.run(result, ahead, room if room and joined.last else {})) is not None:
+                    result, after = made, number + joined.joint.ops
                     continue
             result = run_step(op, result, draw)
         return result
 
-    def _joined(self) -> Mapping[int, Joint]:
+    @property
+    def in_place(self) -> frozenset[str]:
+        """The fields whose values `run` can write into `room`."""
+        return frozenset().union(*(joined.names for joined in self._joined().values() if joined.last))
+
+    def _joined(self) -> Mapping[int, Joined]:
         """Where ops are done together; found when the chain runs first, since the ops' libraries are loaded for it."""
         if self._joints is None:
             from tarviz.ops.joints import joints

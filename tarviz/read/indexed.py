@@ -18,6 +18,8 @@ from tarviz.read.shard_index import cached_index
 from tarviz.read.stream import ReadOptions, ReadReport, Shard
 from tarviz.stores import Stat
 
+_NOTHING = memoryview(b"")
+
 
 def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None) -> Generator[Block, None, None]:
     """Like `stream.blocks`, but uses the cached index of a shard if that is complete.
@@ -60,20 +62,7 @@ def _indexed(
                 while True:
                     reach = min(int(np.searchsorted(ends, base + len(data), side="right")), stop)
                     if reach > start:
-                        low, high = int(rows[start]), int(rows[reach])
-                        yield Block(
-                            shard=url,
-                            data=data,
-                            base=base,
-                            first=start,
-                            keys=cast("list[bytes]", _Keys(index, start, reach)),
-                            rows=rows[start : reach + 1] - low,
-                            offset=members.data[low:high] - base,
-                            size=members.size[low:high],
-                            ext=index.ext[low:high],
-                            exts=index.exts,
-                            members=members.part(low, high),
-                        )
+                        yield record_columns(url, index, start, reach, data, base)
                         report.records += reach - start
                         start = reach
                     if start >= stop:
@@ -89,6 +78,24 @@ def _indexed(
             finally:
                 report.bytes += feed.bytes
                 report.shards += 1
+
+
+def record_columns(url: URL, index: ShardIndex, start: int, stop: int, data: memoryview = _NOTHING, base: int = 0) -> Block:
+    """Records `start`…`stop` of an index as a block: of these bytes, or without them, its places then those in the tar."""
+    members, low, high = index.members, int(index.rows[start]), int(index.rows[stop])
+    return Block(
+        shard=url,
+        data=data,
+        base=base,
+        first=start,
+        keys=cast("list[bytes]", _Keys(index, start, stop)),
+        rows=index.rows[start : stop + 1] - low,
+        offset=members.data[low:high] - base,
+        size=members.size[low:high],
+        ext=index.ext[low:high],
+        exts=index.exts,
+        members=members.part(low, high),
+    )
 
 
 class _Keys(Sequence[bytes]):

@@ -26,6 +26,7 @@ from tarviz.read import chosen
 from tarviz.read.blocks import block_of
 from tarviz.read.chosen import resolved
 from tarviz.read.headers import header_steps
+from tarviz.read.indexed import record_columns, usable_index
 from tarviz.read.rules import Decided
 from tarviz.read.stream import Noted, ReadOptions, ReadReport, adjacent_blocks
 from tarviz.read.walker import Walker
@@ -34,6 +35,7 @@ from tarviz.stores.file import file_version, same_bytes
 
 _NOTHING = memoryview(b"")
 _LOOK = 64 << 10  # bytes that tell whether payloads are large
+_ROOMY = 16 << 10  # bytes of a record from which on each payload is read by itself
 _MANY = 24  # headers in as many bytes: small payloads, reading all is faster
 
 
@@ -159,6 +161,52 @@ def shard_batches(url: URL, options: ReadOptions, report: ReadReport, *, returni
         for block in run:
             yield Batch(block)
             del block
+
+
+def held_batches(url: URL, options: ReadOptions, report: ReadReport, start: int, stop: int | None) -> Generator[Batch, None, None] | None:
+    """Records `start`…`stop` of a plain tar of this machine with large payloads, to be read one by one where they lie, which spares a copy
+    of each; `report` counts them as if they were read. None for another shard, and where damage is skipped.
+
+    By the cached index where there is one; without it headers are read in between, from the front.
+    """
+    if options.where or options.keys or options.group != "adjacent" or options.on_error != "raise" or not stores.is_local(url):
+        return None
+    if (found := usable_index(url, options)) is not None:
+        index, stat = found
+        if not start < (stop := len(index) if stop is None else min(stop, len(index))):
+            return None
+        span = int(index.members.end[index.rows[stop] - 1] - index.members.start[index.rows[start]])
+        if span < (stop - start) * _ROOMY or (source := plain(url)) is None or source.stat.etag != stat.etag:
+            return None
+        return _by_index(source, index, options, report, start, stop)
+    if start or stop is not None or (source := plain(url)) is None or not roomy(source):
+        return None
+    return _by_headers(source, options, report)
+
+
+def _by_index(
+    source: HeldTar, index: ShardIndex, options: ReadOptions, report: ReadReport, start: int, stop: int
+) -> Generator[Batch, None, None]:
+    report.opened = source.stat
+    begins, size = index.members.start[index.rows[start:stop]], options.rules().block_size
+    try:
+        low = start
+        while low < stop:
+            high = start + max(int(np.searchsorted(begins, begins[low - start] + size)), low - start + 1)
+            batch = Batch(record_columns(source.url, index, low, high), source)
+            report.records += high - low
+            report.bytes += int(batch.block.size.sum())
+            yield batch
+            low = high
+    finally:
+        report.shards += 1
+
+
+def _by_headers(source: HeldTar, options: ReadOptions, report: ReadReport) -> Generator[Batch, None, None]:
+    report.opened = source.stat
+    for batch in _Spans(source, options.walker(source.url)).batches(report):
+        report.bytes += int(batch.block.size.sum())
+        yield batch
 
 
 def _chosen(url: URL, options: ReadOptions, report: ReadReport) -> Generator[Batch, None, None]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
+from tarviz.runners.batch_memory import LEAST, BatchMemory
+from tarviz.runners.batch_rows import BatchRows
 from tarviz.runners.elsewhere import elsewhere, owned
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, chosen, state_of
 from tarviz.runners.shares import Piece, Reader, known, world_of
@@ -148,23 +152,30 @@ class Eager(Walk, Iterable[Any]):
         self.report = ReadReport()
         plan, trail = self._plan(loaded.rest), Trail.of(loaded.marks.get("0"))
         self._now = plan, epoch, trail
-        values = self._steps(plan, epoch, self.report, trail)
-        return values if self.batch is None else self._batches(values, self.batch)
+        if self.batch is None:
+            return self._steps(plan, epoch, self.report, trail)
+        memory = BatchMemory()
+        rows = None if self.elsewhere else BatchRows(self.batch, self.pipeline.chain.in_place, memory)
+        return self._batches(self._steps(plan, epoch, self.report, trail, rows), self.batch, memory, rows)
 
     def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
         return ReaderPlan(self.pipeline, self._reader, self.shuffle, self._even, rest)
 
-    def _steps(self, plan: ReaderPlan, epoch: int, report: ReadReport, trail: Trail) -> Generator[Any, None, None]:
-        with closing(self.values(plan, epoch, report, trail)) as values:
+    def _steps(
+        self, plan: ReaderPlan, epoch: int, report: ReadReport, trail: Trail, rows: BatchRows | None = None
+    ) -> Generator[Any, None, None]:
+        with closing(self.values(plan, epoch, report, trail, rows)) as values:
             for place, value in values:
                 trail.move(place)
                 yield value
 
-    def _batches(self, values: Iterator[Any], size: int) -> Iterator[Any]:
+    def _batches(self, values: Iterator[Any], size: int, memory: BatchMemory, rows: BatchRows | None) -> Iterator[Any]:
         while batch := list(itertools.islice(values, size)):
             if len(batch) == size or not self.drop_remainder:
-                made = collate(batch)
+                made = collate(batch, functools.partial(_stacked, memory, None if rows is None else rows.begin()))
+                del batch  # it holds memory of the one before
                 yield made if self.elsewhere is None else owned(made)  # what no batch is made of may be a view
+                del made
 
     def state_dict(self) -> dict[str, Any]:
         """Where the latest iteration stands, after the steps that were taken from it, as JSON-ready data."""
@@ -184,8 +195,18 @@ class Eager(Walk, Iterable[Any]):
         self.epoch, self._loaded = loaded.epoch, loaded
 
 
-def collate(values: list[Any]) -> Any:
-    """Steps as one: numbers and arrays of one shape stacked, structures kept, anything else a list.
+def _stacked(memory: BatchMemory, whole: Callable[[list[Any]], NDArray[Any] | None] | None, values: list[Any]) -> NDArray[Any]:
+    """Arrays of one shape as one: the array whose rows they are already, else in memory that is used again."""
+    if whole is not None and (made := whole(values)) is not None:
+        return made
+    first = np.asarray(values[0])
+    if first.dtype.hasobject or first.nbytes * len(values) < LEAST:
+        return np.stack(values)
+    return np.stack(values, out=memory.empty((len(values), *first.shape), first.dtype))
+
+
+def collate(values: list[Any], stack: Callable[[list[Any]], NDArray[Any]] = np.stack) -> Any:
+    """Steps as one: numbers and arrays of one shape stacked (by `stack`), structures kept, anything else a list.
 
     >>> collate([(1, b"a"), (2, b"b")])
     (array([1, 2]), [b'a', b'b'])
@@ -194,14 +215,14 @@ def collate(values: list[Any]) -> Any:
     if isinstance(first, Mapping):
         if any(value.keys() != first.keys() for value in values):
             return values
-        return {name: collate([value[name] for value in values]) for name in first}
+        return {name: collate([value[name] for value in values], stack) for name in first}
     if isinstance(first, tuple):
-        return tuple(collate(list(part)) for part in zip(*values, strict=True))
+        return tuple(collate(list(part), stack) for part in zip(*values, strict=True))
     if isinstance(first, list):
         same = all(len(value) == len(first) for value in values)
-        return [collate(list(part)) for part in zip(*values, strict=True)] if same else values
+        return [collate(list(part), stack) for part in zip(*values, strict=True)] if same else values
     if isinstance(first, np.ndarray | np.generic):
-        return np.stack(values) if len({(np.shape(value), np.asarray(value).dtype) for value in values}) == 1 else values
+        return stack(values) if len({(np.shape(value), np.asarray(value).dtype) for value in values}) == 1 else values
     if isinstance(first, bool | int | float) and all(type(value) is type(first) for value in values):
         try:
             return np.array(values)

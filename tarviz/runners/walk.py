@@ -19,6 +19,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.picked import picked
 from tarviz.read.stream import ReadReport
+from tarviz.runners.batch_rows import BatchRows, Offers
 from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, RowSource, weight
 from tarviz.runners.plans import Position, ReaderPlan, Trail, buffer_seed, located, version
 from tarviz.runners.shares import TURN, Piece, check_any, lengths, trusted
@@ -60,15 +61,20 @@ class Walk:
         """Whether records pass through a buffer."""
         return self.shuffle > 1
 
-    def values(self, plan: ReaderPlan, epoch: int, report: ReadReport, trail: Trail) -> Generator[tuple[Position, Any], None, None]:
-        """(place after it, value) of each record, from the trail's place on. A pass without records is the last."""
+    def values(
+        self, plan: ReaderPlan, epoch: int, report: ReadReport, trail: Trail, rows: BatchRows | None = None
+    ) -> Generator[tuple[Position, Any], None, None]:
+        """(place after it, value) of each record, from the trail's place on. A pass without records is the last.
+
+        `rows` offers memory for what the chain makes of the records, in this order.
+        """
         turn, number, record = trail.place
         stops = self.pipeline.options.on_error == "raise" and not self.mixed
         with self.elsewhere.begun(self.pipeline, work, stops=stops) if self.elsewhere else nullcontext() as workers:
             while self.repeat is None or turn < self.repeat:
                 found = [number, record] != [0, 0]
                 trail.versions.clear()
-                with closing(self._pass(plan, turn, epoch + turn, number, record, report, trail, workers)) as values:
+                with closing(self._pass(plan, turn, epoch + turn, number, record, report, trail, workers, rows)) as values:
                     for at, after, value in values:
                         found = True
                         yield Position(turn, at, after), value
@@ -78,7 +84,16 @@ class Walk:
                 turn, number, record = turn + 1, 0, 0
 
     def _pass(
-        self, plan: ReaderPlan, turn: int, epoch: int, number: int, record: int, report: ReadReport, trail: Trail, workers: RowSource | None
+        self,
+        plan: ReaderPlan,
+        turn: int,
+        epoch: int,
+        number: int,
+        record: int,
+        report: ReadReport,
+        trail: Trail,
+        workers: RowSource | None,
+        rows: BatchRows | None,
     ) -> Generator[tuple[int, int, Any], None, None]:
         pieces = plan.pieces(turn, epoch)
 
@@ -91,7 +106,7 @@ class Walk:
         if not self.mixed:
             trail.versions.extend([""] * number)
             with closing(read(number, record)) as items:
-                yield from self._valued(items, epoch, report)
+                yield from self._valued(items, epoch, report, rows)
             return
         seed = buffer_seed(self.pipeline.seed, epoch, plan.reader)
         begun: Begun[Any] | None = None
@@ -105,7 +120,7 @@ class Walk:
         with closing(read(number, start)) as items:
             order = itertools.islice(shuffled(items, self.shuffle, seed, begun), skip, None)
             taken = ((0, count, item) for count, (_, _, item) in enumerate(order, record + 1))
-            yield from self._valued(taken, epoch, report)
+            yield from self._valued(taken, epoch, report, rows)
 
     def _held(
         self, pieces: list[Piece], counts: list[int], held: list[int], epoch: int, report: ReadReport, workers: RowSource | None
@@ -163,8 +178,10 @@ class Walk:
     def _unpacked(self, record: Record) -> dict[str, Any]:
         return unpack(record, self.pipeline.needs)
 
-    def _valued(self, items: Iterator[Placed], epoch: int, report: ReadReport) -> Generator[tuple[int, int, Any], None, None]:
-        for chunk, results in self._results(_chunks(items, lambda: self._chunk), epoch):
+    def _valued(
+        self, items: Iterator[Placed], epoch: int, report: ReadReport, rows: BatchRows | None
+    ) -> Generator[tuple[int, int, Any], None, None]:
+        for chunk, results in self._results(_chunks(items, lambda: self._chunk), epoch, rows):
             for (at, behind, _), value in zip(chunk, results, strict=False):  # after an error that is raised nothing follows
                 if not isinstance(value, TarvizError):
                     yield at, behind, value
@@ -172,19 +189,26 @@ class Walk:
                     raise value
                 else:
                     report.add(value.fault, skipped=True)
+                    if rows is not None:
+                        rows.leave_out()
 
-    def _results(self, chunks: Iterator[list[Placed]], epoch: int) -> Generator[tuple[list[Placed], list[Any]], None, None]:
+    def _results(
+        self, chunks: Iterator[list[Placed]], epoch: int, rows: BatchRows | None
+    ) -> Generator[tuple[list[Placed], list[Any]], None, None]:
+        def offers(chunk: list[Placed]) -> Offers | None:
+            return None if rows is None else rows.offers(len(chunk))
+
         if self.elsewhere or not self.num_workers:
             for chunk in chunks:
                 items = [item for _, _, item in chunk]
-                yield chunk, items if self.elsewhere else self._process(items, epoch)
+                yield chunk, items if self.elsewhere else self._process(items, epoch, offers(chunk))
             return
         waiting: deque[tuple[list[Placed], Future[list[Any]]]] = deque()
         with ThreadPoolExecutor(self.num_workers, "tarviz-eager") as pool:
             try:
                 try:
                     for chunk in chunks:
-                        waiting.append((chunk, pool.submit(self._process, [item for _, _, item in chunk], epoch)))
+                        waiting.append((chunk, pool.submit(self._process, [item for _, _, item in chunk], epoch, offers(chunk))))
                         if len(waiting) > 2 * self.num_workers:
                             yield _first(waiting)
                 except TarvizError:  # what stands before it comes first
@@ -201,14 +225,18 @@ class Walk:
         """Values of records, or the error in place of a value."""
         return self._process(chunk, epoch)
 
-    def _process(self, chunk: list[Item], epoch: int) -> list[Any]:
+    def _process(self, chunk: list[Item], epoch: int, offers: Offers | None = None) -> list[Any]:
         """Values of records, or the error in place of a value; after an error that is to be raised nothing follows."""
         chain, select = self.pipeline.chain, self.pipeline.select
         drawn = draws(chain, [to_bytes(record["__key__"]) for record, _ in chunk], self.pipeline.seed, epoch) if chain.draws else None
         results: list[Any] = []
         for number, (record, origin) in enumerate(chunk):
             try:
-                results.append(select.pick(chain.run(record, None if drawn is None else drawn[number])))
+                room = None if offers is None else offers.rooms[number]
+                made = chain.run(record, None if drawn is None else drawn[number], room)
+                if offers is not None and not room:
+                    offers.saw(made)
+                results.append(select.pick(made))
             except TarvizError as error:
                 results.append(placed(error, origin))
                 if self.stops and self.pipeline.options.on_error == "raise":

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from tarviz.ops.base import Draw, Op
+from numpy.typing import NDArray
+
+from tarviz.ops.base import Draw, FieldOp, Op
 from tarviz.ops.joints.scaling import Scaling, scaling
 from tarviz.ops.joints.thumbnail import Thumbnail, thumbnail
 
-__all__ = ["Joint", "Scaling", "Thumbnail", "joints"]
+__all__ = ["Joined", "Joint", "Scaling", "Thumbnail", "joints"]
 
 
 class Joint(Protocol):
@@ -19,11 +21,28 @@ class Joint(Protocol):
     def ops(self) -> int:
         """How many ops it is."""
 
-    def run(self, record: Mapping[str, Any], draw: Draw | None) -> dict[str, Any] | None:
-        """The record after the ops; None where they have to be done one after the other: another kind of value, or an error."""
+    def run(self, record: Mapping[str, Any], draw: Draw | None, room: Mapping[str, NDArray[Any]]) -> dict[str, Any] | None:
+        """The record after the ops; None where they have to be done one after the other: another kind of value, or an error.
+
+        `draw` has the random numbers of all of them. Where `room` has memory for the field that fits, the value is that array.
+        """
 
 
-def joints(ops: Sequence[Op]) -> dict[int, Joint]:
+class Joined(NamedTuple):
+    """A joint, the names of the field it works on, and whether it is the last op of that field: what it makes, the chain makes."""
+
+    joint: Joint
+    names: frozenset[str]
+    last: bool
+
+
+def joints(ops: Sequence[Op]) -> dict[int, Joined]:
     """Where ops in a row are a joint, by the number of the first."""
-    found = {at: thumbnail(ops[at:]) or scaling(ops[at:]) for at in range(len(ops))}
-    return {at: joint for at, joint in found.items() if joint is not None}
+    found: dict[int, Joined] = {}
+    for at, op in enumerate(ops):
+        joint = thumbnail(ops[at:]) or scaling(ops[at:])
+        if joint is not None and isinstance(op, FieldOp):
+            behind = ops[at + joint.ops :]
+            last = all(isinstance(other, FieldOp) and not other.named & op.named for other in behind)
+            found[at] = Joined(joint, op.named, last)
+    return found

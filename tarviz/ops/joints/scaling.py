@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz.model.errors import TarvizError
 from tarviz.ops.base import Draw, Op
@@ -27,25 +28,37 @@ class Scaling:
     def ops(self) -> int:
         return 2
 
-    def run(self, record: Mapping[str, Any], draw: Draw | None) -> dict[str, Any] | None:
+    def run(self, record: Mapping[str, Any], draw: Draw | None, room: Mapping[str, NDArray[Any]]) -> dict[str, Any] | None:
         ext = self.convert.ext
-        value, dtype = record.get(ext), np.dtype(self.convert.dtype)
+        value = record.get(ext)
         if not isinstance(value, np.ndarray) or value.ndim != 3 or value.dtype.kind != "u" or not value.flags.c_contiguous:
             return None
-        made = np.empty(value.shape, dtype)
-        height, length = value.shape[0], value.shape[1] * value.shape[2]
-        given, rows = value.reshape(height, length), made.reshape(height, length)
+        made = self.scaled(value, room.get(ext))
+        return None if made is None else {**record, ext: made}
+
+    def scaled(self, image: NDArray[Any], room: NDArray[Any] | None) -> NDArray[Any] | None:
+        """The image, whole numbers [h, w, c] in C order, after the two; in `room` where it fits there. None where that is an error."""
+        made = fitting(room, image.shape, self.convert.dtype)
+        height, length = image.shape[0], image.shape[1] * image.shape[2]
+        given, rows = image.reshape(height, length), made.reshape(height, length)
         try:
             mean, std = self.normalize.rows(made)
         except TarvizError:
             return None
-        step = max(_CACHED // max(length * dtype.itemsize, 1), 1)
+        step = max(_CACHED // max(length * made.itemsize, 1), 1)
         for at in range(0, height, step):
             part = rows[at : at + step]
-            convert_image(given[at : at + step], dtype, part)
+            convert_image(given[at : at + step], made.dtype, part)
             np.subtract(part, mean, out=part)
             np.divide(part, std, out=part)
-        return {**record, ext: made}
+        return made
+
+
+def fitting(room: NDArray[Any] | None, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """The memory offered for a value, where that is of the shape and dtype and in C order; else memory of its own."""
+    if room is not None and room.shape == shape and room.dtype == dtype and room.flags.c_contiguous:
+        return room
+    return np.empty(shape, dtype)
 
 
 def scaling(ops: Sequence[Op]) -> Scaling | None:

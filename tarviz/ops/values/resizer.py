@@ -7,13 +7,25 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from tarviz.ops.values.bands import Mirror, three_bands
+
 Resizing = Callable[[NDArray[np.uint8], int, int], NDArray[np.uint8]]
+
+
+class ResizingInPlace(Protocol):
+    """What `resize_in_place` gives."""
+
+    def __call__(
+        self, image: NDArray[np.uint8], height: int, width: int, out: NDArray[np.uint8] | None = None, mirror: Mirror = "", /
+    ) -> NDArray[np.uint8]:
+        """The first three bands of `image`, resized and then mirrored, in memory of their own or in `out`."""
+
 
 _FOUR = "CMYK"  # PIL's mode of four bands that mean nothing: none is weighed by another
 
@@ -37,23 +49,26 @@ def fast_resize() -> Resizing | None:
 
 
 @cache
-def resize_in_place() -> Resizing | None:
+def resize_in_place() -> ResizingInPlace | None:
     """A function (image uint8 [h, w, 4], height, width) → its first three bands, resized; None where that cannot be done.
 
-    Nothing but the result is allocated: the package reads the array where it lies, and writes where the thread keeps room. The rows of
-    the array may have any distance.
+    Nothing but the result is allocated, and not that where it goes into `out` (uint8 [height, width, 3] in C order): the package reads the
+    array where it lies, and writes where the thread keeps room. The rows of the array may have any distance.
     """
     if (native := _native()) is None:
         return None
     own = threading.local()
 
-    def resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    def resize(
+        image: NDArray[np.uint8], height: int, width: int, out: NDArray[np.uint8] | None = None, mirror: Mirror = "", /
+    ) -> NDArray[np.uint8]:
+        if image.shape[:2] == (height, width):
+            return three_bands(image, out, mirror)
         if getattr(own, "size", None) != (height, width):
-            pixels = np.zeros((height, width, 4), np.uint8)
-            own.size, own.written, own.read = (height, width), _shared(pixels, _FOUR), _shared(pixels, "RGBX")
+            own.size, own.pixels = (height, width), np.zeros((height, width, 4), np.uint8)
+            own.written = _shared(own.pixels, _FOUR)
         native.run("resize_pil", _shared(image, _FOUR), own.written)
-        packed = bytearray(own.read.tobytes("raw", "RGB"))  # six times as fast as NumPy's [:, :, :3]
-        return np.frombuffer(packed, np.uint8).reshape(height, width, 3)
+        return three_bands(own.pixels, out, mirror)
 
     try:
         works = (resize(np.full((8, 9, 4), 7, np.uint8)[:, 1:], 3, 5) == 7).all()

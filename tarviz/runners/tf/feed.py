@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from tarviz.ops.base import missing
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
+from tarviz.read.spans import Batch, HeldTar, held_batches
 from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import ReaderPlan, buffer_seed
 from tarviz.runners.shares import Piece, Reader, check_any
@@ -29,9 +30,10 @@ from tarviz.runners.shuffle_buffer import shuffled
 from tarviz.runners.walk import placed
 
 T = TypeVar("T")
+P = TypeVar("P")
 
 _SMALL = 64  # bytes; values of one size up to this are cut out in one vector step
-_DEPTH = 2  # blocks that a reading thread is ahead
+_DEPTH = 2  # blocks' worth of records that a reading thread is ahead
 _MIXED = 512  # records in a chunk after a shuffle
 
 
@@ -115,11 +117,9 @@ def chunks(
     number = 0
     for turn, epoch in enumerate(epochs):
         begin = number
-        with closing(_blocks(pipeline, plan.pieces(turn, epoch), report, workers, ordered)) as blocks:
-            pieces: Iterator[Chunk] = _cut_blocks(blocks, fields, report, pipeline.options.on_error == "skip", extra)
-            if shuffle > 1:
-                pieces = _mixed(pieces, fields, shuffle, buffer_seed(seed, epoch, plan.reader))
-            for chunk in pieces:
+        with closing(_parts(pipeline, plan.pieces(turn, epoch), fields, report, workers, ordered, extra)) as parts:
+            mixed = _mixed(parts, fields, shuffle, buffer_seed(seed, epoch, plan.reader)) if shuffle > 1 else parts
+            for chunk in mixed:
                 chunk.first = number
                 if chain.draws:
                     chunk.draws = draws(chain, chunk.keys[:], seed, epoch)
@@ -131,36 +131,57 @@ def chunks(
             return
 
 
-def _blocks(pipeline: Pipeline, found: list[Piece], report: ReadReport, workers: int, ordered: bool) -> Generator[Block, None, None]:
-    def opened(piece: Piece, own: ReadReport) -> Generator[Block, None, None]:
-        with closing(indexed_blocks(piece.url, pipeline.options, own, piece.start, piece.stop)) as blocks:
+def _parts(
+    pipeline: Pipeline,
+    found: list[Piece],
+    fields: Mapping[str, tuple[str, ...]],
+    report: ReadReport,
+    workers: int,
+    ordered: bool,
+    extra: bool,
+) -> Generator[Chunk, None, None]:
+    """The records of pieces of shards, as many as come together, cut into columns where they are read."""
+    told: set[str] = set()
+    skip = pipeline.options.on_error == "skip"
+
+    def opened(piece: Piece, own: ReadReport) -> Generator[Chunk, None, None]:
+        held = held_batches(piece.url, pipeline.options, own, piece.start, piece.stop)
+        batches = _in_memory(pipeline, piece, own) if held is None else held
+        with closing(batches):
             try:
-                yield from blocks
+                yield from _cut(batches, fields, own, skip, told if extra else None)
             except DataError as error:
-                if pipeline.options.on_error == "raise":
+                if not skip:
                     raise
                 own.add(error.at(shard=piece.url).fault, skipped=True)
 
     width = min(workers, len(found))
     if width > 1:
         return ahead(found, opened, report, width, ordered)
-    return (block for piece in found for block in opened(piece, report))
+    return (chunk for piece in found for chunk in opened(piece, report))
+
+
+def _in_memory(pipeline: Pipeline, piece: Piece, report: ReadReport) -> Generator[Batch, None, None]:
+    with closing(indexed_blocks(piece.url, pipeline.options, report, piece.start, piece.stop)) as blocks:
+        for block in blocks:
+            yield Batch(block)
+            del block
 
 
 def ahead(
     found: Sequence[T],
-    opened: Callable[[T, ReadReport], Generator[Block, None, None]],
+    opened: Callable[[T, ReadReport], Generator[P, None, None]],
     report: ReadReport,
     width: int,
     ordered: bool,
-) -> Generator[Block, None, None]:
-    """The blocks of shards (or pieces of them), `width` of them read at the same time, each by a thread that stays a few blocks ahead.
+) -> Generator[P, None, None]:
+    """What comes of shards (or pieces of them), `width` of them read at the same time, each by a thread that stays a few parts ahead.
 
-    In shard order, or else round the shards that are open, whichever has a block. What goes wrong in a thread is raised here,
+    In shard order, or else round the shards that are open, whichever has a part. What goes wrong in a thread is raised here,
     where its shard's turn is.
     """
     waiting = deque(found)
-    running: deque[_Reader] = deque()
+    running: deque[_Reader[P]] = deque()
     ready = threading.Event()
     try:
         while waiting or running:
@@ -168,7 +189,7 @@ def ahead(
                 running.append(_Reader(waiting.popleft(), opened, ready))
             at = 0 if ordered else _ready(running, ready)
             item = running[at].queue.get()
-            if isinstance(item, Block):
+            if item is not None and not isinstance(item, BaseException):
                 yield item
                 del item
                 if not ordered:
@@ -183,7 +204,7 @@ def ahead(
             reader.stop()
 
 
-def _ready(running: deque[_Reader], found: threading.Event) -> int:
+def _ready(running: deque[_Reader[P]], found: threading.Event) -> int:
     """The first reader that has something; waits until one has."""
     while True:
         found.clear()
@@ -193,30 +214,30 @@ def _ready(running: deque[_Reader], found: threading.Event) -> int:
         found.wait()
 
 
-class _Reader:
-    """One shard read by a thread of its own; its queue gives blocks, at last None or what was raised."""
+class _Reader(Generic[P]):
+    """One shard read by a thread of its own; its queue gives what comes of it, at last None or what was raised."""
 
-    def __init__(self, url: T, opened: Callable[[T, ReadReport], Generator[Block, None, None]], found: threading.Event) -> None:
-        self.queue: queue.Queue[Block | BaseException | None] = queue.Queue(_DEPTH)
+    def __init__(self, url: T, opened: Callable[[T, ReadReport], Generator[P, None, None]], found: threading.Event) -> None:
+        self.queue: queue.Queue[P | BaseException | None] = queue.Queue(_DEPTH)
         self.report = ReadReport()
         self._stopped = threading.Event()
         self._found = found
         self._thread = threading.Thread(target=self._read, args=(url, opened), name="tarviz-read", daemon=True)
         self._thread.start()
 
-    def _read(self, url: T, opened: Callable[[T, ReadReport], Generator[Block, None, None]]) -> None:
+    def _read(self, url: T, opened: Callable[[T, ReadReport], Generator[P, None, None]]) -> None:
         last: BaseException | None = None
         try:
-            with closing(opened(url, self.report)) as blocks:
-                for block in blocks:
-                    if not self._put(block):
+            with closing(opened(url, self.report)) as parts:
+                for part in parts:
+                    if not self._put(part):
                         return
-                    del block
+                    del part
         except BaseException as error:  # noqa: BLE001  it is raised where the blocks are taken
             last = error
         self._put(last)
 
-    def _put(self, item: Block | BaseException | None) -> bool:
+    def _put(self, item: P | BaseException | None) -> bool:
         if not offer(self.queue, item, self._stopped.is_set):
             return False
         self._found.set()
@@ -231,14 +252,14 @@ class _Reader:
         self._thread.join(timeout=0.1)
 
 
-def _cut_blocks(
-    blocks: Iterable[Block], fields: Mapping[str, tuple[str, ...]], report: ReadReport, skip: bool, extra: bool
+def _cut(
+    batches: Iterable[Batch], fields: Mapping[str, tuple[str, ...]], report: ReadReport, skip: bool, told: set[str] | None
 ) -> Iterator[Chunk]:
-    told: set[str] = set()
-    for block in blocks:
+    for batch in batches:
+        block = batch.block
         if not len(block):
             continue
-        if extra:
+        if told is not None:
             _tell_extra(block, fields, told, report)
         members = members_of(block, fields)
         rows = np.arange(len(block))
@@ -254,10 +275,10 @@ def _cut_blocks(
             else:
                 rows = rows[whole]
         if len(rows):
-            yield _chunk(block, fields, members[rows], rows)
+            yield _chunk(batch, fields, members[rows], rows)
         if lacking is not None:
             raise lacking
-        del block
+        del batch, block
 
 
 def members_of(block: Block, fields: Mapping[str, tuple[str, ...]]) -> NDArray[np.int64]:
@@ -297,26 +318,30 @@ def _tell_extra(block: Block, fields: Mapping[str, tuple[str, ...]], told: set[s
             report.add(Fault("W_EXTRA_FIELD", text, block.shard, block[row].key))
 
 
-def _chunk(block: Block, fields: Iterable[str], members: NDArray[np.int64], rows: NDArray[np.int64]) -> Chunk:
-    columns = {ext: _payloads(block, members[:, column]) for column, ext in enumerate(fields)}
+def _chunk(batch: Batch, fields: Iterable[str], members: NDArray[np.int64], rows: NDArray[np.int64]) -> Chunk:
+    block = batch.block
+    columns = {ext: _payloads(block, members[:, column], batch.source) for column, ext in enumerate(fields)}
     keys: Sequence[bytes] = block.keys if len(rows) == len(block) else [block.keys[row] for row in rows.tolist()]
     bare = replace(block, data=memoryview(b""))
     return Chunk(0, keys, [block.shard] * len(rows), block.first + rows, columns, np.empty((len(rows), 0)), (bare, rows))
 
 
-def _payloads(block: Block, at: NDArray[np.int64]) -> NDArray[np.object_]:
-    """The payloads of members as bytes of their own.
+def _payloads(block: Block, at: NDArray[np.int64], source: HeldTar | None) -> NDArray[np.object_]:
+    """The payloads of members as bytes of their own, read from the source where the block has columns only.
 
     A tensor of strings is made of Python bytes, each copied once more; cutting here rather than in the graph (`tf.strings.substr`
     on the whole block) copies only what is needed, and makes no allocation of the size of a block: see `tf.py`.
     """
     offset, size = block.offset[at], block.size[at]
+    places = offset.tolist(), (offset + size).tolist()
+    if source is not None:
+        return _objects(list(map(source.read, *places)))
     width = int(size[0])
     if 0 < width <= _SMALL and len(at) > 8 and (size == width).all():
         table = block.array[offset[:, None] + np.arange(width)]
         return _objects(table.view(f"V{width}").ravel().tolist())
     data = block.data
-    return _objects([data[begin:end].tobytes() for begin, end in zip(offset.tolist(), (offset + size).tolist(), strict=True)])
+    return _objects([data[begin:end].tobytes() for begin, end in zip(*places, strict=True)])
 
 
 def _objects(values: Sequence[Any]) -> NDArray[np.object_]:

@@ -8,7 +8,6 @@ so `pays` looks at the first record.
 from __future__ import annotations
 
 import functools
-import math
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,11 +23,11 @@ from tarviz.model.types import Feature, Schema
 from tarviz.ops import Decode, Resize
 from tarviz.ops.chains import Chain
 from tarviz.read.stream import ReadReport
+from tarviz.runners.batch_memory import BatchMemory
 from tarviz.runners.tf.feed import Chunk
 from tarviz.runners.tf.steps import GraphStep
 
 _TASK = 16  # records worked on in a row by one thread
-ALIGNED = 64  # bytes; TensorFlow takes over a NumPy buffer, without a copy, only when it is aligned like this
 _LEAST = 16_000  # bytes of a compressed picture
 
 Columns = list[NDArray[Any]]
@@ -72,6 +71,7 @@ def batches(
     features = step.tensors
     done = functools.partial(_done, step=step, features=features, report=report if skip else None)
     broken: Exception | None = None
+    memory = BatchMemory()
     with closing(chunks), ThreadPoolExecutor(workers, "tarviz-tf") as pool:
         begun: deque[_Batch] = deque()
         try:
@@ -85,7 +85,7 @@ def batches(
                 at = 0
                 while at < len(chunk):
                     if not begun or begun[-1].rows == size:
-                        begun.append(_Batch([room(size, feature) for feature in features]))
+                        begun.append(_Batch([room(size, feature, memory) for feature in features]))
                     batch = begun[-1]
                     end = min(at + _TASK, len(chunk), at + size - batch.rows)
                     batch.spans.append((batch.rows, chunk, at))
@@ -104,30 +104,32 @@ def batches(
                     task.cancel()
 
 
-def room(size: int, feature: Feature) -> NDArray[Any]:
+def room(size: int, feature: Feature, memory: BatchMemory) -> NDArray[Any]:
     """An array for `size` values of a feature: of its dtype where its shape is known, else of objects."""
     if feature.dtype in ("bytes", "str") or None in feature.shape:
         return np.empty(size, object)
-    shape = (size, *(side for side in feature.shape if side is not None))
-    length = math.prod(shape) * np.dtype(feature.dtype).itemsize
-    memory = np.empty(length + ALIGNED, np.uint8)
-    return memory[-memory.ctypes.data % ALIGNED :][:length].view(feature.dtype).reshape(shape)
+    return memory.empty((size, *(side for side in feature.shape if side is not None)), feature.dtype)
 
 
 def _work(step: GraphStep, chunk: Chunk, begin: int, end: int, columns: Columns, row: int, skip: bool) -> list[tuple[int, TarvizError]]:
     """Write the values of records `begin` to `end` into the rows from `row` on; returns rows that have none, with the error."""
     failed: list[tuple[int, TarvizError]] = []
     given = [chunk.columns[name] for name in step.takes]
+    rooms = [(name, column) for name, column in step.along(columns) if name in step.chain.in_place and column.ndim > 1]
     for at in range(begin, end):
+        place = row + at - begin
+        offered = {name: column[place] for name, column in rooms}
         try:
-            made = step.call(chunk.places(at), [column[at] for column in given], chunk.draws[at])
+            made = step.call(chunk.places(at), [column[at] for column in given], chunk.draws[at], offered)
         except TarvizError as error:
-            failed.append((row + at - begin, chunk.placed(at, error)))
+            failed.append((place, chunk.placed(at, error)))
             if not skip:
                 break
             continue
+        there = {id(value) for value in offered.values()}
         for column, value in zip(columns, made, strict=True):
-            column[row + at - begin] = value
+            if id(value) not in there:
+                column[place] = value
     return failed
 
 

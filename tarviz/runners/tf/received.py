@@ -11,6 +11,7 @@ from typing import Any
 
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
+from tarviz.runners.batch_memory import BatchMemory
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import ReaderPlan, Trail
 from tarviz.runners.tf.native import Columns, room, stacked
@@ -34,10 +35,10 @@ def batches(
     """The values of a pipeline as columns of `size` records, fewer at the end. `step` is all of it, `schema` what it gives."""
     away = replace(elsewhere, fit=functools.partial(fitted, step, schema), keeps=plan.shuffle > 1)
     walk = Walk(pipeline, shuffle=plan.shuffle, repeat=repeat, elsewhere=away)
-    features = step.tensors
+    features, memory = step.tensors, BatchMemory()
     with closing(walk.values(plan, epoch, report, Trail())) as values:
         while True:
-            columns = [room(size, feature) for feature in features]
+            columns = [room(size, feature, memory) for feature in features]
             places: list[Mapping[str, Any]] = []
             for _, (where, made) in itertools.islice(values, size):
                 for column, value in zip(columns, made, strict=True):

@@ -17,10 +17,11 @@ from tarviz.model.errors import DataError, TarvizError
 from tarviz.model.types import Feature
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
+from tarviz.runners.batch_memory import ALIGNED, BatchMemory
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import ReaderPlan
 from tarviz.runners.tf.feed import Chunk, chunks
-from tarviz.runners.tf.native import ALIGNED, batches, room
+from tarviz.runners.tf.native import batches, room
 from tarviz.runners.tf.received import batches as batches_received
 from tarviz.runners.tf.steps import GraphStep
 from tarviz.selection import Structure
@@ -192,7 +193,7 @@ class PipelineSource:
 
     def _nothing(self) -> list[NDArray[Any]]:
         if self.native:
-            return [room(0, Feature(feature.dtype)) for feature in self.steps[0].tensors]
+            return [room(0, Feature(feature.dtype), BatchMemory()) for feature in self.steps[0].tensors]
         return [np.empty(0, np.int64 if name == "__index__" else object) for name in self.columns]
 
     def _keep(self, run: Run, chunk: Chunk) -> None:

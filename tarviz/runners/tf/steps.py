@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from tarviz.ops.chains import Chain
 from tarviz.pipeline import Pipeline
 from tarviz.query.value_types import Listed, as_array, packed
 from tarviz.selection import Select, SelectAll, Selection, SelectJSON, Structure, as_tuples
+
+T = TypeVar("T")
 
 _NUMBERS = frozenset(
     ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64")
@@ -44,14 +46,25 @@ class GraphStep:
         """The features of the tensors that its values are: of a list, the strings of bytes that it travels in."""
         return [part for _, feature in self.gives for part in _travelling(feature)]
 
-    def call(self, places: Mapping[str, Any], values: list[Any], draw: NDArray[np.float64]) -> list[Any]:
-        """The values after the step for one record, as arrays and bytes that fit `gives`.
+    def along(self, columns: Sequence[T]) -> Iterator[tuple[str, T]]:
+        """Names, and the columns of their tensors, where a name has one that no other has."""
+        names = [name for name, _ in self.gives]
+        at = 0
+        for name, feature in self.gives:
+            if not isinstance(feature, Listed) and names.count(name) == 1:
+                yield name, columns[at]
+            at += len(_travelling(feature))
+
+    def call(
+        self, places: Mapping[str, Any], values: list[Any], draw: NDArray[np.float64], room: Mapping[str, NDArray[Any]] | None = None
+    ) -> list[Any]:
+        """The values after the step for one record, as arrays and bytes that fit `gives`; `room`: see `Chain.run`.
 
         What an op raises is a `TarvizError` with op, shard and key; a value that does not fit is a `SchemaError`.
         """
         given = zip(self.takes.items(), values, strict=True)
         record = {**places, **{name: _as_python(value, feature) for (name, feature), value in given}}
-        result = self.chain.run(record, draw)
+        result = self.chain.run(record, draw, room)
         picked = None if self.select is None else leaves_of(self.select, dict(self.gives))
         return self.fitted(places, lambda at, name: result[name] if picked is None else picked[at].pick(result))
 

@@ -15,6 +15,7 @@ from tarviz.ops.chains import run_step
 from tarviz.ops.random_draws import draws
 from tarviz.read import stream
 from tarviz.read.stream import ReadReport
+from tarviz.runners.batch_rows import Offers
 from tarviz.runners.eager import Eager, Item, Piece, collate, placed
 from tarviz.widgets.bench.rate_meter import Clock
 
@@ -118,7 +119,7 @@ class Measured(Eager):
             self.bytes += int(block.size.sum())
             yield block
 
-    def _process(self, chunk: list[Item], epoch: int) -> list[Any]:
+    def _process(self, chunk: list[Item], epoch: int, offers: Offers | None = None) -> list[Any]:
         chain, select, clock = self.pipeline.chain, self.pipeline.select, self._clock
         busy: dict[str, float] = {}
         drawn, slices = None, chain.draw_slices
@@ -153,7 +154,7 @@ class Measured(Eager):
                 self.records += 1
             yield value
 
-    def _batches(self, values: Iterator[Any], size: int) -> Iterator[Any]:
+    def _batches(self, values: Iterator[Any], size: int, *_: Any) -> Iterator[Any]:
         batch: list[Any] = []
         for value in values:
             batch.append(value)

@@ -39,12 +39,15 @@ class TestThumbnail:
         st.sampled_from(("RGB", "L")),
         st.sampled_from((0, 1, 2)),
         st.sampled_from(("", ", least=(10, 9)")),
+        st.sampled_from(("", "|flip(jpg)", "|flip(jpg, vertical, p=1)", "|flip(jpg, p=0)")),
+        st.sampled_from(("", "float32", "float16")),
     )
     def test_as_one_by_one(
-        self, width: int, height: int, to_height: int, to_width: int, crop: str, mode: str, subsampling: int, least: str
+        self, width: int, height: int, to_height: int, to_width: int, crop: str, mode: str, subsampling: int, least: str, flip: str, to: str
     ) -> None:
         data = picture(width, height, mode=mode, subsampling=subsampling, quality=90)
-        chain = Chain.of(f"decode(jpg{least}){crop}|resize(jpg, ({to_height}, {to_width}))")
+        scale = f"|convert(jpg, {to})|normalize(jpg, [0.1, 0.2, 0.3], 0.25)" if to else ""
+        chain = Chain.of(f"decode(jpg{least}){crop}|resize(jpg, ({to_height}, {to_width})){flip}{scale}")
 
         same(chain, {"__key__": f"{width}x{height}", "__shard__": "s.tar", "jpg": data, "cls": b"1"})
 
@@ -52,7 +55,7 @@ class TestThumbnail:
     def test_a_jpeg_is_done_in_one_pass(self) -> None:
         (joint,) = joints(Chain.of("decode(jpg)|resize(jpg, (8, 9))").ops).values()
 
-        made = joint.run({"jpg": picture(50, 40), "cls": b"1"}, None)
+        made = joint.joint.run({"jpg": picture(50, 40), "cls": b"1"}, None, {})
 
         assert made is not None
         assert ((8, 9, 3), b"1") == (made["jpg"].shape, made["cls"])
@@ -105,3 +108,43 @@ class TestThumbnail:
         chain.run({"__key__": "b", "jpg": picture(50, 40, seed=1)})
 
         np.testing.assert_array_equal(first, kept)
+
+
+class TestRoom:
+    """Memory that is offered for the value."""
+
+    @fast
+    @pytest.mark.parametrize(
+        ("more", "dtype"), [("", "uint8"), ("|flip(jpg, p=1)", "uint8"), ("|convert(jpg, float32)|normalize(jpg, 0.5, 0.25)", "float32")]
+    )
+    def test_the_value_is_the_row_of_a_batch_and_its_neighbours_stay(self, more: str, dtype: str) -> None:
+        chain = Chain.of(f"decode(jpg)|resize(jpg, (8, 9)){more}|decode(cls)")
+        record = {"__key__": "a", "jpg": picture(50, 40), "cls": b"1"}
+        batch = np.full((3, 8, 9, 3), 7, dtype)
+        row = batch[1]
+
+        made = chain.run(record, None, {"jpg": row})
+
+        assert made["jpg"] is row
+        np.testing.assert_array_equal(row, chain.run(record)["jpg"])
+        assert (batch[0] == 7).all()
+        assert (batch[2] == 7).all()
+
+    @pytest.mark.parametrize(
+        "room", [np.zeros((9, 8, 3), np.uint8), np.zeros((8, 9, 3), np.int8), np.zeros((8, 9, 6), np.uint8)[:, :, ::2]]
+    )
+    def test_what_does_not_fit_is_not_used(self, room: Any) -> None:
+        made = Chain.of("decode(jpg)|resize(jpg, (8, 9))").run({"__key__": "a", "jpg": picture(50, 40)}, None, {"jpg": room})
+
+        assert ((8, 9, 3), np.uint8) == (made["jpg"].shape, made["jpg"].dtype)
+        assert not room.any()
+
+    def test_an_op_behind_gets_no_memory_that_is_somebody_elses(self) -> None:
+        room = np.zeros((8, 9, 3), np.uint8)
+
+        made = Chain.of("decode(jpg)|resize(jpg, (8, 9))|rotate(jpg, 180)").run(
+            {"__key__": "a", "jpg": picture(50, 40)}, None, {"jpg": room}
+        )
+
+        assert made["jpg"].any()
+        assert not room.any()

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 import threading
 import time
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tarviz.model.errors import DataError, SchemaError
+from tarviz.model.errors import ChangedError, DataError, SchemaError
 from tarviz.model.types import URL, Block
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.stream import ReadReport
 from tarviz.runners.tf.feed import Chunk, ahead, chunks
+from tarviz.samples import write_shard
 
 
 @pytest.fixture
@@ -64,6 +67,45 @@ def test_a_record_without_a_field_ends_it_or_is_left_out(urls: list[URL]) -> Non
     made = list(chunks(Pipeline(urls, on_error="skip"), names("txt", "cls"), [0], report))
     assert [n for n in range(200) if n % 7] == [int(value) for chunk in made for value in chunk.columns["cls"]]
     assert {"E_SCHEMA": 29} == report.counts()
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> list[URL]:
+    """Four shards of 30 records of 20 kB and more, payloads of random bytes; one field has two names."""
+    rng = np.random.default_rng(0)
+    for at in range(4):
+        records = ((f"{at}-{n:02d}", {"jpg" if n % 2 else "png": rng.bytes(20_000 + n), "cls": b"%d" % n}) for n in range(30))
+        write_shard(tmp_path / f"p-{at}.tar", records)
+    return [URL(str(tmp_path / f"p-{at}.tar")) for at in range(4)]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("indexed", [False, True])
+def test_large_payloads_are_those_of_the_records(photos: list[URL], workers: int, indexed: bool) -> None:
+    if indexed:
+        stream.index(photos)
+    expected = [(record.key.encode(), bytes(record["jpg" if "jpg" in record else "png"])) for record in stream.records(photos)]
+    report = ReadReport()
+
+    made = list(chunks(Pipeline(photos), {"image": ("jpg", "png")}, [0, 1], report, workers=workers))
+
+    assert 2 * expected == [pair for chunk in made for pair in zip(chunk.keys, chunk.columns["image"], strict=True)]
+    assert (240, 8) == (report.records, report.shards)
+    assert all(chunk.origin(0) is not None for chunk in made)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_shard_replaced_while_it_is_read_gives_what_it_was(photos: list[URL], indexed: bool) -> None:
+    if indexed:
+        stream.index(photos[:1])
+    expected = [bytes(record["cls"]) for record in stream.records(photos[0])]
+    run = chunks(Pipeline(photos[0], block_size=64 << 10), names("cls"), [0], ReadReport())
+    made = list(next(run).columns["cls"])
+    os.replace(photos[1], photos[0])
+    with suppress(ChangedError):  # where headers are still to be looked at
+        made += [value for chunk in run for value in chunk.columns["cls"]]
+
+    assert expected[: len(made)] == made
 
 
 class TestAhead:

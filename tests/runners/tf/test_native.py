@@ -17,6 +17,7 @@ from tarviz.model.types import Feature, Schema
 from tarviz.ops import Decode, Func, parse_chain
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
+from tarviz.runners.batch_memory import ALIGNED, BatchMemory
 from tarviz.samples import write_shard
 from tests.conftest import sampled, wait_until
 
@@ -123,15 +124,25 @@ def test_batches_are_aligned_so_that_tensorflow_takes_them_over(photos: str) -> 
 
     assert more
     assert (8, 64, 48, 3) == images.shape
-    assert 0 == images.ctypes.data % native.ALIGNED
+    assert 0 == images.ctypes.data % ALIGNED
+
+
+def test_tensors_that_are_held_keep_their_values_while_memory_is_used_again(photos: str) -> None:
+    pipeline = Pipeline(photos, "decode(jpg)|resize(jpg, (400, 400))|convert(jpg, float32)|normalize(jpg, 0.5, 0.25)", select="jpg")
+    expected = np.stack(list(pipeline.eager()))
+    every = list(pipeline.tf(graph=False, batch=4))  # all of them held
+    first = [np.array(images[0]) for images in pipeline.tf(graph=False, batch=4)]
+
+    np.testing.assert_array_equal(expected, np.concatenate([images.numpy() for images in every]))
+    np.testing.assert_array_equal(expected[::4], np.stack(first))
 
 
 def test_room_knows_dense_values_from_others() -> None:
-    assert np.float32 == native.room(3, Feature("float32", (2, 2))).dtype
-    assert (3, 2, 2) == native.room(3, Feature("float32", (2, 2))).shape
-    assert object == native.room(3, Feature("uint8", (None, 2))).dtype
-    assert object == native.room(3, Feature("str")).dtype
-    assert (0, 2) == native.room(0, Feature("int64", (2,))).shape
+    assert np.float32 == native.room(3, Feature("float32", (2, 2)), BatchMemory()).dtype
+    assert (3, 2, 2) == native.room(3, Feature("float32", (2, 2)), BatchMemory()).shape
+    assert object == native.room(3, Feature("uint8", (None, 2)), BatchMemory()).dtype
+    assert object == native.room(3, Feature("str"), BatchMemory()).dtype
+    assert (0, 2) == native.room(0, Feature("int64", (2,)), BatchMemory()).shape
 
 
 def test_an_error_of_the_shard_comes_behind_the_batches_that_are_whole(photos: str, tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""Memory of batches: used again when nobody refers to it any more, and offered to the chain for what it makes."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections import deque
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+ALIGNED = 64  # bytes; TensorFlow takes over a NumPy buffer, without a copy, only when it is aligned like this
+LEAST = 1 << 20  # bytes; less is what malloc keeps anyhow
+_SPARE = 6  # pieces that wait to be used again
+
+
+class BatchMemory:
+    """Arrays for the batches of one iteration.
+
+    Fresh memory costs a page fault every 4 KiB, which takes as long as a copy of it; so an array's memory comes back when the array and
+    all that was made of it (views, tensors, what holds a buffer of it) are gone, in whatever thread. Threads may share one.
+
+    >>> memory = BatchMemory()
+    >>> first = memory.empty((512, 4096), "uint8")
+    >>> place = first.ctypes.data
+    >>> row = first[3]
+    >>> del first  # a row of it is held
+    >>> memory.empty((512, 4096), "uint8").ctypes.data == place
+    False
+    >>> del row
+    >>> memory.empty((512, 4096), "uint8").ctypes.data == place
+    True
+    """
+
+    def __init__(self) -> None:
+        self._spare: deque[NDArray[np.uint8]] = deque(maxlen=_SPARE)
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """An array of any contents, aligned to 64 bytes."""
+        length = math.prod(shape) * np.dtype(dtype).itemsize
+        if length < LEAST:
+            raw = np.empty(length + ALIGNED, np.uint8)
+            return raw[-raw.ctypes.data % ALIGNED :][:length].view(dtype).reshape(shape)
+        raw = self._taken(length + ALIGNED)
+        # Views of an array refer to the one that a buffer was made an array by: when that goes, nobody is left.
+        holder = np.frombuffer(raw.data[-raw.ctypes.data % ALIGNED :][:length], np.uint8)
+        weakref.finalize(holder, _give, weakref.ref(self), raw).atexit = False
+        return holder.view(dtype).reshape(shape)
+
+    def _taken(self, size: int) -> NDArray[np.uint8]:
+        for _ in range(len(self._spare)):
+            try:
+                raw = self._spare.popleft()
+            except IndexError:  # another thread was quicker
+                break
+            if len(raw) == size:
+                return raw
+            self._spare.append(raw)
+        return np.empty(size, np.uint8)
+
+
+def _give(memory: weakref.ref[BatchMemory], raw: NDArray[np.uint8]) -> None:
+    found = memory()
+    if found is not None:
+        found._spare.append(raw)
