@@ -55,7 +55,10 @@ class Stream(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of file and socket at once, read to the end or not. Closing twice does nothing."""
+        """Let go of file and socket at once, read to the end or not. Closing twice does nothing.
+
+        A connection whose answer was read to its end may serve the store's next request.
+        """
         ...
 
     def __enter__(self) -> Self:

@@ -102,7 +102,7 @@ class FaultServer:
 
     `latency` (seconds, once for a connection and once for every answer) and `bandwidth` (bytes per second, all
     connections together, or each with `per_connection`) make it as slow as a real one: 0.04 and 12.5e6 are a home
-    line. `requests` records all that was asked, `most` how many connections were open at a time.
+    line. `requests` records all that was asked, `most` how many connections were open at a time, `taken` how many there were in all.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class FaultServer:
         self.latency = latency
         self.bandwidth = bandwidth
         self.requests: list[Request] = []
-        self.most = 0
+        self.most = self.taken = 0
         self._tls = tls
         self._objects: dict[str, _Object] = {}
         self._versions = 0
@@ -199,8 +199,9 @@ class FaultServer:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            self.taken += 1
+            self.most = max(self.most, self.connections + 1)
             self._start(lambda connection=connection: self._serve(connection))  # type: ignore[misc]
-            self.most = max(self.most, self.connections)
 
     def _serve(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError, _HangUp), contextlib.closing(connection):

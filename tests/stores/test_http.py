@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import email.utils
 import functools
 import gc
@@ -109,6 +110,24 @@ class TestWhole:
 
         assert [DATA[:1000]] * 3 == [drain(store, url) for url in urls]
         assert 1 == server.connections
+
+    @pytest.mark.parametrize("size", [1 << 16, 4 << 20])
+    def test_large_shards_share_a_connection(self, server, store, size):
+        urls = [server.put(f"/{name}", DATA + name.encode()) for name in "abc"]
+        for url in urls:
+            assert len(DATA) + 1 == store.stat(url).size
+            assert DATA + url[-1].encode() == drain(store, url, size=size)
+
+        assert 1 == server.taken
+
+    @pytest.mark.parametrize("fault", [Fault(lie=-1000), Fault(cut=len(DATA) - 1), Fault(headers={"Connection": "close"})])
+    def test_a_connection_that_is_not_at_an_answers_end_is_not_used_again(self, server, store, fault):
+        url = server.put("/a.tar", DATA, plan=[fault])
+        with contextlib.suppress(StoreError):
+            drain(store, url)
+
+        assert DATA == drain(store, server.put("/b.tar", DATA))
+        assert server.taken >= 2
 
     def test_the_stream_knows_its_object(self, server, store):
         url = server.put("/a.tar", DATA, etag='"v1"')

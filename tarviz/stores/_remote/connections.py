@@ -25,6 +25,7 @@ class _Body(http.client.HTTPResponse):
 
     _failed: OSError | ValueError | None = None
     _held = True
+    _over = False
 
     def __init__(self, sock: object, *args: object, **options: object) -> None:
         super().__init__(sock, *args, **options)  # type: ignore[arg-type]
@@ -70,8 +71,15 @@ class _Body(http.client.HTTPResponse):
     def _came(self, count: int) -> None:
         assert self.length is not None
         self.length -= count
-        if self.length == 0 and self._behind().strip(b"\r\n"):
-            raise _Excess
+        if self.length == 0:
+            behind = self._behind()
+            if behind.strip(b"\r\n"):
+                raise _Excess
+            self._over = not behind
+
+    def is_over(self) -> bool:
+        """Whether all of the answer came and nothing after it: its connection is fit for the next request."""
+        return self._over or (self._method == "HEAD" and self.fp is not None and not self._behind())  # type: ignore[attr-defined]
 
     def _behind(self) -> bytes:
         """What has arrived after the body, without waiting for it."""
@@ -130,6 +138,15 @@ def make_manager(proxy: str) -> urllib3.PoolManager:
         manager = urllib3.PoolManager(num_pools=32, maxsize=64)
     manager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
     return manager
+
+
+def release(answer: urllib3.BaseHTTPResponse) -> None:
+    """Let go of an answer; where it was read to its end the connection goes back to its pool, for the next request to that server."""
+    body: _Body | None = getattr(answer, "direct", None)
+    if body is not None and body.is_over():
+        body.close()  # ends the answer, not the connection
+        answer.release_conn()
+    answer.close()
 
 
 def read_direct(answer: urllib3.BaseHTTPResponse, buffer: memoryview) -> int | None:

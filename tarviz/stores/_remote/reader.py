@@ -16,6 +16,7 @@ from tarviz.model.environment import Watched
 from tarviz.model.errors import NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
+from tarviz.stores._remote.connections import release
 from tarviz.stores._remote.parallel import ParallelStream
 from tarviz.stores._remote.resume import ResumingStream
 from tarviz.stores._remote.small_range import SMALL, Found, SmallRanges
@@ -138,8 +139,8 @@ class RemoteStore(Store):
                 raise
             # A signed URL is signed for GET alone, some servers know no HEAD, and no HEAD says why: ask for one byte.
             answer = self.wire.send("GET", url, {"Range": "bytes=0-0"}, stall_timeout)
-        with answer:
-            return stat_of(url, answer)
+        release(answer)
+        return stat_of(url, answer)
 
     def _asks_again(self, error: StoreError | NotFoundError) -> bool:
         return error.code == "E_AUTH" or error.details.get("status") in (400, 405, 501)

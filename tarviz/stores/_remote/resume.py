@@ -17,7 +17,7 @@ from urllib3 import BaseHTTPResponse, exceptions
 from tarviz.model.errors import ChangedError, StoreError
 from tarviz.model.types import URL
 from tarviz.stores._remote.checksum import Checksum, promised
-from tarviz.stores._remote.connections import excess, read_direct
+from tarviz.stores._remote.connections import excess, read_direct, release
 from tarviz.stores._remote.version import CONTENT_RANGE, Version, total_of
 from tarviz.stores._remote.wire import Wire
 from tarviz.stores.base import Stat, Stream
@@ -107,8 +107,8 @@ class ResumingStream(Stream):
     def _after_fork(self) -> None:
         """The connection belongs to the parent: leave it alone and go on with one of our own."""
         closed, free = self._closed.is_set(), self._busy.acquire(blocking=False)
-        if free:
-            self._drop()  # closes the copy of the descriptor, not the connection
+        if free and self._answer is not None:
+            self._answer.close()  # closes the copy of the descriptor, not the connection
         self._answer, self._pushed = None, b""
         self._renew()
         if closed:
@@ -153,6 +153,7 @@ class ResumingStream(Stream):
                     self._delivered.update(buffer[:count])
                 self._attempts.progress()
                 return count
+        self._drop()
         return 0
 
     def drop(self) -> None:
@@ -185,7 +186,7 @@ class ResumingStream(Stream):
     def _drop(self) -> None:
         answer, self._answer, self._pushed = self._answer, None, b""
         if answer is not None:
-            answer.close()
+            release(answer)
 
     def _piece(self, buffer: memoryview) -> int:
         """Bytes for the front of `buffer`: how many, none where the answer is over."""
@@ -382,6 +383,7 @@ class ResumingStream(Stream):
 
     def _head(self) -> tuple[int | None, Version]:
         """Size and version of the object there now."""
-        with self._wire.send("HEAD", self._url, {}, self._timeouts[1], query=self._query) as answer:
-            length = answer.headers.get("Content-Length", "")
-            return int(length) if answer.status == 200 and length.isdecimal() else None, Version.of(answer)
+        answer = self._wire.send("HEAD", self._url, {}, self._timeouts[1], query=self._query)
+        release(answer)
+        length = answer.headers.get("Content-Length", "")
+        return int(length) if answer.status == 200 and length.isdecimal() else None, Version.of(answer)
