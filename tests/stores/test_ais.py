@@ -144,6 +144,19 @@ class TestFaults:
         nodes = [node for node, method, _ in cluster.requests[before:] if method == "GET"]
         assert ["proxy"] * len(nodes[::2]) == nodes[::2]
 
+    def test_ranges_next_to_each_other_ask_the_proxy_once(self, url, cluster):
+        store = AisStore()
+        etag = store.stat(url).etag
+        before = len(cluster.requests)
+        for at in range(0, 5000, 1000):
+            assert DATA[at : at + 500] == store.read(url, at, 500, etag=etag)
+        nodes = [node for node, _, _ in cluster.requests[before:]]
+        assert ("proxy", 1, 6) == (nodes[0], nodes.count("proxy"), len(nodes))
+
+        cluster.fails.append(Fail(status=404))  # moved to another target, for one
+        assert DATA[7:70] == store.read(url, 7, 63, etag=etag)
+        assert [*nodes[1:2], *nodes[:2]] == [node for node, _, _ in cluster.requests[before + 6 :]]
+
     @pytest.mark.fault("F41")
     def test_an_object_the_cluster_does_not_hold_yet_starts_again_and_is_skipped(self, url, cluster):
         name, path = url.removeprefix("ais://").split("/")

@@ -59,6 +59,20 @@ class TestHubStore(StoreTests):
         self.hub.put(url.removeprefix("hf://datasets/org/name/"), data)
 
 
+class TestRanges:
+    def test_ranges_next_to_each_other_ask_the_hub_once(self, hub):
+        hub.put("a.tar", DATA)
+        url, store = URL("hf://datasets/org/name/a.tar"), HubStore()
+        etag = store.stat(url).etag
+        for server in (hub.api, hub.bytes):
+            server.requests.clear()
+        for at in range(0, 5000, 1000):
+            assert DATA[at : at + 500] == store.read(url, at, 500, etag=etag)
+
+        assert (1, 5) == (len(hub.api.requests), len(hub.bytes.requests))
+        assert [None] * 5 == [request.headers.get("authorization") for request in hub.bytes.requests]
+
+
 class TestToken:
     def test_it_goes_to_the_hub_alone(self, hub):
         hub.put("a.tar", DATA)

@@ -22,10 +22,11 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util import parse_url
 from urllib3.util.wait import wait_for_read
 
+from tarviz.model.errors import StoreError, UsageError
 from tarviz.model.types import URL
-from tarviz.stores._remote.addresses import origin
+from tarviz.stores._remote.addresses import origin, redirected
 from tarviz.stores._remote.version import CONTENT_RANGE, Version
-from tarviz.stores._remote.wire import CONNECT_TIMEOUT, TEMPORARY, USUAL, Wire, proxy_of
+from tarviz.stores._remote.wire import CONNECT_TIMEOUT, REDIRECTS, TEMPORARY, USUAL, Wire, proxy_of
 from tarviz.stores.retry import RetryError, retry_after
 
 SMALL = 1 << 20  # bytes of the longest range read in this way
@@ -34,6 +35,9 @@ _HEAD_LIMIT = 1 << 16
 _UNFIT = 10.0  # seconds for which a server that answers ranges in another way is not asked in this one
 _OURS = {"host", "range", "if-match", "if-unmodified-since", "connection", "content-length", "transfer-encoding"}
 _KEPT = 32  # connections to one server that wait for the next range
+_LED = 300.0  # seconds for which ranges of one version are asked for where a redirect led
+_LED_MOST = 1024  # versions of objects whose redirects are remembered
+_REDIRECT = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How ranges of one object are asked for, as long as neither the second nor the environment is another."""
+    """How ranges of one object are asked for, as long as neither the second nor the environment is another.
 
-    place: str = field(repr=False)  # these two hold what proves who asks
+    `begin` is the address of the object, `place` the one where redirects led from there, most often the same.
+    """
+
+    begin: str = field(repr=False)  # these three hold what proves who asks
+    place: str = field(repr=False)
     first: bytes = field(repr=False)  # the lines that all requests share
     server: tuple[bool, str, int]  # TLS, host, port
 
@@ -96,6 +104,7 @@ class SmallRanges:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._ways: dict[URL, tuple[object, _Way | None]] = {}
+        self._led: dict[tuple[URL, str, tuple[object, ...]], tuple[float, _Way]] = {}  # by version; until when
         self._unfit: dict[str, float] = {}  # by origin, until when
         self._owner = os.getpid()
         self._kept: dict[tuple[object, ...], list[socket.socket]] = {}
@@ -106,10 +115,40 @@ class SmallRanges:
 
         `state` is equal as long as the environment is. `RetryError` where the server asks for patience.
         """
+        asked = _Asked(offset, length, *(Version.named(etag) if etag else (None, None)))
+        found = self._read_led((url, etag, state), asked, stall_timeout) if etag else None
+        if found is not None:
+            return found
         way = self._way(url, state)
+        for _ in range(REDIRECTS + 1):
+            answer = None if way is None else self._ask(url, way, asked, stall_timeout)
+            if not isinstance(answer, str):
+                break
+            way = self._way_to(url, way, answer)  # type: ignore[arg-type]
+        else:
+            return None
+        if answer is not None and etag and way is not None and way.place != way.begin:
+            if len(self._led) >= _LED_MOST:
+                self._led.clear()
+            self._led[url, etag, state] = time.monotonic() + _LED, way
+        return answer
+
+    def _read_led(self, key: tuple[URL, str, tuple[object, ...]], asked: _Asked, stall_timeout: float) -> Found | None:
+        """What came of a range where a redirect led before; None, and that is forgotten, where the origin has to be asked again."""
+        until, way = self._led.get(key, (0.0, None))
         if way is None:
             return None
-        asked = _Asked(offset, length, *(Version.named(etag) if etag else (None, None)))
+        with contextlib.suppress(RetryError):  # the origin may lead elsewhere
+            answer = self._ask(key[0], way, asked, stall_timeout) if time.monotonic() < until else None
+            if isinstance(answer, Found):
+                if not answer.whole:
+                    self._led.pop(key, None)
+                return answer
+        self._led.pop(key, None)
+        return None
+
+    def _ask(self, url: URL, way: _Way, asked: _Asked, stall_timeout: float) -> Found | str | None:
+        """What one exchange brought; the address where a redirect leads."""
         request = self._request(way, asked)
         if request is None:
             return None
@@ -142,6 +181,16 @@ class SmallRanges:
 
     def _find_way(self, url: URL) -> _Way | None:
         place = self._wire.access.address(url, {})
+        return self._make_way(place, place)
+
+    def _way_to(self, url: URL, way: _Way, led: str) -> _Way | None:
+        """The way on from an answer that leads to the address `led`."""
+        try:
+            return self._make_way(way.begin, redirected(url, way.place, led))
+        except (StoreError, UsageError):
+            return None  # the reader that resumes says why
+
+    def _make_way(self, begin: str, place: str) -> _Way | None:
         until = self._unfit.get(origin(place))
         parts = urlsplit(place)
         secure, netloc, host = parts.scheme == "https", parts.netloc.rpartition("@")[2], parts.hostname or ""
@@ -155,16 +204,16 @@ class SmallRanges:
             return None
         usual = dict(USUAL)
         if self._wire.access.steady:
-            usual |= self._wire.credentials("GET", place, place, {**USUAL, "Range": "bytes=0-0"}, b"")
+            usual |= self._wire.credentials("GET", begin, place, {**USUAL, "Range": "bytes=0-0"}, b"")
         if not _OURS.isdisjoint(map(str.lower, usual)):
             return None
         first = _joined([f"GET {target} HTTP/1.1", f"Host: {netloc}", *_lines(usual)])
-        return None if first is None else _Way(place, first, (secure, host, parts.port or (443 if secure else 80)))
+        return None if first is None else _Way(begin, place, first, (secure, host, parts.port or (443 if secure else 80)))
 
     def _request(self, way: _Way, asked: _Asked) -> bytes | None:
         headers = {"Range": f"bytes={asked.offset}-{asked.stop - 1}", **(asked.version.condition() if asked.version else {})}
         if not self._wire.access.steady:
-            headers |= self._wire.credentials("GET", way.place, way.place, USUAL | headers, b"")
+            headers |= self._wire.credentials("GET", way.begin, way.place, USUAL | headers, b"")
         rest = _joined(_lines(headers))
         return None if rest is None else way.first + rest + b"\r\n"
 
@@ -184,8 +233,8 @@ class SmallRanges:
             line.close()
         return _connect(*server)
 
-    def _exchange(self, url: URL, line: socket.socket, request: bytes, way: _Way, asked: _Asked) -> tuple[Found | None, bool]:
-        """What came, and whether the connection is fit for the next request."""
+    def _exchange(self, url: URL, line: socket.socket, request: bytes, way: _Way, asked: _Asked) -> tuple[Found | str | None, bool]:
+        """What came, or where the answer leads, and whether the connection is fit for the next request."""
         line.sendall(request)
         head = line.recv(_HEAD)
         while (end := head.find(b"\r\n\r\n")) < 0:
@@ -196,33 +245,37 @@ class SmallRanges:
         self._wire.met(way.place)
         first, *lines = head[:end].decode("latin-1").split("\r\n")
         headers = _read_headers(lines)
-        if not first.startswith("HTTP/1.1 206"):
-            self._other(url, first, headers, way)
+        partial = first.startswith("HTTP/1.1 206")
+        version, led = (asked.answered(headers), "") if partial else (None, self._other(url, first, headers, way))
+        if version is None and not led:
             return None, False
-        version = asked.answered(headers)
-        if version is None:
-            return None, False
-        count, body = int(headers["content-length"]), head[end + 4 :]
-        if len(body) > count:
-            return None, False
+        length, body = headers.get("Content-Length"), head[end + 4 :]
+        count = int(length) if length.isdecimal() and "transfer-encoding" not in headers else -1
+        if len(body) > count or (led and count > _HEAD_LIMIT):
+            return led or None, False
         data = _rest(line, body, count)
         whole = len(data) == count
-        token = version.token(None)
-        return (Found(data, whole, token) if whole or token else None), whole and headers.get("Connection").lower() != "close"
+        keep = whole and headers.get("Connection").lower() != "close"
+        token = "" if version is None else version.token(None)
+        return led or (Found(data, whole, token) if whole or token else None), keep
 
-    def _other(self, url: URL, first: str, headers: _Headers, way: _Way) -> None:
-        """An answer that is not the range."""
+    def _other(self, url: URL, first: str, headers: _Headers, way: _Way) -> str:
+        """An answer that is not the range: where it leads, if anywhere."""
         version, _, rest = first.partition(" ")
         status = int(rest[:3]) if rest[:3].isdecimal() else 0
         if status in TEMPORARY:
             after = retry_after(headers.get("Retry-After"), headers.get("Date"), self._wire.clock)
             raise RetryError(f"the server answers {status} {responses.get(status, '')}".rstrip(), after=after)
+        if status in _REDIRECT and headers.get("Location"):
+            return headers.get("Location")
         if version != "HTTP/1.1" or status < 400:
-            self._unfit[origin(way.place)] = time.monotonic() + _UNFIT
+            for place in (way.begin, way.place):
+                self._unfit[origin(place)] = time.monotonic() + _UNFIT
             self._ways.clear()
         else:
             self._wire.access.renew(url, status, headers, "")  # a region, for one, so that the other reader asks there at once
             self._ways.pop(url, None)
+        return ""
 
 
 def _lines(headers: dict[str, str]) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import random
 import threading
 import traceback
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from tarviz.model.errors import ChangedError, NotFoundError, StoreError, UsageEr
 from tarviz.model.types import URL
 from tarviz.stores._remote import small_range
 from tarviz.stores.http import HttpStore
-from tarviz.testing.faults import ALWAYS, FakeClock, Fault
+from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.stores import open_files
 from tests.conftest import wait_until
 from tests.stores.random_faults import random_fault
@@ -212,13 +213,14 @@ class TestFaults:
         assert len(server.requests) <= (5 if fault.ignore_range else 8)
 
     @pytest.mark.fault("F39")
-    def test_a_redirect_is_followed_by_the_other_reader(self, server, store):
+    def test_a_redirect_is_followed(self, server, store):
         target = server.put("/b.tar", DATA)
         url = server.put("/a.tar", b"", plan=[Fault(status=307, headers={"Location": target}, times=ALWAYS)])
         for at in range(0, 4000, 1000):
             assert DATA[at : at + 100] == store.read(url, at, 100)
 
-        assert 9 == len(server.requests)  # one of them for nothing
+        assert ["/a.tar", "/b.tar"] * 4 == [request.path for request in server.requests]
+        assert 1 == server.most
 
     def test_names_and_headers_that_break_the_line_are_refused(self, server):
         store = HttpStore(headers={"X-Key": "planted\r\nX-Other: b"})
@@ -241,6 +243,21 @@ class TestFaults:
 
         assert data[1:] == store.read(server.put("/b.tar", data), 1, 2 << 20)
 
+    @pytest.mark.parametrize("place", ["ftp://127.0.0.1/a.tar", "http://[", ""])
+    @pytest.mark.fault("F39")
+    def test_a_redirect_to_nowhere_is_said_by_the_other_reader(self, server, store, place):
+        url = server.put("/a.tar", b"", plan=[Fault(status=307, headers={"Location": place}, times=ALWAYS)])
+
+        with pytest.raises(StoreError, match="redirects to" if place else "answers 307"):
+            store.read(url, 0, 10)
+
+    @pytest.mark.fault("F39")
+    def test_redirects_in_a_circle_end(self, server, store):
+        url = server.put("/a.tar", b"", plan=[Fault(status=302, headers={"Location": f"{server.url}/a.tar"}, times=ALWAYS)])
+
+        with pytest.raises(StoreError, match="more than 5 times"):
+            store.read(url, 0, 10)
+
     @pytest.mark.parametrize("seed", range(3))
     def test_random_faults(self, server, seed):
         chance = random.Random(seed)
@@ -252,3 +269,91 @@ class TestFaults:
             for _ in range(4):
                 at, count = chance.randrange(200_000), chance.randrange(1, 60_000)
                 assert DATA[at : min(at + count, 200_000)] == store.read(url, at, count), plan
+
+
+class TestLed:
+    """Where a redirect led is asked at once for the next ranges of that version."""
+
+    @pytest.fixture
+    def other(self):
+        with FaultServer() as other:
+            yield other
+
+    def lead(self, server, target):
+        answers = [Fault(method=method, status=302, headers={"Location": target}, times=ALWAYS) for method in ("GET", "HEAD")]
+        return server.put("/a.tar", b"", plan=answers)
+
+    def test_ranges_of_a_version_ask_the_origin_once(self, server, other, store):
+        url = self.lead(server, other.put("/b.tar", DATA))
+        etag = store.stat(url).etag
+        server.requests.clear()
+        for at in range(0, 9000, 1000):
+            assert DATA[at : at + 500] == store.read(url, at, 500, etag=etag)
+
+        assert (1, 1 + 9) == (len(server.requests), len(other.requests))
+        assert 2 == other.taken  # the other reader's, for `stat`, and one for all ranges
+
+    def test_what_may_be_any_version_asks_the_origin_each_time(self, server, other, store):
+        url = self.lead(server, other.put("/b.tar", DATA))
+        assert DATA[:50] == store.read(url, 0, 50)
+        self.lead(server, other.put("/c.tar", DATA[::-1]))
+
+        assert DATA[::-1][:50] == store.read(url, 0, 50)
+
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            Fault(status=403),
+            Fault(status=404),
+            Fault(status=410),
+            Fault(status=503, headers={"Retry-After": "60"}),
+            Fault(before_headers=True, end="reset"),
+            Fault(before_headers=True, end="stall"),
+            Fault(headers={"Content-Range": None}),
+        ],
+        ids=lambda fault: str(fault.status or fault.end),
+    )
+    def test_a_place_that_refuses_is_forgotten_and_the_origin_asked_again(self, server, other, store, clock, fault):
+        """An address that was signed for an hour, for one, or a target that has handed the object on."""
+        url = self.lead(server, other.put("/b.tar", DATA, etag='"v1"'))
+        read = [store.read(url, at, 50, etag='"v1"') for at in (0, 100)]
+        other.put("/b.tar", DATA, etag='"v1"', plan=[replace(fault, times=ALWAYS)])
+        self.lead(server, other.put("/c.tar", DATA, etag='"v1"'))
+        read += [store.read(url, at, 50, etag='"v1"') for at in (200, 300)]
+
+        assert [DATA[at : at + 50] for at in (0, 100, 200, 300)] == read
+        assert (2, []) == (len(server.requests), clock.waits)
+
+    def test_a_cut_goes_on_by_the_origin(self, server, other, store):
+        url = self.lead(server, other.put("/b.tar", DATA, etag='"v1"'))
+        store.read(url, 0, 50, etag='"v1"')
+        other.put("/b.tar", DATA, etag='"v1"', plan=[Fault(cut_after=1000)])
+
+        assert DATA[5000:9000] == store.read(url, 5000, 4000, etag='"v1"')
+        assert "6000-8999" == asked(other)[-1]
+
+    def test_another_version_there_is_refused(self, server, other, store):
+        url = self.lead(server, other.put("/b.tar", DATA, etag='"v1"'))
+        store.read(url, 0, 50, etag='"v1"')
+        other.put("/b.tar", DATA[::-1], etag='"v2"')
+
+        with pytest.raises(ChangedError, match='"v1" before, ETag "v2" now'):
+            store.read(url, 0, 50, etag='"v1"')
+
+    def test_credentials_stay_with_the_origin(self, server, other, monkeypatch):
+        monkeypatch.setenv("TARVIZ_HTTP_HEADERS", f'{{"{server.url}": {{"X-Key": "secret"}}}}')
+        url = self.lead(server, other.put("/b.tar", DATA, etag='"v1"'))
+        store = HttpStore(headers={"X-Own": "secret"})
+        for at in (0, 100):
+            store.read(url, at, 50, etag='"v1"')
+
+        assert ["secret", "secret"] == [server.requests[0].headers[name] for name in ("x-key", "x-own")]
+        assert [] == [request for request in other.requests if "secret" in str(request.headers)]
+
+    def test_it_is_trusted_for_some_minutes(self, server, other, store, monkeypatch):
+        url = self.lead(server, other.put("/b.tar", DATA, etag='"v1"'))
+        monkeypatch.setattr(small_range, "_LED", -1.0)
+        for at in (0, 100):
+            store.read(url, at, 50, etag='"v1"')
+
+        assert 2 == len(server.requests)
