@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import io
 import socket
+import struct
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
+_BATCH = 1 << 20  # bytes for which a reader is woken
 _MOMENT = 0.05  # seconds after which what came is handed on, though more is wanted
 
 
@@ -26,6 +29,8 @@ class _Body(http.client.HTTPResponse):
     _failed: OSError | ValueError | None = None
     _held = True
     _over = False
+    _batch = 1  # bytes that wake a reader
+    _limit: float | None = None  # seconds without a byte after which it is given up; negative: Python keeps the time
 
     def __init__(self, sock: object, *args: object, **options: object) -> None:
         super().__init__(sock, *args, **options)  # type: ignore[arg-type]
@@ -47,7 +52,7 @@ class _Body(http.client.HTTPResponse):
             raise self._failed
         done, wanted, until = 0, min(len(buffer), self.length), time.monotonic() + _MOMENT
         try:
-            while done < wanted and (count := self._once(buffer[done:wanted])):
+            while done < wanted and (count := self._once(buffer[done:wanted], self.length - done)):
                 done += count
                 if time.monotonic() > until:
                     break
@@ -58,20 +63,43 @@ class _Body(http.client.HTTPResponse):
         self._came(done)
         return done
 
-    def _once(self, buffer: memoryview) -> int:
-        """One read of the socket, or what the file over it holds: by itself, for `readinto1` loses that where the socket fails."""
-        if not self._held and len(buffer) > io.DEFAULT_BUFFER_SIZE:
+    def _once(self, buffer: memoryview, left: int) -> int:
+        """What the file over the socket holds, or one read of the socket: by itself, for `readinto1` loses that where the socket fails.
+
+        `left`: bytes of the body that are still to come.
+        """
+        if self._held:
+            self._held = len(buffer) <= io.DEFAULT_BUFFER_SIZE
+            piece = self.fp.read1(len(buffer))
+            buffer[: len(piece)] = piece
+            return len(piece)
+        if self._limit is None:
+            self._limit = _let_kernel_wait(self.wire)
+        if self._limit < 0:
             count: int = self.fp.readinto1(buffer)
             return count
-        self._held = len(buffer) <= io.DEFAULT_BUFFER_SIZE
-        piece = self.fp.read1(len(buffer))
-        buffer[: len(piece)] = piece
-        return len(piece)
+        # At a body's end nothing follows that would make a batch full.
+        wanted = min(len(buffer), left - _BATCH) if left > _BATCH else len(buffer)
+        self._wake_at(min(wanted, _BATCH) if left > _BATCH else 1)
+        end = time.monotonic() + self._limit
+        while True:
+            try:
+                return self.wire.recv_into(buffer, wanted, socket.MSG_WAITALL)  # type: ignore[attr-defined,no-any-return]
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise TimeoutError("timed out") from None
+
+    def _wake_at(self, count: int) -> None:
+        """Have the kernel wake a reader for so many bytes, not for every packet: that costs more than copying what is in it."""
+        if count != self._batch:
+            self.wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)  # type: ignore[attr-defined]
+            self._batch = count
 
     def _came(self, count: int) -> None:
         assert self.length is not None
         self.length -= count
         if self.length == 0:
+            self._wake_at(1)
             behind = self._behind()
             if behind.strip(b"\r\n"):
                 raise _Excess
@@ -91,6 +119,19 @@ class _Body(http.client.HTTPResponse):
             return b""
         finally:
             self.wire.settimeout(before)  # type: ignore[attr-defined]
+
+
+def _let_kernel_wait(line: object) -> float:
+    """Have the kernel fill a buffer in one call, for a moment at most: the seconds that the socket had to wait; -1 where it cannot.
+
+    A socket whose time Python keeps takes two calls, and a turn of Python's lock, for every few packets.
+    """
+    limit = line.gettimeout() if type(line) is socket.socket and sys.platform == "linux" else None
+    if not limit:
+        return -1.0
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, int(_MOMENT * 1e6)))  # type: ignore[attr-defined]
+    line.settimeout(None)  # type: ignore[attr-defined]
+    return limit
 
 
 class _Asking(threading.local):

@@ -168,7 +168,7 @@ class ResumingStream(Stream):
 
     def _check_sum(self, piece: memoryview) -> None:
         if self._sum is not None:
-            self._sum.update(bytes(piece))
+            self._sum.update(piece)
             if self.offset + len(piece) == self._size and not self._sum.is_right():
                 what = f"the bytes that came do not have the {self._sum.name} checksum that the server sent with them."
                 hint = "Read it again; if that fails too, the object is damaged where it is stored."

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import socket
+import sys
 from http.client import HTTPException
 
 import pytest
 
+from tarviz.stores._remote import connections
 from tarviz.stores._remote.connections import excess, make_manager, read_direct
 from tarviz.testing.faults import Fault, FaultServer
 
@@ -36,8 +39,24 @@ def test_all_bytes_come(size):
         assert DATA == all_of(answer, size)
 
 
-@pytest.mark.parametrize("cut", [1, 512, 10_000, 20_001])
-@pytest.mark.parametrize("size", [100, 8192, 9000, 1 << 20])
+@pytest.mark.parametrize("batch", [1, 1000, 100_000, len(DATA) - 1, len(DATA), 8 << 20])
+def test_how_many_bytes_wake_the_reader_changes_nothing(batch, monkeypatch):
+    monkeypatch.setattr(connections, "_BATCH", batch)
+    with asked() as answer:
+        assert DATA == all_of(answer, 150_000)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel waits on Linux alone")
+def test_the_next_answer_wakes_its_reader_at_once():
+    with asked() as answer:
+        line = answer.direct.wire
+        all_of(answer, 1 << 18)
+
+        assert 1 == line.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+
+
+@pytest.mark.parametrize("cut", [1, 512, 10_000, 20_001, 1_500_000])
+@pytest.mark.parametrize("size", [100, 8192, 9000, 1 << 20, 4 << 20])
 def test_no_byte_before_a_stall_is_lost(cut, size):
     with asked(Fault(cut=cut, end="stall")) as answer:
         found = bytearray()
