@@ -11,11 +11,13 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import TypeAlias
 
 import numpy as np
 
 from tarviz.formats.compression import ByteSource
+from tarviz.model.errors import UsageError
 
 FIRST = 256 << 10  # bytes of the first buffer, small so that the first record comes soon
 HEADROOM = 512 << 10  # room in front of a buffer that is read ahead
@@ -79,7 +81,8 @@ class Feed:
         self._interrupt = interrupt
         self._pieces = 0
         self._wants_ahead = ahead
-        self._ahead: _Ahead | None = None
+        self._reader: _Reader | None = None
+        self._ahead: Memory | None = None  # what the reader fills
         self._present = memoryview(b"")
 
     def more(self, keep: int = 0, need: int = 0) -> memoryview:
@@ -93,9 +96,10 @@ class Feed:
             size = min(FIRST, self._size) if self._pieces == 1 else self._size
             buffer, begin, end = self._moved(carry, size, need), 0, keep
         else:
-            buffer, count = self._ahead.wait()
-            self._ended(count < len(buffer) - HEADROOM, self._ahead.error)
-            self._ahead = None
+            assert self._reader is not None
+            count, error = self._reader.wait()
+            buffer, self._ahead = self._ahead, None  # not before: `close` has to know that a read is under way
+            self._ended(count < len(buffer) - HEADROOM, error)
             self.bytes += count
             begin, end = HEADROOM - keep, HEADROOM + count
             if begin >= 0:
@@ -120,7 +124,10 @@ class Feed:
         _give(buffer)
         self._present = view
         if self._wants_ahead and self._pieces > 1 and not self.final:
-            self._ahead = _Ahead(self._source, _take(HEADROOM + self._size))
+            if self._reader is None:
+                self._reader = _Reader(self._source)
+            self._ahead = _take(HEADROOM + self._size)
+            self._reader.ask(memoryview(self._ahead)[HEADROOM:])
         return view
 
     @staticmethod
@@ -153,12 +160,14 @@ class Feed:
 
     def close(self) -> None:
         """End a read that is under way and let go of the source."""
-        if self._ahead is not None and not self._ahead.done():
-            if self._interrupt is not None:
-                with suppress(OSError):
-                    self._interrupt()
-            self._ahead.leave()
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.leave(None if self._ahead is None else self._interrupt)
         self._ahead = None
+
+    def __del__(self) -> None:
+        if self._reader is not None:
+            self._reader.end()
 
 
 def _read(source: ByteSource, view: memoryview) -> tuple[int, Exception | None]:
@@ -172,26 +181,41 @@ def _read(source: ByteSource, view: memoryview) -> tuple[int, Exception | None]:
     return done, None
 
 
-class _Ahead:
-    """One buffer being filled by a thread of its own, after its headroom."""
+class _Reader:
+    """A thread that fills the buffers it is asked to, one at a time, until it is told to end."""
 
-    def __init__(self, source: ByteSource, buffer: Memory) -> None:
-        self.error: Exception | None = None
-        self._count = 0
-        self._buffer = buffer
+    def __init__(self, source: ByteSource) -> None:
+        self._asked: SimpleQueue[memoryview | None] = SimpleQueue()
+        self._found: SimpleQueue[tuple[int, Exception | None]] = SimpleQueue()
+        self._owner = os.getpid()
         # A daemon: a read from a pipe that never ends must not keep the process alive.
-        self._thread = threading.Thread(target=self._run, args=(source,), name="tarviz-read", daemon=True)
+        self._thread = threading.Thread(target=_serve, args=(source, self._asked, self._found), name="tarviz-read", daemon=True)
         self._thread.start()
 
-    def _run(self, source: ByteSource) -> None:
-        self._count, self.error = _read(source, memoryview(self._buffer)[HEADROOM:])
+    def ask(self, view: memoryview) -> None:
+        self._asked.put(view)
 
-    def wait(self) -> tuple[Memory, int]:
-        self._thread.join()
-        return self._buffer, self._count
+    def wait(self) -> tuple[int, Exception | None]:
+        """How many bytes came, and the error that cut them short."""
+        if os.getpid() != self._owner and self._found.empty():  # the thread stayed with the parent
+            return 0, UsageError("this process was forked in the middle of a shard.", hint="Open the shard in the new process.")
+        return self._found.get()
 
-    def done(self) -> bool:
-        return not self._thread.is_alive()
-
-    def leave(self) -> None:
+    def leave(self, interrupt: Callable[[], None] | None) -> None:
+        """End the thread, and before that, by `interrupt`, a read that it waits in."""
+        if interrupt is not None and self._thread.is_alive() and self._found.empty():
+            with suppress(OSError):
+                interrupt()
+        self.end()
         self._thread.join(1.0)
+
+    def end(self) -> None:
+        self._asked.put(None)
+
+
+def _serve(source: ByteSource, asked: SimpleQueue[memoryview | None], found: SimpleQueue[tuple[int, Exception | None]]) -> None:
+    while (view := asked.get()) is not None:
+        answer = _read(source, view)
+        del view  # the memory is free for others as soon as nobody else has it
+        found.put(answer)
+        del answer

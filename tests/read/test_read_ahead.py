@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tarviz.formats.tar_header import tar_header
+from tarviz.model.errors import UsageError
 from tarviz.read import read_ahead
 from tarviz.read.read_ahead import Feed
+from tests.conftest import wait_until
 
 ROOT = Path(__file__).parents[2]
 TEXT = bytes(range(256)) * 12_000
@@ -100,6 +104,41 @@ def test_no_thread_stays(rounds):
         feed.close()
 
     assert threading.active_count() <= before + 1
+
+
+def test_one_thread_reads_all_and_goes_with_its_feed():
+    feed, threads = Feed(Source(TEXT), 65536), set()
+    while not feed.final:
+        feed.more()
+        threads |= {feed._reader._thread} if feed._reader is not None else set()
+    assert 1 == len(threads)
+    del feed
+
+    wait_until(lambda: not any(thread.is_alive() for thread in threads))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_in_the_middle_of_a_shard_is_told_so():
+    go_on = threading.Event()
+
+    class Waiting(Source):
+        def readinto(self, buffer):
+            if threading.current_thread() is not threading.main_thread():
+                go_on.wait(60)
+            return super().readinto(buffer)
+
+    with closing(Feed(Waiting(TEXT), 65536)) as feed:
+        data = bytes(feed.more()) + bytes(feed.more())
+        child = os.fork()
+        if child == 0:
+            feed.more()
+            os._exit(0 if isinstance(feed.broken, UsageError) and feed.final else 1)
+        assert 0 == os.waitpid(child, 0)[1]
+        go_on.set()
+        while not feed.final:
+            data += feed.more()
+
+    assert TEXT == data
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits as Linux knows them")
