@@ -21,7 +21,8 @@ from tarviz.model.errors import UsageError
 
 FIRST = 256 << 10  # bytes of the first buffer, small so that the first record comes soon
 HEADROOM = 512 << 10  # room in front of a buffer that is read ahead
-_SPARE = 6  # buffers the process keeps
+_SPARE = 8  # buffers the process keeps
+_SPARE_BYTES = 36 << 20  # … and their bytes: what one stream from far away needs at a time
 _LARGEST_SPARE = 9 << 20
 
 Memory: TypeAlias = bytearray | memoryview
@@ -61,7 +62,8 @@ def _give(buffer: Memory) -> None:
     if isinstance(buffer, bytearray):
         with _lock:
             _spare.append(buffer)
-            del _spare[:-_SPARE]
+            while len(_spare) > _SPARE or sum(map(len, _spare)) > _SPARE_BYTES:
+                del _spare[0]
 
 
 class Feed:
@@ -93,13 +95,13 @@ class Feed:
         self._pieces += 1
         carry, self._present = self._present[len(self._present) - keep :], memoryview(b"")
         if self._ahead is None:
-            size = min(FIRST, self._size) if self._pieces == 1 else self._size
+            size = self._length(self._pieces)
             buffer, begin, end = self._moved(carry, size, need), 0, keep
         else:
             assert self._reader is not None
             count, error = self._reader.wait()
             buffer, self._ahead = self._ahead, None  # not before: `close` has to know that a read is under way
-            self._ended(count < len(buffer) - HEADROOM, error)
+            self._ended(count < self._length(self._pieces), error)
             self.bytes += count
             begin, end = HEADROOM - keep, HEADROOM + count
             if begin >= 0:
@@ -127,8 +129,14 @@ class Feed:
             if self._reader is None:
                 self._reader = _Reader(self._source)
             self._ahead = _take(HEADROOM + self._size)
-            self._reader.ask(memoryview(self._ahead)[HEADROOM:])
+            self._reader.ask(memoryview(self._ahead)[HEADROOM:][: self._length(self._pieces + 1)])
         return view
+
+    def _length(self, number: int) -> int:
+        """Bytes of a piece, the first of which has number 1; those read ahead grow by steps, for over a line each takes its time."""
+        if number > 1 and not self._wants_ahead:
+            return self._size
+        return min(self._size, FIRST << min(2 * (number - 1), 20))
 
     @staticmethod
     def _moved(begin: memoryview, size: int, need: int) -> Memory:

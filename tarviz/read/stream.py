@@ -159,14 +159,16 @@ def adjacent_blocks(
         place, start_at = _entry(url, options, start)
     else:
         start_at = 0
-    ratio = configured(max_ratio=options.max_ratio).max_ratio
-    with closing(Shard(url, max_ratio=ratio, offset=place)) as shard:
+    chosen, far = configured(max_ratio=options.max_ratio), not stores.is_local(url)
+    if far and options.block_size is None:
+        options = replace(options, block_size=2 * chosen.block_size)  # each costs something to hand over and to look through
+    with closing(Shard(url, max_ratio=chosen.max_ratio, offset=place)) as shard:
         report.opened = shard.stat
         cutter = Blocks(
             shard,
             options.walker(url, at=place, first=start_at, returning=returning),
             interrupt=shard.close,
-            ahead=shard.compression is not None or not stores.is_local(url),
+            ahead=shard.compression is not None or far,
         )
         with closing(cutter):
             noted = Noted(report)

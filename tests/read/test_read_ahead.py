@@ -106,6 +106,23 @@ def test_no_thread_stays(rounds):
     assert threading.active_count() <= before + 1
 
 
+@pytest.mark.parametrize(("ahead", "expected"), [(True, [1, 4, 16, 32, 32]), (False, [1, 32, 32, 32, 32])])
+def test_pieces_read_ahead_grow_to_their_size(ahead, expected):
+    with closing(Feed(Source(bytes(64 << 20)), 8 << 20, ahead=ahead)) as feed:
+        assert expected == [len(feed.more()) // read_ahead.FIRST for _ in range(5)]
+
+
+def test_little_memory_is_kept_for_later():
+    for size in (1 << 16, 4 << 20, 8 << 20):
+        with closing(Feed(Source(bytes(40 << 20)), size)) as feed:
+            held = []
+            while not feed.final:
+                held.append(feed.more())
+
+    assert sum(map(len, read_ahead._spare)) <= read_ahead._SPARE_BYTES
+    assert len(read_ahead._spare) <= read_ahead._SPARE
+
+
 def test_one_thread_reads_all_and_goes_with_its_feed():
     feed, threads = Feed(Source(TEXT), 65536), set()
     while not feed.final:
