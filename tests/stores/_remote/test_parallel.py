@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import random
@@ -183,6 +184,7 @@ class TestClose:
     def test_it_leaves_nothing_wherever_it_is_closed(self, server):
         url = server.put("/a.tar", DATA)
         store = HttpStore(clock=Waiting(1.0))
+        gc.collect()  # connections that stores of other tests have kept
         before = open_files()
         for count in (0, 1, 6, 20, 6):
             with store.open(url) as stream:
@@ -193,7 +195,7 @@ class TestClose:
 
         wait_until(lambda: not parts())
         wait_until(lambda: server.connections <= 3)  # those that are kept for the next request
-        wait_until(lambda: open_files() - 2 * server.connections == before)
+        wait_until(lambda: open_files() - 2 * server.connections <= before)
 
     def test_reading_on_where_it_would_have_spread_begins_no_thread(self, server):
         with HttpStore(clock=Waiting(1.0)).open(server.put("/a.tar", DATA)) as stream:
