@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 BLOCK = 512
 _DIGIT = 0xF8F8F8F8  # a byte is an octal digit when these bits of it are those of "0"
 _ZERO = 0x30303030
+_SIZE_AND_MAGIC = struct.Struct("<124x 11s 122x 5s")  # where a header has them
 _TWO, _THREE, _FOUR = 0xFFFF, 0xFFFFFF, 0xFFFFFFFF
 # The size, eleven digits: the last four bytes of word 15, the first seven of word 16.
 _SIZE_BITS = np.uint64(_DIGIT << 32), np.uint64(_DIGIT | (_DIGIT & _THREE) << 32)
@@ -53,16 +55,20 @@ def followed(data: memoryview, first: int) -> NDArray[np.int64]:
     """
     found = []
     place, end = first * BLOCK, len(data) - BLOCK
-    while 0 <= place <= end and data[place + 257 : place + 262].tobytes() == b"ustar":
-        found.append(place // BLOCK)
+    look = _SIZE_AND_MAGIC.unpack_from
+    while 0 <= place <= end:
+        digits, magic = look(data, place)
+        if magic != b"ustar":
+            break
+        found.append(place)
         try:
-            size = int(data[place + 124 : place + 135].tobytes(), 8)
+            size = int(digits, 8)
         except ValueError:
             break
         if size < 0:
             break
         place += BLOCK + ((size + BLOCK - 1) & -BLOCK)
-    return np.array(found, np.int64)
+    return np.array(found, np.int64) // BLOCK
 
 
 def headers(raw: NDArray[np.uint8], at: NDArray[np.int64] | None = None) -> Headers:
