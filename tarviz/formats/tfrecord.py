@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.formats import sniff
+from tarviz.formats.checksums import combined
 from tarviz.formats.compression import ByteSource, Inflater
 from tarviz.formats.compression import kind as _magic
 from tarviz.formats.example_block import Examples
@@ -92,31 +93,44 @@ def _headers(size: NDArray[np.int64]) -> NDArray[np.uint8]:
 
 @dataclass(slots=True, eq=False)
 class Frames:
-    """Framed records ready to be written: `size` in bytes of each, frame included, and the buffers they are made of."""
+    """Records to be framed: `size` in bytes of each, frame included. They are summed and framed by whoever takes the buffers."""
 
     size: NDArray[np.int64]
-    _headers: list[bytes]
-    _records: Sequence[bytes] | Sequence[tuple[Buffer, ...]]
-    _footers: list[bytes]
-    _whole: bool
+    _whole: Sequence[bytes] | None
+    _pieces: Sequence[tuple[Buffer, ...]]
 
     def __len__(self) -> int:
         return len(self.size)
 
     def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]:
-        """What to write for the records `first:last`, in order: one buffer where they are short."""
-        headers, records, footers = self._headers[first:last], self._records[first:last], self._footers[first:last]
-        if self._whole:
-            flat: list[Any] = [b""] * (3 * len(headers))
-            flat[0::3], flat[1::3], flat[2::3] = headers, records, footers
-            return [b"".join(flat)]
+        """What to write for the records `first:last`, in order: one buffer where they are short. Long payloads are not copied."""
+        return self._framed(first, last)[0]
+
+    def summed(self, first: int = 0, last: int | None = None, start: int = 0) -> tuple[list[Buffer], int]:
+        """The same, and the CRC32C of what gave `start` with these bytes after it; long payloads are looked at once for both."""
+        buffers, edges, crcs = self._framed(first, last)
+        if self._whole is not None:
+            return buffers, crc32c(buffers[0], start)
+        sums, sizes = np.empty(2 * len(edges), np.uint32), np.zeros(2 * len(edges), np.int64)
+        sums[0], sums[1::2], sums[2::2] = start, np.fromiter(map(_crc, edges), np.uint32, len(edges)), crcs
+        sizes[1::2], sizes[2::2] = np.fromiter(map(len, edges), np.int64, len(edges)), self.size[first:last] - FRAME
+        return buffers, combined(sums, sizes)
+
+    def _framed(self, first: int, last: int | None) -> tuple[list[Buffer], list[bytes], NDArray[np.uint32]]:
+        """The buffers, what stands before, between and after the records in them, and the CRC32C of each record."""
+        whole = self._whole
+        records: Sequence[Any] = (self._pieces if whole is None else whole)[first:last]
+        crcs = np.fromiter(map(_crc_of_pieces if whole is None else _crc, records), np.uint32, len(records))
+        edges = _edges(self.size[first:last] - FRAME, crcs)
+        if whole is not None:
+            flat: list[bytes] = [b""] * (2 * len(records) + 1)
+            flat[0::2], flat[1::2] = edges, records
+            return [b"".join(flat)], edges, crcs
         buffers: list[Buffer] = []
-        between = b""
-        for header, pieces, footer in zip(headers, records, footers, strict=True):
-            # An Example begins with bytes of its own, which are few: three buffers in one.
-            buffers += [b"".join((between, header, pieces[0])), *pieces[1:]]  # type: ignore[arg-type, list-item]
-            between = footer
-        return [*buffers, between]
+        for edge, pieces in zip(edges, records, strict=False):
+            # An Example begins with bytes of its own, which are few: two buffers in one.
+            buffers += [b"".join((edge, pieces[0])), *pieces[1:]]
+        return [*buffers, edges[-1]], edges, crcs
 
 
 def frame(records: Examples | Sequence[bytes]) -> Frames:
@@ -127,12 +141,7 @@ def frame(records: Examples | Sequence[bytes]) -> Frames:
     """
     whole = records.whole if isinstance(records, Examples) else records
     size = records.size if isinstance(records, Examples) else np.fromiter(map(len, records), np.int64, len(records))
-    headers = _cut(_headers(size), HEADER)
-    if whole is not None:
-        return Frames(size + FRAME, headers, whole, _footers(np.fromiter(map(_crc, whole), np.uint32, len(whole))), True)
-    assert isinstance(records, Examples)
-    crcs = np.fromiter(map(_crc_of_pieces, records.pieces), np.uint32, len(records))
-    return Frames(size + FRAME, headers, records.pieces, _footers(crcs), False)
+    return Frames(size + FRAME, whole, records.pieces if isinstance(records, Examples) else ())
 
 
 def together(records: Iterable[bytes]) -> Iterator[list[bytes]]:
@@ -155,8 +164,15 @@ def _crc_of_pieces(pieces: Iterable[Buffer]) -> int:
     return crc
 
 
-def _footers(crcs: NDArray[np.uint32]) -> list[bytes]:
-    return _cut(_masked(crcs).astype("<u4").view(np.uint8).reshape(-1, FOOTER), FOOTER)
+def _edges(size: NDArray[np.int64], crcs: NDArray[np.uint32]) -> list[bytes]:
+    """What stands before, between and after records of these sizes and sums: the footer of one and the header of the next."""
+    if not len(size):
+        return [b""]
+    table = np.zeros((len(size) + 1, FRAME), np.uint8)
+    table[1:, :FOOTER] = _masked(crcs).astype("<u4").view(np.uint8).reshape(-1, FOOTER)
+    table[:-1, FOOTER:] = _headers(size)
+    edges = _cut(table, FRAME)
+    return [edges[0][FOOTER:], *edges[1:-1], edges[-1][:FOOTER]]
 
 
 def _cut(table: NDArray[np.uint8], width: int) -> list[bytes]:

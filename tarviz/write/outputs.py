@@ -17,7 +17,7 @@ from tarviz.stores import Whole
 from tarviz.write.inputs import Inputs
 from tarviz.write.manifest import Part, Written
 from tarviz.write.names import Exists, Names
-from tarviz.write.output import Output
+from tarviz.write.output import Output, SummedRun
 
 
 class Run(Protocol):
@@ -26,6 +26,19 @@ class Run(Protocol):
     size: NDArray[np.int64]
 
     def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Records:
+    """Records that are framed and summed by the thread that writes them."""
+
+    run: SummedRun
+    first: int
+    last: int
+    size: int
+
+    def write_to(self, output: Output) -> None:
+        output.put_summed(self.run, self.first, self.last)
 
 
 @dataclass(eq=False)
@@ -79,8 +92,9 @@ class Outputs(Whole):
                 self._close(full=True)
                 continue
             output = self._open()
-            output.write(run.buffers(first, last), last - first)
-            self._room -= int(ends[last - 1]) - base
+            size = int(ends[last - 1]) - base
+            output.write([_Records(run, first, last, size)] if isinstance(run, SummedRun) else run.buffers(first, last), last - first)
+            self._room -= size
             if self._source is not None and numbers is not None:
                 self._note(int(numbers[first]), stop if last == count else int(numbers[last]))
             first = last
