@@ -249,10 +249,21 @@ class TestShutIn:
 
     def test_a_query_is_stopped_from_another_thread(self, make):
         table = tarviz.table(make(SIX))
-        threading.Timer(0.3, table.interrupt).start()
+        len(table)
+        ended = threading.Event()
 
-        with pytest.raises(UsageError, match="stopped") as error:
-            table.arrow("SELECT count(*) FROM range(10000000) a, range(10000000) b, records WHERE a.range * b.range % 7 = 3")
+        def stop():
+            while not ended.wait(0.01):  # nobody knows from when on the query runs
+                table.interrupt()
+
+        stopper = threading.Thread(target=stop)
+        stopper.start()
+        try:
+            with pytest.raises(UsageError, match="stopped") as error:
+                table.arrow("SELECT count(*) FROM range(10000000) a, range(10000000) b, records WHERE a.range * b.range % 7 = 3")
+        finally:
+            ended.set()
+            stopper.join()
         assert "E_STOPPED" == error.value.code
 
     def test_what_is_misspelled_is_answered_with_what_is_near(self, make):

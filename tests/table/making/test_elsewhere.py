@@ -14,6 +14,7 @@ from tarviz.model.errors import ChangedError, TarvizError, UsageError
 from tarviz.table import opened
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.making.shard_columns import made
+from tests.conftest import sampled
 
 QUERY = "SELECT shard, key, n, size, txt, cls FROM records ORDER BY shard, n"
 
@@ -32,8 +33,8 @@ def fresh(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setenv("TARVIZ_CACHE_DIR", str(folder))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_rows_and_findings_are_the_same(shards: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int):
+@pytest.mark.parametrize("workers", [2, *sampled([1], 0)])
+def test_rows_and_findings_are_the_same_and_kept(shards: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int):
     fresh(monkeypatch, tmp_path / "one")
     expected = opened(shards)
     rows = expected.sql(QUERY).fetchall()
@@ -44,13 +45,7 @@ def test_rows_and_findings_are_the_same(shards: str, tmp_path: Path, monkeypatch
     assert rows == found.sql(QUERY).fetchall()
     assert expected.findings == found.findings
     assert expected.columns == found.columns
-
-
-def test_what_workers_made_is_kept(shards: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    fresh(monkeypatch, tmp_path / "one")
-    rows = opened(shards, engine="local", workers=2).sql(QUERY).fetchall()
-    again = opened(shards, engine="local", workers=2, progress=lambda done, total: pytest.fail("a pass was made"))
-
+    again = opened(shards, engine="local", workers=workers, progress=lambda done, total: pytest.fail("a pass was made"))
     assert rows == again.sql(QUERY).fetchall()
 
 
