@@ -72,10 +72,10 @@ demo-alone:  ## `make demo` in an environment of its own, thrown away afterwards
 	rm -rf build/alone
 
 test: $(STAMPS)/test  ## the tests (no browser, no torch, nothing slow, few whole programs, one of each matrix)
-	$(PYTEST) -q -n $(JOBS) --dist worksteal -m "not ($(SLOW))"
+	$(PYTEST) -q -n $(JOBS) --dist worksteal --hypothesis-profile=quick -m "not ($(SLOW))"
 
-test-matrix: $(STAMPS)/test  ## the rest of the matrices: every tool on every tar, every chain with every number of workers, …
-	$(PYTEST) -q -n $(JOBS) --dist worksteal -m "matrix and not programs and not ($(APART))"
+test-matrix: $(STAMPS)/test  ## the rest of the matrices: every tool on every tar, every chain with every number of workers, all random examples, …
+	$(PYTEST) -q -n $(JOBS) --dist worksteal -m "(matrix or hypothesis) and not programs and not ($(APART))"
 
 test-programs: $(STAMPS)/test  ## the tests that start whole programs: servers that are killed, the demo, notebooks run by nobody, …
 	$(PYTEST) -q -n $(JOBS) --dist worksteal -m "programs and not ($(APART))"

@@ -16,6 +16,7 @@ PARTLY = "@pytest.mark.torch\ndef test_it(): ...\n\n\nclass TestMore:\n    pytes
     [
         (TORCH, "not (slow or torch or ray)", True),
         (TORCH, "matrix and not (slow or torch)", True),
+        (TORCH, "(matrix or hypothesis) and not programs and not (slow or torch)", True),
         (TORCH, "not (slow or ray)", False),
         (TORCH, "torch and not (slow or browser)", False),
         (TORCH, "", False),

@@ -84,6 +84,7 @@ def test_tensors_and_epochs_are_those_made_here(cluster: Cluster, beside: Datase
     assert there.report.records == 41
 
 
+@pytest.mark.programs
 def test_values_out_of_json_and_keys_come_too(cluster: Cluster) -> None:
     dataset = Dataset("data", cluster.url, [], ["__key__", {"number": SelectJSON("json", "n"), "picture": "jpg"}], remote_exec=True)
     try:
@@ -95,6 +96,7 @@ def test_values_out_of_json_and_keys_come_too(cluster: Cluster) -> None:
         dataset.stop()
 
 
+@pytest.mark.programs
 def test_stop_takes_the_transformer_away(cluster: Cluster) -> None:
     dataset = Dataset("data", cluster.url, CHAIN, ["jpg", "cls"], remote_exec=True)
     before = set(cluster.pods.specs)
@@ -109,6 +111,7 @@ def test_stop_takes_the_transformer_away(cluster: Cluster) -> None:
     assert name not in cluster.pods.running
 
 
+@pytest.mark.programs
 def test_an_error_of_a_record_is_the_one_made_here(beside: Dataset) -> None:
     caught = []
     for remote in (False, None):
@@ -121,6 +124,7 @@ def test_an_error_of_a_record_is_the_one_made_here(beside: Dataset) -> None:
     assert [0, 1, 2, 3, 4] == labels
 
 
+@pytest.mark.programs
 def test_an_answer_that_is_cut_off_is_asked_for_again(cluster: Cluster, beside: Dataset) -> None:
     cluster.fails = [Fail(cut=20_000), Fail(cut=30_001)]
 
@@ -130,6 +134,7 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(cluster: Cluster, beside: 
     assert [] == cluster.fails
 
 
+@pytest.mark.programs
 def test_a_transformer_that_is_gone_is_an_error(cluster: Cluster) -> None:
     dataset = Dataset("data", cluster.url, CHAIN, ["jpg", "cls"], remote_exec=True)
     made = dataset.load("train-1.tar")

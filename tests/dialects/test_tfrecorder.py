@@ -564,6 +564,7 @@ class TestDatasets:
         assert [f"{n}.tfr" for n in range(12)] == [Path(path).name for path in factory.get_tfrecord_filepaths(tmp_path / "a")]
 
 
+@pytest.mark.programs
 def test_memory_stays_flat_over_a_thousand_examples_of_a_megabyte(tmp_path: Path) -> None:
     code = f"""
 from tests import memory

@@ -142,10 +142,21 @@ CHAINS: dict[str, tuple[Any, Any]] = {
 }
 
 
+# In the graph each chain that has an op; in threads a picture, a tree and a function. Without an op there is no difference.
+QUICK = {("graph", name) for name, (chain, _) in CHAINS.items() if chain} | {("threads", name) for name in ("picture", "tree", "function")}
+QUICK |= {("threads", "raw"), ("graph", "raw-all"), ("graph", "raw-places"), ("graph", "tree-raw")}
+
+
 @pytest.mark.usefixtures("where_ops_run")
 class TestValues:
-    @pytest.mark.parametrize("name", CHAINS)
-    @pytest.mark.parametrize("num_workers", [1, *sampled([2, 3], 0)])
+    @pytest.mark.parametrize(
+        ("where_ops_run", "name", "num_workers"),
+        [
+            pytest.param(*case, marks=[] if case[:2] in QUICK and case[2] == 1 else pytest.mark.matrix)
+            for case in itertools.product(("graph", "threads"), CHAINS, (1, 2, 3))
+        ],
+        indirect=["where_ops_run"],
+    )
     def test_they_equal_the_eager_runner_in_the_same_order_and_the_spec_is_the_schema(
         self, pictures: str, name: str, num_workers: int
     ) -> None:
