@@ -27,6 +27,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import ReaderPlan, buffer_seed
 from tarviz.runners.shares import Piece, Reader, check_any
 from tarviz.runners.shuffle_buffer import shuffled
+from tarviz.runners.tf.payloads_held import HeldColumn, loaded
 from tarviz.runners.walk import placed
 
 T = TypeVar("T")
@@ -39,7 +40,8 @@ _MIXED = 512  # records in a chunk after a shuffle
 
 @dataclass(slots=True, eq=False)
 class Chunk:
-    """Records in a row as columns, object arrays of bytes [records]; `first` is the number of the first in its run.
+    """Records in a row as columns, object arrays of bytes [records], or payloads that lie in a file still; `first` is the number of the
+    first in its run.
 
     `draws` is float64 [records, draws of the chain]. `trail` says which row of a block (its bytes let go) a record was.
     """
@@ -48,7 +50,7 @@ class Chunk:
     keys: Sequence[bytes]
     shards: list[str]
     index: NDArray[np.int64]
-    columns: dict[str, NDArray[np.object_]]
+    columns: dict[str, NDArray[np.object_] | HeldColumn]
     draws: NDArray[np.float64]
     trail: tuple[Block, NDArray[np.int64]] | None = None
 
@@ -72,7 +74,8 @@ class Chunk:
             case "__index__":
                 return np.ascontiguousarray(self.index, np.int64)
             case _:
-                return self.columns[name]
+                column = self.columns[name]
+                return column if isinstance(column, np.ndarray) else _objects(column[:])
 
     def places(self, row: int) -> dict[str, Any]:
         """What ops find in a record beside its fields."""
@@ -103,13 +106,15 @@ def chunks(
     workers: int = 1,
     ordered: bool = True,
     extra: bool = False,
+    held: bool = False,
     plan: ReaderPlan | None = None,
 ) -> Generator[Chunk, None, None]:
     """The records of `epochs` passes, in shard and record order unless shuffled; of several ranks, those that `plan` says.
 
     `fields` are cut out, the rest is not copied; of the names that one stands for, the first that the record has. A record that
     lacks one is a `SchemaError`, or skipped and counted as `on_error` says. `workers` shards are read at the same time;
-    `ordered=False` takes their blocks as they come. With `extra`, a warning tells of fields beyond `fields`. A pass without
+    `ordered=False` takes their blocks as they come. With `held`, large payloads of plain local shards are read when they are asked for,
+    by whoever asks. With `extra`, a warning tells of fields beyond `fields`. A pass without
     records is the last.
     """
     chain, seed = pipeline.chain, pipeline.seed
@@ -117,7 +122,7 @@ def chunks(
     number = 0
     for turn, epoch in enumerate(epochs):
         begin = number
-        with closing(_parts(pipeline, plan.pieces(turn, epoch), fields, report, workers, ordered, extra)) as parts:
+        with closing(_parts(pipeline, plan.pieces(turn, epoch), fields, report, workers, ordered, extra, held)) as parts:
             mixed = _mixed(parts, fields, shuffle, buffer_seed(seed, epoch, plan.reader)) if shuffle > 1 else parts
             for chunk in mixed:
                 chunk.first = number
@@ -139,17 +144,22 @@ def _parts(
     workers: int,
     ordered: bool,
     extra: bool,
+    held: bool,
 ) -> Generator[Chunk, None, None]:
     """The records of pieces of shards, as many as come together, cut into columns where they are read."""
     told: set[str] = set()
     skip = pipeline.options.on_error == "skip"
 
     def opened(piece: Piece, own: ReadReport) -> Generator[Chunk, None, None]:
-        held = held_batches(piece.url, pipeline.options, own, piece.start, piece.stop)
-        batches = _in_memory(pipeline, piece, own) if held is None else held
+        apart = held_batches(piece.url, pipeline.options, own, piece.start, piece.stop)
+        batches = _in_memory(pipeline, piece, own) if apart is None else apart
         with closing(batches):
+            cut = _cut(batches, fields, own, skip, told if extra else None)
             try:
-                yield from _cut(batches, fields, own, skip, told if extra else None)
+                if apart is None or held:
+                    yield from cut
+                else:
+                    yield from loaded(cut, _loaded)
             except DataError as error:
                 if not skip:
                     raise
@@ -326,22 +336,27 @@ def _chunk(batch: Batch, fields: Iterable[str], members: NDArray[np.int64], rows
     return Chunk(0, keys, [block.shard] * len(rows), block.first + rows, columns, np.empty((len(rows), 0)), (bare, rows))
 
 
-def _payloads(block: Block, at: NDArray[np.int64], source: HeldTar | None) -> NDArray[np.object_]:
-    """The payloads of members as bytes of their own, read from the source where the block has columns only.
+def _loaded(chunk: Chunk) -> Chunk:
+    """The chunk with its payloads read."""
+    chunk.columns = {name: chunk.column(name) for name in chunk.columns}
+    return chunk
+
+
+def _payloads(block: Block, at: NDArray[np.int64], source: HeldTar | None) -> NDArray[np.object_] | HeldColumn:
+    """The payloads of members as bytes of their own, or where they lie in the source of a block that has columns only.
 
     A tensor of strings is made of Python bytes, each copied once more; cutting here rather than in the graph (`tf.strings.substr`
     on the whole block) copies only what is needed, and makes no allocation of the size of a block: see `tf.py`.
     """
     offset, size = block.offset[at], block.size[at]
-    places = offset.tolist(), (offset + size).tolist()
     if source is not None:
-        return _objects(list(map(source.read, *places)))
+        return HeldColumn(source, offset, offset + size)
     width = int(size[0])
     if 0 < width <= _SMALL and len(at) > 8 and (size == width).all():
         table = block.array[offset[:, None] + np.arange(width)]
         return _objects(table.view(f"V{width}").ravel().tolist())
     data = block.data
-    return _objects([data[begin:end].tobytes() for begin, end in zip(*places, strict=True)])
+    return _objects([data[begin:end].tobytes() for begin, end in zip(offset.tolist(), (offset + size).tolist(), strict=True)])
 
 
 def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
@@ -362,5 +377,7 @@ def _mixed(pieces: Iterator[Chunk], fields: Iterable[str], size: int, seed: list
     order = shuffled(rows, size, seed)
     while batch := list(itertools.islice(order, _MIXED)):
         keys, shards, index, values = zip(*batch, strict=True)
-        columns = {ext: _objects([value[column] for value in values]) for column, ext in enumerate(fields)}
+        columns: dict[str, NDArray[np.object_] | HeldColumn] = {
+            ext: _objects([value[column] for value in values]) for column, ext in enumerate(fields)
+        }
         yield Chunk(0, list(keys), list(shards), np.array(index, np.int64), columns, np.empty((len(keys), 0)))

@@ -122,6 +122,7 @@ class PipelineSource:
             workers=self.workers,
             ordered=self.ordered,
             extra=self.extra,
+            held=self.native,
             plan=self.plan,
         )
         columns: Iterator[list[NDArray[Any]]] = ([chunk.column(name) for name in self.columns] for chunk in pulled)
