@@ -30,6 +30,7 @@ Placed: TypeAlias = tuple[int, int, Any]
 """An item, or what was made of it elsewhere, with its piece, and the record to go on with."""
 
 _CHUNK = 16
+_HEAVY = 2 << 20  # bytes of records that are work enough for a thread; with more, the others would wait for it at the end
 
 
 class Walk:
@@ -281,17 +282,22 @@ def _first(waiting: deque[tuple[list[Placed], Future[list[Any]]]]) -> tuple[list
 
 
 def _chunks(items: Iterator[Placed], size: Callable[[], int]) -> Iterator[list[Placed]]:
-    """Items `size()` at a time; those that stand before an error come before it."""
+    """Items `size()` at a time, fewer where they are large; those that stand before an error come before it."""
     chunk: list[Placed] = []
+    weighed = 0
     try:
         for item in items:
             chunk.append(item)
-            if len(chunk) >= size():
+            if len(chunk) >= size() or (weighed := weighed + _bytes(item)) >= _HEAVY:
                 yield chunk
-                chunk = []
+                chunk, weighed = [], 0
     except TarvizError:
         if chunk:
             yield chunk
         raise
     if chunk:
         yield chunk
+
+
+def _bytes(item: Placed) -> int:
+    return sum(len(value) for value in item[2][0].values() if isinstance(value, bytes))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tarviz.model.errors import DataError
+from tarviz.ops import Func, parse_chain
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import Position, ReaderPlan, Trail
 from tarviz.runners.shares import Reader
 from tarviz.runners.walk import Walk
+from tarviz.samples import write_shard
 from tarviz.testing.strategies import numbered, shard
 
 
@@ -47,3 +51,20 @@ def test_a_walk_goes_on_from_a_place(make: Callable[..., Path]) -> None:
     trail = Trail(Position(1, 0, 3))
 
     assert [3, 4] == [value for _, value in Walk(pipeline, repeat=2).values(ReaderPlan(pipeline, Reader()), 0, ReadReport(), trail)]
+
+
+def test_large_records_are_shared_out_in_smaller_parts(tmp_path: Path) -> None:
+    write_shard(tmp_path / "a.tar", ((f"{n:02d}", {"bin": bytes(900_000), "cls": b"%d" % n}) for n in range(12)))
+    seen: set[int] = set()
+    several = threading.Event()
+
+    def look(record: dict[str, Any]) -> None:
+        seen.add(threading.get_ident())
+        if len(seen) > 1:
+            several.set()
+        several.wait(20)  # for another thread, which has none of twelve where they are taken by sixteen
+
+    made = list(Pipeline(str(tmp_path / "a.tar"), [Func(look), parse_chain("decode(cls)")], select=("cls", "bin")).eager(num_workers=3))
+
+    assert list(range(12)) == [number for number, _ in made]
+    assert len(seen) > 1

@@ -33,7 +33,7 @@ class TestScaling:
         np.testing.assert_array_equal(image, before)
 
     def test_in_parts_that_do_not_come_out_even(self) -> None:
-        image = np.random.default_rng(0).integers(0, 256, (101, 333, 3), np.uint8)
+        image = np.random.default_rng(0).integers(0, 256, (501, 433, 3), np.uint8)
 
         same(Chain.of("convert(x, float32)|normalize(x, [0.1, 0.2, 0.3], [1, 2, 3])"), {"__key__": "a", "x": image})
 
