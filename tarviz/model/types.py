@@ -234,7 +234,7 @@ class Record(Mapping[str, memoryview]):
 
     `key` and `shard` say where it comes from, `index` counts records in the shard from 0. `pending` marks a
     record that lenient reading yields although a member may be missing. Holding a record or a payload keeps
-    its block (4 MiB; 8 from far away) in memory; `bytes(record["jpg"])` makes a copy of its own.
+    its block (4 MiB; 8 of large members, and from far away); `bytes(record["jpg"])` makes a copy of its own.
     """
 
     __slots__ = ("_block", "_places", "_row")

@@ -18,6 +18,8 @@ from tarviz.read.read_ahead import Feed
 from tarviz.read.rules import Decided
 from tarviz.read.walker import Walker
 
+_LARGE = 16 << 10  # bytes of a tar for each member, on average
+
 
 class Blocks(Iterator[Block]):
     """The blocks of one shard out of a source of tar bytes; `notes` and `skipped` fill while it runs.
@@ -67,11 +69,13 @@ def _blocks(feed: Feed, walker: Walker) -> Generator[tuple[Decided, Block], None
     base = walker.keep
     data = feed.more()
     while True:
+        before = walker.scanner.found
         for step in walker.walk(data, base, final=feed.final, broken=feed.broken):
             yield step, block_of(step, walker)
             del step
         if walker.over:
             break
+        feed.fit(walker.rules.roomy_size if (walker.scanner.found - before) * _LARGE < len(data) else walker.rules.block_size)
         left = base + len(data) - walker.keep
         del data  # the feed lets go of its memory before it takes more
         base = walker.keep

@@ -87,6 +87,11 @@ class Feed:
         self._ahead: Memory | None = None  # what the reader fills
         self._present = memoryview(b"")
 
+    def fit(self, size: int) -> None:
+        """Hand out pieces of this size from now on; those that are read ahead keep theirs, which the line decides."""
+        if not self._wants_ahead:
+            self._size = size
+
     def more(self, keep: int = 0, need: int = 0) -> memoryview:
         """The last `keep` bytes of the piece before and what comes after them, `need` bytes at least unless the source ends. Read-only.
 

@@ -20,6 +20,7 @@ class Rules:
     strict: bool = True
     skip: bool = False
     block_size: int = 4 << 20
+    roomy_size: int = 8 << 20  # of a block of large payloads: what a block costs is then more than a longer one's way through memory
     max_member_bytes: int = 1 << 30
     payloads: Payloads = "all"
     returning: bool = False  # a key may come back later in the shard: whoever reads will gather the pieces

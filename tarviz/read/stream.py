@@ -70,7 +70,8 @@ class ReadOptions:
         """What the walker needs of it, configured values filled in; `payloads`: which members are held against the limit."""
         chosen = configured(block_size=self.block_size, max_member_bytes=self.max_member_bytes)
         size = max(chosen.block_size // 512 * 512, 512)
-        return Rules(self.strict, self.on_error == "skip", size, chosen.max_member_bytes, payloads, returning)
+        roomy = 2 * size if self.block_size is None else size
+        return Rules(self.strict, self.on_error == "skip", size, roomy, chosen.max_member_bytes, payloads, returning)
 
     def walker(self, url: str, *, at: int = 0, first: int = 0, returning: bool = False, payloads: Payloads = "all") -> Walker:
         """A walker over a shard, from byte `at` on, where record `first` begins."""

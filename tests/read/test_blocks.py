@@ -34,6 +34,18 @@ class TestCut:
         assert 10 == run.count
         assert len(TEN) == run.bytes
 
+    @pytest.mark.parametrize(
+        ("payload", "options", "most"),
+        [(1 << 20, {}, 8 << 20), (1 << 20, {"block_size": 4 << 20}, 4 << 20), (2000, {}, 4 << 20)],
+        ids=["large payloads", "a size asked for", "small payloads"],
+    )
+    def test_blocks_of_large_payloads_are_twice_as_long(self, payload: int, options: dict[str, int], most: int):
+        run = blocks(b"".join(member(f"{number:05d}.bin", bytes(payload)) for number in range((24 << 20) // payload)) + END, **options)
+        lengths = [len(block.data) for block in run]
+
+        assert most - (2 << 20) < max(lengths) <= most
+        assert (24 << 20) // payload == run.count
+
     def test_payloads_are_views_of_the_buffer(self):
         (block,) = blocks(TEN)
 
