@@ -103,7 +103,7 @@ class Options:
     """What applies where a call does not say otherwise. Every field may stand in a file or as `TARVIZ_<FIELD>`."""
 
     cache_dir: Path = field(default_factory=_cache_home, metadata={"read": _path, "means": "folder of what is kept"})
-    block_size: int = _option(4 << 20, _block, "bytes read and scanned at a time (4kiB to 1GiB); twice as many of large members, from far away")
+    block_size: int = _option(4 << 20, _block, "bytes read and scanned at a time (4kiB to 1GiB); twice for large members, from far away")
     max_member_bytes: int = _option(1 << 30, parse_size, "largest member read into memory, bytes")
     max_ratio: int = _option(1000, _count, "largest expansion of compressed data, times (over 16 MiB in a row)")
     retry_timeout: float = _option(180.0, _seconds, "seconds that retries of one remote read may take together")
