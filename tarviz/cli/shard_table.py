@@ -22,7 +22,7 @@ Show = Callable[[dict[str, str]], None]
 
 SHOWN = 20  # workers with a row of their own
 _EVERY = 0.3  # seconds between two drawings
-_HEAD = ("worker", "shards", "failed", "records", "records/s", "bytes/s")
+_HEAD = ("failed", "records", "records/s", "bytes/s")
 _BAR = (
     '<div style="height: 6px; border-radius: 3px; background: var(--line); overflow: hidden">'
     '<div style="height: 100%; width: {:.1f}%; background: var(--mark)"></div></div>'
@@ -63,6 +63,7 @@ class ShardTable:
     total: int
     label: str
     amount: Amount
+    unit: str = "shards"
     clock: Callable[[], float] = time.monotonic
     all: Work = field(default_factory=Work)
     workers: dict[str, Work] = field(default_factory=dict)
@@ -71,6 +72,11 @@ class ShardTable:
 
     def __post_init__(self) -> None:
         self._begin = self._now = self.clock()
+
+    def cut(self, shards: int, parts: int) -> None:
+        """So many of the shards are worked on in so many parts; these are counted from now on."""
+        if parts > shards:
+            self.total, self.unit = self.total + parts - shards, "parts"
 
     def heard(self, done: engines.Done) -> None:
         """A task ended."""
@@ -92,7 +98,7 @@ class ShardTable:
         ended = self.all.shards + self.all.failed
         failed = [f"{self.all.failed:,} failed ({', '.join(f'{count:,} × {code}' for code, count in self.errors.items())})"]
         speed = [f"{self.all.records / self.seconds:,.0f} records/s", f"{format_size(self.all.bytes / self.seconds)}/s"]
-        parts = [f"{self.label}: {self.all.shards:,} of {self.total:,} shards", *(failed if self.all.failed else ()), *speed]
+        parts = [f"{self.label}: {self.all.shards:,} of {self.total:,} {self.unit}", *(failed if self.all.failed else ()), *speed]
         if self.over or ended >= self.total:
             parts.append(f"{self.over or 'done'} after {self.seconds:.1f} s")
         elif ended:
@@ -110,7 +116,7 @@ class ShardTable:
                     setattr(rest, part, getattr(rest, part) + getattr(work, part))
             rows.append((f"{len(busy) - SHOWN:,} more", *rest.cells(self.seconds)))
         share = 100 * (self.all.shards + self.all.failed) / max(self.total, 1)
-        shown = html_page.table([*rows, ("all", *self.all.cells(self.seconds))], header=_HEAD, right=range(1, 6))
+        shown = html_page.table([*rows, ("all", *self.all.cells(self.seconds))], header=("worker", self.unit, *_HEAD), right=range(1, 6))
         return html_page.fragment(f"<p>{html_page.text(self.text())}</p>{_BAR.format(min(share, 100))}{shown}")
 
     def bundle(self) -> dict[str, str]:
@@ -118,25 +124,42 @@ class ShardTable:
         return {"text/plain": self.text(), "text/html": self.html()}
 
 
+class Listener:
+    """Hears of tasks that ended: call it with each. `cut(shards, parts)` tells that tasks are parts of shards."""
+
+    def __call__(self, done: engines.Done) -> None:
+        return
+
+    def cut(self, shards: int, parts: int) -> None:
+        return
+
+
+class _Drawn(Listener):
+    """One that draws a table."""
+
+    def __init__(self, table: ShardTable) -> None:
+        self._table, self.show, self._due = table, _cell(table.bundle()), 0.0
+
+    def __call__(self, done: engines.Done) -> None:
+        self._table.heard(done)
+        if (now := time.monotonic()) >= self._due:
+            self._due = now + _EVERY
+            self.show(self._table.bundle())
+
+    def cut(self, shards: int, parts: int) -> None:
+        self._table.cut(shards, parts)
+
+
 @contextmanager
-def shown(total: int, label: str, amount: Amount, engine: str) -> Iterator[Callable[[engines.Done], None]]:
+def shown(total: int, label: str, amount: Amount, engine: str) -> Iterator[Listener]:
     """What an engine tells of tasks that ended, shown below the cell where this is a notebook and the work is done elsewhere."""
     if not (engines.travels(engine) and verb_base.in_notebook()):
-        yield lambda done: None
+        yield Listener()
         return
     table = ShardTable(total, label, amount)
-    show = _cell(table.bundle())
-    due = 0.0
-
-    def heard(done: engines.Done) -> None:
-        nonlocal due
-        table.heard(done)
-        if (now := time.monotonic()) >= due:
-            due = now + _EVERY
-            show(table.bundle())
-
+    drawn = _Drawn(table)
     try:
-        yield heard
+        yield drawn
     except GeneratorExit:  # no more of it is wanted
         raise
     except BaseException as error:
@@ -144,7 +167,7 @@ def shown(total: int, label: str, amount: Amount, engine: str) -> Iterator[Calla
         raise
     finally:
         table.over = table.over or "done"
-        show(table.bundle())
+        drawn.show(table.bundle())
 
 
 def _cell(first: dict[str, str]) -> Show:

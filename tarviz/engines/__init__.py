@@ -63,6 +63,11 @@ class EnginePlan:
 class Engine(Protocol):
     """A context manager that runs tasks."""
 
+    @property
+    def room(self) -> int:
+        """How many tasks run at a time, once it is entered."""
+        ...
+
     def run(self, tasks: Sequence[Any], failed: Failed | None = None) -> Generator[tuple[Any, IO[bytes] | None], None, None]:
         """Result and file of each task, in the order of the tasks. The file may be used until the next result is taken.
 

@@ -56,6 +56,10 @@ class Here:
                 if file is not None:
                     file.close()
 
+    @property
+    def room(self) -> int:
+        return 1
+
     def __enter__(self) -> Self:
         return self
 

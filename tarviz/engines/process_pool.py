@@ -81,6 +81,10 @@ class Workers:
     _orphans: list[IO[bytes]] = field(default_factory=list)  # files of workers that died
     _payload: bytes = b""
 
+    @property
+    def room(self) -> int:
+        return self.count
+
     def __enter__(self) -> Self:
         self._payload = _pickled(self.job)
         return self

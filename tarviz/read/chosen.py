@@ -20,7 +20,7 @@ from tarviz.formats.member_table import picked
 from tarviz.model import plugins
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block
-from tarviz.read.shard_index import shard_index
+from tarviz.read.shard_index import is_sound, shard_index
 from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
 from tarviz.stores import Stat
 
@@ -106,9 +106,7 @@ def sound_index(url: URL, options: ReadOptions) -> ShardIndex | None:
     if url == "-" or not stores.is_local(url) or options.group != "adjacent":
         return None
     index = shard_index(url, options, may_stream=False)
-    if index is None or index.error or index.warnings or index.pending >= 0 or index.packed or index.members.sparse or not len(index):
-        return None
-    return index if max(int(index.members.size.max()), index.beside) <= options.rules().max_member_bytes else None
+    return index if index is not None and is_sound(index, options) else None
 
 
 def runs(rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import cast, overload
 
 import numpy as np
@@ -13,9 +14,10 @@ from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block
 from tarviz.read import stream
+from tarviz.read.headers import headers_alone
 from tarviz.read.read_ahead import Feed
-from tarviz.read.shard_index import cached_index
-from tarviz.read.stream import ReadOptions, ReadReport, Shard
+from tarviz.read.shard_index import cached_index, is_sound, shard_index
+from tarviz.read.stream import ReadOptions, ReadReport, Shard, adjacent_blocks
 from tarviz.stores import Stat
 
 _NOTHING = memoryview(b"")
@@ -40,9 +42,51 @@ def usable_index(url: URL, options: ReadOptions) -> tuple[ShardIndex, Stat] | No
         return None
     stat = stores.of(url).stat(url)
     index = cached_index(stat, options)
-    if index is None or index.error or index.warnings or index.pending >= 0 or index.packed or index.members.sparse or not len(index):
+    return (index, stat) if index is not None and is_sound(index, options) else None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRange:
+    """The records `start`…`stop` of a plain shard: its bytes `begin`…`end`, as the index says of version `etag`.
+
+    `last`: nothing but the end of the shard comes after them; `size` is how many bytes reading them counts, that end included.
+    """
+
+    start: int
+    stop: int
+    begin: int
+    end: int
+    size: int
+    etag: str | None
+    last: bool = False
+
+
+def dividing_index(url: URL, options: ReadOptions) -> ShardIndex | None:
+    """The index by which the records of a shard may be shared out: of one without a fault, and had without reading all of it.
+
+    It is that of the cache or of a sidecar, or is made of headers alone. None where there is none of these, where the shard is packed
+    or damaged, and where records are chosen.
+    """
+    if url == "-" or options.group != "adjacent" or options.where or options.keys:
         return None
-    return (index, stat) if max(int(index.members.size.max()), index.beside) <= options.rules().max_member_bytes else None
+    may_stream = headers_alone(url, stores.of(url).stat(url))
+    index = shard_index(url, options, may_stream=may_stream, sidecars=True)
+    return index if index is not None and is_sound(index, options) else None
+
+
+def range_blocks(url: URL, options: ReadOptions, part: RecordRange, report: ReadReport) -> Generator[Block, None, None]:
+    """The blocks of a range, which count as those of the whole shard do; `ChangedError` where the shard is not as the index said."""
+    stop, end = part.start, part.begin
+    reading = adjacent_blocks(url, options, report, part.start, None if part.last else part.stop, place=part.begin, etag=part.etag)
+    with closing(reading) as run:
+        for block in run:
+            if len(block):
+                stop, end = block.first + len(block), int(block.members.end[-1])
+            yield block
+            del block
+    if (stop, end) != (part.stop, part.end):
+        what = f"records {part.start} to {part.stop - 1} do not end at byte {part.end}, where the index says"
+        raise ChangedError(f"{what}, but record {stop - 1} at byte {end}.", shard=url, hint="Index it again: tarviz index.")
 
 
 def _indexed(

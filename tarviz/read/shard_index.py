@@ -58,14 +58,14 @@ def shard_index(
     stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
     if cache and (found := cached_index(stat, options)) is not None:
         return found
-    if not may_stream and not (stores.is_local(url) and kind(stores.of(url).read(url, 0, 6)) is None):
-        return None
     doubt: list[dict[str, Any]] = []
     try:
         if sidecars and (claimed := _by_sidecar(stat, options)) is not None:
             return claimed
     except DataError as error:
         doubt.append(Fault("W_SIDECAR", f"{error.message} It is not used. {error.hint}", url).to_dict())
+    if not may_stream and not (stores.is_local(url) and kind(stores.of(url).read(url, 0, 6)) is None):
+        return None
     built = _build(url, options)
     built = keep_index(stat, options, built) if cache else replace(built, identity=_identity(stat))
     return replace(built, warnings=doubt + built.warnings) if doubt else built
@@ -88,6 +88,13 @@ def cached_index(stat: Stat, options: ReadOptions) -> ShardIndex | None:
     """The index kept of just this version of a shard, or None."""
     place = _cache_file(stat, options)
     return None if place is None else _cached(place, _identity(stat))
+
+
+def is_sound(index: ShardIndex, options: ReadOptions) -> bool:
+    """Whether an index is of a plain shard without a fault: what is read at the places it names is what reading all of it gives."""
+    if index.error or index.warnings or index.pending >= 0 or index.packed or index.members.sparse or not len(index):
+        return False
+    return max(int(index.members.size.max()), index.beside) <= options.rules().max_member_bytes
 
 
 def doubtful(index: ShardIndex) -> bool:

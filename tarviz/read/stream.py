@@ -152,18 +152,27 @@ def blocks(
 
 
 def adjacent_blocks(
-    url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None, *, returning: bool = False
+    url: URL,
+    options: ReadOptions,
+    report: ReadReport,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    returning: bool = False,
+    place: int | None = None,
+    etag: str | None = None,
 ) -> Generator[Block, None, None]:
-    """Like `blocks` for adjacent grouping. `returning=True` disables the check for repeated keys."""
-    place = 0
-    if start > 0:
-        place, start_at = _entry(url, options, start)
-    else:
-        start_at = 0
+    """Like `blocks` for adjacent grouping. `returning=True` disables the check for repeated keys.
+
+    `place`: the byte of a plain tar where record `start` begins, where who asks knows it. Only version `etag` is read, if given.
+    """
+    start_at = start
+    if place is None:
+        place, start_at = _entry(url, options, start) if start > 0 else (0, 0)
     chosen, far = configured(max_ratio=options.max_ratio), not stores.is_local(url)
     if far and options.block_size is None:
         options = replace(options, block_size=2 * chosen.block_size)  # each costs something to hand over and to look through
-    with closing(Shard(url, max_ratio=chosen.max_ratio, offset=place)) as shard:
+    with closing(Shard(url, max_ratio=chosen.max_ratio, offset=place, etag=etag)) as shard:
         report.opened = shard.stat
         cutter = Blocks(
             shard,

@@ -32,6 +32,14 @@ class TestShardTable:
 
         assert "convert: 5 of 10 shards, 100 records/s, 1.00 MB/s, 5 s left" == shown.text()
 
+    def test_parts_are_counted_where_shards_are_cut(self):
+        shown = table(3)
+        shown.cut(1, 4)
+        heard(shown)
+
+        assert shown.text().startswith("convert: 1 of 6 parts, ")
+        assert "<th class=right>parts</th>" in shown.html()
+
     def test_failures_are_told_by_their_codes(self):
         shown = table(4)
         heard(shown)

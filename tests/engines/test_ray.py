@@ -14,7 +14,7 @@ import pytest
 
 from tarviz import engines
 from tarviz.commands.cat import cat
-from tarviz.commands.convert import convert
+from tarviz.commands.convert import conversion, convert, ranges
 from tarviz.commands.index import index
 from tarviz.commands.pcat import pcat
 from tarviz.commands.proc import proc
@@ -146,6 +146,20 @@ class TestEngine:
         assert (tmp_path / "cleared").exists()
 
 
+def small_pieces(monkeypatch):
+    """Cut shards into pieces of 16 KiB; how many of them, in how many ranges, each run cut."""
+    found, cut = [], conversion.Conversion._cut
+
+    def spy(self, *args, **keywords):
+        made = cut(self, *args, **keywords)
+        found.append((len(made), sum(map(len, made.values()))))
+        return made
+
+    monkeypatch.setattr(ranges, "PIECE", 16 << 10)
+    monkeypatch.setattr(conversion.Conversion, "_cut", spy)
+    return found
+
+
 OUTPUTS = {
     "each": {"out": "t-{}.tfrecord"},
     "size": {"out": "t-{:03d}.tfrecord", "max_shard_size": "2kB"},
@@ -168,6 +182,58 @@ class TestConvert:
         assert files("local") == files("ray")
         assert expected.report.to_dict() == found.report.to_dict()
         assert [each.records for each in expected.outputs] == [each.records for each in found.outputs]
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    @pytest.mark.parametrize("options", OUTPUTS.values(), ids=OUTPUTS)
+    def test_a_large_shard_is_shared_to_the_same_bytes(self, cluster, folder, monkeypatch, options, workers):
+        options = dict(options)
+        out = options.pop("out")
+        put(folder / "in" / "s-2.tar", 200, 90)
+        expected = convert("in/", f"local/{out}", **options)
+        cuts = small_pieces(monkeypatch)
+
+        found = convert("in/", f"ray/{out}", engine="ray", num_workers=workers, **options)
+
+        alone = workers == 1 and "{}" in out  # nobody would wait for it
+        assert cuts == [(0, 0)] if alone else cuts[0][1] > 5
+        assert files("local") == files("ray")
+        assert expected.report.to_dict() == found.report.to_dict()
+
+    @pytest.mark.parametrize("out", ["t-{}.tfrecord", "t.tfrecord"])
+    def test_a_killed_worker_costs_its_range_alone(self, cluster, folder, monkeypatch, out):
+        def mark(record):
+            with open(f"seen-{record['__key__']}", "a") as file:
+                file.write("x")
+            if record["__key__"] == "n243" and not os.path.exists("killed"):
+                open("killed", "w").close()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return record
+
+        put(folder / "in" / "s-2.tar", 200, 90)
+        convert("in/", f"local/{out}", chain=[Func(lambda record: record)])
+        cuts = small_pieces(monkeypatch)
+
+        convert("in/", f"ray/{out}", chain=[Func(mark)], engine="ray", num_workers=2)
+
+        twice = {name for name in os.listdir() if name.startswith("seen-") and os.path.getsize(name) > 1}
+        twice.discard("seen-n000")  # once to learn what the function gives
+        assert cuts[0][1] > 5
+        assert files("local") == files("ray")
+        assert "seen-n243" in twice
+        assert len(twice) < 15
+
+    def test_run_again_ranges_make_what_is_missing(self, cluster, folder, monkeypatch):
+        put(folder / "in" / "s-2.tar", 200, 90)
+        small_pieces(monkeypatch)
+        options = {"max_shard_size": "3kB", "engine": "ray"}
+        first = convert("in/", "ray/t-{:03d}.tfrecord", **options)
+        before = files("ray")
+        os.unlink(first[4])
+
+        again = convert("in/", "ray/t-{:03d}.tfrecord", resume=True, **options)
+
+        assert [True] * 4 + [False] == [each.kept for each in again.outputs[:5]]
+        assert before == files("ray")
 
     def test_a_killed_worker_costs_its_shard_alone(self, cluster, folder):
         def mark(record):

@@ -106,7 +106,7 @@ def convert(
         ):
             count = processes(num_workers, sources, names, engine)
             place = engine, engines.EnginePlan(count, tick=bar.add, heard=heard, address=address)
-            work = Conversion(recipe, settings, sources, place)
+            work = Conversion(recipe, settings, sources, place, heard.cut)
             outputs = work.each(resume) if names.counts and limit is None else work.sequence(resume)
     report = work.report
     _look_round(report, recipe, work.seen, names, len(outputs))

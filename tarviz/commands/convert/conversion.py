@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import IO, Any
 
 from tarviz import engines, stores, write
-from tarviz.commands.convert import tasks
+from tarviz.commands.convert import ranges, tasks
 from tarviz.commands.convert.kept import kept_each, kept_sequence
 from tarviz.commands.convert.recipe import ConversionProgress, Recipe
 from tarviz.model import config
-from tarviz.model.errors import UsageError
+from tarviz.model.errors import TarvizError, UsageError
 from tarviz.read.stream import ReadReport
 from tarviz.write import Inputs, Names, Written, proof
 
@@ -29,11 +30,11 @@ def processes(asked: int | str | None, sources: Sequence[tasks.ShardToConvert], 
             raise engines.unreachable(inputs[0])
         return asked if isinstance(asked, int) and asked else None
     count = 1 if asked == "auto" else int(asked or 0) or config.options().workers or os.cpu_count() or 1
-    return 1 if own else min(count, len(sources))
+    return 1 if own else count
 
 
 class Conversion:
-    """One call of `convert` at work; `report` and `seen` grow."""
+    """One call of `convert` at work; `report` and `seen` grow. `told(shards, parts)` hears how many shards are cut, and into what."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Conversion:
         settings: tasks.Settings,
         sources: Sequence[tasks.ShardToConvert],
         place: tuple[str, engines.EnginePlan],
+        told: Callable[[int, int], None] = lambda shards, parts: None,
     ) -> None:
         self.report = ReadReport()
         self.seen: set[str] = set()
@@ -50,6 +52,7 @@ class Conversion:
         self._engine, self._plan = place
         self._away = engines.travels(self._engine)
         self._tick = self._plan.tick
+        self._told = told
         self._inputs = Inputs(source.url for source in sources)
         count = len(sources) if settings.names.counts else 1
         self._inputs.refuse_any(settings.names, count=count if settings.max_size is None else None)
@@ -63,17 +66,73 @@ class Conversion:
             for source in todo:
                 write.refuse_existing(self._settings.names.at(source.number))
         made: dict[int, Written] = dict(kept)
-        errors = engines.Errors()
-        with self._start(tasks.EachJob(self._recipe, self._settings), len(todo)) as engine:
-            for source, (outcome, _) in zip(todo, engine.run(todo, errors.keep), strict=True):
+        errors, outcomes = engines.Errors(), {}
+        cut = self._cut(todo, carried=False)
+        for source, outcome in self._join([source for source in todo if source.number in cut], cut, errors):
+            outcomes[source.number] = outcome
+        whole = [source for source in todo if source.number not in cut]
+        with self._start(tasks.EachJob(self._recipe, self._settings), len(whole)) as engine:
+            results = engine.run(whole, lambda at, error: errors.keep(whole[at].number, error))
+            for source, (outcome, _) in zip(whole, results, strict=True):
                 if outcome is None:
                     continue
                 if self._away:
                     proof.seen(outcome.written[0].url)
-                self._take(outcome)
-                made[source.number] = outcome.written[0]
-        errors.settle([source.url for source in todo])
+                outcomes[source.number] = outcome
+        for number, outcome in sorted(outcomes.items()):
+            self._take(outcome)
+            [made[number]] = outcome.written
+        errors.settle([source.url for source in self._sources])
         return [made[source.number] for source in self._sources]
+
+    def _cut(self, todo: Sequence[tasks.ShardToConvert], *, carried: bool) -> dict[int, list[tasks.ShardToConvert]]:
+        """Number of each shard that is worked on in ranges → these."""
+        if self._plan.count == 1 and not self._away:
+            return {}
+        candidates = ranges.large(todo, self._plan.count or sum(source.entry["size"] or 0 for source in todo), carried=True)
+        if not candidates:
+            return {}
+        quiet = engines.EnginePlan(self._plan.count and min(self._plan.count, len(candidates)), address=self._plan.address)
+        with engines.start(self._engine, ranges.RangeJob(self._recipe.options, ranges.PIECE), quiet) as engine:
+            chosen = ranges.large(todo, self._plan.count or engine.room, carried=carried)
+            found = [parts for parts, _ in engine.run(chosen)]
+        cut = {
+            source.number: [replace(source, part=part) for part in parts]
+            for source, parts in zip(chosen, found, strict=True)
+            if len(parts) > 1
+        }
+        self._told(len(cut), sum(map(len, cut.values())))
+        return cut
+
+    def _join(
+        self, sources: Sequence[tasks.ShardToConvert], cut: Mapping[int, list[tasks.ShardToConvert]], errors: engines.Errors
+    ) -> Iterator[tuple[tasks.ShardToConvert, tasks.Outcome]]:
+        """Each of these shards with what came of it: its ranges are encoded by workers, and joined to one output here, in order."""
+        if not sources:
+            return
+        parts = [part for source in sources for part in cut[source.number]]
+        with self._start(tasks.PieceJob(self._recipe), len(parts), spool=_folder(self._settings.names)) as engine:
+            results = engine.run(parts, lambda at, error: tasks.Outcome.of(error))
+            for source in sources:
+                pieces = itertools.islice(results, len(cut[source.number]))
+                try:
+                    outcome = self._joined(source, pieces)
+                except TarvizError as error:
+                    errors.keep(source.number, error)
+                    for _ in pieces:  # of no use any more
+                        pass
+                else:
+                    yield source, outcome
+
+    def _joined(self, source: tasks.ShardToConvert, pieces: Iterator[tuple[tasks.Outcome, IO[bytes] | None]]) -> tasks.Outcome:
+        whole = tasks.Outcome(ReadReport(), set())
+        with self._settings.outputs(source.number, inputs=self._inputs) as run:
+            for outcome, file in pieces:
+                whole.report.merge(outcome.report)
+                whole.seen |= outcome.seen
+                self._put(run, source, outcome, file)
+        whole.written = run.done
+        return whole
 
     def sequence(self, resume: bool) -> list[Written]:
         """Outputs that follow each other over all shards."""
@@ -89,8 +148,9 @@ class Conversion:
             for each in self._sources[number:]
         ]
         with self._settings.outputs(done=kept, inputs=self._inputs) as run:
-            if self._away or (self._plan.count != 1 and len(todo) > 1):
-                self._assemble(run, todo)
+            cut = self._cut(todo, carried=True)
+            if self._away or cut or (self._plan.count != 1 and len(todo) > 1):
+                self._assemble(run, [part for source in todo for part in cut.get(source.number, [source])])
             else:
                 for source in todo:
                     progress = ConversionProgress(self._tick, self.report)
@@ -101,21 +161,29 @@ class Conversion:
         return run.done
 
     def _assemble(self, run: write.Outputs, todo: Sequence[tasks.ShardToConvert]) -> None:
-        """Workers encode shards into unnamed files; here the records are spread over the outputs, in order."""
+        """Workers encode shards and ranges into unnamed files; here the records are spread over the outputs, in order."""
         with self._start(tasks.PieceJob(self._recipe), len(todo), spool=_folder(run.names)) as engine:
             for source, (outcome, file) in zip(todo, engine.run(todo), strict=True):
-                assert file is not None
                 self._take(outcome)
-                run.source(source.entry)
-                run.add(tasks.WrittenPiece(outcome.size, file), outcome.numbers, outcome.stop)
-                run.settle()  # the worker writes its next piece over this one
-                if outcome.error is not None:
-                    raise outcome.error
+                self._put(run, source, outcome, file)
 
-    def _start(self, job: engines.Job, count: int, spool: str | None = None) -> engines.Engine:
-        return engines.start(
-            self._engine, job, replace(self._plan, spool=spool, count=self._plan.count and min(self._plan.count, count or 1))
-        )
+    def _put(self, run: write.Outputs, source: tasks.ShardToConvert, outcome: tasks.Outcome, file: IO[bytes] | None) -> None:
+        """Write the records of a piece, then raise what they ended with."""
+        run.source(source.entry)
+        if file is not None:
+            run.add(tasks.WrittenPiece(outcome.size, file), outcome.numbers, outcome.stop)
+            run.settle()  # the worker writes its next piece over this one
+        if outcome.error is not None:
+            raise outcome.error
+
+    def _start(self, job: engines.Job, tasks: int, spool: str | None = None) -> engines.Engine:
+        most = self._plan.count and min(self._plan.count, tasks or 1)
+        return engines.start(self._engine, job, replace(self._plan, spool=spool, count=most, heard=self._heard))
+
+    def _heard(self, done: engines.Done) -> None:
+        """Hand on that a task ended; one whose records end with an error has failed."""
+        error = done.value.error if done.good else None
+        self._plan.heard(done if error is None else replace(done, good=False, value=error))
 
     def _take(self, outcome: tasks.Outcome) -> None:
         self.report.merge(outcome.report)

@@ -22,6 +22,7 @@ from tarviz.ops.func import Func
 from tarviz.ops.rename import Rename
 from tarviz.read import stream
 from tarviz.read.chosen import Chosen
+from tarviz.read.indexed import RecordRange, range_blocks
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.selection import Select, SelectJSON
 
@@ -112,9 +113,12 @@ class Recipe:
         types = {**dict.fromkeys(sorted(self.numbered), "int64"), **self.types}
         return {"chain": str(self.chain), "select": select, "types": types, "key": self.key, "seed": seed, **options}
 
-    def batches(self, url: URL, progress: ConversionProgress, start: int = 0) -> Iterator[FramedExamples]:
-        """The Examples of a shard, from record `start` on."""
-        blocks = stream.blocks(url, self.options, report=progress.report, start=start)
+    def batches(self, url: URL, progress: ConversionProgress, start: int = 0, part: RecordRange | None = None) -> Iterator[FramedExamples]:
+        """The Examples of a shard, from record `start` on, or of a range of it."""
+        if part is None:
+            blocks = stream.blocks(url, self.options, report=progress.report, start=start)
+        else:
+            blocks = range_blocks(url, self.options, part, progress.report)
         renames = self.renames
         try:
             with closing(blocks):
@@ -201,6 +205,11 @@ class ConversionProgress:
         """Tell how many bytes were read since the last time."""
         self._tick(self.report.bytes - self._bytes)
         self._bytes = self.report.bytes
+
+    def settle(self, part: RecordRange) -> None:
+        """Count a range that was read, so that all ranges of a shard count what the shard does."""
+        self.report.bytes, self.report.shards = part.size, int(part.last)
+        self.tick()
 
     def skip(self, error: TarvizError) -> None:
         """Count a record or the rest of a shard that was left out."""

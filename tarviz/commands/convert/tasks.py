@@ -16,6 +16,7 @@ from tarviz.formats import tfrecord
 from tarviz.model.errors import StoreError, TarvizError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer
+from tarviz.read.indexed import RecordRange
 from tarviz.read.stream import ReadReport
 from tarviz.write import Names, Outputs, Written
 from tarviz.write.inputs import Inputs
@@ -48,12 +49,13 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ShardToConvert:
-    """A shard to convert: its number among the inputs, what the manifest says of it, and the record to begin with."""
+    """A shard to convert: its number among the inputs, what the manifest says of it, and the record to begin with; or one range of it."""
 
     number: int
     url: URL
     entry: dict[str, Any]
     start: int = 0
+    part: RecordRange | None = None
 
     __repr__ = redacted_repr
 
@@ -68,7 +70,12 @@ class Outcome:
     size: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     numbers: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     stop: int = 0
-    error: TarvizError | None = None
+    error: Exception | None = None
+
+    @classmethod
+    def of(cls, error: Exception) -> Outcome:
+        """That of a task which could not be done."""
+        return cls(ReadReport(), set(), error=error)
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class EachJob:
 
 @dataclass(frozen=True)
 class PieceJob:
-    """The framed records of a shard in an unnamed file, for the parent to spread over outputs."""
+    """The framed records of a shard, or of a range of it, in an unnamed file, for the parent to spread over outputs."""
 
     recipe: Recipe
 
@@ -99,13 +106,15 @@ class PieceJob:
         outcome = Outcome(progress.report, progress.seen, stop=source.start)
         sizes, numbers = [outcome.size], [outcome.numbers]
         try:
-            for batch in self.recipe.batches(source.url, progress, source.start):
+            for batch in self.recipe.batches(source.url, progress, source.start, source.part):
                 _append(file, batch.frames.buffers())
                 sizes.append(batch.frames.size)
                 numbers.append(batch.numbers)
                 outcome.stop = batch.stop
         except TarvizError as error:
             outcome.error = error  # raised by the parent, after the records before it
+        if source.part is not None:
+            progress.settle(source.part)
         outcome.size, outcome.numbers = np.concatenate(sizes), np.concatenate(numbers)
         return outcome
 

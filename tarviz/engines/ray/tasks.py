@@ -36,6 +36,10 @@ class Cluster(Joined):
         finally:
             super().__exit__(kind, error, trace)
 
+    @property
+    def room(self) -> int:
+        return self.plan.count or self.processors()
+
     def run(self, tasks: Sequence[Any], failed: Failed | None = None) -> Generator[tuple[Any, IO[bytes] | None], None, None]:
         waiting = deque(enumerate(tasks))
         tries = [0] * len(tasks)
