@@ -190,6 +190,7 @@ class _errors:  # noqa: N801  (a context manager, used like a function)
             return
         from aistore.sdk.errors import APIRequestError, ErrBckNotFound, ErrObjNotFound
         from requests import RequestException
+        from urllib3.exceptions import HTTPError
 
         hint = "Check bucket and name; AIS_ENDPOINT names the cluster."
         if isinstance(error, APIRequestError):
@@ -199,7 +200,7 @@ class _errors:  # noqa: N801  (a context manager, used like a function)
                 raise NotFoundError(f"the cluster has no such {what}: {said}.", shard=self._url, hint=hint) from error
             code = "E_AUTH" if status in (401, 403) else "E_NETWORK"
             raise StoreError(f"the cluster answers {status}: {said}.", code=code, shard=self._url, hint="Check AIS_AUTHN_TOKEN.") from error
-        if isinstance(error, RequestException | OSError) and not isinstance(error, StoreError | NotFoundError):
+        if isinstance(error, RequestException | HTTPError | OSError) and not isinstance(error, StoreError | NotFoundError):
             what = f"the cluster at {redact(_endpoint())} cannot be reached: {type(error).__name__}."
             raise StoreError(what, shard=self._url, hint="Check AIS_ENDPOINT.") from error
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import IO, Any
 
@@ -20,7 +20,7 @@ from tarviz.model.types import to_bytes, to_text
 from tarviz.read.stream import ReadReport
 from tarviz.runners.elsewhere import Row
 
-_END = "end.json"
+END = "end"
 
 
 def packed(rows: Iterable[Row], wanted: frozenset[str] | None, report: ReadReport) -> Iterator[bytes]:
@@ -35,31 +35,42 @@ def packed(rows: Iterable[Row], wanted: frozenset[str] | None, report: ReadRepor
     for row in rows:
         yield from _record(count, row, wanted)
         count += 1
-    end = {"rows": count, "shards": report.shards, "bytes": report.bytes, "records": report.records}
-    faults = {"warnings": [asdict(fault) for fault in report.warnings], "skipped": [asdict(fault) for fault in report.skipped]}
-    yield _member(_END, json.dumps(end | faults).encode())
+    yield _member(f"{END}.json", json.dumps(ending(count, report)).encode())
     yield bytes(1024)
 
 
-def _record(number: int, row: Row, wanted: frozenset[str] | None) -> Iterator[bytes]:
+def ending(count: int, report: ReadReport) -> dict[str, Any]:
+    """What the end says: how many rows came, and what reading met."""
+    end = {"rows": count, "shards": report.shards, "bytes": report.bytes, "records": report.records}
+    return end | {"warnings": [asdict(fault) for fault in report.warnings], "skipped": [asdict(fault) for fault in report.skipped]}
+
+
+def head_of(row: Row, error: TarvizError | None = None) -> dict[str, Any]:
+    """What stands before the values of a row; with the error in their place that is given, or that the row holds."""
     head: dict[str, Any] = {"key": row.key, "behind": row.behind}
-    if isinstance(row.value, TarvizError):
-        yield _member(f"{number}.json", json.dumps(head | _told(row.value)).encode())
-        return
-    values = {name: value for name, value in row.value.items() if not name.startswith("__") and (wanted is None or name in wanted)}
-    try:
-        made = {name: _encoded(name, value) for name, value in values.items()}
-    except SchemaError as error:
-        yield _member(f"{number}.json", json.dumps(head | _told(error)).encode())
-        return
-    head["fields"] = [[name, kind] for name, (kind, _) in made.items()]
+    if error is None and isinstance(row.value, TarvizError):
+        error = row.value
+    if error is not None:
+        head["error"] = {"kind": type(error).__name__, "hint": error.hint, **asdict(error.fault)}
+    return head
+
+
+def fields_of(row: Row, wanted: frozenset[str] | None) -> list[tuple[str, Any]]:
+    """The fields of a row that go along."""
+    return [(name, value) for name, value in row.value.items() if not name.startswith("__") and (wanted is None or name in wanted)]
+
+
+def _record(number: int, row: Row, wanted: frozenset[str] | None) -> Iterator[bytes]:
+    head, made = head_of(row), {}
+    if "error" not in head:
+        try:
+            made = {name: _encoded(name, value) for name, value in fields_of(row, wanted)}
+            head["fields"] = [[name, kind] for name, (kind, _) in made.items()]
+        except SchemaError as error:
+            head = head_of(row, error)
     yield _member(f"{number}.json", json.dumps(head).encode())
     for at, (_, data) in enumerate(made.values()):
         yield _member(f"{number}.{at}", data)
-
-
-def _told(error: TarvizError) -> dict[str, Any]:
-    return {"error": {"kind": type(error).__name__, "hint": error.hint, **asdict(error.fault)}}
 
 
 def _member(name: str, data: bytes) -> bytes:
@@ -77,8 +88,13 @@ def _encoded(name: str, value: Any) -> tuple[str, bytes]:
         stream = io.BytesIO()
         np.save(stream, np.asarray(value), allow_pickle=False)
         return "array" if isinstance(value, np.ndarray) else "number", stream.getvalue()
+    return "json", json_of(name, value)
+
+
+def json_of(name: str, value: Any) -> bytes:
+    """A value as JSON; `SchemaError` where it is none."""
     try:
-        return "json", json.dumps(value).encode()
+        return json.dumps(value).encode()
     except (TypeError, ValueError):
         what = f"the field {name!r} is {type(value).__name__} after the chain, which does not travel from the cluster."
         raise SchemaError(what, details={"field": name}, hint="remote_exec=False runs the chain here.") from None
@@ -103,19 +119,20 @@ def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[Row]:
             members = iter(tar)
             for member in members:
                 head = json.loads(_content(tar, member))
-                if member.name == _END:
-                    _ended(head, count, report)
+                if member.name == f"{END}.json":
+                    ended(head, count, report)
                     return
-                yield Row(head["key"], head["behind"], _value(tar, members, head))
+                yield row_of(head, lambda name, kind: _decoded(kind, _content(tar, _next(members))))
                 count += 1
     except (tarfile.TarError, OSError, EOFError, StopIteration, RuntimeError) as error:
-        raise _short(count) from error
+        raise short(count) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"the cluster sends no transformed shard: {error}.", code="E_FORMAT") from error
-    raise _short(count)
+    raise short(count)
 
 
-def _short(count: int) -> StoreError:
+def short(count: int) -> StoreError:
+    """The error of a shard that ends after so many records, without its end."""
     return StoreError(f"the transformed shard ends early, after {count} records.", code="E_LENGTH")
 
 
@@ -127,9 +144,14 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     return data
 
 
-def _value(tar: tarfile.TarFile, members: Iterator[tarfile.TarInfo], head: Mapping[str, Any]) -> Any:
+def row_of(head: Mapping[str, Any], value: Callable[[str, Any], Any]) -> Row:
+    """The row that follows a head; `value(name, kind)` is that of each field, asked for in their order."""
+    return Row(head["key"], head["behind"], _value(head, value))
+
+
+def _value(head: Mapping[str, Any], value: Callable[[str, Any], Any]) -> Any:
     if (told := head.get("error")) is None:
-        return {name: _decoded(kind, _content(tar, _next(members))) for name, kind in head["fields"]}
+        return {name: value(name, kind) for name, kind in head["fields"]}
     kind = {"SchemaError": SchemaError, "DataError": DataError}.get(told["kind"], TarvizError)
     error = kind(told["message"], code=told["code"], hint=told["hint"])
     return error.at(key=told["key"], member=told["member"], offset=told["offset"])
@@ -142,9 +164,10 @@ def _next(members: Iterator[tarfile.TarInfo]) -> tarfile.TarInfo:
     return member
 
 
-def _ended(head: Mapping[str, Any], count: int, report: ReadReport) -> None:
+def ended(head: Mapping[str, Any], count: int, report: ReadReport) -> None:
+    """Count in what the end says."""
     if head["rows"] != count:
-        raise _short(count)
+        raise short(count)
     report.shards += head["shards"]
     report.bytes += head["bytes"]
     report.records += head["records"]

@@ -1,0 +1,126 @@
+"""A shard after a chain as TFRecord: the other form in which a transformer beside the data sends it.
+
+Each record is a `tf.train.Example`, which TensorFlow parses as any other: bytes and text as they are, whole numbers as int64, float32
+as float, arrays as their bytes (`tf.io.decode_raw`), the key as `__key__`. `__head__` is JSON: the number of the record after it, kinds of
+the fields, or the error of one that an op refused. The last one, without fields, says how many records there were.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any, cast
+
+import numpy as np
+
+from tarviz.dialects.tar2tf._transformed import END, ended, ending, fields_of, head_of, json_of, row_of, short
+from tarviz.formats import example, tfrecord
+from tarviz.formats.compression import ByteSource
+from tarviz.model.errors import DataError, SchemaError, StoreError
+from tarviz.model.types import to_bytes, to_text
+from tarviz.read.stream import ReadReport
+from tarviz.runners.elsewhere import Row
+
+_HEAD = "__head__"
+_MOST = 1 << 40  # bytes of a record: memory grows with what comes, not with what is promised
+_WHOLE = np.iinfo(np.int64)
+
+
+def packed(rows: Iterable[Row], wanted: frozenset[str] | None, report: ReadReport) -> Iterator[bytes]:
+    """The TFRecord file of rows whose values are records, piece by piece. `wanted`: the fields that go along, None: all.
+
+    >>> import io
+    >>> rows = [Row("k", 1, {"cls": 3, "jpg": np.zeros((2, 1), np.uint8)})]
+    >>> data = b"".join(packed(rows, None, ReadReport()))
+    >>> [sorted(example.decode(each)) for each in tfrecord.read(data)]
+    [['__head__', '__key__', 'cls', 'jpg'], ['__head__', '__key__']]
+    >>> row, = unpacked(io.BytesIO(data), ReadReport())
+    >>> row.key, row.value["cls"], row.value["jpg"].shape
+    ('k', 3, (2, 1))
+    """
+
+    def examples() -> Iterator[bytes]:
+        count = 0
+        for row in rows:
+            yield _example(row, wanted)
+            count += 1
+        yield _made(END, ending(count, report), {}, {})
+
+    for together in tfrecord.together(examples()):
+        yield from map(bytes, tfrecord.frame(together).buffers())
+
+
+def _example(row: Row, wanted: frozenset[str] | None) -> bytes:
+    head = head_of(row)
+    features: dict[str, Any] = {}
+    kinds: dict[str, str] = {}
+    if "error" not in head:
+        try:
+            made = {name: _feature(name, value) for name, value in fields_of(row, wanted)}
+        except SchemaError as error:
+            return _made(row.key, head_of(row, error), {}, {})
+        head["fields"] = [[name, what] for name, (what, _, _) in made.items()]
+        features = {name: value for name, (_, value, _) in made.items()}
+        kinds = {name: kind for name, (_, _, kind) in made.items()}
+    return _made(row.key, head, features, kinds)
+
+
+def _made(key: str, head: Any, features: dict[str, Any], kinds: dict[str, str]) -> bytes:
+    return example.encode({"__key__": to_bytes(key), _HEAD: json.dumps(head).encode(), **features}, {**kinds, _HEAD: "bytes"})
+
+
+def _feature(name: str, value: Any) -> tuple[list[Any], Any, str]:
+    """What the head says of a value, and the value as a feature, with its kind."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return ["bytes"], bytes(value), "bytes"
+    if isinstance(value, str):
+        return ["text"], to_bytes(value), "bytes"
+    if isinstance(value, int) and not isinstance(value, bool) and _WHOLE.min <= value <= _WHOLE.max:
+        return ["int"], value, "int64"
+    if isinstance(value, np.ndarray | np.generic) and not np.asarray(value).dtype.hasobject:
+        array = np.asarray(value)
+        what = ["array" if isinstance(value, np.ndarray) else "number", array.dtype.str, array.shape]
+        if array.ndim == 0 and array.dtype in (np.int64, np.int32, np.float32):
+            return what, array.item(), "float" if array.dtype.kind == "f" else "int64"
+        return what, array.tobytes(), "bytes"
+    return ["json"], json_of(name, value), "bytes"
+
+
+def _decoded(found: Mapping[str, list[Any]], name: str, what: list[Any]) -> Any:
+    (kind, *more), (value,) = what, found[name]
+    if kind in ("bytes", "int"):
+        return value
+    if kind == "text":
+        return to_text(value)
+    if kind == "json":
+        return json.loads(value)
+    dtype, shape = np.dtype(more[0]), tuple(more[1])
+    array = np.frombuffer(value, dtype).reshape(shape).copy() if isinstance(value, bytes) else np.array(value, dtype)
+    return array if kind == "array" else array[()]
+
+
+def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[Row]:
+    """The rows of such a file. `StoreError` with the code `E_LENGTH` where it ends early, `DataError` where it is something else."""
+    count = 0
+    try:
+        for data in tfrecord.read(cast("ByteSource", stream), compression=None, max_record_bytes=_MOST):
+            found = example.decode(data)
+            (said,) = found[_HEAD]
+            head = json.loads(bytes(said))  # type: ignore[arg-type]
+            if "rows" in head:
+                ended(head, count, report)
+                return
+            yield row_of(head, functools.partial(_decoded, found))
+            count += 1
+    except OSError as error:
+        raise short(count) from error
+    except DataError as error:
+        if error.code == "E_TRUNCATED":
+            raise short(count) from error
+        if error.code in ("E_DATA_CRC", "E_LENGTH_CRC"):  # spoilt on its way: it is asked for again
+            raise StoreError(f"the transformed shard comes damaged: {error.message}", code="E_NETWORK") from error
+        raise DataError(f"the cluster sends no transformed shard: {error.message}", code="E_FORMAT") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"the cluster sends no transformed shard: {error}.", code="E_FORMAT") from error
+    raise short(count)
