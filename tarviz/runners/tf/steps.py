@@ -181,8 +181,9 @@ def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable
             made.append(GraphStep(part, draws, True, live[at], _picked(select, schema), True, select))
         elif all(isinstance(op, FieldOp) for op in part):
             names = _touched(part, found[at : end + 1])
-            takes = Schema({name: found[at][name] for name in names})
-            made.append(GraphStep(part, draws, True, takes, tuple((name, found[end][name]) for name in names)))
+            # A field that nobody selects (a decoded JSON tree) is not computed, and has no type that a tensor could be of.
+            takes = Schema({name: found[at][name] for name in names if name in live[at]})
+            made.append(GraphStep(part, draws, True, takes, tuple((name, found[end][name]) for name in names if name in live[end])))
         else:
             made.append(GraphStep(part, draws, True, live[at], tuple(live[end].items()), True))
         at = end

@@ -46,6 +46,10 @@ class TestSteps:
         assert "decode(json)|rename(label=json)" == str(call.chain)
         assert call.select is not None
 
+    @pytest.mark.parametrize("chain", ["decode(json)|decode(jpg)", "decode(jpg)|decode(json)"])
+    def test_a_field_that_nobody_asks_for_is_not_made(self, chain: str) -> None:
+        assert [()] == [step.gives for step in planned(chain, "jpg") if step.python]
+
     def test_json_is_picked_in_python(self) -> None:
         (call,) = planned(None, SelectJSON("json", "id"))
 

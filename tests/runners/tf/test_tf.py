@@ -137,6 +137,7 @@ CHAINS: dict[str, tuple[Any, Any]] = {
     "tree": ("decode(json)", (SelectJSON("json", "id"), SelectJSON("json", ["boxes", 0, 1]), "cls")),
     "tree-raw": (None, (SelectJSON("json", "name"), "__key__")),
     "tree-and-graph": ("decode(jpg)|decode(json)|convert(jpg, float32)", ("jpg", SelectJSON("json", "id"))),
+    "tree-nobody-asks-for": ("decode(json)|decode(jpg)|resize(jpg, (8, 8))", "jpg"),
     "function": ([Decode("jpg"), Func(add_mean), "convert(jpg, float32)"], ("mean", "jpg", "__key__")),
     "encode": ("decode(jpg)|encode(jpg, png)", None),
 }
