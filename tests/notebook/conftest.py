@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
+import atexit
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,15 +16,22 @@ from tests.widgets.conftest import png, tar
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _loops_closed() -> Iterator[None]:
-    """IPython, jupyter_client and nbclient drop event loops that nobody closes: none is collected, with a warning, before it is."""
-    gc.disable()
-    yield
-    for loop in [each for each in gc.get_objects() if issubclass(type(each), asyncio.BaseEventLoop)]:
-        if not loop.is_running() and not loop.is_closed():
+    """IPython, jupyter_client and nbclient drop event loops that nobody closes: each is held, and closed behind the last test."""
+    made: list[asyncio.BaseEventLoop] = []
+    begin = asyncio.BaseEventLoop.__init__
+
+    def noted(loop: asyncio.BaseEventLoop) -> None:
+        made.append(loop)
+        begin(loop)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio.BaseEventLoop, "__init__", noted)
+        yield
+    for loop in made:
+        if not loop.is_running():
             loop.close()
-    gc.enable()
 
 
 @pytest.fixture
@@ -48,6 +55,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield made
     made.run_line_magic("unload_ext", "tarviz")
     InteractiveShell.clear_instance()
+    atexit.unregister(made.atexit_operations)  # it would collect all garbage of this process, and so would each shell of each test
 
 
 @pytest.fixture(scope="module")
