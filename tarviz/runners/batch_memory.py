@@ -26,7 +26,8 @@ class BatchMemory:
     >>> place = first.ctypes.data
     >>> row = first[3]
     >>> del first  # a row of it is held
-    >>> memory.empty((512, 4096), "uint8").ctypes.data == place
+    >>> second = memory.empty((512, 4096), "uint8")
+    >>> second.ctypes.data == place
     False
     >>> del row
     >>> memory.empty((512, 4096), "uint8").ctypes.data == place
