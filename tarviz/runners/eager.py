@@ -69,7 +69,7 @@ class Eager(Walk, Iterable[Any]):
     epochs, so that random ops draw anew, unless `set_epoch` pins one. Of several processes, each reads its part as `rank` of
     `world_size` says (`shares.pieces`); unlike the other runners, this one does not look for them in the environment.
 
-    `engine="ray"`: records are read and worked on by the cluster at `address` (`auto`, `host:6379`; not `ray://`; without it,
+    `engine="ray"`: records are read and worked on by the cluster at `address` (`auto`, `host:6379`, `ray://host:10001`; without it,
     the one this process is in, RAY_ADDRESS, or a Ray of its own on this machine for as long as an iteration lasts), `num_workers` tasks
     at a time (0: one per processor there). Values, order and state are the same. A worker that is lost costs time and no record. With
     `shuffle` it is values that wait in the buffer. `send_functions` lets functions of the chain (`Func`) be pickled and run there.

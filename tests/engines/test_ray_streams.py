@@ -34,9 +34,13 @@ CHAIN = "decode(jpg)|random_crop(jpg, (24, 24))|flip(jpg)|decode(cls)"
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
     """Three shards of 90, 7 and 40 small pictures; `cls` counts from 0."""
+    return pictured(tmp_path_factory.mktemp("pictures"))
+
+
+def pictured(folder):
     from PIL import Image
 
-    folder, number = tmp_path_factory.mktemp("pictures"), 0
+    number = 0
     for at, count in enumerate((90, 7, 40)):
         with tarfile.open(folder / f"p-{at}.tar", "w") as tar:
             for _ in range(count):

@@ -74,15 +74,6 @@ class TestWords:
             with pytest.raises(UsageError, match="is that of a cluster"):
                 Pipeline(urls).eager(engine=engine, address="auto")
 
-    def test_a_client_of_ray_does_not_stream(self, urls: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "ray", None)
-        with pytest.raises(UsageError, match=r"does not stream through its client.*address='auto'"):
-            Pipeline(urls).eager(engine="ray", address="ray://127.0.0.1:10001")
-        monkeypatch.setenv("RAY_ADDRESS", "ray://127.0.0.1:10001")
-        with pytest.raises(UsageError, match=r"does not stream through its client"):
-            Pipeline(urls).eager(engine="ray")
-        assert engines.there() is None
-
     def test_local_is_this_process(self, urls: str) -> None:
         assert elsewhere(Pipeline(urls), "local", None, 2) is None
         assert 80 == len(list(Pipeline(urls).eager(engine="local", num_workers=2)))

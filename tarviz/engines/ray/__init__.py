@@ -12,9 +12,9 @@ import os
 import sys
 
 from tarviz.engines import EnginePlan, Job, Yielding
-from tarviz.engines.ray.streams import Streams
+from tarviz.engines.ray.streams import ClientStreams, Streams
 from tarviz.engines.ray.tasks import Cluster
-from tarviz.model.errors import MissingPackageError, UsageError
+from tarviz.model.errors import MissingPackageError
 
 TRAVELS = True
 
@@ -26,25 +26,20 @@ def engine(job: Job, plan: EnginePlan) -> Cluster:
 
 def stream(job: Yielding, plan: EnginePlan) -> Streams:
     """The same for a job that yields."""
-    return Streams(job, plan)
+    return ClientStreams(job, plan) if _through_client(plan.address) else Streams(job, plan)
 
 
 def check(address: str | None = None) -> None:
-    """`UsageError` at an address through which Ray does not stream, `MissingPackageError` where it is not installed."""
-    if _through_client(address):
-        raise UsageError(
-            "Ray does not stream through its client (ray://): a loop would wait for whole shards.",
-            hint="Run the loop on a machine of the cluster (ray start --address=host:6379), with address='auto'. Verbs work through ray://.",
-        )
+    """`MissingPackageError` where Ray is not installed; any address will do."""
     if importlib.util.find_spec("ray") is None:
         raise MissingPackageError.of("ray", "engine='ray'", "ray")
 
 
 def there() -> bool:
-    """Whether this process takes part in a cluster already, or RAY_ADDRESS names one, that can feed loops."""
+    """Whether this process takes part in a cluster already, or RAY_ADDRESS names one."""
     joined = getattr(sys.modules.get("ray"), "is_initialized", bool)()  # nobody has imported it: False
     named = bool(os.environ.get("RAY_ADDRESS")) and importlib.util.find_spec("ray") is not None
-    return (bool(joined) or named) and not _through_client(None)
+    return bool(joined) or named
 
 
 def _through_client(address: str | None) -> bool:

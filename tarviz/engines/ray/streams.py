@@ -1,4 +1,4 @@
-"""Tasks that yield, on a Ray cluster: a streaming generator each, some parts ahead of who takes them."""
+"""Tasks that yield, on a Ray cluster: some parts ahead of who takes them, by streaming generators, or by actors that are asked."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import weakref
 from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Self
 
 from tarviz.engines import EnginePlan, Yielding
 from tarviz.engines.ray.joining import TRIES, Joined, lost, packed, unserved
-from tarviz.engines.ray.worker import serve_parts
+from tarviz.engines.ray.worker import Feeder, serve_parts
 from tarviz.model.errors import TarvizError
 
 AHEAD = 10  # parts of a task that wait to be taken; then it waits
+ASKED = 3  # answers of an actor that are
 _PATIENCE = 10.0  # seconds that a task waits for a processor
 
 
@@ -43,7 +45,7 @@ class Streams(Joined):
     def __enter__(self) -> Self:
         super().__enter__()
         _open.add(self)
-        self._serve = self._ray.remote(max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=AHEAD)(serve_parts)
+        self._prepare()
         return self
 
     def run(self, tasks: Iterable[Any], *, ordered: bool = True) -> Generator[Any, None, None]:
@@ -53,7 +55,9 @@ class Streams(Joined):
             while True:
                 while len(running) < most and (task := next(waiting, self)) is not self:
                     data = packed(self._ray, task)
-                    running.append(_Run(data, self._begin(data)))
+                    # Beside a loop that is left half-way (a validation in an epoch), whose tasks hold processors until it goes on, none
+                    # is asked for.
+                    running.append(_Run(data, self._begin(data, 0, 0 if self._others() else 1)))
                 if not running:
                     return
                 run = running[0] if ordered else self._first(running)
@@ -63,29 +67,26 @@ class Streams(Joined):
                     del value
                 elif kind == "done":
                     running.remove(run)
+                    self._over(run.parts)
                 else:
                     raise value
         finally:
             self._cancel(running)
             running.clear()  # what waits to be taken is let go
 
-    def _begin(self, task: bytes) -> Any:
-        # Beside a loop that is left half-way (a validation in an epoch), whose tasks hold processors until it goes on, none is asked for.
-        return self._serve.options(num_cpus=0 if self._others() else 1).remote(self._job, task, self._home, 0)
-
     def _others(self) -> bool:
         return any(each is not self and each._running for each in _open)
 
     def _again(self, run: _Run) -> None:
         # It asks for no processor: tasks that wait to be taken after it, or by another process that waits for this one, may hold them all.
-        run.bound, run.parts = False, self._serve.options(num_cpus=0).remote(self._job, run.task, self._home, run.given)
+        run.bound, run.parts = False, self._begin(run.task, run.given, 0)
 
     def _first(self, running: deque[_Run]) -> _Run:
         """One that has something, or else the first."""
         while True:
-            ready, _ = self._ray.wait([run.parts for run in running], num_returns=1, timeout=_PATIENCE)
-            if ready:
-                return next(run for run in running if run.parts is ready[0])
+            ready = self._ready([run.parts for run in running])
+            if ready is not None:
+                return next(run for run in running if run.parts is ready)
             if any(run.bound for run in running):
                 return next(run for run in running if run.bound)
 
@@ -93,11 +94,11 @@ class Streams(Joined):
         """What a task says next: ("part", it), ("done", None) or ("failed", error)."""
         errors = self._ray.exceptions
         while True:
-            if run.bound and not self._ray.wait([run.parts], timeout=_PATIENCE, fetch_local=False)[0]:
+            if run.bound and self._ready([run.parts], fetch=False) is None:
                 self._cancel([run])
                 self._again(run)
             try:
-                data, *beside = self._ray.get(next(run.parts))
+                data, *beside = self._take(run.parts)
                 kind, value = pickle.loads(memoryview(data), buffers=beside)  # noqa: S301  (from our own worker)
             except errors.TaskCancelledError as error:
                 raise TarvizError("a task was cancelled from outside.", code="E_WORKER") from error
@@ -120,4 +121,78 @@ class Streams(Joined):
         """End what runs; it only reads."""
         for run in running:
             with suppress(self._ray.exceptions.RayError):
-                self._ray.cancel(run.parts, force=True)
+                self._end(run.parts)
+
+    # How parts come: by a streaming generator for each task.
+
+    def _prepare(self) -> None:
+        self._serve = self._ray.remote(max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=AHEAD)(serve_parts)
+
+    def _begin(self, task: bytes, given: int, processors: int) -> Any:
+        return self._serve.options(num_cpus=processors).remote(self._job, task, self._home, given)
+
+    def _ready(self, parts: list[Any], *, fetch: bool = True) -> Any:
+        """One of those that have something; None after a while."""
+        ready, _ = self._ray.wait(parts, num_returns=1, timeout=_PATIENCE, fetch_local=fetch)
+        return ready[0] if ready else None
+
+    def _take(self, parts: Any) -> Any:
+        return self._ray.get(next(parts))
+
+    def _over(self, parts: Any) -> None:
+        """A task said that it is done."""
+
+    def _end(self, parts: Any) -> None:
+        self._ray.cancel(parts, force=True)
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """A task at an actor: answers that were asked for ahead, and the parts of the one that came last."""
+
+    actor: Any
+    answers: deque[Any]
+    parts: deque[Any] = field(default_factory=deque)
+
+
+class ClientStreams(Streams):
+    """The same through Ray's client (`ray://`), which knows no streaming generators: actors are asked for some parts at a time."""
+
+    def __init__(self, job: Yielding, plan: EnginePlan) -> None:
+        super().__init__(job, plan)
+        self._idle: list[Any] = []
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            while self._idle:
+                self._ray.kill(self._idle.pop())
+        finally:
+            super().__exit__(kind, error, trace)
+
+    def _prepare(self) -> None:
+        self._feeder = self._ray.remote(max_restarts=0, max_task_retries=0)(Feeder)
+
+    def _begin(self, task: bytes, given: int, processors: int) -> Any:
+        new = self._feeder.options(num_cpus=processors).remote
+        actor = self._idle.pop() if self._idle and processors else new(self._job, self._home)
+        return _Asked(actor, deque([actor.begin.remote(task, given), *(actor.more.remote() for _ in range(ASKED))]))
+
+    def _ready(self, parts: list[Any], *, fetch: bool = True) -> Any:
+        for each in parts:
+            if each.parts:
+                return each
+        ready, _ = self._ray.wait([each.answers[0] for each in parts], num_returns=1, timeout=_PATIENCE)
+        return next((each for each in parts if each.answers[0] in ready), None)
+
+    def _take(self, parts: Any) -> Any:
+        if not parts.parts:
+            answer = parts.answers.popleft()
+            parts.answers.append(parts.actor.more.remote())
+            parts.parts.extend(self._ray.get(answer))
+        return parts.parts.popleft()
+
+    def _over(self, parts: Any) -> None:
+        self._idle.append(parts.actor)  # what was asked for beyond the end is empty
+
+    def _end(self, parts: Any) -> None:
+        self._ray.kill(parts.actor)

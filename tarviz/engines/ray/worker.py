@@ -10,6 +10,7 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator
@@ -21,6 +22,7 @@ from tarviz.engines import Tick
 from tarviz.model.errors import TarvizError, TarvizWarning
 
 _LARGE = 16 << 10  # bytes of an array that is laid down beside the pickle
+_ANSWER, _TURN = 4 << 20, 0.25  # bytes and seconds of an actor's answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,31 @@ def serve_parts(packed_job: bytes, packed_task: bytes, home: Home, given: int) -
         yield told("failed", error)
     else:
         yield told("done", None)
+
+
+class Feeder:
+    """An actor that does tasks that yield, one after the other, and gives some of the parts each time it is asked."""
+
+    def __init__(self, packed_job: bytes, home: Home) -> None:
+        self._job = packed_job
+        self._home = home
+        self._parts: Iterator[Any] = iter(())
+
+    def begin(self, packed_task: bytes, given: int) -> list[Any]:
+        """Begin a task; see `serve_parts`."""
+        self._parts = serve_parts(self._job, packed_task, self._home, given)
+        return [next(self._parts)]
+
+    def more(self) -> list[Any]:
+        """Parts of a few megabytes, or those of a quarter of a second, one at least; none behind the end."""
+        found: list[Any] = []
+        size, end = 0, time.monotonic() + _TURN
+        for part in self._parts:
+            found.append(part)
+            size += sum(array.nbytes for array in part)
+            if size >= _ANSWER or time.monotonic() >= end:
+                break
+        return found
 
 
 def _done(packed_job: bytes, packed_task: bytes, spooled: bool, tick: Tick, ticks: Callable[[], int]) -> tuple[bytes, Any]:
