@@ -203,6 +203,16 @@ class TestKept:
 
         assert 13 == table.sizes("cls = 1")[0]
 
+    def test_of_a_shard_that_was_replaced_meanwhile_they_are_not(self, make):
+        table = tarviz.table(make(SHARD))
+        assert 13 == table.sizes("cls = 1")[0]
+        for kept in (options().cache_dir / "table").glob("*.parquet"):
+            kept.unlink()
+        make(SHARD[:80])
+
+        with pytest.raises(ChangedError, match="replaced since the table was opened"):
+            table.sizes("cls = 1")
+
     def test_what_had_fewer_columns_goes_after_a_while(self, make, monkeypatch):
         path = make(SHARD)
         tarviz.table(path).sizes("cls = 1")
