@@ -21,6 +21,7 @@ from tarviz.runners.batch_memory import ALIGNED, BatchMemory
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import ReaderPlan
 from tarviz.runners.tf.feed import Chunk, chunks
+from tarviz.runners.tf.leaving import CALLS, too_late
 from tarviz.runners.tf.native import batches, room
 from tarviz.runners.tf.received import batches as batches_received
 from tarviz.runners.tf.steps import GraphStep
@@ -98,6 +99,7 @@ class PipelineSource:
             self.pinned = epoch is not None
             self.epoch = self.epoch if epoch is None else epoch
 
+    @CALLS.counted
     def start(self, size: int = 0, drop_remainder: bool = False) -> NDArray[np.int64]:
         """Begin an iteration; returns its handle, which TensorFlow holds as long as its iterator lives.
 
@@ -155,23 +157,26 @@ class PipelineSource:
         weakref.finalize(memory, _dropped, weakref.ref(self), number, weakref.ref(run)).atexit = False
         return handle
 
+    @CALLS.counted
     def take(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
         """The next records as they are: whether there are any, and their columns. What goes wrong is raised."""
         run = self._runs.get(int(handle[0]))  # none: it ended with an error, and somebody asks again
         columns: list[NDArray[Any]] | None = None
-        if run is not None:
+        if run is not None and not CALLS.ending:
             run.pulled = True
             try:
                 columns = next(run.columns, None)
             except BaseException as error:
-                self._fail(run, error)
-                self._runs.pop(int(handle[0]), None)
-                raise
+                if not too_late(error):
+                    self._fail(run, error)
+                    self._runs.pop(int(handle[0]), None)
+                    raise
         if columns is None:
             self._runs.pop(int(handle[0]), None)
             return False, *self._nothing()
         return True, *columns
 
+    @CALLS.counted
     def pull(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
         """The next records for the steps: whether there are any, their numbers, random numbers and columns.
 
@@ -179,12 +184,13 @@ class PipelineSource:
         """
         run = self._runs.get(int(handle[0]))
         chunk: Chunk | None = None
-        if run is not None:
+        if run is not None and not CALLS.ending:
             run.pulled = True
             try:
                 chunk = next(run.chunks, None)
             except BaseException as error:  # noqa: BLE001
-                self._fail(run, error)
+                if not too_late(error):
+                    self._fail(run, error)
         if run is None or chunk is None:
             return False, np.empty(0, np.int64), np.empty((0, self.draws)), *self._nothing()
         run.issued = chunk.first + len(chunk)
@@ -203,6 +209,7 @@ class PipelineSource:
             while len(run.kept) > _KEPT and run.kept[1].first + self.reach < run.kept[-3].first:
                 run.kept.popleft()
 
+    @CALLS.counted
     def call(self, step: int, handle: NDArray[np.int64], number: Any, draw: NDArray[np.float64], *values: Any) -> list[Any]:
         """What a Python step makes of a record."""
         run = self._runs[int(handle[0])]
@@ -214,6 +221,7 @@ class PipelineSource:
             run.failed[int(number)] = error
             raise
 
+    @CALLS.counted
     def settle(self, handle: NDArray[np.int64], expected: Any, numbers: NDArray[np.int64]) -> bool:
         """Account for the records from `expected` on that are not among `numbers`, those that came through; -1: the end.
 
