@@ -188,6 +188,7 @@ print("LOADED", *sorted(set(sys.modules) - before))
         assert set() == {name.split(".")[0] for name in new} - LS_PACKAGES - sys.stdlib_module_names
         assert set() == LS_WITHOUT.intersection(new)
 
+    @pytest.mark.programs
     def test_the_help_of_a_verb_loads_nothing_heavy(self):
         """Of each verb in a child of its own, forked from a process that has loaded nothing yet."""
         code = f"""

@@ -77,6 +77,7 @@ class TestEverySurface:
         assert "<img src=x" not in found.to_html()
         assert found.to_dict()["records"]
 
+    @pytest.mark.matrix
     def test_verify_finds_faults_where_there_are_some_and_nowhere_else(self, kind: tuple[str, str]):
         name, path = kind
 

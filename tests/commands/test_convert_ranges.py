@@ -167,6 +167,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 class TestWorkers:
+    @pytest.mark.matrix
     @pytest.mark.parametrize("options", CASES.values(), ids=CASES)
     def test_two_write_what_one_does(self, shards, cuts, options):
         options = dict(options)
@@ -226,6 +227,7 @@ class TestWorkers:
 
 
 class TestResume:
+    @pytest.mark.matrix
     @pytest.mark.parametrize("out", ["t-{}.tfrecord", "t.tfrecord"])
     def test_what_is_missing_is_made_again_to_the_same_bytes(self, shards, cuts, out):
         options: dict[str, Any] = {} if "{" in out else {"max_shard_size": "17kB"}

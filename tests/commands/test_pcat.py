@@ -75,6 +75,7 @@ class TestMix:
 
         assert results[0] == results[1] != results[2]
 
+    @pytest.mark.matrix
     def test_a_lane_far_behind_keeps_no_other_waiting(self, make: Make, out: Path):
         for number in range(8):
             make(numbered(4000, prefix=f"{number}/"), f"{number}.tar")

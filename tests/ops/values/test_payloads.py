@@ -203,6 +203,7 @@ def pictures() -> list[bytes]:
 
 
 class TestDamagedPictures:
+    @pytest.mark.matrix
     @settings(max_examples=300)
     @given(st.data())
     def test_flipped_and_cut_bytes_are_a_picture_or_an_error(self, data: st.DataObject) -> None:

@@ -19,6 +19,7 @@ print("read")
 
 
 class TestExit:
+    @pytest.mark.programs
     @pytest.mark.parametrize(
         ("chain", "batch", "graph"),
         [

@@ -356,6 +356,7 @@ class TestSweep:
         with pytest.raises(UsageError, match="prefetch is for"):
             BenchRun(shards, prefetch=(1, 4))
 
+    @pytest.mark.matrix
     def test_tf_data_and_its_stages(self, shards: str):
         pytest.importorskip("tensorflow")
         run = done(shards, "decode(png)|resize(png, (8, 8))", select=("png", "cls"), runner="tf.data", seconds=0.4, batch=16)
