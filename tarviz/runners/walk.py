@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -21,6 +19,7 @@ from tarviz.read.picked import picked
 from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_rows import BatchRows, Offers
 from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, RowSource, weight
+from tarviz.runners.in_order import in_order
 from tarviz.runners.plans import Position, ReaderPlan, Trail, buffer_seed, located, version
 from tarviz.runners.shares import TURN, Piece, check_any, lengths, trusted
 from tarviz.runners.shuffle_buffer import Begun, replayed, shuffled
@@ -196,31 +195,17 @@ class Walk:
     def _results(
         self, chunks: Iterator[list[Placed]], epoch: int, rows: BatchRows | None
     ) -> Generator[tuple[list[Placed], list[Any]], None, None]:
-        def offers(chunk: list[Placed]) -> Offers | None:
-            return None if rows is None else rows.offers(len(chunk))
+        def processed(part: tuple[list[Placed], Offers | None]) -> tuple[list[Placed], list[Any]]:
+            chunk, offers = part
+            return chunk, self._process([item for _, _, item in chunk], epoch, offers)
 
-        if self.elsewhere or not self.num_workers:
-            for chunk in chunks:
-                items = [item for _, _, item in chunk]
-                yield chunk, items if self.elsewhere else self._process(items, epoch, offers(chunk))
-            return
-        waiting: deque[tuple[list[Placed], Future[list[Any]]]] = deque()
-        with ThreadPoolExecutor(self.num_workers, "tarviz-eager") as pool:
-            try:
-                try:
-                    for chunk in chunks:
-                        waiting.append((chunk, pool.submit(self._process, [item for _, _, item in chunk], epoch, offers(chunk))))
-                        if len(waiting) > 2 * self.num_workers:
-                            yield _first(waiting)
-                except TarvizError:  # what stands before it comes first
-                    while waiting:
-                        yield _first(waiting)
-                    raise
-                while waiting:
-                    yield _first(waiting)
-            finally:
-                for _, future in waiting:
-                    future.cancel()
+        offered = ((chunk, None if rows is None else rows.offers(len(chunk))) for chunk in chunks)
+        if self.elsewhere:
+            yield from ((chunk, [item for _, _, item in chunk]) for chunk in chunks)
+        elif self.num_workers:
+            yield from in_order(offered, processed, self.num_workers, 2 * self.num_workers, "tarviz-eager")
+        else:
+            yield from map(processed, offered)
 
     def worked(self, chunk: list[Item], epoch: int) -> list[Any]:
         """Values of records, or the error in place of a value."""
@@ -274,11 +259,6 @@ def placed(error: TarvizError, origin: Record | None) -> TarvizError:
         member = origin.members[list(origin).index(field)]
         error.at(member=member.name, offset=member.header_offset)
     return error
-
-
-def _first(waiting: deque[tuple[list[Placed], Future[list[Any]]]]) -> tuple[list[Placed], list[Any]]:
-    chunk, future = waiting.popleft()
-    return chunk, future.result()
 
 
 def _chunks(items: Iterator[Placed], size: Callable[[], int]) -> Iterator[list[Placed]]:

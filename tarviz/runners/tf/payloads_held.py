@@ -1,21 +1,14 @@
-"""Payloads that lie in a file still: read when somebody asks for one, or by threads that are some records ahead."""
+"""Payloads that lie in a file still: read when somebody asks for one."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar, overload
+from collections.abc import Sequence
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import TarvizError
 from tarviz.read.spans import HeldTar
-
-T = TypeVar("T")
-
-_THREADS = 2  # that read payloads of one shard; more wait for each other, since strings are made one at a time
 
 
 class HeldColumn(Sequence[bytes]):
@@ -37,25 +30,3 @@ class HeldColumn(Sequence[bytes]):
         if isinstance(at, slice):
             return list(map(self._source.read, begin[at], end[at]))
         return self._source.read(begin[at], end[at])
-
-
-def loaded(parts: Iterator[T], load: Callable[[T], T]) -> Generator[T, None, None]:
-    """What `load` makes of parts, in order; threads work on the next ones meanwhile. Those that stand before an error come first."""
-    waiting: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(_THREADS, "tarviz-read") as pool:
-        try:
-            try:
-                for part in parts:
-                    waiting.append(pool.submit(load, part))
-                    del part
-                    if len(waiting) > _THREADS:
-                        yield waiting.popleft().result()
-            except TarvizError:
-                while waiting:
-                    yield waiting.popleft().result()
-                raise
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()

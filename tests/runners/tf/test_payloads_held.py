@@ -1,20 +1,16 @@
-"""Payloads that lie in a file still: read when asked for, or ahead by threads, in order."""
+"""Payloads that lie in a file still: read when asked for."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tarviz.model.errors import ChangedError, DataError
+from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
 from tarviz.read.spans import HeldTar
-from tarviz.runners.tf.payloads_held import HeldColumn, loaded
-from tests.conftest import wait_until
+from tarviz.runners.tf.payloads_held import HeldColumn
 
 
 @pytest.fixture
@@ -39,36 +35,3 @@ class TestHeldColumn:
 
         with pytest.raises(ChangedError):
             column[1]
-
-
-class TestLoaded:
-    def test_order_is_kept_whichever_is_ready_first(self) -> None:
-        late = threading.Event()
-
-        def load(number: int) -> int:
-            if number == 1:
-                late.set()
-            elif number == 0:
-                assert late.wait(30)  # until the one behind it is done
-            return number * number
-
-        assert [0, 1, 4, 9, 16] == list(loaded(iter(range(5)), load))
-
-    def test_what_stands_before_an_error_comes_first(self) -> None:
-        def parts() -> Iterator[int]:
-            yield from (1, 2)
-            raise DataError("damaged", code="E_TRUNCATED")
-
-        made: list[int] = []
-        with pytest.raises(DataError):
-            made.extend(loaded(parts(), lambda number: number))
-
-        assert [1, 2] == made
-
-    def test_leaving_ends_the_threads(self) -> None:
-        before = threading.active_count()
-        with closing(loaded(iter(range(1000)), lambda number: number)) as run:
-            assert 0 == next(run)
-            assert threading.active_count() > before
-
-        wait_until(lambda: threading.active_count() == before)
