@@ -40,14 +40,13 @@ class BatchMemory:
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """An array of any contents, aligned to 64 bytes."""
         length = math.prod(shape) * np.dtype(dtype).itemsize
-        if length < LEAST:
-            raw = np.empty(length + ALIGNED, np.uint8)
-            return raw[-raw.ctypes.data % ALIGNED :][:length].view(dtype).reshape(shape)
-        raw = self._taken(length + ALIGNED)
-        # Views of an array refer to the one that a buffer was made an array by: when that goes, nobody is left.
-        holder = np.frombuffer(raw.data[-raw.ctypes.data % ALIGNED :][:length], np.uint8)
-        weakref.finalize(holder, _give, weakref.ref(self), raw).atexit = False
-        return holder.view(dtype).reshape(shape)
+        raw = np.empty(length + ALIGNED, np.uint8) if length < LEAST else self._taken(length + ALIGNED)
+        memory = raw[-raw.ctypes.data % ALIGNED :][:length]
+        if length >= LEAST:
+            # Views of an array refer to the one that a buffer was made an array by: when that goes, nobody is left.
+            memory = np.frombuffer(memory.data, np.uint8)
+            weakref.finalize(memory, _give, weakref.ref(self), raw).atexit = False
+        return memory.view(dtype).reshape(shape)
 
     def _taken(self, size: int) -> NDArray[np.uint8]:
         for _ in range(len(self._spare)):
