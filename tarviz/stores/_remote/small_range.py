@@ -26,7 +26,7 @@ from tarviz.model.errors import StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores._remote.addresses import origin, redirected
 from tarviz.stores._remote.version import CONTENT_RANGE, Version
-from tarviz.stores._remote.wire import CONNECT_TIMEOUT, REDIRECTS, TEMPORARY, USUAL, Wire, proxy_of
+from tarviz.stores._remote.wire import CONNECT_TIMEOUT, MOVED, REDIRECTS, TEMPORARY, USUAL, Wire, proxy_of
 from tarviz.stores.retry import RetryError, retry_after
 
 SMALL = 1 << 20  # bytes of the longest range read in this way
@@ -37,7 +37,6 @@ _OURS = {"host", "range", "if-match", "if-unmodified-since", "connection", "cont
 _KEPT = 32  # connections to one server that wait for the next range
 _LED = 300.0  # seconds for which ranges of one version are asked for where a redirect led
 _LED_MOST = 1024  # versions of objects whose redirects are remembered
-_REDIRECT = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +265,7 @@ class SmallRanges:
         if status in TEMPORARY:
             after = retry_after(headers.get("Retry-After"), headers.get("Date"), self._wire.clock)
             raise RetryError(f"the server answers {status} {responses.get(status, '')}".rstrip(), after=after)
-        if status in _REDIRECT and headers.get("Location"):
+        if status in MOVED and headers.get("Location"):
             return headers.get("Location")
         if version != "HTTP/1.1" or status < 400:
             for place in (way.begin, way.place):

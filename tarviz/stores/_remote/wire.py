@@ -32,6 +32,7 @@ from tarviz.stores.retry import Clock, RetryError, retry_after
 
 REDIRECTS = 5
 CONNECT_TIMEOUT = 10.0
+MOVED = {301, 302, 303, 307, 308}
 TEMPORARY = {408, 425, 429} | set(range(500, 600)) - {501, 505}
 _ERROR_BODY = 4096
 _PROXIES = [spelt for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for spelt in (name, name.upper())]
@@ -132,7 +133,7 @@ class Wire:
             answer = self._send(ask, place, target)
             self.met(target)
             to = answer.headers.get("Location")
-            if answer.status not in (301, 302, 303, 307, 308) or not to:
+            if answer.status not in MOVED or not to:
                 return answer, target
             _let_go(answer)
             target = redirected(ask.url, target, to)
