@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from bench import Figure, Side
@@ -100,6 +101,17 @@ def copy(template: str, count: int) -> Callable[[Path], Callable[[], int]]:
 LOOP = "loop of tf.train.Example + TFRecordWriter over records in memory"
 COPY = "copying the same bytes with CRC32C over them (the limit)"
 
+
+def limits(name: str, template: str, count: int, *, wall: float) -> list[Figure]:
+    """Against what no conversion can go without, on the clock and in processor time."""
+    what = f"tar → TFRecord, one process, {name}"
+    figure = partial(Figure, ours=Side("tarviz", tarviz(template)), peer=Side(COPY, copy(template, count)), sets=(name,))
+    return [
+        figure(f"convert-{name}-limit", what, at_least=wall),
+        figure(f"convert-{name}-cpu", f"{what} (CPU seconds of all threads)", at_most=1.3, clock=time.process_time),
+    ]
+
+
 FIGURES = [
     Figure(
         "convert-tiny",
@@ -117,38 +129,6 @@ FIGURES = [
         at_least=1.8,
         sets=("photo",),
     ),
-    Figure(
-        "convert-tiny-limit",
-        "tar → TFRecord, one process, tiny",
-        Side("tarviz", tarviz(TINY)),
-        Side(COPY, copy(TINY, 120_000)),
-        at_least=0.6,
-        sets=("tiny",),
-    ),
-    Figure(
-        "convert-tiny-cpu",
-        "tar → TFRecord, one process, tiny (CPU seconds of all threads)",
-        Side("tarviz", tarviz(TINY)),
-        Side(COPY, copy(TINY, 120_000)),
-        at_most=1.3,
-        sets=("tiny",),
-        clock=time.process_time,
-    ),
-    Figure(
-        "convert-photo-limit",
-        "tar → TFRecord, one process, photo",
-        Side("tarviz", tarviz(PHOTO)),
-        Side(COPY, copy(PHOTO, 6_000)),
-        at_least=0.85,
-        sets=("photo",),
-    ),
-    Figure(
-        "convert-photo-cpu",
-        "tar → TFRecord, one process, photo (CPU seconds of all threads)",
-        Side("tarviz", tarviz(PHOTO)),
-        Side(COPY, copy(PHOTO, 6_000)),
-        at_most=1.3,
-        sets=("photo",),
-        clock=time.process_time,
-    ),
+    *limits("tiny", TINY, 120_000, wall=0.6),
+    *limits("photo", PHOTO, 6_000, wall=0.85),
 ]
