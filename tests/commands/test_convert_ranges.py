@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 
 import tarviz
 from tarviz import stores, write
-from tarviz.commands.convert import conversion, convert, ranges
+from tarviz.commands.convert import convert, ranges
 from tarviz.commands.convert.recipe import ConversionProgress, Recipe
 from tarviz.commands.convert.tasks import ShardToConvert
 from tarviz.model.errors import ChangedError, DataError, TarvizWarning, UsageError
@@ -31,6 +30,7 @@ from tarviz.selection import SelectAll
 from tarviz.testing import strategies
 from tarviz.testing.faults import FaultServer
 from tests.conftest import sampled
+from tests.pieces import small_pieces
 
 RECIPE = Recipe(Chain(), SelectAll(), {}, True, 0, ReadOptions())
 SIZES = (3, 60, 1, 25)  # records of shards: one is large beside the others, one small
@@ -70,19 +70,9 @@ def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def cuts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
+def cuts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Pieces of 8 KiB; how many shards were cut in how many ranges by each run."""
-    found: list[tuple[int, int]] = []
-    cut = conversion.Conversion._cut
-
-    def spy(self: Any, *args: Any, **keywords: Any) -> Any:
-        made = cut(self, *args, **keywords)
-        found.append((len(made), sum(map(len, made.values()))))
-        return made
-
-    monkeypatch.setattr(ranges, "PIECE", 8 << 10)
-    monkeypatch.setattr(conversion.Conversion, "_cut", spy)
-    return found
+    return small_pieces(monkeypatch, 8 << 10)
 
 
 def written(folder: str) -> dict[str, Any]:

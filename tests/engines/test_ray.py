@@ -14,7 +14,7 @@ import pytest
 
 from tarviz import engines
 from tarviz.commands.cat import cat
-from tarviz.commands.convert import conversion, convert, ranges
+from tarviz.commands.convert import convert
 from tarviz.commands.index import index
 from tarviz.commands.pcat import pcat
 from tarviz.commands.proc import proc
@@ -26,6 +26,7 @@ from tarviz.commands.verify import verify
 from tarviz.model.errors import DataError, TarvizError, UsageError
 from tarviz.ops import Func
 from tarviz.write import tar_member
+from tests.pieces import small_pieces
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.filterwarnings("ignore")]
 
@@ -53,6 +54,26 @@ def folder(tmp_path, monkeypatch):
 def files(folder):
     """Names and bytes of what lies in a folder, hidden files too; manifests without what tells of places and times."""
     return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir()) if not path.name.endswith(".json")}
+
+
+def killer(key):
+    """A function that notes each record it is given, and kills its worker at the first look at that of `key`."""
+
+    def mark(record):
+        with open(f"seen-{record['__key__']}", "a") as file:
+            file.write("x")
+        if record["__key__"] == key and not os.path.exists("killed"):
+            open("killed", "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return record
+
+    return mark
+
+
+def seen_twice():
+    """Notes of the records that were worked on more than once."""
+    twice = {name for name in os.listdir() if name.startswith("seen-") and os.path.getsize(name) > 1}
+    return twice - {"seen-n000"}  # once to learn what the function gives
 
 
 class TestEngine:
@@ -146,20 +167,6 @@ class TestEngine:
         assert (tmp_path / "cleared").exists()
 
 
-def small_pieces(monkeypatch):
-    """Cut shards into pieces of 16 KiB; how many of them, in how many ranges, each run cut."""
-    found, cut = [], conversion.Conversion._cut
-
-    def spy(self, *args, **keywords):
-        made = cut(self, *args, **keywords)
-        found.append((len(made), sum(map(len, made.values()))))
-        return made
-
-    monkeypatch.setattr(ranges, "PIECE", 16 << 10)
-    monkeypatch.setattr(conversion.Conversion, "_cut", spy)
-    return found
-
-
 OUTPUTS = {
     "each": {"out": "t-{}.tfrecord"},
     "size": {"out": "t-{:03d}.tfrecord", "max_shard_size": "2kB"},
@@ -190,7 +197,7 @@ class TestConvert:
         out = options.pop("out")
         put(folder / "in" / "s-2.tar", 200, 90)
         expected = convert("in/", f"local/{out}", **options)
-        cuts = small_pieces(monkeypatch)
+        cuts = small_pieces(monkeypatch, 16 << 10)
 
         found = convert("in/", f"ray/{out}", engine="ray", num_workers=workers, **options)
 
@@ -201,22 +208,13 @@ class TestConvert:
 
     @pytest.mark.parametrize("out", ["t-{}.tfrecord", "t.tfrecord"])
     def test_a_killed_worker_costs_its_range_alone(self, cluster, folder, monkeypatch, out):
-        def mark(record):
-            with open(f"seen-{record['__key__']}", "a") as file:
-                file.write("x")
-            if record["__key__"] == "n243" and not os.path.exists("killed"):
-                open("killed", "w").close()
-                os.kill(os.getpid(), signal.SIGKILL)
-            return record
-
         put(folder / "in" / "s-2.tar", 200, 90)
         convert("in/", f"local/{out}", chain=[Func(lambda record: record)])
-        cuts = small_pieces(monkeypatch)
+        cuts = small_pieces(monkeypatch, 16 << 10)
 
-        convert("in/", f"ray/{out}", chain=[Func(mark)], engine="ray", num_workers=2)
+        convert("in/", f"ray/{out}", chain=[Func(killer("n243"))], engine="ray", num_workers=2)
 
-        twice = {name for name in os.listdir() if name.startswith("seen-") and os.path.getsize(name) > 1}
-        twice.discard("seen-n000")  # once to learn what the function gives
+        twice = seen_twice()
         assert cuts[0][1] > 5
         assert files("local") == files("ray")
         assert "seen-n243" in twice
@@ -224,7 +222,7 @@ class TestConvert:
 
     def test_run_again_ranges_make_what_is_missing(self, cluster, folder, monkeypatch):
         put(folder / "in" / "s-2.tar", 200, 90)
-        small_pieces(monkeypatch)
+        small_pieces(monkeypatch, 16 << 10)
         options = {"max_shard_size": "3kB", "engine": "ray"}
         first = convert("in/", "ray/t-{:03d}.tfrecord", **options)
         before = files("ray")
@@ -236,19 +234,10 @@ class TestConvert:
         assert before == files("ray")
 
     def test_a_killed_worker_costs_its_shard_alone(self, cluster, folder):
-        def mark(record):
-            with open(f"seen-{record['__key__']}", "a") as file:
-                file.write("x")
-            if record["__key__"] == "n203" and not os.path.exists("killed"):
-                open("killed", "w").close()
-                os.kill(os.getpid(), signal.SIGKILL)
-            return record
-
         convert("in/", "local/t-{}.tfrecord", chain=[Func(lambda record: record)])
-        convert("in/", "ray/t-{}.tfrecord", chain=[Func(mark)], engine="ray", num_workers=2)
+        convert("in/", "ray/t-{}.tfrecord", chain=[Func(killer("n203"))], engine="ray", num_workers=2)
 
-        twice = {name for name in os.listdir() if name.startswith("seen-") and os.path.getsize(name) > 1}
-        twice.discard("seen-n000")  # once to learn what the function gives
+        twice = seen_twice()
         assert files("local") == files("ray")
         assert twice == {f"seen-n20{at}" for at in range(4)}
 

@@ -195,7 +195,7 @@ class TestClose:
 
         wait_until(lambda: not parts())
         wait_until(lambda: server.connections <= 3)  # those that are kept for the next request
-        wait_until(lambda: open_files() - 2 * server.connections <= before)
+        wait_until(lambda: open_files() - 2 * server.connections == before)
 
     def test_reading_on_where_it_would_have_spread_begins_no_thread(self, server):
         with HttpStore(clock=Waiting(1.0)).open(server.put("/a.tar", DATA)) as stream:
