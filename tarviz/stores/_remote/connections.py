@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-_BATCH = 1 << 20  # bytes for which a reader is woken
+_BATCH = 384 << 10  # bytes for which a reader is woken; a megabyte leaves the server waiting between two of them
 _MOMENT = 0.05  # seconds after which what came is handed on, though more is wanted
 
 
