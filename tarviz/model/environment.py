@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 class Watched:
@@ -20,9 +21,16 @@ class Watched:
     def __init__(self, names: Iterable[str]) -> None:
         self._bytes = os.supports_bytes_environ  # nothing has to be decoded then
         self._names = frozenset(os.fsencode(name) if self._bytes else name for name in names)
+        self._last: tuple[Mapping[Any, Any], tuple[bytes | str, ...]] = {}, ()
 
     def state(self) -> tuple[bytes | str, ...]:
         """Names and values of those that are set."""
-        variables = os.environb if self._bytes else os.environ
-        names = self._names
-        return tuple([part for name in variables if name in names for part in (name, variables.get(name, ""))])  # type: ignore[arg-type]
+        variables: Any = os.environb if self._bytes else os.environ
+        # The dictionary behind it, where Python shows that: two of them are compared in one step.
+        variables = getattr(variables, "_data", variables)
+        before, state = self._last
+        if variables != before:
+            now = dict(variables)
+            state = tuple(part for name, value in now.items() if name in self._names for part in (name, value))
+            self._last = now, state
+        return state

@@ -6,13 +6,14 @@ The reader that resumes does the same, and all the rest, with several times the 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import re
 import socket
 import struct
 import sys
 import time
 import weakref
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http.client import responses
 from urllib.parse import urlsplit
@@ -37,6 +38,7 @@ _OURS = {"host", "range", "if-match", "if-unmodified-since", "connection", "cont
 _KEPT = 32  # connections to one server that wait for the next range
 _LED = 300.0  # seconds for which ranges of one version are asked for where a redirect led
 _LED_MOST = 1024  # versions of objects whose redirects are remembered
+_OWN = re.compile(rb"\r\n(date|content-length|content-range):([^\r\n]*)", re.IGNORECASE)  # what differs from range to range
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +68,27 @@ class _Asked:
     """A range, and the version and size of the object that it is of, where they are known."""
 
     offset: int
-    length: int
+    stop: int
     version: Version | None
     size: int | None
 
-    @property
-    def stop(self) -> int:
-        return self.offset + self.length
+    def answered(self, head: _Head, length: str, span: str) -> Version | None:
+        """The version of an answer that holds just this range, or what there is of it before the object's end; None for any other.
 
-    def answered(self, headers: _Headers) -> Version | None:
-        """The version of an answer that holds just this range, or what there is of it before the object's end; None for any other."""
-        match = CONTENT_RANGE.fullmatch(headers.get("Content-Range"))
-        if match is None or match[1] is None or int(match[1]) != self.offset or "transfer-encoding" in headers:
+        `length` and `span` are its Content-Length and Content-Range.
+        """
+        match = CONTENT_RANGE.fullmatch(span)
+        if match is None or match[1] is None or int(match[1]) != self.offset or "transfer-encoding" in head.headers:
             return None
         stop, total = int(match[2]) + 1, None if match[3] == "*" else int(match[3])
         if stop != self.stop and not (stop == total and self.offset < stop < self.stop):
             return None
-        version = Version.told(headers)
-        if headers.get("Content-Length") != str(stop - self.offset) or version.coded:
+        version = head.version
+        if length != str(stop - self.offset) or version.coded:
             return None
         if self.version is not None and not version.is_same(self.version):
             return None
-        return version if None in (self.size, total) or self.size == total else None
+        return version if self.size is None or total is None or self.size == total else None
 
 
 class _Headers(dict[str, str]):
@@ -95,6 +96,17 @@ class _Headers(dict[str, str]):
 
     def get(self, name: str, default: str = "") -> str:  # type: ignore[override]
         return super().get(name.lower(), default)
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The head of an answer, but for what each range has of its own (`_OWN`)."""
+
+    status: str
+    headers: _Headers
+    version: Version
+    token: str | None
+    lasts: bool  # whether the connection does
 
 
 class SmallRanges:
@@ -114,7 +126,7 @@ class SmallRanges:
 
         `state` is equal as long as the environment is. `RetryError` where the server asks for patience.
         """
-        asked = _Asked(offset, length, *(Version.named(etag) if etag else (None, None)))
+        asked = _Asked(offset, offset + length, *_named(etag))
         found = self._read_led((url, etag, state), asked, stall_timeout) if etag else None
         if found is not None:
             return found
@@ -210,9 +222,12 @@ class SmallRanges:
         return None if first is None else _Way(begin, place, first, (secure, host, parts.port or (443 if secure else 80)))
 
     def _request(self, way: _Way, asked: _Asked) -> bytes | None:
-        headers = {"Range": f"bytes={asked.offset}-{asked.stop - 1}", **(asked.version.condition() if asked.version else {})}
-        if not self._wire.access.steady:
-            headers |= self._wire.credentials("GET", way.begin, way.place, USUAL | headers, b"")
+        span = f"bytes={asked.offset}-{asked.stop - 1}"
+        if self._wire.access.steady:
+            rest = _condition(asked.version)
+            return None if rest is None else b"%bRange: %b\r\n%b\r\n" % (way.first, span.encode(), rest)
+        headers = {"Range": span, **(asked.version.condition() if asked.version else {})}
+        headers |= self._wire.credentials("GET", way.begin, way.place, USUAL | headers, b"")
         rest = _joined(_lines(headers))
         return None if rest is None else way.first + rest + b"\r\n"
 
@@ -242,28 +257,29 @@ class SmallRanges:
                 return None, False
             head += more
         self._wire.met(way.place)
-        first, *lines = head[:end].decode("latin-1").split("\r\n")
-        headers = _read_headers(lines)
-        partial = first.startswith("HTTP/1.1 206")
-        version, led = (asked.answered(headers), "") if partial else (None, self._other(url, first, headers, way))
+        parts = _OWN.split(head[:end])
+        told, own = _parsed(b"".join(parts[::3])), _own(parts[1::3], parts[2::3])
+        length, span = own.get("content-length", ""), own.get("content-range", "")
+        partial = told.status.startswith("HTTP/1.1 206")
+        version, led = (asked.answered(told, length, span), "") if partial else (None, self._other(url, told, own, way))
         if version is None and not led:
             return None, False
-        length, body = headers.get("Content-Length"), head[end + 4 :]
-        count = int(length) if length.isdecimal() and "transfer-encoding" not in headers else -1
+        body = head[end + 4 :]
+        count = int(length) if length.isdecimal() and "transfer-encoding" not in told.headers else -1
         if len(body) > count or (led and count > _HEAD_LIMIT):
             return led or None, False
         data = _rest(line, body, count)
         whole = len(data) == count
-        keep = whole and headers.get("Connection").lower() != "close"
-        token = "" if version is None else version.token(None)
-        return led or (Found(data, whole, token) if whole or token else None), keep
+        token = "" if version is None else told.token
+        return led or (Found(data, whole, token) if whole or token else None), whole and told.lasts
 
-    def _other(self, url: URL, first: str, headers: _Headers, way: _Way) -> str:
+    def _other(self, url: URL, head: _Head, own: dict[str, str], way: _Way) -> str:
         """An answer that is not the range: where it leads, if anywhere."""
-        version, _, rest = first.partition(" ")
+        version, _, rest = head.status.partition(" ")
+        headers = head.headers
         status = int(rest[:3]) if rest[:3].isdecimal() else 0
         if status in TEMPORARY:
-            after = retry_after(headers.get("Retry-After"), headers.get("Date"), self._wire.clock)
+            after = retry_after(headers.get("Retry-After"), own.get("date", ""), self._wire.clock)
             raise RetryError(f"the server answers {status} {responses.get(status, '')}".rstrip(), after=after)
         if status in MOVED and headers.get("Location"):
             return headers.get("Location")
@@ -275,6 +291,18 @@ class SmallRanges:
             self._wire.access.renew(url, status, headers, "")  # a region, for one, so that the other reader asks there at once
             self._ways.pop(url, None)
         return ""
+
+
+@functools.lru_cache(maxsize=256)
+def _named(etag: str | None) -> tuple[Version | None, int | None]:
+    return Version.named(etag) if etag else (None, None)
+
+
+@functools.lru_cache(maxsize=256)
+def _condition(version: Version | None) -> bytes | None:
+    """The lines that make a server refuse another version; None where they cannot be sent as they are."""
+    lines = _lines(version.condition()) if version is not None else []
+    return _joined(lines) if lines else b""
 
 
 def _lines(headers: dict[str, str]) -> list[str]:
@@ -292,13 +320,26 @@ def _joined(lines: list[str]) -> bytes | None:
         return None
 
 
-def _read_headers(lines: Iterable[str]) -> _Headers:
+@functools.lru_cache(maxsize=256)
+def _parsed(head: bytes) -> _Head:
+    """The head of an answer without `_OWN`: ranges of one object share it."""
+    status, *lines = head.decode("latin-1").split("\r\n")
     headers = _Headers()
     for line in lines:
         name, _, value = line.partition(":")
         name, value = name.lower(), value.strip()
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
+    version = Version.told(headers)
+    return _Head(status, headers, version, version.token(None), headers.get("Connection").lower() != "close")
+
+
+def _own(names: list[bytes], values: list[bytes]) -> dict[str, str]:
+    """What a head says of its range alone; a header that comes twice has both values, as `_parsed` would give them."""
+    found: dict[str, str] = {}
+    for name, value in zip(names, values, strict=True):
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found
 
 
 def _rest(line: socket.socket, body: bytes, count: int) -> bytes:

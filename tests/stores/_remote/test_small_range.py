@@ -10,6 +10,8 @@ import traceback
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
@@ -269,6 +271,23 @@ class TestFaults:
             for _ in range(4):
                 at, count = chance.randrange(200_000), chance.randrange(1, 60_000)
                 assert DATA[at : min(at + count, 200_000)] == store.read(url, at, count), plan
+
+
+LINE = st.tuples(st.sampled_from(["Date", "Content-Length", "content-range", "ETag", "x-date", "Via"]), st.text("a5: \t", max_size=5))
+
+
+@given(st.lists(LINE, max_size=8))
+def test_headers_are_what_they_are_in_any_order_and_number(lines):
+    head = "\r\n".join(["HTTP/1.1 206 OK", *(f"{name}:{value}" for name, value in lines)])
+    parts = small_range._OWN.split(head.encode())
+    told, own = small_range._parsed(b"".join(parts[::3])), small_range._own(parts[1::3], parts[2::3])
+    expected = {}
+    for name, value in lines:
+        expected.setdefault(name.lower(), []).append(value.strip())
+
+    assert "HTTP/1.1 206 OK" == told.status
+    assert {name: ", ".join(values) for name, values in expected.items()} == {**told.headers, **own}
+    assert {"date", "content-length", "content-range"} & set(expected) == set(own)
 
 
 class TestLed:
