@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 Job = TypeVar("Job")
 
-AHEAD = 4  # jobs that may wait
+AHEAD = 1  # jobs that may wait; more are no faster, and their memory is cold, on the other core, when its turn comes
 _PATIENCE = 1.0  # seconds that `stop` waits for the job at work
 
 
@@ -97,6 +97,7 @@ class Behind(Generic[Job]):
                 return False
             job = self._jobs.popleft()
             self._busy = True
+            self._changed.notify_all()
         try:
             self._work(job)
         except BaseException as error:  # noqa: BLE001  (raised where the next job is given)

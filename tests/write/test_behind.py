@@ -96,7 +96,7 @@ def test_stop_drops_what_waits_and_closes_once(gate, monkeypatch):
     monkeypatch.setattr("tarviz.write.behind._PATIENCE", 60)
     behind = Behind(gate.work, name="test")
     last: list[str] = []
-    for job in range(3):
+    for job in range(AHEAD + 1):
         behind.put(job)
     assert gate.begun.wait(60)
     threading.Timer(0.05, gate.open.set).start()
