@@ -31,11 +31,12 @@ from tarviz.stores._remote.wire import CONNECT_TIMEOUT, MOVED, REDIRECTS, TEMPOR
 from tarviz.stores.retry import RetryError, retry_after
 
 SMALL = 1 << 20  # bytes of the longest range read in this way
-_HEAD = 2048  # bytes asked for first: the head of an answer, and a little of its body
+_HEAD = 2048  # bytes for the head of an answer
 _HEAD_LIMIT = 1 << 16
 _UNFIT = 10.0  # seconds for which a server that answers ranges in another way is not asked in this one
 _OURS = {"host", "range", "if-match", "if-unmodified-since", "connection", "content-length", "transfer-encoding"}
 _KEPT = 32  # connections to one server that wait for the next range
+_FRESH = 0.1  # seconds after an answer for which its connection is taken to be as it was: looking costs a turn of Python's lock
 _LED = 300.0  # seconds for which ranges of one version are asked for where a redirect led
 _LED_MOST = 1024  # versions of objects whose redirects are remembered
 _OWN = re.compile(rb"\r\n(date|content-length|content-range):([^\r\n]*)", re.IGNORECASE)  # what differs from range to range
@@ -118,7 +119,7 @@ class SmallRanges:
         self._led: dict[tuple[URL, str, tuple[object, ...]], tuple[float, _Way]] = {}  # by version; until when
         self._unfit: dict[str, float] = {}  # by origin, until when
         self._owner = os.getpid()
-        self._kept: dict[tuple[object, ...], list[socket.socket]] = {}
+        self._kept: dict[tuple[object, ...], list[tuple[socket.socket, float]]] = {}  # since when
         weakref.finalize(self, _close_all, self._kept)
 
     def read(self, url: URL, offset: int, length: int, etag: str | None, stall_timeout: float, state: tuple[object, ...]) -> Found | None:
@@ -176,7 +177,7 @@ class SmallRanges:
         finally:
             kept = self._kept.setdefault(server, [])
             if keep and len(kept) < _KEPT:
-                kept.append(line)
+                kept.append((line, time.monotonic()))
             else:
                 line.close()
         return found
@@ -239,10 +240,11 @@ class SmallRanges:
         kept = self._kept.get(server)
         while kept:
             try:
-                line = kept.pop()
+                line, since = kept.pop()
             except IndexError:
                 break  # another thread was quicker
-            if not wait_for_read(line, 0.0):  # else it was closed there, or sends what nobody asked for
+            # Else it was closed there, or sends what nobody asked for; where that is missed, the answer is not one to this range.
+            if time.monotonic() - since < _FRESH or not wait_for_read(line, 0.0):
                 return line
             line.close()
         return _connect(*server)
@@ -250,7 +252,7 @@ class SmallRanges:
     def _exchange(self, url: URL, line: socket.socket, request: bytes, way: _Way, asked: _Asked) -> tuple[Found | str | None, bool]:
         """What came, or where the answer leads, and whether the connection is fit for the next request."""
         line.sendall(request)
-        head = line.recv(_HEAD)
+        head = line.recv(asked.stop - asked.offset + _HEAD)
         while (end := head.find(b"\r\n\r\n")) < 0:
             more = line.recv(_HEAD)
             if not more or len(head) > _HEAD_LIMIT:
@@ -379,9 +381,9 @@ def _connect(secure: bool, host: str, port: int, stall_timeout: float) -> socket
     return line
 
 
-def _close_all(kept: dict[tuple[object, ...], list[socket.socket]]) -> None:
+def _close_all(kept: dict[tuple[object, ...], list[tuple[socket.socket, float]]]) -> None:
     for lines in list(kept.values()):
         while lines:
             with contextlib.suppress(OSError):
-                lines.pop().close()
+                lines.pop()[0].close()
     kept.clear()

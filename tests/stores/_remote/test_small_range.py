@@ -194,12 +194,14 @@ class TestFaults:
         assert DATA[10:90] == store.read(url, 10, 80)
         assert [7.0, 7.0] == clock.waits
 
+    @pytest.mark.parametrize("fresh", [0.0, 60.0])
     @pytest.mark.fault("F44", "F46")
-    def test_a_connection_that_was_closed_meanwhile_is_not_noticed(self, server, store, clock):
+    def test_a_connection_that_was_closed_meanwhile_is_not_noticed(self, server, store, clock, monkeypatch, fresh):
+        monkeypatch.setattr(small_range, "_FRESH", fresh)
         url = server.put("/a.tar", DATA)
         store.read(url, 0, 10)
         for lines in store._ranges._kept.values():
-            for line in lines:
+            for line, _ in lines:
                 line.shutdown(2)
 
         assert DATA[5:50] == store.read(url, 5, 45)
