@@ -6,11 +6,9 @@ import argparse
 import importlib
 import importlib.util
 import json
-import mmap
 import os
 import pkgutil
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,6 +18,7 @@ from pathlib import Path
 
 import bench
 from bench import Figure, _data, _figure
+from bench._pages import fresh_page
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.json"
@@ -53,23 +52,7 @@ def machine() -> str:
     software = ", ".join([f"Python {platform.python_version()}", *packages])
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = f"{fresh_page():.1f} µs for a page of fresh memory"
-    return f"{cores} cores of {model}, {memory}; {software}; medians of the rounds' ratios, page cache warm."
-
-
-def fresh_page(pages: int = 16_384) -> float:
-    """Microseconds until a page of memory that was not used before is there.
-
-    A virtual machine that gives freed memory back to its host takes ten times as long as others; whatever writes large outputs
-    waits for that.
-    """
-    taken = []
-    for _ in range(3):
-        with mmap.mmap(-1, pages * mmap.PAGESIZE) as memory:
-            begin = time.perf_counter()
-            for at in range(0, len(memory), mmap.PAGESIZE):
-                memory[at] = 1
-            taken.append(time.perf_counter() - begin)
-    return statistics.median(taken) / pages * 1e6
+    return f"{cores} cores of {model}, {memory}; {software}; medians of the rounds' ratios, page cache warm, free memory touched before each turn."
 
 
 def there(package: str) -> bool:

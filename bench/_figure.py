@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench._pages import touch_free_memory
+
 Prepare = Callable[[Path], Callable[[], float]]
 
 
@@ -73,8 +75,9 @@ def amount(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{float(f'{value:.3g}'):,.0f}"
 
 
-def _speed(work: Callable[[], float], clock: Callable[[], float]) -> float:
+def _speed(work: Callable[[], float], clock: Callable[[], float], before: Callable[[], object]) -> float:
     gc.collect()
+    before()
     begin = clock()
     units = work()
     if not units:
@@ -82,8 +85,14 @@ def _speed(work: Callable[[], float], clock: Callable[[], float]) -> float:
     return units / (clock() - begin)
 
 
-def measure(figure: Figure, data: Path, rounds: int, clock: Callable[[], float] | None = None) -> dict[str, Any]:
-    """The figure's line for `results.json`. `clock` in place of its own."""
+def measure(
+    figure: Figure,
+    data: Path,
+    rounds: int,
+    clock: Callable[[], float] | None = None,
+    before: Callable[[], object] = touch_free_memory,
+) -> dict[str, Any]:
+    """The figure's line for `results.json`. `clock` in place of its own; `before` is called before each turn of a side, untimed."""
     clock = clock or figure.clock
     line: dict[str, Any] = {
         "name": figure.name,
@@ -100,7 +109,7 @@ def measure(figure: Figure, data: Path, rounds: int, clock: Callable[[], float] 
         ours, peer = figure.ours.prepare(data), figure.peer.prepare(data)
         if figure.warm:
             ours(), peer()
-        pairs = [(_speed(ours, clock), _speed(peer, clock)) for _ in range(figure.rounds or rounds)]
+        pairs = [(_speed(ours, clock, before), _speed(peer, clock, before)) for _ in range(figure.rounds or rounds)]
         ratios = [a / b if figure.at_most is None else b / a for a, b in pairs]
         value = statistics.median(ratios)
         shown = f"{value:.1f}×" if value >= 10 else f"{value:.2f}×"

@@ -39,7 +39,7 @@ class TestMeasure:
     def test_speed_is_ours_over_the_peers(self, tmp_path: Path):
         figure = Figure("x", "x", Side("ours", sleeping(0.01)), Side("peer", sleeping(0.04)), at_least=2)
 
-        line = measure(figure, tmp_path, 3, CLOCK)
+        line = measure(figure, tmp_path, 3, CLOCK, before=str)
 
         assert 4 == pytest.approx(line["value"])
         assert (True, "≥ 2×", "peer") == (line["reached"], line["reach"], line["against"])
@@ -47,7 +47,7 @@ class TestMeasure:
     def test_a_time_is_ours_over_the_peers_too(self, tmp_path: Path):
         figure = Figure("x", "x", Side("ours", sleeping(0.01)), Side("peer", sleeping(0.04)), at_most=0.5)
 
-        line = measure(figure, tmp_path, 3, CLOCK)
+        line = measure(figure, tmp_path, 3, CLOCK, before=str)
 
         assert 0.25 == pytest.approx(line["value"])
         assert line["reached"]
@@ -55,12 +55,24 @@ class TestMeasure:
     def test_less_work_is_no_speed(self, tmp_path: Path):
         figure = Figure("x", "x", Side("ours", sleeping(0.01, 10)), Side("peer", sleeping(0.01, 20)), at_least=1)
 
-        assert not measure(figure, tmp_path, 3, CLOCK)["reached"]
+        assert not measure(figure, tmp_path, 3, CLOCK, before=str)["reached"]
+
+    def test_each_turn_of_a_side_begins_alike_and_untimed(self, tmp_path: Path):
+        turns = []
+
+        def before() -> None:
+            CLOCK.now += 9
+            turns.append(CLOCK.now)
+
+        figure = Figure("x", "x", Side("ours", sleeping(0.01)), Side("peer", sleeping(0.04)), at_least=2)
+
+        assert 4 == pytest.approx(measure(figure, tmp_path, 3, CLOCK, before)["value"])
+        assert 2 * 3 == len(turns)
 
     def test_a_value_is_held_against_its_limit(self, tmp_path: Path):
         figure = Figure("x", "x", Value(lambda _: 70.0, "MB"), at_most=65.0)
 
-        line = measure(figure, tmp_path, 3, CLOCK)
+        line = measure(figure, tmp_path, 3, CLOCK, before=str)
 
         assert ("70 MB", False, "≤ 65 MB") == (line["shown"], line["reached"], line["reach"])
 
