@@ -52,7 +52,8 @@ def machine() -> str:
     software = ", ".join([f"Python {platform.python_version()}", *packages])
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = f"{fresh_page():.1f} µs for a page of fresh memory"
-    return f"{cores} cores of {model}, {memory}; {software}; medians of the rounds' ratios, page cache warm, free memory touched before each turn."
+    how = "medians of the rounds' ratios, page cache warm, free memory touched before each turn"
+    return f"{cores} cores of {model}, {memory}; {software}; {how}."
 
 
 def there(package: str) -> bool:
