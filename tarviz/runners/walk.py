@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -203,7 +204,8 @@ class Walk:
         if self.elsewhere:
             yield from ((chunk, [item for _, _, item in chunk]) for chunk in chunks)
         elif self.num_workers:
-            yield from in_order(offered, processed, self.num_workers, 2 * self.num_workers, "tarviz-eager")
+            with ThreadPoolExecutor(self.num_workers, "tarviz-eager") as pool:
+                yield from in_order(offered, processed, pool, 2 * self.num_workers)
         else:
             yield from map(processed, offered)
 

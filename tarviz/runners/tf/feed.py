@@ -28,7 +28,7 @@ from tarviz.runners.in_order import in_order
 from tarviz.runners.plans import ReaderPlan, buffer_seed
 from tarviz.runners.shares import Piece, Reader, check_any
 from tarviz.runners.shuffle_buffer import shuffled
-from tarviz.runners.tf.payloads_held import HeldColumn
+from tarviz.runners.tf.payloads_held import LOADING, HeldColumn, loaders
 from tarviz.runners.walk import placed
 
 T = TypeVar("T")
@@ -36,7 +36,6 @@ P = TypeVar("P")
 
 _SMALL = 64  # bytes; values of one size up to this are cut out in one vector step
 _DEPTH = 2  # blocks' worth of records that a reading thread is ahead
-_LOADING = 2  # threads that read payloads of one shard; more wait for each other, since strings are made one at a time
 _MIXED = 512  # records in a chunk after a shuffle
 
 
@@ -161,7 +160,7 @@ def _parts(
                 if apart is None or held:
                     yield from cut
                 else:
-                    yield from in_order(cut, _loaded, _LOADING, _LOADING, "tarviz-read")
+                    yield from in_order(cut, _loaded, loaders(), LOADING)
             except DataError as error:
                 if not skip:
                     raise
