@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import random
 import threading
@@ -20,6 +19,7 @@ from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuf
 from tarviz.model import config
 from tarviz.model.errors import DataError, UsageError
 from tarviz.model.offers import offer
+from tarviz.model.processors import processors
 from tarviz.model.types import URL
 from tarviz.read.chosen import resolved
 from tarviz.read.spans import Batch, shard_batches
@@ -77,7 +77,7 @@ def pcat(
     if shuffle:
         for group in groups:
             random.Random(seed).shuffle(group)
-    readers = config.options(workers=workers).workers or _processors()
+    readers = config.options(workers=workers).workers or processors()
     form = field_selection.Form(report=report)
     with (
         verb_base.silent_warnings(),
@@ -99,10 +99,6 @@ def pcat(
                 bar.add()
             form.flush(outlet)
     return Made([Tar(fspath(output), outlet.records, outlet.bytes)], report)
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _copy(batches: Iterable[Batch], outlet: TarOutput, form: field_selection.Form, count: int | None, bar: verb_base.Progress) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import re
 from collections import Counter, deque
@@ -21,6 +20,7 @@ from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.model import config
 from tarviz.model.errors import DataError, SchemaError, TarvizError, UsageError, safe
+from tarviz.model.processors import processors
 from tarviz.model.types import Block, to_text
 from tarviz.read.spans import Batch, intake, pieces, ranges
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
@@ -127,7 +127,7 @@ def proc(
     if sum(each is not None for each in (command, script, op)) != 1:
         raise UsageError("one of command, script and op says what to do.")
     number = config.options(workers=workers).workers if op is not None else 1 if workers is None else workers
-    number = number or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    number = number or processors()
     report = ReadReport()
     tool: Commands | ChainWork
     if op is not None:

@@ -8,7 +8,6 @@ A file that a task's result comes with, and all that an engine started, is gone 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import IO, Any, Protocol, Self, cast
 
 from tarviz.model import plugins
 from tarviz.model.errors import MissingPackageError, SchemaError, TarvizError, UsageError, redact
+from tarviz.model.processors import processors
 
 SUPPORT = ("process_pool",)  # what engines are built with, not engines
 
@@ -129,8 +129,7 @@ def count(name: str, asked: int | None, tasks: int) -> int | None:
     """How many tasks run at a time: `asked`, 0: one per processor; one if nothing is asked; on a cluster all it has room for (None)."""
     if travels(name):
         return asked or None
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(tasks, processors if asked == 0 else asked or 1))
+    return max(1, min(tasks, processors() if asked == 0 else asked or 1))
 
 
 def each(

@@ -15,6 +15,7 @@ from tarviz.commands.convert.kept import kept_each, kept_sequence
 from tarviz.commands.convert.recipe import ConversionProgress, Recipe
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, UsageError
+from tarviz.model.processors import processors
 from tarviz.read.stream import ReadReport
 from tarviz.write import Inputs, Names, Written, proof
 
@@ -29,7 +30,7 @@ def processes(asked: int | str | None, sources: Sequence[tasks.ShardToConvert], 
         if inputs := [url for url in own if url != names.text or names.counts]:
             raise engines.unreachable(inputs[0])
         return asked if isinstance(asked, int) and asked else None
-    count = 1 if asked == "auto" else int(asked or 0) or config.options().workers or os.cpu_count() or 1
+    count = 1 if asked == "auto" else int(asked or 0) or config.options().workers or processors()
     return 1 if own else count
 
 

@@ -17,7 +17,6 @@ Measured on two cores, and the reason why it is built like this:
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -26,6 +25,7 @@ import numpy as np
 
 from tarviz.model.config import options as configured
 from tarviz.model.errors import MissingPackageError, UsageError
+from tarviz.model.processors import processors
 from tarviz.model.types import PLACES, Feature, Schema
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
@@ -115,7 +115,7 @@ def run(
         if value is not None:
             whole_number(name, value, least)
     reader = _reader(rank, world_size, input_context)
-    workers = 1 if num_workers == 0 else num_workers or configured().workers or len(os.sched_getaffinity(0))
+    workers = 1 if num_workers == 0 else num_workers or configured().workers or processors()
     if "-" in pipeline.urls:
         raise UsageError("Standard input can be read once; the dataset has to look at the first block before.", hint="Save it to a file.")
     served = service.check(engine, on_loss, graph)

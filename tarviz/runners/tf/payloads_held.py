@@ -11,6 +11,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from tarviz.model.processors import processors
 from tarviz.read.spans import HeldTar
 
 LOADING = 2  # chunks of one shard whose payloads are read at a time, or wait to be
@@ -44,7 +45,7 @@ def loaders() -> ThreadPoolExecutor:
     malloc keeps memory by thread: threads that come and go leave behind what the next ones do not find, and fresh pages take
     longer to be given than to be read into.
     """
-    return ThreadPoolExecutor(max(LOADING, len(os.sched_getaffinity(0))), "tarviz-read")
+    return ThreadPoolExecutor(max(LOADING, processors()), "tarviz-load")
 
 
 if hasattr(os, "register_at_fork"):

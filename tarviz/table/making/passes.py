@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from os import cpu_count
 from pathlib import Path
 from typing import IO
 
 from tarviz import engines
 from tarviz.model.errors import ChangedError, UsageError
+from tarviz.model.processors import processors
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
@@ -126,7 +126,7 @@ class ColumnPasses:
         if self._engine is not None:
             self._elsewhere(todo, wanted, look)
             return
-        with ThreadPoolExecutor(min(self._workers or cpu_count() or 1, len(todo)), "tarviz-table") as pool:
+        with ThreadPoolExecutor(min(self._workers or processors(), len(todo)), "tarviz-table") as pool:
             try:
                 for done, _ in enumerate(pool.map(lambda shard: self._extend(shard, wanted, look), todo), 1):
                     self._done = done

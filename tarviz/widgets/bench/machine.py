@@ -12,15 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tarviz import __version__, stores
+from tarviz.model.processors import processors
 from tarviz.model.types import URL
 
 _PACKAGES = ("numpy", "pillow", "simplejpeg", "tensorflow", "tensorflow-cpu", "torch", "webdataset")
 _SAMPLES = 64
-
-
-def cores() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def facts(urls: Sequence[URL] = ()) -> dict[str, Any]:
@@ -33,7 +29,8 @@ def facts(urls: Sequence[URL] = ()) -> dict[str, Any]:
             continue
     load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
     kinds = sorted({file_system(url) for url in urls[:64]})
-    return {"cores": cores(), "load": load, "system": f"{platform.system()} {platform.machine()}", "files": kinds, "versions": versions}
+    system = f"{platform.system()} {platform.machine()}"
+    return {"cores": processors(), "load": load, "system": system, "files": kinds, "versions": versions}
 
 
 def file_system(url: URL) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import TypeAlias
 from tarviz import viewers
 from tarviz.looks import roles
 from tarviz.model.errors import TarvizError, redact, safe
+from tarviz.model.processors import processors
 from tarviz.widgets.browse.rows import Row, Want, payloads
 from tarviz.widgets.panes.overlays import NONE, Over, Overlays
 
@@ -71,7 +71,7 @@ class Tiles:
         self._used = 0
         self._kept: OrderedDict[tuple[object, ...], Tile] = OrderedDict()
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="tarviz-tile")
+        self._pool = ThreadPoolExecutor(min(4, processors()), thread_name_prefix="tarviz-tile")
         self.made = 0
 
     def plan(self, row: Row, wanted: str) -> TilePlan:

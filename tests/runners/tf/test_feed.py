@@ -175,7 +175,7 @@ class TestAhead:
 def settled() -> bool:
     until = time.monotonic() + 60
     while time.monotonic() < until:
-        if not any(thread.name.startswith("tarviz") for thread in threading.enumerate()):
+        if not any(thread.name.startswith("tarviz-read") for thread in threading.enumerate()):
             return True
         time.sleep(0.01)
     return False

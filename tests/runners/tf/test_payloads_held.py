@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
 from tarviz.read.spans import HeldTar
-from tarviz.runners.tf.payloads_held import HeldColumn
+from tarviz.runners.tf.payloads_held import HeldColumn, loaders
 
 
 @pytest.fixture
@@ -35,3 +36,17 @@ class TestHeldColumn:
 
         with pytest.raises(ChangedError):
             column[1]
+
+
+class TestLoaders:
+    def test_all_shards_share_them(self) -> None:
+        assert loaders() is loaders()
+        assert 5 == loaders().submit(lambda: 5).result()
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+    def test_a_forked_child_has_its_own(self) -> None:
+        assert 5 == loaders().submit(lambda: 5).result()
+        if not (child := os.fork()):
+            os._exit(7 if loaders().submit(lambda: 7).result(30) == 7 else 1)
+
+        assert 7 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -586,12 +586,12 @@ def tars() -> Counter[str]:
 
 @pytest.fixture
 def opened() -> Callable[[], tuple[int, int]]:
-    """Shards that a test has opened and reading threads that it has begun; what the tests before it left does not count."""
+    """Shards that a test has opened and threads that it has begun, but for those that stay; what tests before it left does not count."""
     files, threads = tars(), set(threading.enumerate())
 
     def now() -> tuple[int, int]:
-        begun = [thread for thread in set(threading.enumerate()) - threads if thread.name.startswith("tarviz")]
-        return (tars() - files).total(), len(begun)
+        begun = {thread.name.rpartition("_")[0] or thread.name for thread in set(threading.enumerate()) - threads}
+        return (tars() - files).total(), sum(name.startswith("tarviz") and name != "tarviz-load" for name in begun)
 
     return now
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,6 +10,7 @@ from typing import Any
 
 from tarviz.engines.process_pool import Workers, can_run
 from tarviz.model.errors import UsageError
+from tarviz.model.processors import processors
 
 Progress = Callable[[int, int], object]
 
@@ -61,7 +61,7 @@ def distributed_map_unordered(
     listed = list(tasks)
     results: list[Any] = []
     with ExitStack() as stack:
-        run = _started(_Job(f, retries), listed, num_workers or os.cpu_count() or 1, stack)
+        run = _started(_Job(f, retries), listed, num_workers or processors(), stack)
         for number, task in enumerate(listed):
             try:
                 results.append(next(run))
