@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 from tarviz import stores
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import ChangedError
+from tarviz.model.in_order import in_order
 from tarviz.model.types import URL, Record
 from tarviz.read import stream
 from tarviz.read.index import IndexedRecord
@@ -36,20 +36,16 @@ def picked(url: URL, index: ShardIndex | None, numbers: Sequence[int], options: 
         for run in runs:
             yield from _records(url, index, run, _read(url, index, run), report)
         return
-    waiting: deque[tuple[list[int], Future[bytes]]] = deque()
-    with ThreadPoolExecutor(min(_AT_ONCE, len(runs)), "tarviz-pick") as pool:
-        rest = iter(runs)
-        try:
-            for run in itertools.islice(rest, _AT_ONCE):
-                waiting.append((run, pool.submit(_read, url, index, run)))
-            while waiting:
-                run, data = waiting.popleft()
-                found = data.result()
-                waiting.extend((after, pool.submit(_read, url, index, after)) for after in itertools.islice(rest, 1))
-                yield from _records(url, index, run, found, report)
-        finally:
-            for _, data in waiting:
-                data.cancel()
+
+    def read(run: list[int]) -> tuple[list[int], bytes]:
+        return run, _read(url, index, run)
+
+    with (
+        ThreadPoolExecutor(min(_AT_ONCE, len(runs)), "tarviz-pick") as pool,
+        closing(in_order(iter(runs), read, pool, _AT_ONCE)) as found,
+    ):
+        for run, data in found:
+            yield from _records(url, index, run, data, report)
 
 
 def _largest(index: ShardIndex, numbers: Sequence[int]) -> int:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from tarviz import stores
 from tarviz.model.errors import DataError, TarvizError
+from tarviz.model.in_order import in_order
 from tarviz.model.types import Block, Record, to_bytes
 from tarviz.ops.base import unpack
 from tarviz.ops.random_draws import draws
@@ -20,7 +21,6 @@ from tarviz.read.picked import picked
 from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_rows import BatchRows, Offers
 from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, RowSource, weight
-from tarviz.runners.in_order import in_order
 from tarviz.runners.plans import Position, ReaderPlan, Trail, buffer_seed, located, version
 from tarviz.runners.shares import TURN, Piece, check_any, lengths, trusted
 from tarviz.runners.shuffle_buffer import Begun, replayed, shuffled

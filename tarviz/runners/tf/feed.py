@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import DataError, Fault, SchemaError, TarvizError
+from tarviz.model.in_order import in_order
 from tarviz.model.offers import offer
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import Block, Record, to_bytes, to_text
@@ -24,7 +25,6 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.spans import Batch, HeldTar, held_batches
 from tarviz.read.stream import ReadReport
-from tarviz.runners.in_order import in_order
 from tarviz.runners.plans import ReaderPlan, buffer_seed
 from tarviz.runners.shares import Piece, Reader, check_any
 from tarviz.runners.shuffle_buffer import shuffled

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from tarviz.model.errors import DataError
-from tarviz.runners.in_order import in_order
+from tarviz.model.in_order import in_order
 
 
 @pytest.fixture
