@@ -14,6 +14,7 @@ import struct
 import sys
 import time
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http.client import responses
 from urllib.parse import urlsplit
@@ -104,7 +105,7 @@ class _Head:
     """The head of an answer, but for what each range has of its own (`_OWN`)."""
 
     status: str
-    headers: _Headers
+    headers: _Headers = field(repr=False)  # among them an address that may hold a signature
     version: Version
     token: str | None
     lasts: bool  # whether the connection does
@@ -259,9 +260,8 @@ class SmallRanges:
                 return None, False
             head += more
         self._wire.met(way.place)
-        parts = _OWN.split(head[:end])
-        told, own = _parsed(b"".join(parts[::3])), _own(parts[1::3], parts[2::3])
-        length, span = own.get("content-length", ""), own.get("content-range", "")
+        told, own = _read_head(head[:end])
+        length, span = own.get("Content-Length"), own.get("Content-Range")
         partial = told.status.startswith("HTTP/1.1 206")
         version, led = (asked.answered(told, length, span), "") if partial else (None, self._other(url, told, own, way))
         if version is None and not led:
@@ -275,13 +275,13 @@ class SmallRanges:
         token = "" if version is None else told.token
         return led or (Found(data, whole, token) if whole or token else None), whole and told.lasts
 
-    def _other(self, url: URL, head: _Head, own: dict[str, str], way: _Way) -> str:
+    def _other(self, url: URL, head: _Head, own: _Headers, way: _Way) -> str:
         """An answer that is not the range: where it leads, if anywhere."""
         version, _, rest = head.status.partition(" ")
         headers = head.headers
         status = int(rest[:3]) if rest[:3].isdecimal() else 0
         if status in TEMPORARY:
-            after = retry_after(headers.get("Retry-After"), own.get("date", ""), self._wire.clock)
+            after = retry_after(headers.get("Retry-After"), own.get("Date"), self._wire.clock)
             raise RetryError(f"the server answers {status} {responses.get(status, '')}".rstrip(), after=after)
         if status in MOVED and headers.get("Location"):
             return headers.get("Location")
@@ -322,23 +322,24 @@ def _joined(lines: list[str]) -> bytes | None:
         return None
 
 
+def _read_head(head: bytes) -> tuple[_Head, _Headers]:
+    """What an answer's head says of the object, which ranges of one share, and of its range alone."""
+    parts = _OWN.split(head)
+    return _parsed(b"".join(parts[::3])), _headers(zip(parts[1::3], parts[2::3], strict=True))
+
+
 @functools.lru_cache(maxsize=256)
 def _parsed(head: bytes) -> _Head:
-    """The head of an answer without `_OWN`: ranges of one object share it."""
-    status, *lines = head.decode("latin-1").split("\r\n")
-    headers = _Headers()
-    for line in lines:
-        name, _, value = line.partition(":")
-        name, value = name.lower(), value.strip()
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    status, *lines = head.split(b"\r\n")
+    headers = _headers(line.partition(b":")[::2] for line in lines)
     version = Version.told(headers)
-    return _Head(status, headers, version, version.token(None), headers.get("Connection").lower() != "close")
+    return _Head(status.decode("latin-1"), headers, version, version.token(None), headers.get("Connection").lower() != "close")
 
 
-def _own(names: list[bytes], values: list[bytes]) -> dict[str, str]:
-    """What a head says of its range alone; a header that comes twice has both values, as `_parsed` would give them."""
-    found: dict[str, str] = {}
-    for name, value in zip(names, values, strict=True):
+def _headers(pairs: Iterable[tuple[bytes, ...]]) -> _Headers:
+    """Headers of these names and values; one that comes twice has both."""
+    found = _Headers()
+    for name, value in pairs:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
         found[key] = f"{found[key]}, {text}" if key in found else text
     return found
