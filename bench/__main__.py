@@ -19,6 +19,7 @@ from pathlib import Path
 import bench
 from bench import Figure, _data, _figure
 from bench._pages import fresh_page
+from tarviz.model.processors import processors
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.json"
@@ -50,10 +51,9 @@ def machine() -> str:
         except PackageNotFoundError:
             continue
     software = ", ".join([f"Python {platform.python_version()}", *packages])
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = f"{fresh_page():.1f} µs for a page of fresh memory"
     how = "medians of the rounds' ratios, page cache warm, free memory touched before each turn"
-    return f"{cores} cores of {model}, {memory}; {software}; {how}."
+    return f"{processors()} cores of {model}, {memory}; {software}; {how}."
 
 
 def there(package: str) -> bool:
