@@ -38,7 +38,7 @@ class Behind(Generic[Job]):
         return self._last is not None
 
     def put(self, job: Job) -> None:
-        """Add a job; waits while several are waiting already."""
+        """Add a job; waits while as many as may wait do already."""
         with self._changed:
             self._changed.wait_for(lambda: self._error is not None or len(self._jobs) < AHEAD)
             self._raise()
