@@ -21,6 +21,7 @@ from tarviz.read import stream
 from tarviz.read.stream import ReadReport
 from tarviz.runners.tf.feed import Chunk, ahead, chunks
 from tarviz.samples import write_shard
+from tests.conftest import own_threads
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ class TestAhead:
 def settled() -> bool:
     until = time.monotonic() + 60
     while time.monotonic() < until:
-        if not any(thread.name.startswith("tarviz-read") for thread in threading.enumerate()):
+        if not own_threads():
             return True
         time.sleep(0.01)
     return False

@@ -25,7 +25,7 @@ from tarviz.model.errors import DataError, SchemaError, TarvizError, TarvizWarni
 from tarviz.ops import Decode, Func, SelectJSON
 from tarviz.pipeline import Pipeline
 from tarviz.testing.faults import Fault, FaultServer
-from tests.conftest import sampled
+from tests.conftest import own_threads, sampled
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
@@ -586,12 +586,11 @@ def tars() -> Counter[str]:
 
 @pytest.fixture
 def opened() -> Callable[[], tuple[int, int]]:
-    """Shards that a test has opened and threads that it has begun, but for those that stay; what tests before it left does not count."""
-    files, threads = tars(), set(threading.enumerate())
+    """Shards that a test has opened and threads that it has begun; what the tests before it left does not count."""
+    files, threads = tars(), own_threads()
 
     def now() -> tuple[int, int]:
-        begun = {thread.name.rpartition("_")[0] or thread.name for thread in set(threading.enumerate()) - threads}
-        return (tars() - files).total(), sum(name.startswith("tarviz") and name != "tarviz-load" for name in begun)
+        return (tars() - files).total(), len(own_threads() - threads)
 
     return now
 
