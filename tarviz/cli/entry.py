@@ -109,11 +109,11 @@ def _complain(message: str) -> None:
     print(f"tarviz: {message}", file=sys.stderr)  # noqa: T201 - the one place where the shell door speaks
 
 
-def _parameters(argv: Sequence[str]) -> Sequence[click.Parameter]:
-    """The parameters of the verb that a command line names."""
+def load_verb(argv: Sequence[str]) -> click.Command:
+    """The verb that a command line names, imported; all verbs together where it names none."""
     verb = next((word for word in argv if not word.startswith("-")), "")
-    command = plugins.load("commands", verb).command if plugins.is_known("commands", verb) else group
-    return list(command.params)
+    command: click.Command = plugins.load("commands", verb).command if plugins.is_known("commands", verb) else group
+    return command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -139,7 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except TarvizError as error:
         if error.hint:
-            error.hint = in_shell_words(error.hint, _parameters(sys.argv[1:] if argv is None else argv))
+            error.hint = in_shell_words(error.hint, load_verb(sys.argv[1:] if argv is None else argv).params)
         _complain(str(error))
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

@@ -52,7 +52,7 @@ def bash(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[bytes]]:
     tools.mkdir()
     for name in ("tarviz", *OLD_NAMES):
         script = tools / name
-        target = "tarviz.cli:main" if name == "tarviz" else f"tarviz.tarproc_scripts:{name}"
+        target = "tarviz.__main__:run" if name == "tarviz" else f"tarviz.tarproc_scripts:{name}"
         module, _, function = target.partition(":")
         script.write_text(
             f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom {module} import {function}\nsys.exit({function}())\n"
