@@ -7,6 +7,7 @@ import json
 import random
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +84,22 @@ class TestSamples:
         dataset = wds.WebDataset(shards(4), select_files=lambda name: name.endswith(".cls"))
 
         assert {"__key__", "__url__", "cls", "__local_path__"} == set(next(iter(dataset)))
+
+    @pytest.mark.parametrize("chosen", [None, lambda name: name.endswith("bin")])
+    def test_long_samples_are_not_made_before_their_turn(self, tmp_path: Path, chosen: Callable[[str], bool] | None) -> None:
+        size, count = 100_000, 60  # six megabytes: one block
+        write_shard(tmp_path / "s.tar", ((f"k{n:02d}", {"bin": bytes([n]) * size, "cls": b"%d" % n}) for n in range(count)))
+        dataset = wds.WebDataset(str(tmp_path / "s.tar"), select_files=chosen)
+        assert list(range(count)) == [sample["bin"][-1] for sample in dataset]  # the block's memory is kept from now on
+
+        tracemalloc.start()
+        try:
+            assert count == sum(1 for _ in dataset)
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+        assert most < 10 * size
 
     def test_two_iterations_yield_the_same_records(self, shards: Shards) -> None:
         dataset = wds.WebDataset(shards(50))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -26,28 +26,36 @@ class Needs:
         return {name for group in self.groups for name in group}
 
 
-def samples(block: Block, url: str, place: str | None, needs: Needs | None = None) -> list[Sample]:
-    """A block's records as plain dicts: `__key__`, `__url__`, fields as bytes of their own, `__local_path__` if there is a place."""
+def samples(block: Block, url: str, place: str | None, needs: Needs | None = None) -> Iterable[Sample]:
+    """A block's records as plain dicts: `__key__`, `__url__`, fields as bytes of their own, `__local_path__` if there is a place.
+
+    Short ones are made together, long ones when their turn comes, in memory that the one before has left.
+    """
     keys = [key.decode("utf-8", "surrogateescape") for key in block.keys]
     fields = block.fields
     if fields is None:
-        return [_sample(block, row, key, url, place, needs) for row, key in enumerate(keys)]
+        return (_sample(block, row, key, url, place, needs) for row, key in enumerate(keys))
     starts, ends = block.offset.tolist(), (block.offset + block.size).tolist()
     wanted = fields if needs is None else needs.columns(fields)
     width, data = len(fields), block.data
     cut: Any = data.tobytes() if int(block.size.sum()) < _SMALL * len(block.size) else None
     names: list[str] = ["__key__", "__url__"]
-    columns: list[list[Any]] = [keys, [url] * len(keys)]
+    columns: list[Iterable[Any]] = [keys, [url] * len(keys)]
     for column, name in enumerate(fields):
         if name not in wanted:
             continue
         places = zip(starts[column::width], ends[column::width], strict=True)
         names.append(name)
-        columns.append([cut[a:b] for a, b in places] if cut is not None else [bytes(data[a:b]) for a, b in places])
+        columns.append(_copied(data, places) if cut is None else [cut[a:b] for a, b in places])
     if place is not None:
         names.append("__local_path__")
         columns.append([place] * len(keys))
-    return [dict(zip(names, row, strict=False)) for row in zip(*columns, strict=True)]
+    rows = (dict(zip(names, row, strict=False)) for row in zip(*columns, strict=True))
+    return rows if cut is None else [*rows]
+
+
+def _copied(data: memoryview, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+    return (bytes(data[begin:end]) for begin, end in places)
 
 
 def _sample(block: Block, row: int, key: str, url: str, place: str | None, needs: Needs | None) -> Sample:

@@ -74,8 +74,11 @@ class Shards:
 
     def runs(
         self, url: str, report: ReadReport, start: int = 0, stop: int | None = None, needs: Needs | None = None
-    ) -> Iterator[tuple[int, list[Sample | None]]]:
-        """Runs of samples of one shard with the number of the first; None stands for a record of which nothing was chosen."""
+    ) -> Iterator[tuple[int, Iterable[Sample | None]]]:
+        """Runs of samples of one shard with the number of the first; None stands for a record of which nothing was chosen.
+
+        A run is gone through once, before the next one is asked for.
+        """
         url = rewrite_url(url)
         path = self.cache.get_file(url) if self.cache is not None else url
         if self.rename_files is not None or own_opener(path) is not None:
@@ -88,12 +91,12 @@ class Shards:
                 del block
                 yield first, rows
 
-    def _rows(self, block: Block, url: str, place: str | None, needs: Needs | None) -> list[Sample | None]:
-        if self.select_files is None:
-            return [*samples(block, url, place, needs)]
-        return [selected(block, row, url, place, self.select_files) for row in range(len(block))]
+    def _rows(self, block: Block, url: str, place: str | None, needs: Needs | None) -> Iterable[Sample | None]:
+        if (select := self.select_files) is None:
+            return samples(block, url, place, needs)
+        return (selected(block, row, url, place, select) for row in range(len(block)))
 
-    def _put_together(self, url: str, path: str, start: int, stop: int | None) -> Iterator[tuple[int, list[Sample | None]]]:
+    def _put_together(self, url: str, path: str, start: int, stop: int | None) -> Iterator[tuple[int, Iterable[Sample | None]]]:
         """The same from single files: under other names, or from streams that are not store's."""
         from itertools import islice
 
@@ -184,13 +187,14 @@ class Source:
         if not seen and self.empty_check and here.workers == 1:
             raise UsageError(f"there are no samples in {', '.join(self.urls)}.", hint="Pass empty_check=False where that is not a mistake.")
 
-    def _associated(self, rows: list[Sample | None]) -> list[Sample | None]:
-        if self.associate is not None:
-            for sample in rows:
-                if sample is not None:
-                    key = sample["__key__"]
-                    sample.update(self.associate(key) if callable(self.associate) else self.associate.get(key, {}))
-        return rows
+    def _associated(self, rows: Iterable[Sample | None]) -> Iterable[Sample | None]:
+        return rows if self.associate is None else map(self._with_associate, rows)
+
+    def _with_associate(self, sample: Sample | None) -> Sample | None:
+        if sample is not None:
+            key = sample["__key__"]
+            sample.update(self.associate(key) if callable(self.associate) else self.associate.get(key, {}))
+        return sample
 
 
 def _there(name: str) -> Iterable[str]:
