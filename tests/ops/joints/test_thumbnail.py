@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,6 +18,7 @@ from tarviz.ops.joints import joints
 from tarviz.ops.values.resizer import resize_in_place
 from tests.ops.joints.conftest import one_by_one, same
 
+thumbnail = importlib.import_module("tarviz.ops.joints.thumbnail")  # the package has a function of this name
 fast = pytest.mark.skipif(resize_in_place() is None, reason="cykooz-resizer is in the extra `fast`")
 
 
@@ -86,8 +88,15 @@ class TestThumbnail:
     def test_a_field_that_is_not_there_is_the_error_of_the_decode(self) -> None:
         assert "decode(jpg)" in same(Chain.of("decode(jpg)|resize(jpg, 8)"), {"__key__": "a", "png": b""})[1]
 
-    def test_a_picture_larger_than_what_a_thread_keeps(self) -> None:
-        same(Chain.of("decode(jpg)|resize(jpg, (30, 40))"), {"__key__": "a", "jpg": picture(2600, 2000, quality=50)})
+    def test_a_picture_larger_than_what_a_thread_keeps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(thumbnail, "_KEPT", 1_000_000)
+        same(Chain.of("decode(jpg)|resize(jpg, (30, 40))"), {"__key__": "a", "jpg": picture(700, 500, quality=50)})
+
+    @pytest.mark.parametrize(("height", "kept"), [(3000, True), (5000, False)])
+    def test_a_photo_of_a_telephone_finds_the_memory_of_the_one_before(self, height: int, kept: bool) -> None:
+        first = thumbnail._decoding(height, 4000)
+        assert len(first) >= height * 4000 * 4
+        assert kept is np.shares_memory(first, thumbnail._decoding(height, 4000))
 
     def test_threads_have_memory_of_their_own(self) -> None:
         records = [{"__key__": str(at), "jpg": picture(40 + at, 90 - at, seed=at)} for at in range(40)]
