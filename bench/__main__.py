@@ -15,6 +15,7 @@ import tempfile
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import bench
 from bench import Figure, _data, _figure
@@ -23,6 +24,7 @@ from tarviz.model.processors import processors
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.json"
+APART = 0.1  # of a figure, at most, between two measurements of one machine
 PEERS = ("tensorflow-cpu", "tensorflow", "torch", "webdataset", "ratarmountcore", "numpy", "pillow")
 
 
@@ -65,14 +67,17 @@ def there(package: str) -> bool:
 
 
 def commit() -> str:
-    """The commit that is measured; with a plus where files differ from it."""
-    found = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+", "--exclude=*"], cwd=FOLDER, capture_output=True, text=True, check=False
-    )
-    return found.stdout.strip() or "unknown"
+    """The commit that is measured; with a plus where files other than results differ from it."""
+    name = _git("describe", "--always", "--exclude=*")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)bench/*.json")
+    return f"{name}+" if name and changed else name or "unknown"
 
 
-def run_one(name: str, data: Path, rounds: int, only: str | None) -> tuple[list[dict[str, object]], bool]:
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=FOLDER, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def run_one(name: str, data: Path, rounds: int, only: str | None) -> tuple[list[dict[str, Any]], bool]:
     """The lines of one file's figures, and whether all of those that could be measured were."""
     lines, sound = [], True
     for figure in figures(name):
@@ -108,6 +113,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--data", type=Path, default=FOLDER / "data")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--again", action="store_true", help="keep what was measured, and put beside it what is measured now")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -134,18 +140,38 @@ def main() -> int:
             ]
             failed |= subprocess.run(argv, cwd=FOLDER.parent, check=False).returncode
             lines += json.loads(Path(part.name).read_text() or "[]")
-    merge(options.results, lines)
+    if options.again:
+        add(options.results, lines)
+    else:
+        merge(options.results, lines)
     return int(bool(failed))
 
 
-def merge(path: Path, lines: list[dict[str, object]]) -> None:
+def add(path: Path, lines: list[dict[str, Any]]) -> None:
+    """Put what was measured again beside what was measured before, and say which figures are further apart than `APART`."""
+    content = json.loads(path.read_text())
+    known = {line["name"]: line for line in content["figures"]}
+    for line in lines:
+        if (before := known.get(line["name"])) is None:
+            print(f"{line['name']}: there is nothing to put it beside; measure without --again", file=sys.stderr)
+            continue
+        before["again"] = {key: line[key] for key in ("value", "shown", "date", "commit")}
+        if (apart := abs(line["value"] / before["value"] - 1)) > APART:
+            print(f"{line['name']}: {before['shown']} before, {line['shown']} again: {apart:.0%} apart", file=sys.stderr)
+    _write(path, content)
+
+
+def merge(path: Path, lines: list[dict[str, Any]]) -> None:
     """Put the lines into the results, in the order of the files; figures not measured now stay as they were."""
     old = json.loads(path.read_text())["figures"] if path.is_file() else []
     known = {line["name"]: line for line in [*old, *lines]}
     for name in sorted({line["name"] for line in old} - {line["name"] for line in lines}):
         print(f"{name}: kept as it was measured on {known[name].get('date', 'an earlier day')}", file=sys.stderr)
     order = [figure.name for name in names() for figure in figures(name)]
-    content = {"machine": machine(), "figures": [known[name] for name in order if name in known]}
+    _write(path, {"machine": machine(), "figures": [known[name] for name in order if name in known]})
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -94,11 +94,14 @@ def growth() -> str:
 
 
 def _measured(line: dict[str, Any]) -> str:
-    """How far the rounds were apart, and the day and commit of the measurement."""
+    """How far the rounds were apart, the day and commit of the measurement, and what a second one found."""
     ratios = line.get("ratios")
     spread = f"{min(ratios):.3g} to {max(ratios):.3g}" if ratios else ""
     when = f"{line['date']}, {line['commit']}" if "commit" in line else "before 2026-11-22"
-    return "; ".join(part for part in (spread, when, line.get("note", "")) if part)
+    again = f"again {line['again']['shown']}" if "again" in line else ""
+    if again and any(line["again"][key] != line.get(key) for key in ("date", "commit")):
+        again += f" ({line['again']['date']}, {line['again']['commit']})"
+    return "; ".join(part for part in (spread, when, again, line.get("note", "")) if part)
 
 
 def samples(dialect: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,38 @@ def test_rows_that_are_not_measured_now_stay_and_are_named(
 
     assert ["b", "a"] == [line["name"] for line in json.loads(path.read_text())["figures"]]
     assert "a: kept as it was measured on 2026-01-02" in capsys.readouterr().err
+
+
+def test_what_is_measured_again_stands_beside_what_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "results.json"
+    old = [{"name": name, "value": 2.0, "shown": "2.00×", "date": "2026-01-02", "commit": "abc"} for name in ("a", "b")]
+    path.write_text(json.dumps({"machine": "here", "figures": old}))
+    values = {"a": 2.1, "b": 1.7, "c": 1.0}
+    now = [{"name": name, "value": value, "shown": f"{value}×", "date": "2026-01-03", "commit": "abd"} for name, value in values.items()]
+    __main__.add(path, now)
+
+    content = json.loads(path.read_text())
+    assert "here" == content["machine"]
+    assert [2.0, 2.0] == [line["value"] for line in content["figures"]]
+    assert {"value": 2.1, "shown": "2.1×", "date": "2026-01-03", "commit": "abd"} == content["figures"][0]["again"]
+    said = capsys.readouterr().err.splitlines()
+    assert ["b: 2.00× before, 1.7× again: 15% apart", "c: there is nothing to put it beside; measure without --again"] == said
+
+
+def test_results_do_not_count_as_a_change_of_what_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "bench"
+    folder.mkdir()
+    for name in ("results.json", "made.py"):
+        (folder / name).write_text("1")
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false", "-C", str(tmp_path)]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *words], check=True)
+    monkeypatch.setattr(__main__, "FOLDER", folder)
+    clean = __main__.commit()
+
+    (folder / "results.json").write_text("2")
+    assert clean == __main__.commit()
+    (folder / "made.py").write_text("2")
+    assert f"{clean}+" == __main__.commit()
+    monkeypatch.setattr(__main__, "FOLDER", tmp_path.parent)
+    assert "unknown" == __main__.commit()
