@@ -28,6 +28,7 @@ from tarviz.read.chosen import resolved
 from tarviz.read.headers import header_steps
 from tarviz.read.indexed import record_columns, usable_index
 from tarviz.read.rules import Decided
+from tarviz.read.shard_index import indexed, keep_index
 from tarviz.read.stream import Noted, ReadOptions, ReadReport, adjacent_blocks
 from tarviz.read.walker import Walker
 from tarviz.stores import local_path
@@ -37,6 +38,7 @@ _NOTHING = memoryview(b"")
 _LOOK = 64 << 10  # bytes that tell whether payloads are large
 _ROOMY = 16 << 10  # bytes of a record from which on each payload is read by itself
 _MANY = 24  # headers in as many bytes: small payloads, reading all is faster
+_REMEMBERED = 1 << 18  # members of a shard whose index is kept after a pass; that many take some 30 MB until then
 
 
 class HeldTar:
@@ -203,10 +205,15 @@ def _by_index(
 
 
 def _by_headers(source: HeldTar, options: ReadOptions, report: ReadReport) -> Generator[Batch, None, None]:
+    """All of a shard. Its index is kept, so that the next pass need not look for headers: they cost more than their payloads' bytes do
+    in copying."""
     report.opened = source.stat
-    for batch in _Spans(source, options.walker(source.url)).batches(report):
+    spans = _Spans(source, options.walker(source.url), [])
+    for batch in spans.batches(report):
         report.bytes += int(batch.block.size.sum())
         yield batch
+    if spans.seen and not (spans.notes or spans.skipped):
+        keep_index(source.stat, options, indexed(spans.walker, spans.seen))
 
 
 def _chosen(url: URL, options: ReadOptions, report: ReadReport) -> Generator[Batch, None, None]:
@@ -266,10 +273,11 @@ def roomy(source: HeldTar) -> bool:
 
 @dataclass(eq=False)
 class _Spans:
-    """Reads a plain tar's headers and leaves its payloads where they are."""
+    """Reads a plain tar's headers and leaves its payloads where they are. `seen` is filled with the steps, unless they are too many."""
 
     source: HeldTar
     walker: Walker
+    seen: list[Decided] | None = None
 
     @property
     def notes(self) -> list[Fault]:
@@ -288,6 +296,7 @@ class _Spans:
         try:
             for step in header_steps(self.source.url, walker, ReadReport()):
                 report.records += len(step.records)
+                self._remember(step)
                 yield from self._batches(step)
             self.source.check()
             if walker.error is not None:
@@ -295,6 +304,12 @@ class _Spans:
         finally:
             noted.take(self)
             report.shards += 1
+
+    def _remember(self, step: Decided) -> None:
+        if self.seen is not None:
+            self.seen.append(step._replace(data=_NOTHING))
+            if self.walker.scanner.found > _REMEMBERED:
+                self.seen = None
 
     def _batches(self, step: Decided) -> Iterator[Batch]:
         """The records of a step; in memory, by themselves: those with sparse members, which are unfolded, and one whose padding is cut."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tarviz import stores
 from tarviz.model.errors import ChangedError, DataError, TarvizError
 from tarviz.model.types import URL
-from tarviz.read import stream
+from tarviz.read import spans, stream
+from tarviz.read.shard_index import cached_index, shard_index
 from tarviz.read.spans import held_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.samples import write_shard
@@ -126,3 +129,57 @@ def test_a_shard_that_becomes_shorter_on_the_way_is_an_error(shard: URL) -> None
 
     with pytest.raises(ChangedError):
         [batch.payload(0) for batch in batches]
+
+
+class TestTheIndexOfAPass:
+    """A pass that looks for headers keeps what it found, and the next one need not."""
+
+    @pytest.mark.parametrize("options", [{}, {"strict": False}, {"key_split": "last-dot"}])
+    def test_it_is_what_indexing_the_shard_makes(self, shard: URL, options: dict[str, Any]) -> None:
+        first = held(shard, **options)
+
+        kept = cached_index(stores.of(shard).stat(shard), ReadOptions(**options))
+        made = shard_index(shard, ReadOptions(**options), cache=False)
+        assert kept is not None
+        assert made is not None
+        assert b"".join(made.dump()) == b"".join(kept.dump())
+        assert first == held(shard, **options)
+
+    def test_none_is_kept_of_a_part(self, shard: URL) -> None:
+        batches = held_batches(shard, ReadOptions(), ReadReport(), 0, None)
+        assert batches is not None
+        next(batches)
+        batches.close()
+
+        assert index_of(shard) is None
+
+    @pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
+    @pytest.mark.parametrize("cut", [3_000_448, -1024])
+    def test_none_is_kept_of_what_is_damaged_or_warned_of(self, shard: URL, cut: int) -> None:
+        os.truncate(shard, cut if cut > 0 else os.path.getsize(shard) + cut)
+        with contextlib.suppress(TarvizError):
+            held(shard, strict=False)
+
+        assert index_of(shard) is None
+
+    def test_none_is_kept_of_a_shard_that_was_changed_meanwhile(self, shard: URL) -> None:
+        batches = held_batches(shard, ReadOptions(), ReadReport(), 0, None)
+        assert batches is not None
+        next(batches)
+        with open(shard, "r+b") as file:
+            file.seek(100_000)
+            file.write(b"!")
+
+        with pytest.raises(ChangedError):
+            list(batches)
+        assert index_of(shard) is None
+
+    def test_none_is_kept_of_very_many_records(self, shard: URL, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(spans, "_REMEMBERED", 599)
+
+        assert streamed(shard) == held(shard)
+        assert index_of(shard) is None
+
+
+def index_of(url: URL) -> object:
+    return cached_index(stores.of(url).stat(url), ReadOptions())
