@@ -18,7 +18,8 @@ def run() -> int:
     OpenBLAS starts spin for a tenth of a second, waiting for work that never comes: they sleep at once.
     """
     gc.disable()
-    spins = os.environ.setdefault(_SPIN, least := "4")  # 2⁴ cycles
+    if ours := _SPIN not in os.environ:
+        os.environ[_SPIN] = "4"  # 2⁴ cycles, the least it takes
     try:
         from tarviz.cli import entry
 
@@ -27,7 +28,7 @@ def run() -> int:
     except KeyboardInterrupt:
         return 130
     finally:
-        if spins is least:
+        if ours:
             del os.environ[_SPIN]  # processes that a verb starts do as they like
         gc.freeze()
         gc.enable()

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 SHARD = ROOT / "tests/data/dali/pax.tar"
 
@@ -35,15 +37,16 @@ class TestRun:
         assert "seg.json" in done.stdout
         assert "" == done.stderr
 
-    def test_leaves_what_the_user_said_of_threads(self):
+    @pytest.mark.parametrize("said", ["9", "4"])
+    def test_leaves_what_the_user_said_of_threads(self, said: str):
         code = (
-            "import os; os.environ['OPENBLAS_THREAD_TIMEOUT'] = '9'\n"
+            f"import os; os.environ['OPENBLAS_THREAD_TIMEOUT'] = '{said}'\n"
             "from tarviz.__main__ import run; run(); print(os.environ['OPENBLAS_THREAD_TIMEOUT'])"
         )
 
         done = python(code, "--version")
 
-        assert "9" == done.stdout.splitlines()[-1]
+        assert said == done.stdout.splitlines()[-1]
 
     def test_a_verb_that_cannot_be_imported_is_an_error_in_one_line(self, tmp_path: Path):
         settings = tmp_path / "config.toml"
