@@ -41,6 +41,13 @@ def summary(name: str) -> str:
     return sentence if len(sentence) <= LINE else re.split(r"[:;] ", sentence)[0]
 
 
+def _verb(name: str) -> click.Command | None:
+    if not plugins.is_known("commands", name):
+        return None
+    command: click.Command = plugins.load("commands", name).command
+    return command
+
+
 class Verbs(click.Group):
     """One verb per file of `tarviz/commands`; a file is imported when its verb is used."""
 
@@ -48,10 +55,7 @@ class Verbs(click.Group):
         return list(plugins.names("commands"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if not plugins.is_known("commands", cmd_name):
-            return None
-        command: click.Command = plugins.load("commands", cmd_name).command
-        return command
+        return _verb(cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and not plugins.is_known("commands", args[0]):
@@ -111,9 +115,7 @@ def _complain(message: str) -> None:
 
 def load_verb(argv: Sequence[str]) -> click.Command:
     """The verb that a command line names, imported; all verbs together where it names none."""
-    verb = next((word for word in argv if not word.startswith("-")), "")
-    command: click.Command = plugins.load("commands", verb).command if plugins.is_known("commands", verb) else group
-    return command
+    return _verb(next((word for word in argv if not word.startswith("-")), "")) or group
 
 
 def main(argv: Sequence[str] | None = None) -> int:
