@@ -28,7 +28,7 @@ from tarviz.read.chosen import resolved
 from tarviz.read.headers import header_steps
 from tarviz.read.indexed import record_columns, usable_index
 from tarviz.read.rules import Decided
-from tarviz.read.shard_index import indexed, keep_index
+from tarviz.read.shard_index import indexed, is_sound, keep_index
 from tarviz.read.stream import Noted, ReadOptions, ReadReport, adjacent_blocks
 from tarviz.read.walker import Walker
 from tarviz.stores import local_path
@@ -211,8 +211,8 @@ def _by_headers(source: HeldTar, options: ReadOptions, report: ReadReport) -> Ge
     for batch in spans.batches(report):
         report.bytes += int(batch.block.size.sum())
         yield batch
-    if spans.seen and not (spans.notes or spans.skipped):
-        keep_index(source.stat, options, indexed(spans.walker, spans.seen))
+    if spans.seen and is_sound(index := indexed(spans.walker, spans.seen), options):
+        keep_index(source.stat, options, index)
 
 
 def _chosen(url: URL, options: ReadOptions, report: ReadReport) -> Generator[Batch, None, None]:
