@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -46,16 +46,12 @@ def samples(block: Block, url: str, place: str | None, needs: Needs | None = Non
             continue
         places = zip(starts[column::width], ends[column::width], strict=True)
         names.append(name)
-        columns.append(_copied(data, places) if cut is None else [cut[a:b] for a, b in places])
+        columns.append((bytes(data[a:b]) for a, b in places) if cut is None else [cut[a:b] for a, b in places])
     if place is not None:
         names.append("__local_path__")
         columns.append([place] * len(keys))
     rows = (dict(zip(names, row, strict=False)) for row in zip(*columns, strict=True))
     return rows if cut is None else [*rows]
-
-
-def _copied(data: memoryview, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-    return (bytes(data[begin:end]) for begin, end in places)
 
 
 def _sample(block: Block, row: int, key: str, url: str, place: str | None, needs: Needs | None) -> Sample:
