@@ -6,7 +6,6 @@ import io
 import os
 import tarfile
 import threading
-import time
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +20,7 @@ from tarviz.read import stream
 from tarviz.read.stream import ReadReport
 from tarviz.runners.tf.feed import Chunk, ahead, chunks
 from tarviz.samples import write_shard
-from tests.conftest import own_threads
+from tests.conftest import own_threads, wait_until
 
 
 @pytest.fixture
@@ -174,9 +173,5 @@ class TestAhead:
 
 
 def settled() -> bool:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        if not own_threads():
-            return True
-        time.sleep(0.01)
-    return False
+    wait_until(lambda: not own_threads())
+    return True
