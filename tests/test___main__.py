@@ -19,13 +19,13 @@ def python(code: str, *argv: object) -> subprocess.CompletedProcess[str]:
 class TestRun:
     def test_collects_nothing_before_the_verb_is_there(self):
         code = (
-            "import atexit, gc, os\n"
+            "import gc, os, sys\n"
             "from tarviz.__main__ import run\n"
             "from tarviz.cli import entry\n"
             "before, main = sum(each['collections'] for each in gc.get_stats()), entry.main\n"
             "def told():\n"
             "    print(sum(each['collections'] for each in gc.get_stats()) - before, gc.isenabled(), gc.get_freeze_count() > 10_000)\n"
-            "    print('tarviz.commands.ls' in __import__('sys').modules, 'OPENBLAS_THREAD_TIMEOUT' in os.environ)\n"
+            "    print('tarviz.commands.ls' in sys.modules, 'OPENBLAS_THREAD_TIMEOUT' in os.environ)\n"
             "    return main()\n"
             "entry.main = told\n"
             "run()"
