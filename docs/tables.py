@@ -98,9 +98,10 @@ def _measured(line: dict[str, Any]) -> str:
     ratios = line.get("ratios")
     spread = f"{min(ratios):.3g} to {max(ratios):.3g}" if ratios else ""
     when = f"{line['date']}, {line['commit']}" if "commit" in line else "before 2026-11-22"
-    again = f"again {line['again']['shown']}" if "again" in line else ""
-    if again and any(line["again"][key] != line.get(key) for key in ("date", "commit")):
-        again += f" ({line['again']['date']}, {line['again']['commit']})"
+    again = ""
+    if second := line.get("again"):
+        other = ", ".join(second[key] for key in ("date", "commit") if second[key] != line.get(key))
+        again = f"again {second['shown']}" + (f" ({other})" if other else "")
     return "; ".join(part for part in (spread, when, again, line.get("note", "")) if part)
 
 
