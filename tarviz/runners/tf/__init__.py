@@ -46,7 +46,7 @@ except ImportError as error:
 from tarviz.runners.tf import service, typed
 from tarviz.runners.tf.dataset import GraphRecords
 from tarviz.runners.tf.native import pays
-from tarviz.runners.tf.source import PipelineSource
+from tarviz.runners.tf.source import HANDLE, PipelineSource
 
 _AHEAD = 1  # blocks
 _LARGE = 1 << 20  # bytes of a batch
@@ -240,36 +240,56 @@ def _kinds(source: PipelineSource) -> list[Any]:
     return [tf.int64 if name == "__index__" else tf.string for name in source.columns]
 
 
+def _columns(source: PipelineSource, kinds: list[Any], pick: Callable[..., Any], size: int = 0, drop_remainder: bool = False) -> Any:
+    """Dataset of what `pick` makes of the columns of a run, so many records each (0: as come together), until there are none.
+
+    Two functions, and none within another as in `_run`: TensorFlow prepares each anew in every pass, which takes 3 ms or more, and a
+    nested one twice.
+    """
+    next_of = functools.partial(source.step, size, drop_remainder)
+
+    def step(handle: Any, turn: Any) -> Any:
+        handle, *columns = tf.numpy_function(next_of, [handle, turn], (tf.int64, *kinds))
+        handle.set_shape(HANDLE.shape)
+        return handle, pick(*columns)
+
+    found = tf.data.Dataset.counter().scan(tf.constant(HANDLE), _quiet(step))
+    found = found.take_while(_quiet(lambda *values: tf.shape(tf.nest.flatten(values)[0])[0] > 0))
+    if drop_remainder:  # a shape given before would tell TensorFlow that there is always one more
+        spec = tf.nest.map_structure(lambda part: tf.TensorSpec((size, *part.shape[1:]), part.dtype), found.element_spec)
+        found = tf.data.experimental.from_variant(tf.data.experimental.to_variant(found), spec)
+    return found.prefetch(_AHEAD)
+
+
 def _raw(source: PipelineSource, record_bytes: int, batch: int | None = None, drop_remainder: bool = False) -> Any:
     """Dataset of selected columns, a block each, or so many records each.
 
     Records that are large are put together into batches before they become tensors, which saves a copy of each; of small ones a
     block has many batches, and the graph takes it apart faster than it comes for one at a time.
     """
-    whole = batch is not None and batch * record_bytes > _LARGE
-    start = functools.partial(source.start, batch or 0, drop_remainder) if whole else source.start
 
-    def pick(_: Any, *columns: Any) -> Any:
+    def pick(*columns: Any) -> Any:
         for column in columns:
-            column.set_shape((batch if whole and drop_remainder else None,))
+            column.set_shape((None,))
         return source.pipeline.select.pick_tf(dict(zip(source.columns, columns, strict=True)))
 
-    picked = _run(start, source.take, _kinds(source), lambda handle, pulled: pulled.map(_quiet(pick)).prefetch(_AHEAD))
-    return picked if batch is None or whole else picked.rebatch(batch, drop_remainder=drop_remainder)
+    if batch is not None and batch * record_bytes > _LARGE:
+        return _columns(source, _kinds(source), pick, batch, drop_remainder)
+    picked = _columns(source, _kinds(source), pick)
+    return picked if batch is None else picked.rebatch(batch, drop_remainder=drop_remainder)
 
 
 def _native(source: PipelineSource, schema: Any, batch: int | None, drop_remainder: bool) -> Any:
     """Dataset of selected values that threads have made."""
     features = source.steps[0].tensors
 
-    def pick(_: Any, *columns: Any) -> Any:
+    def pick(*columns: Any) -> Any:
         for column, feature in zip(columns, features, strict=True):
-            column.set_shape((1 if batch is None else batch if drop_remainder else None, *feature.shape))
-        return refill(as_tuples(parted(schema)), [column[0] for column in columns] if batch is None else list(columns))
+            column.set_shape((None, *feature.shape))
+        return refill(as_tuples(parted(schema)), list(columns))
 
-    start = functools.partial(source.start, batch or 1, drop_remainder)
-    kinds = [_dtype(feature) for feature in features]
-    return _run(start, source.take, kinds, lambda handle, pulled: pulled.map(_quiet(pick)).prefetch(_AHEAD))
+    made = _columns(source, [_dtype(feature) for feature in features], pick, batch or 1, drop_remainder)
+    return made if batch is not None else made.map(_quiet(lambda *values: tf.nest.map_structure(lambda value: value[0], _one(values))))
 
 
 def _worked(source: PipelineSource, schema: Any, workers: int, batch: int | None, drop_remainder: bool) -> Any:

@@ -8,7 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from tarviz.runners.tf.received import batches as batches_received
 from tarviz.runners.tf.steps import GraphStep
 from tarviz.selection import Structure
 
+HANDLE = np.full(ALIGNED // 8, -1)  # no iteration yet
 _KEPT = 4  # chunks remembered at least, so that a lost record can be named
 
 
@@ -39,11 +40,21 @@ class Run:
     close: Callable[[], None]
     report: ReadReport
     kept: deque[Chunk]
+    memory: Callable[[], NDArray[np.uint8] | None]
     issued: int = 0
     pulled: bool = False
     ended: bool = False
     error: BaseException | None = None
     failed: dict[int, BaseException] | None = None
+    aliased: ClassVar[bool] = False  # whether a tensor has been seen to be the memory of a handle
+
+    def handle(self, given: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The handle once more, in the memory whose end says that the iteration is over; as `given` where TensorFlow has copied it."""
+        memory = self.memory()
+        if memory is None:
+            return given.copy()
+        Run.aliased = True
+        return memory.view(np.int64)
 
 
 class PipelineSource:
@@ -100,10 +111,12 @@ class PipelineSource:
             self.epoch = self.epoch if epoch is None else epoch
 
     @CALLS.counted
-    def start(self, size: int = 0, drop_remainder: bool = False) -> NDArray[np.int64]:
-        """Begin an iteration; returns its handle, which TensorFlow holds as long as its iterator lives.
+    def start(self) -> NDArray[np.int64]:
+        """Begin an iteration; returns its handle, which TensorFlow holds as long as its iterator lives. `pull` is asked for its records."""
+        return self._begin(0, False)
 
-        `take` then gives columns of `size` records each; with 0, as many as come together.
+    def _begin(self, size: int, drop_remainder: bool) -> NDArray[np.int64]:
+        """Begin an iteration, of columns of `size` records each; with 0, of as many as come together.
 
         There is no other sign of an iterator that is dropped half-way (short of `from_generator`, see `tf.py`): the handle's
         memory stays NumPy's, and when the iterator lets go of it, the run is closed.
@@ -149,32 +162,41 @@ class PipelineSource:
             close = made.close
         if size:
             columns = even(columns, size, drop_remainder)
-        run = self._runs[number] = Run(pulled, columns, close, report, deque(), failed={})
-        self.report, self.error = report, None
-        memory = np.zeros(2 * ALIGNED, np.uint8)
-        handle = memory[-memory.ctypes.data % ALIGNED :][:ALIGNED].view(np.int64)
+        raw = np.zeros(2 * ALIGNED, np.uint8)
+        memory = np.frombuffer(raw[-raw.ctypes.data % ALIGNED :][:ALIGNED].data, np.uint8)
+        handle = memory.view(np.int64)
         handle[:] = number
+        run = self._runs[number] = Run(pulled, columns, close, report, deque(), weakref.ref(memory), failed={})
+        self.report, self.error = report, None
         weakref.finalize(memory, _dropped, weakref.ref(self), number, weakref.ref(run)).atexit = False
         return handle
 
     @CALLS.counted
-    def take(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
-        """The next records as they are: whether there are any, and their columns. What goes wrong is raised."""
-        run = self._runs.get(int(handle[0]))  # none: it ended with an error, and somebody asks again
+    def step(self, size: int, drop_remainder: bool, handle: NDArray[np.int64], turn: Any) -> tuple[Any, ...]:
+        """The next records of an iteration, as they are: its handle, and their columns. Empty ones are the end. What goes wrong is raised.
+
+        The first `turn`, 0, begins it; `size` and `drop_remainder` are those of `_begin`.
+        """
+        if not turn:
+            handle = self._begin(size, drop_remainder)
+        number = int(handle[0])
+        run = self._runs.get(number)  # none: it ended with an error, and somebody asks again
         columns: list[NDArray[Any]] | None = None
         if run is not None and not CALLS.ending:
-            run.pulled = True
+            if turn:
+                handle = run.handle(handle)
+            run.pulled = bool(turn) or Run.aliased
             try:
                 columns = next(run.columns, None)
             except BaseException as error:
                 if not too_late(error):
                     self._fail(run, error)
-                    self._runs.pop(int(handle[0]), None)
+                    self._runs.pop(number, None)
                     raise
         if columns is None:
-            self._runs.pop(int(handle[0]), None)
-            return False, *self._nothing()
-        return True, *columns
+            self._runs.pop(number, None)
+            columns = self._nothing()
+        return handle, *columns
 
     @CALLS.counted
     def pull(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
@@ -200,7 +222,8 @@ class PipelineSource:
 
     def _nothing(self) -> list[NDArray[Any]]:
         if self.native:
-            return [room(0, Feature(feature.dtype), BatchMemory()) for feature in self.steps[0].tensors]
+            features = (Feature(feature.dtype, tuple(side or 0 for side in feature.shape)) for feature in self.steps[0].tensors)
+            return [room(0, feature, BatchMemory()) for feature in features]
         return [np.empty(0, np.int64 if name == "__index__" else object) for name in self.columns]
 
     def _keep(self, run: Run, chunk: Chunk) -> None:

@@ -24,6 +24,7 @@ from tests.conftest import sampled, wait_until
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
 native = pytest.importorskip("tarviz.runners.tf.native")
+source = pytest.importorskip("tarviz.runners.tf.source")
 steps = pytest.importorskip("tarviz.runners.tf.steps")
 
 PHOTOS = "decode(jpg)|resize(jpg, (64, 48))"
@@ -118,13 +119,20 @@ def test_skipped_records_leave_no_gap_in_batches(tmp_path: Path, batch: int) -> 
 
 def test_batches_are_aligned_so_that_tensorflow_takes_them_over(photos: str) -> None:
     dataset = Pipeline(photos, PHOTOS, select="jpg").tf(graph=False, batch=8)
-    run = dataset._source
-    handle = run.start(8, False)
-    more, images = run.take(handle)
+    _, images = dataset._source.step(8, False, source.HANDLE, 0)
 
-    assert more
     assert (8, 64, 48, 3) == images.shape
     assert 0 == images.ctypes.data % ALIGNED
+
+
+def test_the_end_has_the_rank_of_what_came_before(photos: str) -> None:
+    records = Pipeline(photos, PHOTOS, select="jpg").tf(graph=False, batch=8)._source
+    handle, images = records.step(8, False, source.HANDLE, 0)
+    while len(images):
+        handle, images = records.step(8, False, handle, 1)
+
+    assert (0, 64, 48, 3) == images.shape
+    assert not records._runs
 
 
 def test_tensors_that_are_held_keep_their_values_while_memory_is_used_again(photos: str) -> None:

@@ -28,6 +28,7 @@ from tarviz.testing.faults import Fault, FaultServer
 from tests.conftest import own_threads, sampled
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+source = pytest.importorskip("tarviz.runners.tf.source")
 
 pytestmark = pytest.mark.filterwarnings("ignore:W_EMPTY")
 
@@ -656,6 +657,31 @@ class TestLeaks:
         assert settles(lambda: opened() == (0, 0))
         after = len(os.listdir("/proc/self/fd")), threading.active_count(), len(os.listdir("/proc/self/task"))
         assert all(now <= then + 4 for then, now in zip(before, after, strict=True))
+
+    def test_one_that_is_asked_again_after_an_error_at_once_ends(self, tmp_path: Path, opened: Callable[[], tuple[int, int]]) -> None:
+        (tmp_path / "a.tar").write_bytes(b"no tar" * 1000)
+        path = shard(tmp_path / "b.tar", [("k", {"cls": b"1"})])
+        dataset = Pipeline(path, select="cls").tf(batch=2)
+        (tmp_path / "a.tar").rename(path)
+
+        assert [] == list(tf.data.Dataset.range(1).flat_map(lambda _: dataset).ignore_errors())
+        assert dataset._source.error is not None
+        assert not dataset._source._runs
+        assert settles(lambda: opened() == (0, 0))
+
+    def test_one_whose_handles_tensorflow_copies_is_read_to_its_end(self, numbers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        records = Pipeline(numbers, select="cls", block_size=4096).tf()._source
+        monkeypatch.setattr(source.Run, "aliased", False)
+        handle, found, turn, column = source.HANDLE, [], 0, [b""]
+        while len(column):
+            handle, column = (value.copy() for value in records.step(0, False, handle, turn))
+            found += column.tolist()
+            turn += 1
+
+        assert turn > 2
+        assert list(Pipeline(numbers, select="cls").eager()) == found
+        assert not records._runs
+        assert not source.Run.aliased
 
     def test_an_iterator_that_is_dropped_before_its_first_value(self, numbers: str, opened: Callable[[], tuple[int, int]]) -> None:
         dataset = Pipeline(numbers, select="cls").tf()
