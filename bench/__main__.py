@@ -39,13 +39,16 @@ def figures(name: str) -> list[Figure]:
     return found
 
 
+def processor() -> str:
+    """The processor's model."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
+    models = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
+
+
 def machine() -> str:
     """The machine and the versions, in a sentence."""
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        model = lines[0].partition(": ")[2] if lines else model
     packages = []
     for name in PEERS:
         try:
@@ -55,7 +58,7 @@ def machine() -> str:
     software = ", ".join([f"Python {platform.python_version()}", *packages])
     memory = f"{fresh_page():.1f} µs for a page of fresh memory"
     how = "medians of the rounds' ratios, page cache warm, free memory touched before each turn"
-    return f"{processors()} cores of {model}, {memory}; {software}; {how}."
+    return f"{processors()} cores of {processor()}, {memory}; {software}; {how}."
 
 
 def there(package: str) -> bool:
@@ -96,7 +99,7 @@ def run_one(name: str, data: Path, rounds: int, only: str | None) -> tuple[list[
             sound = False
             continue
         took = time.perf_counter() - begin
-        line |= {"commit": commit(), "date": time.strftime("%Y-%m-%d", time.gmtime())}
+        line |= {"commit": commit(), "date": time.strftime("%Y-%m-%d", time.gmtime()), "processor": processor()}
         mark = "reached" if line["reached"] else "MISSED"
         print(
             f"{figure.what:58} {line['against']:44} {line['reach']:>10} {line['shown']:>10}  {mark}  ({took:.0f} s)",
@@ -113,7 +116,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--data", type=Path, default=FOLDER / "data")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--again", action="store_true", help="keep what was measured, and put beside it what is measured now")
+    parser.add_argument(
+        "--again", action="store_true", help="keep what was measured, and put beside it what is measured now, here or on another machine"
+    )
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -148,17 +153,30 @@ def main() -> int:
 
 
 def add(path: Path, lines: list[dict[str, Any]]) -> None:
-    """Put what was measured again beside what was measured before, and say which figures are further apart than `APART`."""
+    """Put what was measured again beside what was measured before, and say which figures are further apart than `APART`.
+
+    Two processors are not held to that: what another one gives stands in a line of its own, `elsewhere`, with its own second time.
+    """
     content = json.loads(path.read_text())
     known = {line["name"]: line for line in content["figures"]}
     for line in lines:
-        if (before := known.get(line["name"])) is None:
+        before = known.get(line["name"])
+        if before is not None and before.get("processor") != line.get("processor"):
+            if before.get("elsewhere", {}).get("processor") != line.get("processor"):
+                before["elsewhere"] = _second(line)
+                continue
+            before = before["elsewhere"]
+        if before is None:
             print(f"{line['name']}: there is nothing to put it beside; measure without --again", file=sys.stderr)
             continue
-        before["again"] = {key: line[key] for key in ("value", "shown", "date", "commit")}
+        before["again"] = _second(line)
         if (apart := abs(line["value"] / before["value"] - 1)) > APART:
             print(f"{line['name']}: {before['shown']} before, {line['shown']} again: {apart:.0%} apart", file=sys.stderr)
     _write(path, content)
+
+
+def _second(line: dict[str, Any]) -> dict[str, Any]:
+    return {key: line[key] for key in ("value", "shown", "date", "commit", "processor") if key in line}
 
 
 def merge(path: Path, lines: list[dict[str, Any]]) -> None:

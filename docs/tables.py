@@ -71,7 +71,13 @@ def figures() -> str:
         return "Not measured yet: `make bench`.\n"
     content = json.loads(path.read_text("utf-8"))
     rows = [
-        (each["what"], each["against"], each["reach"], f"**{each['shown']}**" if each["reached"] else each["shown"], _measured(each))
+        (
+            each["what"],
+            each["against"],
+            each["reach"],
+            f"**{each['shown']}**" if each["reached"] else each["shown"],
+            _measured(each, content["machine"]),
+        )
         for each in content["figures"]
     ]
     return f"{content['machine']}\n\n{markdown(('what', 'against', 'to reach', 'measured', 'lowest to highest; when'), rows)}"
@@ -93,16 +99,30 @@ def growth() -> str:
     return f"{content['machine'].rpartition(';')[0]}. Measured {when}.\n\n{markdown(('what', 'cost (of how many)'), rows)}"
 
 
-def _measured(line: dict[str, Any]) -> str:
-    """How far the rounds were apart, the day and commit of the measurement, and what a second one found."""
+def _measured(line: dict[str, Any], machine: str) -> str:
+    """How far the rounds were apart, the day and commit of the measurement, what a second one found, and what another processor gives.
+
+    The processor is told where it is not `machine`'s.
+    """
     ratios = line.get("ratios")
     spread = f"{min(ratios):.3g} to {max(ratios):.3g}" if ratios else ""
     when = f"{line['date']}, {line['commit']}" if "commit" in line else "before 2026-11-22"
-    again = ""
-    if second := line.get("again"):
-        other = ", ".join(second[key] for key in ("date", "commit") if second[key] != line.get(key))
-        again = f"again {second['shown']}" + (f" ({other})" if other else "")
-    return "; ".join(part for part in (spread, when, again, line.get("note", "")) if part)
+    if (processor := line.get("processor", "")) not in machine:
+        when += f", {processor}"
+    elsewhere = ""
+    if other := line.get("elsewhere"):
+        elsewhere = "; ".join(part for part in (f"on {other['processor']} {_shown(other, line)}", _again(other)) if part)
+    return "; ".join(part for part in (spread, when, _again(line), elsewhere, line.get("note", "")) if part)
+
+
+def _again(line: dict[str, Any]) -> str:
+    return f"again {_shown(line['again'], line)}" if "again" in line else ""
+
+
+def _shown(line: dict[str, Any], beside: dict[str, Any]) -> str:
+    """A value, with the day and commit where they are others than those of the one it stands beside."""
+    other = ", ".join(line[key] for key in ("date", "commit") if line[key] != beside.get(key))
+    return f"{line['shown']}" + (f" ({other})" if other else "")
 
 
 def samples(dialect: str) -> str:

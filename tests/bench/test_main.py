@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import Figure, Value, __main__
+from docs import tables
 
 
 def test_a_package_that_is_absent_is_said_and_its_figure_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
@@ -34,6 +35,7 @@ def test_a_peer_that_fails_leaves_the_other_figures(monkeypatch: pytest.MonkeyPa
 
     assert not sound
     assert "x-two" == line["name"]
+    assert line["processor"] in __main__.machine()
     assert "not measured: OSError: no such library" in capsys.readouterr().err
 
 
@@ -64,6 +66,23 @@ def test_what_is_measured_again_stands_beside_what_was(tmp_path: Path, capsys: p
     assert {"value": 2.1, "shown": "2.1×", "date": "2026-01-03", "commit": "abd"} == content["figures"][0]["again"]
     said = capsys.readouterr().err.splitlines()
     assert ["b: 2.00× before, 1.7× again: 15% apart", "c: there is nothing to put it beside; measure without --again"] == said
+
+
+def test_what_another_processor_gives_stands_in_a_line_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    def line(value: float, processor: str) -> dict[str, object]:
+        return {"name": "a", "value": value, "shown": f"{value}×", "date": "2026-01-02", "commit": "abc", "processor": processor}
+
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"machine": "2 cores of One", "figures": [line(2.0, "One")]}))
+    for value, processor in ((1.0, "Two"), (1.5, "Two"), (2.1, "One"), (4.0, "Three")):
+        __main__.add(path, [line(value, processor)])
+        [found] = json.loads(path.read_text())["figures"]
+        if value == 1.5:
+            assert (1.0, 1.5) == (found["elsewhere"]["value"], found["elsewhere"]["again"]["value"])
+            assert "2026-01-02, abc; on Two 1.0×; again 1.5×" == tables._measured(found, "2 cores of One")
+
+    assert (2.0, 2.1, 4.0) == (found["value"], found["again"]["value"], found["elsewhere"]["value"])
+    assert ["a: 1.0× before, 1.5× again: 50% apart"] == capsys.readouterr().err.splitlines()
 
 
 def test_results_do_not_count_as_a_change_of_what_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
