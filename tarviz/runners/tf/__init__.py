@@ -166,12 +166,15 @@ def run(
     asked = output_types is not None or output_shapes is not None
 
     def settle(dataset: Any) -> Any:
-        return dataset.map(_quiet(lambda *values: typed.cast(schema, _one(values), output_types, _batched(schema, output_shapes, batch))))
+        shapes = _batched(schema, output_shapes, batch)
+        return dataset.map(_quiet(lambda *values: typed.cast(schema, _element(dataset, values), output_types, shapes)))
 
     if made:
         worked = _native(source, schema, batch, drop_remainder) if native else _worked(source, schema, workers, batch, drop_remainder)
         if any(isinstance(part, Listed) for part in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema))):
-            worked = worked.map(_quiet(lambda *values: typed.opened(schema, _one(values), batched=batch is not None, pad=pad)))
+            made_of = functools.partial(typed.opened, schema, batched=batch is not None, pad=pad)
+            closed = worked
+            worked = closed.map(_quiet(lambda *values: made_of(_element(closed, values))))
         return finish(settle(worked) if asked else worked, batch, drop_remainder)
     if asked:
         raw = _raw(source, 0, batch, drop_remainder)
@@ -182,9 +185,9 @@ def run(
     return finish(again(batch, drop_remainder), batch, drop_remainder)
 
 
-def _one(values: tuple[Any, ...]) -> Any:
-    """What a function mapped over a dataset was given, as one structure: tuples arrive as arguments."""
-    return values[0] if len(values) == 1 else values
+def _element(dataset: Any, values: tuple[Any, ...]) -> Any:
+    """What a function mapped over a dataset was given, as one structure: tuples arrive as arguments, that of one element too."""
+    return values if isinstance(dataset.element_spec, tuple) else values[0]
 
 
 def _batched(schema: Any, shapes: Any, batch: int | None) -> Any:
@@ -243,19 +246,20 @@ def _kinds(source: PipelineSource) -> list[Any]:
 def _columns(source: PipelineSource, kinds: list[Any], pick: Callable[..., Any], size: int = 0, drop_remainder: bool = False) -> Any:
     """Dataset of what `pick` makes of the columns of a run, so many records each (0: as come together), until there are none.
 
-    Two functions, and none within another as in `_run`: TensorFlow prepares each anew in every pass, which takes 3 ms or more, and a
-    nested one twice.
+    It has two functions, and none within another as in `_run`: TensorFlow prepares each anew in every pass, which takes 3 ms or more, and
+    a nested one twice. The handle comes by a call of its own, so that `take` sees whether it is a copy.
     """
-    next_of = functools.partial(source.step, size, drop_remainder)
+    go_on = functools.partial(source.go_on, size, drop_remainder)
 
     def step(handle: Any, turn: Any) -> Any:
-        handle, *columns = tf.numpy_function(next_of, [handle, turn], (tf.int64, *kinds))
+        handle = tf.numpy_function(go_on, [handle, turn], tf.int64)
         handle.set_shape(HANDLE.shape)
-        return handle, pick(*columns)
+        columns = tf.numpy_function(source.take, [handle], kinds)
+        return handle, pick(*tf.nest.flatten(columns))  # one column comes without its list in TensorFlow's debug mode
 
     found = tf.data.Dataset.counter().scan(tf.constant(HANDLE), _quiet(step))
     found = found.take_while(_quiet(lambda *values: tf.shape(tf.nest.flatten(values)[0])[0] > 0))
-    if drop_remainder:  # a shape given before would tell TensorFlow that there is always one more
+    if drop_remainder:  # not before `take_while`, whose test TensorFlow would fold to True: the end would never come
         spec = tf.nest.map_structure(lambda part: tf.TensorSpec((size, *part.shape[1:]), part.dtype), found.element_spec)
         found = tf.data.experimental.from_variant(tf.data.experimental.to_variant(found), spec)
     return found.prefetch(_AHEAD)
@@ -289,7 +293,9 @@ def _native(source: PipelineSource, schema: Any, batch: int | None, drop_remaind
         return refill(as_tuples(parted(schema)), list(columns))
 
     made = _columns(source, [_dtype(feature) for feature in features], pick, batch or 1, drop_remainder)
-    return made if batch is not None else made.map(_quiet(lambda *values: tf.nest.map_structure(lambda value: value[0], _one(values))))
+    if batch is not None:
+        return made
+    return made.map(_quiet(lambda *values: tf.nest.map_structure(lambda value: value[0], _element(made, values))))
 
 
 def _worked(source: PipelineSource, schema: Any, workers: int, batch: int | None, drop_remainder: bool) -> Any:

@@ -8,7 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from tarviz.runners.tf.received import batches as batches_received
 from tarviz.runners.tf.steps import GraphStep
 from tarviz.selection import Structure
 
-HANDLE = np.full(ALIGNED // 8, -1)  # no iteration yet
+HANDLE = np.full(ALIGNED // 8, -1, np.int64)  # no iteration yet
 _KEPT = 4  # chunks remembered at least, so that a lost record can be named
 
 
@@ -46,15 +46,11 @@ class Run:
     ended: bool = False
     error: BaseException | None = None
     failed: dict[int, BaseException] | None = None
-    aliased: ClassVar[bool] = False  # whether a tensor has been seen to be the memory of a handle
 
-    def handle(self, given: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The handle once more, in the memory whose end says that the iteration is over; as `given` where TensorFlow has copied it."""
+    def holds(self, handle: NDArray[np.int64]) -> bool:
+        """Whether a handle is in the memory that it was begun with: TensorFlow has made no copy, and its end is that of the iterator."""
         memory = self.memory()
-        if memory is None:
-            return given.copy()
-        Run.aliased = True
-        return memory.view(np.int64)
+        return memory is not None and memory.ctypes.data == handle.ctypes.data
 
 
 class PipelineSource:
@@ -111,12 +107,10 @@ class PipelineSource:
             self.epoch = self.epoch if epoch is None else epoch
 
     @CALLS.counted
-    def start(self) -> NDArray[np.int64]:
-        """Begin an iteration; returns its handle, which TensorFlow holds as long as its iterator lives. `pull` is asked for its records."""
-        return self._begin(0, False)
+    def start(self, size: int = 0, drop_remainder: bool = False) -> NDArray[np.int64]:
+        """Begin an iteration; returns its handle, which TensorFlow holds as long as its iterator lives.
 
-    def _begin(self, size: int, drop_remainder: bool) -> NDArray[np.int64]:
-        """Begin an iteration, of columns of `size` records each; with 0, of as many as come together.
+        `take` then gives columns of `size` records each; with 0, as many as come together.
 
         There is no other sign of an iterator that is dropped half-way (short of `from_generator`, see `tf.py`): the handle's
         memory stays NumPy's, and when the iterator lets go of it, the run is closed.
@@ -172,31 +166,35 @@ class PipelineSource:
         return handle
 
     @CALLS.counted
-    def step(self, size: int, drop_remainder: bool, handle: NDArray[np.int64], turn: Any) -> tuple[Any, ...]:
-        """The next records of an iteration, as they are: its handle, and their columns. Empty ones are the end. What goes wrong is raised.
+    def go_on(self, size: int, drop_remainder: bool, handle: NDArray[np.int64], turn: Any) -> NDArray[np.int64]:
+        """The handle of an iteration, to be given at its next `turn`; the first, 0, begins it, as `start` does.
 
-        The first `turn`, 0, begins it; `size` and `drop_remainder` are those of `_begin`.
+        It is always the same memory: an array made of the one given would hold that, and so on, as long as the iteration goes.
         """
         if not turn:
-            handle = self._begin(size, drop_remainder)
-        number = int(handle[0])
-        run = self._runs.get(number)  # none: it ended with an error, and somebody asks again
+            return self.start(size, drop_remainder)
+        run = self._runs.get(int(handle[0]))
+        memory = None if run is None else run.memory()
+        return handle.copy() if memory is None else memory.view(np.int64)
+
+    @CALLS.counted
+    def take(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
+        """The next records as they are, in columns; empty ones are the end. What goes wrong is raised."""
+        run = self._runs.get(int(handle[0]))  # none: it ended with an error, and somebody asks again
         columns: list[NDArray[Any]] | None = None
         if run is not None and not CALLS.ending:
-            if turn:
-                handle = run.handle(handle)
-            run.pulled = bool(turn) or Run.aliased
+            run.pulled = run.holds(handle)
             try:
                 columns = next(run.columns, None)
             except BaseException as error:
                 if not too_late(error):
                     self._fail(run, error)
-                    self._runs.pop(number, None)
+                    self._runs.pop(int(handle[0]), None)
                     raise
         if columns is None:
-            self._runs.pop(number, None)
+            self._runs.pop(int(handle[0]), None)
             columns = self._nothing()
-        return handle, *columns
+        return tuple(columns)
 
     @CALLS.counted
     def pull(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:

@@ -24,7 +24,6 @@ from tests.conftest import sampled, wait_until
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
 native = pytest.importorskip("tarviz.runners.tf.native")
-source = pytest.importorskip("tarviz.runners.tf.source")
 steps = pytest.importorskip("tarviz.runners.tf.steps")
 
 PHOTOS = "decode(jpg)|resize(jpg, (64, 48))"
@@ -119,17 +118,27 @@ def test_skipped_records_leave_no_gap_in_batches(tmp_path: Path, batch: int) -> 
 
 def test_batches_are_aligned_so_that_tensorflow_takes_them_over(photos: str) -> None:
     dataset = Pipeline(photos, PHOTOS, select="jpg").tf(graph=False, batch=8)
-    _, images = dataset._source.step(8, False, source.HANDLE, 0)
+    [images] = dataset._source.take(dataset._source.start(8))
 
     assert (8, 64, 48, 3) == images.shape
     assert 0 == images.ctypes.data % ALIGNED
 
 
+@pytest.mark.parametrize("batch", [None, 4])
+def test_a_tuple_of_one_stays_a_tuple(photos: str, batch: int | None) -> None:
+    dataset = Pipeline(photos, PHOTOS, select=("jpg",)).tf(graph=False, batch=batch)
+
+    assert isinstance(dataset.element_spec, tuple)
+    [images] = next(iter(dataset))
+    assert (64, 48, 3) == images.shape[-3:]
+
+
 def test_the_end_has_the_rank_of_what_came_before(photos: str) -> None:
     records = Pipeline(photos, PHOTOS, select="jpg").tf(graph=False, batch=8)._source
-    handle, images = records.step(8, False, source.HANDLE, 0)
+    handle = records.start(8)
+    [images] = records.take(handle)
     while len(images):
-        handle, images = records.step(8, False, handle, 1)
+        [images] = records.take(handle)
 
     assert (0, 64, 48, 3) == images.shape
     assert not records._runs

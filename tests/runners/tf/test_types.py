@@ -103,6 +103,12 @@ class TestInferred:
         for batch in batches:
             assert [list(range(number)) for number in batch["x"][1].numpy()] == batch["x"][0].to_list()
 
+    @pytest.mark.parametrize("batch", [None, 3])
+    def test_alone_in_a_tuple(self, path: Path, batch: int | None) -> None:
+        [found], *_ = Pipeline(path, select=(SelectJSON("json", "tokens"),)).tf(batch=batch).skip(1)
+
+        assert [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4]] == listed(found) if batch else [0] == listed(found)
+
     def test_a_length_that_changes_later_is_an_error_that_says_what_to_do(self, tmp_path: Path) -> None:
         with tarfile.open(tmp_path / "a.tar", "w") as tar:
             for at in range(400):
@@ -129,6 +135,8 @@ class TestAsked:
             assert (at, [1, 2, 3, 4], TREES[at]["mixed"]) == (cls.numpy(), box.numpy().tolist(), mixed.numpy())
 
     def test_raw_fields_are_cast_too(self, path: Path) -> None:
+        [[one], *_] = Pipeline(path, select=("cls",)).tf(output_types=(tf.int16,))
+        assert (0, tf.int16) == (int(one), one.dtype)
         values = Pipeline(path, select="cls").tf(batch=5, output_types=tf.int16)
 
         assert list(range(10)) == [int(value) for batch in values for value in batch]
