@@ -167,14 +167,12 @@ def run(
 
     def settle(dataset: Any) -> Any:
         shapes = _batched(schema, output_shapes, batch)
-        return dataset.map(_quiet(lambda *values: typed.cast(schema, _element(dataset, values), output_types, shapes)))
+        return _mapped(dataset, lambda element: typed.cast(schema, element, output_types, shapes))
 
     if made:
         worked = _native(source, schema, batch, drop_remainder) if native else _worked(source, schema, workers, batch, drop_remainder)
         if any(isinstance(part, Listed) for part in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema))):
-            made_of = functools.partial(typed.opened, schema, batched=batch is not None, pad=pad)
-            closed = worked
-            worked = closed.map(_quiet(lambda *values: made_of(_element(closed, values))))
+            worked = _mapped(worked, lambda element: typed.opened(schema, element, batched=batch is not None, pad=pad))
         return finish(settle(worked) if asked else worked, batch, drop_remainder)
     if asked:
         raw = _raw(source, 0, batch, drop_remainder)
@@ -185,9 +183,10 @@ def run(
     return finish(again(batch, drop_remainder), batch, drop_remainder)
 
 
-def _element(dataset: Any, values: tuple[Any, ...]) -> Any:
-    """What a function mapped over a dataset was given, as one structure: tuples arrive as arguments, that of one element too."""
-    return values if isinstance(dataset.element_spec, tuple) else values[0]
+def _mapped(dataset: Any, function: Callable[[Any], Any]) -> Any:
+    """`dataset.map` with each element as one structure: tf.data gives a tuple as arguments, that of one element too."""
+    unpacked = isinstance(dataset.element_spec, tuple)
+    return dataset.map(_quiet(lambda *values: function(values if unpacked else values[0])))
 
 
 def _batched(schema: Any, shapes: Any, batch: int | None) -> Any:
@@ -293,9 +292,7 @@ def _native(source: PipelineSource, schema: Any, batch: int | None, drop_remaind
         return refill(as_tuples(parted(schema)), list(columns))
 
     made = _columns(source, [_dtype(feature) for feature in features], pick, batch or 1, drop_remainder)
-    if batch is not None:
-        return made
-    return made.map(_quiet(lambda *values: tf.nest.map_structure(lambda value: value[0], _element(made, values))))
+    return made if batch is not None else _mapped(made, lambda element: tf.nest.map_structure(lambda value: value[0], element))
 
 
 def _worked(source: PipelineSource, schema: Any, workers: int, batch: int | None, drop_remainder: bool) -> Any:
