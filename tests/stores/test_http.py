@@ -799,12 +799,23 @@ class TestClose:
         url = server.put("/a.tar", DATA, plan=[Fault(cut=10), fault, *later])
         clock = Patient()
 
-        def interrupt():
-            wait_until(lambda: clock.waiting or (fault.end == "stall" and len(get(server)) == 2))
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)  # it waits in a system call
+        raised = []
 
-        thread = threading.Thread(target=interrupt)
-        before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+        def interrupt(*_):
+            if not raised:
+                raised.append(True)
+                raise KeyboardInterrupt
+
+        def press():
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+            return raised
+
+        def hurry():
+            wait_until(lambda: clock.waiting or (fault.end == "stall" and len(get(server)) == 2))
+            wait_until(press)  # again and again: one that comes just before a system call does not end it
+
+        thread = threading.Thread(target=hurry)
+        before = signal.signal(signal.SIGUSR1, interrupt)
         try:
             with HttpStore(clock=clock, stall_timeout=600).open(url) as stream:
                 thread.start()
