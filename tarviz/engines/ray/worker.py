@@ -23,6 +23,7 @@ from tarviz.model.errors import TarvizError, TarvizWarning
 
 _LARGE = 16 << 10  # bytes of an array that is laid down beside the pickle
 _ANSWER, _TURN = 4 << 20, 0.25  # bytes and seconds of an actor's answer
+_AGAIN = 0.05  # seconds until a task is interrupted once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,9 @@ def _interruptible() -> Iterator[None]:
     def watch() -> None:
         while (number := os.read(reads, 1)) != b"\0":
             if number == bytes([signal.SIGINT]):
-                signal.pthread_kill(main, signal.SIGINT)
+                while not told:  # one that comes just before a system call does not end it
+                    signal.pthread_kill(main, signal.SIGINT)
+                    time.sleep(_AGAIN)
                 return
 
     handler = signal.signal(signal.SIGINT, interrupt)
