@@ -15,6 +15,14 @@ LEAST = 1 << 20  # bytes; less is what malloc keeps anyhow
 _SPARE = 6  # pieces that wait to be used again
 
 
+def aligned(raw: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
+    """`length` bytes of `raw` (at least `ALIGNED` longer) from a multiple of `ALIGNED` on, as an array of their own.
+
+    Its views refer to it, not to `raw`, as those of an array do that was made of a buffer: when it goes, nobody holds any of it.
+    """
+    return np.frombuffer(raw[-raw.ctypes.data % ALIGNED :][:length].data, np.uint8)
+
+
 class BatchMemory:
     """Arrays for the batches of one iteration.
 
@@ -41,10 +49,8 @@ class BatchMemory:
         """An array of any contents, aligned to 64 bytes."""
         length = math.prod(shape) * np.dtype(dtype).itemsize
         raw = np.empty(length + ALIGNED, np.uint8) if length < LEAST else self._taken(length + ALIGNED)
-        memory = raw[-raw.ctypes.data % ALIGNED :][:length]
+        memory = aligned(raw, length)
         if length >= LEAST:
-            # Views of an array refer to the one that a buffer was made an array by: when that goes, nobody is left.
-            memory = np.frombuffer(memory.data, np.uint8)
             weakref.finalize(memory, _give, weakref.ref(self), raw).atexit = False
         return memory.view(dtype).reshape(shape)
 

@@ -17,7 +17,7 @@ from tarviz.model.errors import DataError, TarvizError
 from tarviz.model.types import Feature
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
-from tarviz.runners.batch_memory import ALIGNED, BatchMemory
+from tarviz.runners.batch_memory import ALIGNED, BatchMemory, aligned
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import ReaderPlan
 from tarviz.runners.tf.feed import Chunk, chunks
@@ -156,8 +156,7 @@ class PipelineSource:
             close = made.close
         if size:
             columns = even(columns, size, drop_remainder)
-        raw = np.zeros(2 * ALIGNED, np.uint8)
-        memory = np.frombuffer(raw[-raw.ctypes.data % ALIGNED :][:ALIGNED].data, np.uint8)
+        memory = aligned(np.zeros(2 * ALIGNED, np.uint8), ALIGNED)
         handle = memory.view(np.int64)
         handle[:] = number
         run = self._runs[number] = Run(pulled, columns, close, report, deque(), weakref.ref(memory), failed={})
