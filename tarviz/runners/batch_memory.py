@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import DTypeLike, NDArray
 
 ALIGNED = 64  # bytes; TensorFlow takes over a NumPy buffer, without a copy, only when it is aligned like this
 LEAST = 1 << 20  # bytes; less is what malloc keeps anyhow
-_SPARE = 6  # pieces that wait to be used again
+_SPARE = 6  # pieces that wait to be used again, …
+_IDLE = 256 << 20  # … and their bytes together, unless it is one
 
 
 def aligned(raw: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
@@ -24,10 +26,11 @@ def aligned(raw: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
 
 
 class BatchMemory:
-    """Arrays for the batches of one iteration.
+    """Arrays for the batches of one data set, in all its passes.
 
     Fresh memory costs a page fault every 4 KiB, which takes as long as a copy of it; so an array's memory comes back when the array and
-    all that was made of it (views, tensors, what holds a buffer of it) are gone, in whatever thread. Threads may share one.
+    all that was made of it (views, tensors, what holds a buffer of it) are gone, in whatever thread. Threads may share one. What waits
+    to be used again is 256 MiB at most, or one batch; a copy or a pickle of it begins with nothing.
 
     >>> memory = BatchMemory()
     >>> first = memory.empty((512, 4096), "uint8")
@@ -44,6 +47,9 @@ class BatchMemory:
 
     def __init__(self) -> None:
         self._spare: deque[NDArray[np.uint8]] = deque(maxlen=_SPARE)
+
+    def __reduce__(self) -> tuple[type[BatchMemory], tuple[()]]:
+        return BatchMemory, ()
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """An array of any contents, aligned to 64 bytes."""
@@ -65,8 +71,15 @@ class BatchMemory:
             self._spare.append(raw)
         return np.empty(size, np.uint8)
 
+    def give(self, raw: NDArray[np.uint8]) -> None:
+        """Let memory wait; what has waited longest makes room."""
+        self._spare.append(raw)
+        with suppress(IndexError, RuntimeError):  # another thread changed it, and looks at it too
+            while len(self._spare) > 1 and sum(map(len, tuple(self._spare))) > _IDLE:
+                self._spare.popleft()
+
 
 def _give(memory: weakref.ref[BatchMemory], raw: NDArray[np.uint8]) -> None:
     found = memory()
     if found is not None:
-        found._spare.append(raw)
+        found.give(raw)

@@ -112,6 +112,7 @@ class Eager(Walk, Iterable[Any]):
         self.drop_remainder = drop_remainder
         self.epoch = epoch
         self.report = ReadReport()
+        self._memory = BatchMemory()
         self._reader = Reader(*world_of(rank, world_size))
         self._even = even
         self._pinned = False
@@ -154,9 +155,8 @@ class Eager(Walk, Iterable[Any]):
         self._now = plan, epoch, trail
         if self.batch is None:
             return self._steps(plan, epoch, self.report, trail)
-        memory = BatchMemory()
-        rows = None if self.elsewhere else BatchRows(self.batch, self.pipeline.chain.in_place, memory)
-        return self._batches(self._steps(plan, epoch, self.report, trail, rows), self.batch, memory, rows)
+        rows = None if self.elsewhere else BatchRows(self.batch, self.pipeline.chain.in_place, self._memory)
+        return self._batches(self._steps(plan, epoch, self.report, trail, rows), self.batch, rows)
 
     def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
         return ReaderPlan(self.pipeline, self._reader, self.shuffle, self._even, rest)
@@ -169,10 +169,10 @@ class Eager(Walk, Iterable[Any]):
                 trail.move(place)
                 yield value
 
-    def _batches(self, values: Iterator[Any], size: int, memory: BatchMemory, rows: BatchRows | None) -> Iterator[Any]:
+    def _batches(self, values: Iterator[Any], size: int, rows: BatchRows | None) -> Iterator[Any]:
         while batch := list(itertools.islice(values, size)):
             if len(batch) == size or not self.drop_remainder:
-                made = collate(batch, functools.partial(_stacked, memory, None if rows is None else rows.begin()))
+                made = collate(batch, functools.partial(_stacked, self._memory, None if rows is None else rows.begin()))
                 del batch  # it holds memory of the one before
                 yield made if self.elsewhere is None else owned(made)  # what no batch is made of may be a view
                 del made

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -92,6 +94,27 @@ class TestBatchMemory:
         del arrays
 
         assert len(memory._spare) < 10
+
+    @pytest.mark.parametrize("length", [LEAST, 50 << 20, 100 << 20, 300 << 20])
+    def test_what_waits_is_a_quarter_of_a_gigabyte_or_one_piece(self, length: int) -> None:
+        memory = BatchMemory()
+        arrays = [memory.empty((length,), np.uint8) for _ in range(9)]
+        places = set(map(place, arrays))
+        del arrays
+
+        waiting = len(memory._spare)
+        kept = [memory.empty((length,), np.uint8) for _ in range(waiting)]
+
+        assert max(1, min(6, (256 << 20) // length)) == waiting
+        assert places >= set(map(place, kept))
+
+    @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda memory: pickle.loads(pickle.dumps(memory))])
+    def test_a_copy_begins_with_nothing(self, again: Any) -> None:
+        memory = BatchMemory()
+        memory.empty(SHAPE, np.uint8)
+        assert memory._spare
+
+        assert not again(memory)._spare
 
     def test_threads_never_get_the_same(self) -> None:
         memory, clashes = BatchMemory(), []

@@ -61,7 +61,7 @@ class _Batch:
 
 
 def batches(
-    chunks: Generator[Chunk, None, None], step: GraphStep, size: int, workers: int, report: ReadReport, *, skip: bool
+    chunks: Generator[Chunk, None, None], step: GraphStep, size: int, workers: int, report: ReadReport, memory: BatchMemory, *, skip: bool
 ) -> Generator[Columns, None, None]:
     """The values of `step`, a whole chain with its selection, as columns of `size` records in order; fewer at the end, and where some
     were skipped.
@@ -71,7 +71,6 @@ def batches(
     features = step.tensors
     done = functools.partial(_done, step=step, features=features, report=report if skip else None)
     broken: Exception | None = None
-    memory = BatchMemory()
     with closing(chunks), ThreadPoolExecutor(workers, "tarviz-tf") as pool:
         begun: deque[_Batch] = deque()
         try:

@@ -31,11 +31,12 @@ def batches(
     epoch: int,
     repeat: int | None,
     report: ReadReport,
+    memory: BatchMemory,
 ) -> Generator[Columns, None, None]:
     """The values of a pipeline as columns of `size` records, fewer at the end. `step` is all of it, `schema` what it gives."""
     away = replace(elsewhere, fit=functools.partial(fitted, step, schema), keeps=plan.shuffle > 1)
     walk = Walk(pipeline, shuffle=plan.shuffle, repeat=repeat, elsewhere=away)
-    features, memory = step.tensors, BatchMemory()
+    features = step.tensors
     with closing(walk.values(plan, epoch, report, Trail())) as values:
         while True:
             columns = [room(size, feature, memory) for feature in features]

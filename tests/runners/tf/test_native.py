@@ -154,6 +154,15 @@ def test_tensors_that_are_held_keep_their_values_while_memory_is_used_again(phot
     np.testing.assert_array_equal(expected[::4], np.stack(first))
 
 
+@pytest.mark.parametrize("runner", ["eager", "tf"])
+def test_a_second_pass_begins_in_the_memory_of_the_first(photos: str, monkeypatch: pytest.MonkeyPatch, runner: str) -> None:
+    pipeline = Pipeline(photos, "decode(jpg)|resize(jpg, (400, 400))|convert(jpg, float32)", select="jpg")
+    dataset = pipeline.tf(graph=False, batch=4) if runner == "tf" else pipeline.eager(batch=4, num_workers=2)
+    places = {np.asarray(images).ctypes.data for images in dataset}
+
+    assert np.asarray(next(iter(dataset))).ctypes.data in places
+
+
 def test_room_knows_dense_values_from_others() -> None:
     assert np.float32 == native.room(3, Feature("float32", (2, 2)), BatchMemory()).dtype
     assert (3, 2, 2) == native.room(3, Feature("float32", (2, 2)), BatchMemory()).shape
@@ -191,4 +200,4 @@ def test_no_records_are_no_batches() -> None:
     chunks: Any = (chunk for chunk in ())
     step = native.GraphStep(parse_chain(""), slice(0, 0), True, Schema(), ())
 
-    assert [] == list(native.batches(chunks, step, 4, 1, ReadReport(), skip=False))
+    assert [] == list(native.batches(chunks, step, 4, 1, ReadReport(), BatchMemory(), skip=False))
