@@ -115,6 +115,7 @@ def _work(step: GraphStep, chunk: Chunk, begin: int, end: int, columns: Columns,
     failed: list[tuple[int, TarvizError]] = []
     given = [chunk.columns[name] for name in step.takes]
     rooms = [(name, column) for name, column in step.along(columns) if name in step.chain.in_place and column.ndim > 1]
+    offers = {id(column): name for name, column in rooms}
     for at in range(begin, end):
         place = row + at - begin
         offered = {name: column[place] for name, column in rooms}
@@ -125,9 +126,8 @@ def _work(step: GraphStep, chunk: Chunk, begin: int, end: int, columns: Columns,
             if not skip:
                 break
             continue
-        there = {id(value) for value in offered.values()}
         for column, value in zip(columns, made, strict=True):
-            if id(value) not in there:
+            if value is not offered.get(offers.get(id(column), "")):  # one value may be in two columns
                 column[place] = value
     return failed
 
