@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 ALIGNED = 64  # bytes; TensorFlow takes over a NumPy buffer, without a copy, only when it is aligned like this
 LEAST = 1 << 20  # bytes; less is what malloc keeps anyhow
 _SPARE = 6  # pieces that wait to be used again, …
-_IDLE = 256 << 20  # … and their bytes together, unless it is one
+_IDLE = 256 << 20  # … and bytes of those of one size, unless it is one
 
 
 def aligned(raw: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
@@ -30,7 +30,7 @@ class BatchMemory:
 
     Fresh memory costs a page fault every 4 KiB, which takes as long as a copy of it; so an array's memory comes back when the array and
     all that was made of it (views, tensors, what holds a buffer of it) are gone, in whatever thread. Threads may share one. What waits
-    to be used again is 256 MiB at most, or one batch; a copy or a pickle of it begins with nothing.
+    to be used again is 256 MiB at most of one size, or one array; a copy or a pickle of it begins with nothing.
 
     >>> memory = BatchMemory()
     >>> first = memory.empty((512, 4096), "uint8")
@@ -72,11 +72,11 @@ class BatchMemory:
         return np.empty(size, np.uint8)
 
     def give(self, raw: NDArray[np.uint8]) -> None:
-        """Let memory wait; what has waited longest makes room."""
-        self._spare.append(raw)
-        with suppress(IndexError, RuntimeError):  # another thread changed it, and looks at it too
-            while len(self._spare) > 1 and sum(map(len, tuple(self._spare))) > _IDLE:
-                self._spare.popleft()
+        """Let memory wait, where not enough of its size does."""
+        with suppress(RuntimeError):  # another thread changes what waits: then this does not
+            alike = sum(len(other) == len(raw) for other in tuple(self._spare))
+            if not alike or (alike + 1) * len(raw) <= _IDLE:
+                self._spare.append(raw)
 
 
 def _give(memory: weakref.ref[BatchMemory], raw: NDArray[np.uint8]) -> None:

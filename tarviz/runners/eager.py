@@ -63,8 +63,8 @@ class Eager(Walk, Iterable[Any]):
     """What a pipeline yields.
 
     `batch`: so many steps become one; numbers and arrays of one shape are stacked along a new first axis, the rest become lists;
-    `drop_remainder` leaves out a last batch that is smaller. Memory of batches that nobody holds is kept for others, in later passes too
-    (256 MiB at most, or one batch). `shuffle`: shards come in another order in every epoch, and records pass
+    `drop_remainder` leaves out a last batch that is smaller. Memory of batches that nobody holds is kept for others, in later passes
+    too (256 MiB at most for each column, or one batch). `shuffle`: shards come in another order in every epoch, and records pass
     through a buffer of so many, as seed and epoch decide. `repeat`: passes over the shards, each an epoch; None goes on for ever.
     `num_workers`: threads that run the chain; the order stays. `epoch` is the number of the first pass: every `iter` goes on to new
     epochs, so that random ops draw anew, unless `set_epoch` pins one. Of several processes, each reads its part as `rank` of

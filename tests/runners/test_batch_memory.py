@@ -108,6 +108,13 @@ class TestBatchMemory:
         assert max(1, min(6, (256 << 20) // length)) == waiting
         assert places >= set(map(place, kept))
 
+    def test_columns_of_two_sizes_wait_each(self) -> None:
+        memory = BatchMemory()
+        arrays = [memory.empty((length,), np.uint8) for length in (150 << 20, 120 << 20) * 2]
+        del arrays
+
+        assert [120 << 20, 120 << 20, 150 << 20] == sorted(len(raw) - ALIGNED for raw in memory._spare)
+
     @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda memory: pickle.loads(pickle.dumps(memory))])
     def test_a_copy_begins_with_nothing(self, again: Any) -> None:
         memory = BatchMemory()

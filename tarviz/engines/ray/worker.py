@@ -125,7 +125,7 @@ def _interruptible() -> Iterator[None]:
     """A task that is cancelled ends, while it waits too: a worker ignores interrupts, and Ray only marks one as due."""
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
-    main, told = threading.get_ident(), False
+    main, told, over = threading.get_ident(), False, threading.Event()
 
     def interrupt(*_: object) -> None:
         nonlocal told
@@ -136,9 +136,9 @@ def _interruptible() -> Iterator[None]:
     def watch() -> None:
         while (number := os.read(reads, 1)) != b"\0":
             if number == bytes([signal.SIGINT]):
-                while not told:  # one that comes just before a system call does not end it
+                while not (told or over.is_set()):  # one that comes just before a system call does not end it
                     signal.pthread_kill(main, signal.SIGINT)
-                    time.sleep(_AGAIN)
+                    over.wait(_AGAIN)
                 return
 
     handler = signal.signal(signal.SIGINT, interrupt)
@@ -149,6 +149,7 @@ def _interruptible() -> Iterator[None]:
     try:
         yield
     finally:
+        over.set()
         signal.set_wakeup_fd(wakeup)
         os.write(writes, b"\0")
         watcher.join()

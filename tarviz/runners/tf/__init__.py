@@ -97,8 +97,8 @@ def run(
 
     `graph`: True runs the ops that TensorFlow has too in its graph, for what becomes part of a graph elsewhere; False runs the chain in
     threads of its own, and writes what it makes into the tensors of batches, whose memory the dataset keeps for its next pass (256 MiB at
-    most, or one batch). None takes threads where pictures are decoded and resized natively, which takes half the time of the graph, and
-    the graph for tiny pictures and all else. The tensors are the same.
+    most for each column, or one batch). None takes threads where pictures are decoded and resized natively, which takes half the time of
+    the graph, and the graph for tiny pictures and all else. The tensors are the same.
 
     `engine="ray"`: the chain is run by the cluster at `address`, `num_workers` tasks at a time (None, 0: one per processor there), and the
     tensors are made here of what comes back. `send_functions` lets functions of the chain (`Func`) run there. See `eager.Eager`.

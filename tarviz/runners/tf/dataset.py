@@ -20,6 +20,7 @@ class GraphRecords(tf.data.Dataset):  # type: ignore[misc]
     def __init__(self, inner: Any, source: PipelineSource, again: Callable[[int, bool], Any] | None = None) -> None:
         self._inner = inner
         self._source = source
+        self._memory = source.memory()
         self._again = again
         super().__init__(inner._variant_tensor)
 

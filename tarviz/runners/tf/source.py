@@ -96,8 +96,16 @@ class PipelineSource:
         self.draws = max(pipeline.chain.draws, 1)  # TensorFlow 2.21 dies when it unbatches a tensor that has no elements
         self._runs: dict[int, Run] = {}
         self._numbers = itertools.count()
-        self._memory = BatchMemory()
+        self._memory: weakref.ref[BatchMemory] | None = None
         self._lock = threading.Lock()
+
+    def memory(self) -> BatchMemory:
+        """The memory of batches, the same for as long as somebody holds it: the dataset does, for TensorFlow keeps this source for good."""
+        memory = None if self._memory is None else self._memory()
+        if memory is None:
+            memory = BatchMemory()
+            self._memory = weakref.ref(memory)
+        return memory
 
     def set_epoch(self, epoch: int | None) -> None:
         """Pin the first pass of each iteration to this epoch; None lets every one go on to a new one again."""
@@ -149,12 +157,12 @@ class PipelineSource:
                 epoch=first,
                 repeat=self.repeat,
                 report=report,
-                memory=self._memory,
+                memory=self.memory(),
             )
             close = received.close
         elif self.native:
             skip = self.pipeline.options.on_error == "skip"
-            columns = made = batches(pulled, self.steps[0], size, self.workers, report, self._memory, skip=skip)
+            columns = made = batches(pulled, self.steps[0], size, self.workers, report, self.memory(), skip=skip)
             close = made.close
         if size:
             columns = even(columns, size, drop_remainder)
@@ -222,7 +230,7 @@ class PipelineSource:
     def _nothing(self) -> list[NDArray[Any]]:
         if self.native:
             features = (Feature(feature.dtype, tuple(side or 0 for side in feature.shape)) for feature in self.steps[0].tensors)
-            return [room(0, feature, self._memory) for feature in features]
+            return [room(0, feature, BatchMemory()) for feature in features]
         return [np.empty(0, np.int64 if name == "__index__" else object) for name in self.columns]
 
     def _keep(self, run: Run, chunk: Chunk) -> None:

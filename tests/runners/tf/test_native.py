@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import itertools
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +163,30 @@ def test_a_second_pass_begins_in_the_memory_of_the_first(photos: str, monkeypatc
     places = {np.asarray(images).ctypes.data for images in dataset}
 
     assert np.asarray(next(iter(dataset))).ctypes.data in places
+
+
+@pytest.mark.parametrize("runner", ["eager", "tf"])
+def test_memory_goes_with_the_data_set(photos: str, runner: str) -> None:
+    pipeline = Pipeline(photos, PHOTOS, select="jpg")
+    dataset = pipeline.tf(graph=False, batch=4) if runner == "tf" else pipeline.eager(batch=4, num_workers=2)
+    for _ in dataset:
+        break
+    memory = weakref.ref(dataset._memory)
+    built = dataset.map(lambda images: images) if runner == "tf" else [dataset]
+    del dataset
+    gc.collect()
+    assert memory() is not None
+    del built
+
+    wait_until(lambda: gc.collect() >= 0 and memory() is None)
+
+
+def test_one_image_picked_twice_is_in_both_columns(photos: str) -> None:
+    pipeline = Pipeline(photos, PHOTOS, select=("jpg", "jpg;png"))
+    for once, again in pipeline.tf(graph=False, batch=4):
+        np.testing.assert_array_equal(once, again)
+    for once, again in pipeline.eager(batch=4, num_workers=2):
+        np.testing.assert_array_equal(once, again)
 
 
 def test_room_knows_dense_values_from_others() -> None:
