@@ -157,7 +157,7 @@ def test_tensors_that_are_held_keep_their_values_while_memory_is_used_again(phot
 
 
 @pytest.mark.parametrize("runner", ["eager", "tf"])
-def test_a_second_pass_begins_in_the_memory_of_the_first(photos: str, monkeypatch: pytest.MonkeyPatch, runner: str) -> None:
+def test_a_second_pass_begins_in_the_memory_of_the_first(photos: str, runner: str) -> None:
     pipeline = Pipeline(photos, "decode(jpg)|resize(jpg, (400, 400))|convert(jpg, float32)", select="jpg")
     dataset = pipeline.tf(graph=False, batch=4) if runner == "tf" else pipeline.eager(batch=4, num_workers=2)
     for _ in dataset:
