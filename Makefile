@@ -91,6 +91,7 @@ check: $(STAMPS)/test  ## lint, format, types, import layers, documents, JavaScr
 	$(BIN)/python -m pytest -q tests/typed_client.py
 	$(BIN)/lint-imports
 	$(BIN)/python docs/tables.py --check
+	$(BIN)/python -m docs.lines --check
 	@if command -v node >/dev/null; then files=$$(git ls-files '*.test.mjs'); [ -z "$$files" ] || node --test $$files; \
 		else echo "node is not installed: the JavaScript tests are left out"; fi
 	@if $(NPM); then $(TSC) -p .ci && $(PRETTIER) --log-level warn --check $$(git ls-files '*.mjs'); \
@@ -102,6 +103,7 @@ fix: $(STAMPS)/test  ## mend what tools can mend: lint, format, the tables in th
 	@if $(NPM); then $(PRETTIER) --log-level warn --write $$(git ls-files '*.mjs'); \
 		else echo "no npm, or it reaches no registry: the JavaScript is not formatted"; fi
 	$(BIN)/python docs/tables.py --write
+	$(BIN)/python -m docs.lines --write
 
 test-torch: $(STAMPS)/torch  ## the tests that need torch (installs its CPU build)
 	$(PYTEST) -q -m "torch and not (slow or browser or network)"

@@ -21,7 +21,7 @@ READS, AT_ONCE = 400, 8
 @cache
 def address(data: Path) -> str:
     """The server of the folder above the data: the folder itself is the bucket. It ends with the process."""
-    from tarviz.testing.servers import web_server
+    from tests.servers.local import web_server
 
     stack = contextlib.ExitStack()
     atexit.register(stack.close)

@@ -39,7 +39,7 @@ with FaultServer(latency=float(sys.argv[2]), bandwidth=bandwidth) as server:
 @cache
 def address(data: Path) -> str:
     """The server of the folder above the data, which is the bucket. `/v1/objects` is AIStore's way to it."""
-    from tarviz.testing.servers import web_server
+    from tests.servers.local import web_server
 
     above = data.resolve().parent
     proxy = "location /v1/objects/ { return 307 $scheme://$http_host/target$uri?$args&pid=proxy; }"

@@ -52,7 +52,7 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
     references = reference.pages()
     for name in PAGES:
         shutil.copy(ROOT / name, folder / name)
-    own = [ROOT / "docs" / f"{name}.md" for name in ("cost", "design", "faults", "gallery", "hosts", "scale", "training")]
+    own = [ROOT / "docs" / f"{name}.md" for name in ("cost", "design", "faults", "gallery", "growth", "hosts", "scale", "training")]
     for path in [*sorted((ROOT / "docs" / "dialects").glob("*.md")), *own]:
         (folder / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         text = path.read_text("utf-8").replace("(../README.md)", "(../index.md)")  # the README is the site's first page
@@ -70,7 +70,7 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
         toctree("Notebooks", [f"notebooks/{path.stem}" for path in executed] + ["slides/index"]),
         toctree("Reference", ["reference/shell", *(f"reference/{name}" for name in references)]),
         toctree("Coming from other tools", [f"docs/dialects/{path.stem}" for path in sorted((ROOT / "docs" / "dialects").glob("*.md"))]),
-        toctree("Design", ["docs/design", "docs/cost", "docs/scale", "docs/faults", "CONTRIBUTING", "CHANGELOG"]),
+        toctree("Design", ["docs/design", "docs/growth", "docs/cost", "docs/scale", "docs/faults", "CONTRIBUTING", "CHANGELOG"]),
     ]
     readme = re.sub(r"\((notebooks/[^)]+)\.md\)", r"(\1.ipynb)", (ROOT / "README.md").read_text("utf-8"))
     title, blank, rest = readme.partition("\n\n")

@@ -13,8 +13,6 @@ import importlib
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
-from tarviz import moved_names
-
 if TYPE_CHECKING:
     from tarviz import ops as ops
     from tarviz import samples as samples
@@ -49,8 +47,6 @@ if TYPE_CHECKING:
     from tarviz.table import opened as table  # noqa: F401 - the package itself can be called
 
 __version__ = "0.1.0"
-
-moved_names.install()
 
 _PUBLIC = {
     "Dataset": "tarviz.dialects.tar2tf",

@@ -197,7 +197,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def s3_address() -> Iterator[str]:
     """The address of an S3 server of this machine (moto), the same for all tests: to start it takes seconds."""
     needs("moto", "moto serves S3: pip install 'moto[server,s3]'")
-    from tarviz.testing.servers import s3_server
+    from tests.servers.local import s3_server
 
     with s3_server() as url:
         yield url

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from docs import lines
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tarviz"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SCRIPTS = sorted(PACKAGE.rglob("*.mjs"))
-LONGEST = 400  # lines of a module
-MOST = 20  # files in a folder
+ABSURD = 600  # lines of a module: cut by idea, not by this; docs/growth.md is what keeps features small
+LONG: dict[str, str] = {}  # modules that may be longer than that, each with the reason why
 
 # The rooms in which every module has a test file of its own, and where those are tested that have none.
 TESTED = ("read", "write", "formats", "stores", "ops")
@@ -72,7 +74,7 @@ class TestBorders:
         for path in MODULES:
             module = path.relative_to(PACKAGE)
             found = re.findall(r"import_module\(\s*f?[\"'](tarviz[\w.]*)", path.read_text("utf-8"))
-            if module.as_posix() not in ("__init__.py", "moved_names.py", "model/plugins.py"):
+            if module.as_posix() not in ("__init__.py", "model/plugins.py"):
                 wrong += [f"{module}: {name}" for name in found if not name.startswith(f"tarviz.{module.parts[0]}")]
 
         assert [] == wrong
@@ -130,27 +132,14 @@ class TestCircles:
 
 
 class TestSizes:
-    def test_modules_are_short(self):
-        lines = {path.relative_to(PACKAGE).as_posix(): len(path.read_text("utf-8").splitlines()) for path in [*MODULES, *SCRIPTS]}
+    def test_no_module_is_absurdly_long(self):
+        counts = {path.relative_to(PACKAGE).as_posix(): len(path.read_text("utf-8").splitlines()) for path in [*MODULES, *SCRIPTS]}
 
-        assert {} == {name: count for name, count in lines.items() if count > LONGEST}
+        assert set(LONG) == {name for name, count in counts.items() if count > ABSURD}
 
-    def test_most_modules_fit_a_screen_or_two(self):
-        """Of Python modules half have at most 120 lines, and nine of ten at most 300."""
-        counts = sorted(len(path.read_text("utf-8").splitlines()) for path in MODULES)
-
-        assert counts[len(counts) // 2] <= 120
-        assert counts[len(counts) * 9 // 10] <= 300
-
-    def test_folders_are_small(self):
-        """Python, JavaScript, style sheets, pages: whatever is shipped."""
-        folders: dict[str, int] = {}
-        for path in PACKAGE.rglob("*"):
-            if path.is_file() and path.suffix != ".pyc":
-                folder = path.parent.relative_to(PACKAGE).as_posix()
-                folders[folder] = folders.get(folder, 0) + 1
-
-        assert {} == {name: count for name, count in folders.items() if count > MOST}
+    def test_no_feature_has_grown_unseen(self):
+        """By a quarter since somebody last wrote `docs/growth.md`; a file of no feature is an error."""
+        assert [] == lines.grown()
 
 
 class TestTests:

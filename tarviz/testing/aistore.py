@@ -20,20 +20,33 @@ import threading
 import zlib
 from collections.abc import Mapping
 from http.client import responses
-from typing import Any, Self
+from typing import Any, Protocol, Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from tarviz.testing.aistore_answers import AisObject, Call, Fail, Problem, batch, chosen, listing, member, place_of
-from tarviz.testing.aistore_etl import Pods
 
 _PAGE = 10_000
 NODES = {"proxy": 0, "t1": 0, "t2": 0}
 
 
+class Transformers(Protocol):
+    """What runs the transformers of a cluster, as Kubernetes does for a real one; `Problem` is what goes wrong."""
+
+    def answer(self, call: Call, target: str) -> bytes:
+        """The answer to a request below `etl`; `target` is the address that transformers read objects from."""
+        ...
+
+    def transform(self, name: str, call: Call, data: bytes) -> bytes:
+        """What a transformer makes of an object."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class Cluster:
     """Serves until it is closed (a context manager does that). `token`: what every request at the proxy must bear.
 
-    `etl`: whether it has `pods` for transformers, as one has that runs on Kubernetes.
+    `pods`: what runs transformers; None is a cluster without Kubernetes, which refuses them.
 
     `requests` records (node, method, path with query); `fails` is what goes wrong next. `only`: the node of `ports` (0: a free one)
     that is served here; the others are elsewhere. `buckets`: what there is at the beginning.
@@ -47,7 +60,7 @@ class Cluster:
         ports: Mapping[str, int] = NODES,
         only: str = "",
         buckets: dict[str, dict[str, AisObject]] | None = None,
-        etl: bool = False,
+        pods: Transformers | None = None,
     ) -> None:
         self.buckets = buckets or {}
         self.uploads: dict[str, dict[int, bytes]] = {}
@@ -58,7 +71,7 @@ class Cluster:
         self.lock = threading.RLock()
         self._nodes = {name: _Node(self, name, port) for name, port in ports.items() if only in ("", name)}
         there = {**ports, **{name: node.server.server_port for name, node in self._nodes.items()}}
-        self.pods = Pods() if etl else None
+        self.pods = pods
         self.url, *self.targets = (f"http://127.0.0.1:{port}" for port in there.values())
 
     def put(self, bucket: str, name: str, data: bytes) -> None:

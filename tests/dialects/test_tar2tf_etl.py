@@ -31,6 +31,7 @@ from tarviz.samples import write_shard
 from tarviz.stores import ais
 from tarviz.testing.aistore import Cluster
 from tarviz.testing.aistore_answers import Fail
+from tests.servers.aistore_etl import Pods
 
 CHAIN = "decode(jpg)|random_crop(jpg, (20, 20))|flip(jpg)"
 
@@ -52,7 +53,7 @@ def shard(folder: Path, numbers: range, bad: int = -1) -> bytes:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two shards of 30 and 11 records, and one with a picture that is none."""
     folder = tmp_path_factory.mktemp("shards")
-    with Cluster(etl=True) as cluster:
+    with Cluster(pods=Pods()) as cluster:
         cluster.put("data", "train-0.tar", shard(folder, range(30)))
         cluster.put("data", "train-1.tar", shard(folder, range(30, 41)))
         cluster.put("data", "bad.tar", shard(folder, range(9), bad=5))

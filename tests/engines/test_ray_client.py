@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from tarviz.samples import write_shard
-from tarviz.testing.daemons import free_port
 from tests.engines.conftest import SETTINGS, TRIES
+from tests.servers.daemons import free_port
 
 pytest.importorskip("ray", reason="engine='ray' needs ray")
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400)]

@@ -17,9 +17,9 @@ from tarviz.stores import ais
 from tarviz.stores._remote import upload
 from tarviz.stores.ais import AisStore, bucket_of
 from tarviz.testing.aistore import AisObject, Cluster, Fail
-from tarviz.testing.daemons import free_port
 from tarviz.testing.faults import FakeClock
 from tarviz.testing.stores import DATA, StoreTests
+from tests.servers.daemons import free_port
 
 pytest.importorskip("aistore", reason="the SDK of AIStore: pip install 'tarviz[ais]'")
 REAL = os.environ.get("AIS_ENDPOINT")

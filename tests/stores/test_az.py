@@ -11,8 +11,8 @@ from tarviz.stores._remote.azure_keys import EMULATOR
 from tarviz.stores._remote.wire import WRITTEN
 from tarviz.stores.az import AzureStore
 from tarviz.testing.faults import FakeClock
-from tarviz.testing.servers import azure_server, azurite_command
 from tarviz.testing.stores import StoreTests
+from tests.servers.local import azure_server, azurite_command
 
 pytestmark = [
     pytest.mark.programs,

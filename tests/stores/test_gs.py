@@ -11,8 +11,8 @@ from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
 from tarviz.stores.gs import GoogleStore
 from tarviz.testing.faults import FakeClock, Fault, FaultServer
-from tarviz.testing.servers import token_server
 from tarviz.testing.stores import StoreTests
+from tests.servers.local import token_server
 
 
 @pytest.fixture(scope="module")

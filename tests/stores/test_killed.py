@@ -26,11 +26,11 @@ from tarviz.stores.base import Store
 from tarviz.stores.http import HttpStore
 from tarviz.stores.retry import Clock
 from tarviz.stores.s3 import S3Store
-from tarviz.testing.aistore_processes import Processes
-from tarviz.testing.daemons import Daemon
 from tarviz.testing.faults import FakeClock
-from tarviz.testing.servers import nginx_command, web_server
-from tarviz.testing.swift import KEYS, Swift, is_installed
+from tests.servers.aistore_processes import Processes
+from tests.servers.daemons import Daemon
+from tests.servers.local import nginx_command, web_server
+from tests.servers.swift import KEYS, Swift, is_installed
 
 pytestmark = pytest.mark.programs  # tests/testing/test_servers.py kills a server in `make test`
 

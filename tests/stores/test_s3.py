@@ -14,9 +14,9 @@ from tarviz.stores._remote import upload
 from tarviz.stores._remote.aws_keys import find_keys
 from tarviz.stores._remote.sigv4 import AwsKeys, signed
 from tarviz.stores.s3 import S3Store
-from tarviz.testing.daemons import free_port
 from tarviz.testing.faults import FakeClock, Fault, FaultServer
 from tarviz.testing.stores import DATA, StoreTests
+from tests.servers.daemons import free_port
 from tests.stores.conftest import s3_bucket
 
 

@@ -10,7 +10,7 @@ from tarviz.stores._remote import upload
 from tarviz.stores.s3 import S3Store
 from tarviz.testing.faults import FakeClock
 from tarviz.testing.stores import DATA, StoreTests
-from tarviz.testing.swift import KEYS, Swift, is_installed
+from tests.servers.swift import KEYS, Swift, is_installed
 from tests.stores.conftest import s3_bucket
 
 pytestmark = [

@@ -18,7 +18,7 @@ from tarviz.model.errors import DataError, SchemaError, TarvizError, TarvizWarni
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
 from tarviz.samples import write_shard
-from tarviz.testing.servers import free_port
+from tests.servers.daemons import free_port
 
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 service = pytest.importorskip("tarviz.runners.tf.service")

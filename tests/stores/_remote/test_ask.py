@@ -6,9 +6,9 @@ import pytest
 
 from tarviz.model.errors import StoreError
 from tarviz.stores._remote.ask import ask, token
-from tarviz.testing.daemons import free_port
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
-from tarviz.testing.servers import token_server
+from tests.servers.daemons import free_port
+from tests.servers.local import token_server
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from tarviz.model.errors import StoreError, UsageError
 from tarviz.stores._remote import aws_keys
 from tarviz.stores._remote.sigv4 import AwsKeys
-from tarviz.testing.daemons import free_port
-from tarviz.testing.servers import token_server
+from tests.servers.daemons import free_port
+from tests.servers.local import token_server
 
 ROLE = {"AccessKeyId": "AKID", "SecretAccessKey": "hidden", "Token": "also-hidden", "Expiration": "2030-01-01T00:00:00Z"}
 

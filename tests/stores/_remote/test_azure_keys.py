@@ -6,7 +6,7 @@ import pytest
 
 from tarviz.model.errors import StoreError, UsageError
 from tarviz.stores._remote import azure_keys
-from tarviz.testing.servers import token_server
+from tests.servers.local import token_server
 
 
 @pytest.fixture(autouse=True)

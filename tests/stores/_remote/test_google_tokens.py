@@ -8,7 +8,7 @@ import pytest
 
 from tarviz.model.errors import StoreError
 from tarviz.stores._remote import google_tokens
-from tarviz.testing.servers import token_server
+from tests.servers.local import token_server
 
 
 @pytest.fixture(autouse=True)

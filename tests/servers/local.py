@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tarviz.testing.daemons import Daemon, ask, free_port
+from tests.servers.daemons import Daemon, ask, free_port
 
 
 @contextlib.contextmanager

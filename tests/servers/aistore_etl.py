@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from tarviz.testing.aistore_answers import Call, Problem
-from tarviz.testing.daemons import Daemon, free_port
+from tests.servers.daemons import Daemon, free_port
 
 _ROOT = Path(__file__).parents[2]
 _RUNTIME = """

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
-from tarviz.testing.daemons import Daemon, free_port
+from tests.servers.daemons import Daemon, free_port
 
 KEYS = ("test:tester", "testing")
 _SERVERS = ("account", "container", "object", "proxy")

@@ -1,6 +1,6 @@
 """`Processes`: the small AIStore with its proxy and its targets in processes of their own, so that each can be killed.
 
-What it holds is a folder of buckets: a node that is started again has the objects that it had. `python -m tarviz.testing.aistore_processes
+What it holds is a folder of buckets: a node that is started again has the objects that it had. `python -m tests.servers.aistore_processes
 FOLDER NODE PROXY_PORT T1_PORT T2_PORT` is one node.
 """
 
@@ -15,7 +15,7 @@ from typing import Self
 
 from tarviz.testing.aistore import NODES, Cluster
 from tarviz.testing.aistore_answers import AisObject, place_of
-from tarviz.testing.daemons import Daemon, free_port
+from tests.servers.daemons import Daemon, free_port
 
 _ROOT = Path(__file__).parents[2]
 
@@ -26,7 +26,7 @@ class Processes:
     def __init__(self, folder: Path) -> None:
         self._ports = {name: free_port() for name in NODES}
         self.url = f"http://127.0.0.1:{self._ports['proxy']}"
-        serve = [sys.executable, "-m", "tarviz.testing.aistore_processes", str(folder)]
+        serve = [sys.executable, "-m", "tests.servers.aistore_processes", str(folder)]
         ports = [str(port) for port in self._ports.values()]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))}
         self.nodes = {

@@ -11,8 +11,8 @@ import pytest
 
 from tarviz import stores
 from tarviz.model.types import URL
-from tarviz.testing.daemons import free_port
-from tarviz.testing.servers import nginx_command, s3_server, web_server
+from tests.servers.daemons import free_port
+from tests.servers.local import nginx_command, s3_server, web_server
 
 DATA = random.Random(9).randbytes(30_000_000)
 

@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from tarviz.testing.daemons import Daemon, free_port
+from tests.servers.daemons import Daemon, free_port
 
 
 @pytest.fixture
