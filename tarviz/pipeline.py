@@ -17,9 +17,9 @@ from tarviz import selection, stores
 from tarviz.model import plugins
 from tarviz.model.errors import ChainError, SchemaError, UsageError, redact
 from tarviz.model.types import Feature, Record, Schema, rich_form, to_bytes
-from tarviz.ops.base import unpack
+from tarviz.ops.base import feature_of, unpack
 from tarviz.ops.chain_text import Call, parse_call, print_call
-from tarviz.ops.chains import Chain, Chainable, feature_of
+from tarviz.ops.chains import Chain, Chainable
 from tarviz.ops.random_draws import draws
 from tarviz.read import stream
 from tarviz.read.chosen import resolved

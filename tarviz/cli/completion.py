@@ -76,7 +76,7 @@ def _peek(urls: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 @lru_cache(maxsize=32)
 def _look(url: str, _: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Fields and keys of a shard's first block; the second argument is its time, so that a new shard is looked at again."""
-    from tarviz.cli.verb_base import silent_warnings
+    from tarviz.cli.progress import silent_warnings
     from tarviz.model.types import to_text
     from tarviz.read.stream import ReadOptions, blocks
 

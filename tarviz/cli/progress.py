@@ -8,11 +8,12 @@ import shutil
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from types import TracebackType
 
 from tarviz.model import config
-from tarviz.model.errors import safe
+from tarviz.model.errors import TarvizWarning, safe
 
 Clock = Callable[[], float]
 TICK = 0.25  # seconds
@@ -100,3 +101,11 @@ def hushed() -> Iterator[None]:
         yield
     finally:
         quiet.reset(token)
+
+
+@contextlib.contextmanager
+def silent_warnings() -> Iterator[None]:
+    """No `TarvizWarning` through `warnings` inside: the result lists them all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TarvizWarning)
+        yield

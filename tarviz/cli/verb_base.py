@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import html
 import json as _json
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar
@@ -18,8 +16,9 @@ from tarviz.cli.progress import Progress as Progress
 from tarviz.cli.progress import hushed as hushed
 from tarviz.cli.progress import progress as progress
 from tarviz.cli.progress import quiet
+from tarviz.cli.progress import silent_warnings as silent_warnings
 from tarviz.model import config
-from tarviz.model.errors import TarvizError, TarvizWarning, redact, safe
+from tarviz.model.errors import TarvizError, redact, safe
 from tarviz.read.keywords import CHOICES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -236,14 +235,6 @@ def reading_options(command: F) -> F:
     return click.option("--strict/--lenient", "strict", default=None, help="Refuse, or show with a warning, what may be incomplete.")(
         command
     )
-
-
-@contextlib.contextmanager
-def silent_warnings() -> Iterator[None]:
-    """No `TarvizWarning` through `warnings` inside: the result lists them all."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TarvizWarning)
-        yield
 
 
 def table(rows: Sequence[Sequence[object]], *, right: Sequence[int] = (), header: Sequence[str] = ()) -> str:

@@ -23,8 +23,9 @@ from tarviz.model.errors import DataError, StoreError, TarvizError, UsageError
 from tarviz.model.types import URL, to_text
 from tarviz.query import expressions
 from tarviz.read.chosen import Chosen, resolved
+from tarviz.read.shard import Shard
 from tarviz.read.spans import Batch, HeldTar, plain, shard_batches
-from tarviz.read.stream import ReadOptions, ReadReport, Shard, with_changes
+from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import sort_table
 from tarviz.tools.field_selection import merged

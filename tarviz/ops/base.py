@@ -6,7 +6,7 @@ import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import PLACES, Feature, Record, Schema
 from tarviz.ops.chain_text import print_call
-
-if TYPE_CHECKING:
-    from tarviz.ops.chains import Chain
 
 Draw: TypeAlias = NDArray[np.float64]
 
@@ -57,6 +54,22 @@ def missing(what: object, ext: str, there: Iterable[str]) -> SchemaError:
     meant = f" Did you mean {close[0]!r}?" if close else ""
     has = f"has the fields {', '.join(names)}" if names else "has no fields"
     return SchemaError(f"{what} expects a field {ext!r}; the record {has}.{meant}", details={"field": ext})
+
+
+def feature_of(value: Any) -> Feature:
+    """The feature that a value is an example of.
+
+    >>> print(feature_of(np.zeros((2, 3), np.uint8)))
+    uint8[2, 3]
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return Feature(str(value.dtype), tuple(value.shape))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return Feature("bytes")
+    for kind, dtype in ((bool, "bool"), (int, "int64"), (float, "float64"), (str, "str")):
+        if isinstance(value, kind):
+            return Feature(dtype)
+    return Feature("object")
 
 
 def patterns(op: str, exts: tuple[Any, ...]) -> tuple[str, ...]:
@@ -104,13 +117,6 @@ class Op(ABC):
     def steps(self) -> tuple[Op, ...]:
         """The ops this one stands for: itself, after the one it was built around (`Resize(Decode("jpg"), …)`)."""
         return (self,)
-
-    @property
-    def chain(self) -> Chain:
-        """The op as a chain of its steps."""
-        from tarviz.ops.chains import Chain
-
-        return Chain(self)
 
     def after(self, before: Sequence[Op]) -> Op:
         """The op as it stands in a chain behind `before`, some of which say things for those after them (`carry`)."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tarviz.model.errors import ChainError
 from tarviz.model.types import Schema
 from tarviz.ops.base import RecordOp
-from tarviz.ops.values.geometric import carried_names, share_left
+from tarviz.ops.values.carrying import carried_names, share_left
 
 
 @dataclass(frozen=True, slots=True, init=False)

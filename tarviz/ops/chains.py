@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tarviz.model import plugins
 from tarviz.model.errors import ChainError, DataError, SchemaError, TarvizError
 from tarviz.model.types import PLACES, Feature, Record, Schema, rich_form, to_bytes
-from tarviz.ops.base import Draw, FieldOp, Op, unpack
+from tarviz.ops.base import Draw, FieldOp, Op, feature_of, unpack
 from tarviz.ops.chain_text import Call, parse_calls, pointed
 from tarviz.ops.random_draws import draws
 
@@ -237,22 +237,6 @@ def class_of(name: str) -> type[Op]:
         if inspect.isclass(value) and issubclass(value, Op) and value.__module__ == found.__name__:
             return value
     raise ChainError(f"{found.__name__} holds no op.")
-
-
-def feature_of(value: Any) -> Feature:
-    """The feature that a value is an example of.
-
-    >>> print(feature_of(np.zeros((2, 3), np.uint8)))
-    uint8[2, 3]
-    """
-    if isinstance(value, np.ndarray | np.generic):
-        return Feature(str(value.dtype), tuple(value.shape))
-    if isinstance(value, bytes | bytearray | memoryview):
-        return Feature("bytes")
-    for kind, dtype in ((bool, "bool"), (int, "int64"), (float, "float64"), (str, "str")):
-        if isinstance(value, kind):
-            return Feature(dtype)
-    return Feature("object")
 
 
 def _op(call: Call, text: str) -> Op:

@@ -20,8 +20,10 @@ from tarviz.formats.member_table import picked
 from tarviz.model import plugins
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block
+from tarviz.read.options import ReadOptions
+from tarviz.read.report import ReadReport
+from tarviz.read.shard import adjacent_blocks
 from tarviz.read.shard_index import is_sound, shard_index
-from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
 from tarviz.stores import Stat
 
 _GAP = 32 << 10  # bytes between two records that are read along

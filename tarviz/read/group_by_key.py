@@ -14,8 +14,10 @@ from tarviz import stores
 from tarviz.formats.member_table import joined
 from tarviz.model.errors import DataError
 from tarviz.model.types import URL, Block, to_text
-from tarviz.read.shard_index import shard_index
-from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
+from tarviz.read.options import ReadOptions
+from tarviz.read.report import ReadReport
+from tarviz.read.shard import adjacent_blocks
+from tarviz.read.shard_index import entered_blocks, shard_index
 
 _RECORDS = 1024  # gathered records in a block
 
@@ -24,7 +26,7 @@ def gathered(url: URL, options: ReadOptions, report: ReadReport, start: int, sto
     """The blocks of one shard, keys gathered, in order of their first member."""
     index = shard_index(url, options, may_stream=stores.is_local(url)) if url != "-" else None
     if index is not None and not any(fault["code"] == "W_SPLIT_RECORD" for fault in index.warnings):
-        yield from adjacent_blocks(url, options, report, start, stop)
+        yield from entered_blocks(url, options, report, start, stop)
         return
     held: dict[bytes, list[tuple[Block, int]]] = {}
     for block in adjacent_blocks(url, options, report, returning=True):

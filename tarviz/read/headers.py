@@ -15,7 +15,8 @@ from tarviz.formats.header_scan import BLOCK
 from tarviz.formats.tar import Scanner
 from tarviz.model.errors import DataError, Fault
 from tarviz.model.types import URL, Members
-from tarviz.read.stream import ReadReport, Shard
+from tarviz.read.report import ReadReport
+from tarviz.read.shard import Shard
 from tarviz.stores import Stat
 
 _WINDOW = 64 << 10

@@ -14,10 +14,11 @@ from tarviz.formats.header_scan import hash_one
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block, Key, Member, Record, rich_form, to_bytes, to_text
+from tarviz.read.options import ReadOptions
+from tarviz.read.report import ReadReport
 from tarviz.read.seek_points import seek_points
-from tarviz.read.shard_index import refusal, shard_index
+from tarviz.read.shard_index import entered_blocks, refusal, shard_index
 from tarviz.read.sidecar import hold
-from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
 from tarviz.stores import Store
 
 
@@ -232,7 +233,7 @@ def read_record(
             return IndexedRecord(url, index, record, inflated, begin)
     if index.packed or not plain:
         number = index.number(record)
-        for block in adjacent_blocks(url, options, ReadReport(), number, number + 1):
+        for block in entered_blocks(url, options, ReadReport(), number, number + 1):
             return block[0]
         raise ChangedError("the shard has fewer records than when it was indexed.", shard=url, hint="Index it again.")
     try:

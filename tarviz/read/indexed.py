@@ -15,9 +15,11 @@ from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block
 from tarviz.read import stream
 from tarviz.read.headers import headers_alone
+from tarviz.read.options import ReadOptions
 from tarviz.read.read_ahead import Feed
+from tarviz.read.report import ReadReport
+from tarviz.read.shard import Shard, adjacent_blocks
 from tarviz.read.shard_index import cached_index, is_sound, shard_index
-from tarviz.read.stream import ReadOptions, ReadReport, Shard, adjacent_blocks
 from tarviz.stores import Stat
 
 _NOTHING = memoryview(b"")
@@ -77,7 +79,8 @@ def dividing_index(url: URL, options: ReadOptions) -> ShardIndex | None:
 def range_blocks(url: URL, options: ReadOptions, part: RecordRange, report: ReadReport) -> Generator[Block, None, None]:
     """The blocks of a range, which count as those of the whole shard do; `ChangedError` where the shard is not as the index said."""
     stop, end = part.start, part.begin
-    reading = adjacent_blocks(url, options, report, part.start, None if part.last else part.stop, place=part.begin, etag=part.etag)
+    to, entry = None if part.last else part.stop, (part.begin, part.start)
+    reading = adjacent_blocks(url, options, report, part.start, to, entry=entry, etag=part.etag)
     with closing(reading) as run:
         for block in run:
             if len(block):

@@ -14,7 +14,8 @@ from tarviz.model.in_order import in_order
 from tarviz.model.types import URL, Record
 from tarviz.read import stream
 from tarviz.read.index import IndexedRecord
-from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.read.options import ReadOptions
+from tarviz.read.report import ReadReport
 from tarviz.stores import Stat
 
 _NEAR = 64 << 10  # bytes between records that are read along rather than left out

@@ -11,7 +11,7 @@ import json
 import logging
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,11 +25,13 @@ from tarviz.formats.index import ShardIndex
 from tarviz.formats.member_table import joined
 from tarviz.model.config import options as configured
 from tarviz.model.errors import DataError, Fault, TarvizError, redact
-from tarviz.model.types import URL
+from tarviz.model.types import URL, Block
 from tarviz.read.headers import header_steps
+from tarviz.read.options import ReadOptions
+from tarviz.read.report import ReadReport
 from tarviz.read.rules import Decided
+from tarviz.read.shard import adjacent_blocks
 from tarviz.read.sidecar import members_of, tail_of
-from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
 from tarviz.read.walker import Walker
 from tarviz.stores import Stat
 
@@ -82,6 +84,23 @@ def _by_sidecar(stat: Stat, options: ReadOptions) -> ShardIndex | None:
     walker.add(members)
     built = indexed(walker, list(walker.walk(tail, int(members.end[-1]), final=True)))
     return replace(built, identity=_identity(stat), claimed=redact(place)) if built.error is None else None
+
+
+def entry(url: URL, options: ReadOptions, start: int) -> tuple[int, int]:
+    """Where record `start` begins in a plain tar, and its number; (0, 0) where the shard must be read from the front."""
+    index = shard_index(url, options, may_stream=False) if start > 0 else None
+    if index is None or index.packed or start > len(index):
+        return 0, 0
+    if start == len(index):
+        return (int(index.members.end[-1]) if len(index) else 0), start
+    return index.span(start)[0], start
+
+
+def entered_blocks(
+    url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None
+) -> Generator[Block, None, None]:
+    """The blocks of records `start`…`stop` of one shard; a plain one is entered in the middle, where its index says."""
+    yield from adjacent_blocks(url, options, report, start, stop, entry=entry(url, options, start))
 
 
 def cached_index(stat: Stat, options: ReadOptions) -> ShardIndex | None:

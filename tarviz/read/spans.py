@@ -27,9 +27,11 @@ from tarviz.read.blocks import block_of
 from tarviz.read.chosen import resolved
 from tarviz.read.headers import header_steps
 from tarviz.read.indexed import record_columns, usable_index
+from tarviz.read.options import ReadOptions
+from tarviz.read.report import Noted, ReadReport
 from tarviz.read.rules import Decided
+from tarviz.read.shard import adjacent_blocks
 from tarviz.read.shard_index import indexed, is_sound, keep_index
-from tarviz.read.stream import Noted, ReadOptions, ReadReport, adjacent_blocks
 from tarviz.read.walker import Walker
 from tarviz.stores import local_path
 from tarviz.stores.file import file_version, same_bytes

@@ -13,7 +13,7 @@ import pytest
 from tarviz.model.errors import TarvizError
 from tarviz.model.types import PLACES, Feature, Schema
 from tarviz.ops import Chain, FieldOp, Func, Op, draws, parse_chain
-from tarviz.ops.chains import feature_of
+from tarviz.ops.base import feature_of
 
 _KEYS = (b"train/0001", b"train/0002", "gr\u00fcn".encode())
 _SIZES = ((7, 5), (32, 48), (61, 40))
@@ -72,7 +72,7 @@ class OpTests:
 
     def drawn(self) -> Any:
         """Random numbers for `records`, one row each."""
-        return draws(self.op.chain, [record["__key__"].encode() for record in self.records()], seed=3)
+        return draws(Chain.of(self.op), [record["__key__"].encode() for record in self.records()], seed=3)
 
     def test_its_text_reads_back(self) -> None:
         if isinstance(self.op, Func):
@@ -142,7 +142,7 @@ class OpTests:
     def test_the_same_key_draws_the_same(self) -> None:
         if not self.op.draws:
             pytest.skip("the op draws nothing")
-        chain, keys = self.op.chain, list(_KEYS)
+        chain, keys = Chain.of(self.op), list(_KEYS)
         block = draws(chain, keys, seed=7, epoch=2)
 
         assert (len(keys), self.op.draws) == block.shape

@@ -44,7 +44,7 @@ class TestArguments:
     def test_an_op_in_place_of_the_field_is_done_before(self) -> None:
         op = Scale(Resize(Decode("png"), 3), 5)  # type: ignore[arg-type]
 
-        assert "decode(png)|resize(png, (3, 3))|scale(png, 5)" == "|".join(map(str, op.steps)) == str(op.chain)
+        assert "decode(png)|resize(png, (3, 3))|scale(png, 5)" == "|".join(map(str, op.steps)) == str(Chain.of(op))
         assert op == pickle.loads(pickle.dumps(op))
 
 

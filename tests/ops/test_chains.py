@@ -20,7 +20,7 @@ class TestMaking:
     def test_ops_inside_each_other_are_ops_in_a_row(self) -> None:
         chain = Chain(Decode("jpg"), Convert("jpg", "float32"), Resize("jpg", (224, 224)))
 
-        assert chain == Resize(Convert(Decode("jpg"), "float32"), (224, 224)).chain  # type: ignore[arg-type]
+        assert chain == Chain.of(Resize(Convert(Decode("jpg"), "float32"), (224, 224)))  # type: ignore[arg-type]
         assert chain == parse_chain("resize(convert(decode(jpg), float32), (224, 224))")
         assert chain == Chain.of(Resize(Convert(Decode("jpg"), "float32"), (224, 224)))  # type: ignore[arg-type]
 

@@ -19,6 +19,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.blocks import Blocks, block_of
 from tarviz.read.headers import MemberListing, header_steps
+from tarviz.read.report import Noted
 from tarviz.read.shard_index import shard_index
 from tarviz.read.spans import shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport
@@ -90,7 +91,7 @@ def by_windows(data: bytes, path: Path, options: ReadOptions, size: int, *, ahea
     walker.rules = replace(walker.rules, block_size=size)
     blocks = Blocks(Windows(data, 7777), walker, ahead=ahead)
     report = ReadReport()
-    noted = stream.Noted(report)
+    noted = Noted(report)
     found: list[Any] = []
     error = None
     try:

@@ -11,8 +11,9 @@ import click
 
 from tarviz import stores
 from tarviz.cli import html_page, verb_base
+from tarviz.commands.show.record_text import record_text, shortened, shown_fields, summary
 from tarviz.model.config import format_size
-from tarviz.model.errors import DataError, Fault, TarvizError, redact, safe
+from tarviz.model.errors import DataError, Fault, TarvizError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Record
 from tarviz.read.chosen import resolved
@@ -20,7 +21,6 @@ from tarviz.read.stream import ReadOptions, ReadReport, blocks, shards, with_cha
 from tarviz.stores import URLs
 
 TEXT_COUNT, SHEET_COUNT = 5, 60
-MAX_VALUE = 72  # characters of a value in a line
 _TILE = 148
 
 
@@ -55,7 +55,7 @@ class Shown(verb_base.Result):
                     "index": record.index,
                     "key": record.key,
                     "pending": record.pending,
-                    "fields": {ext: {"size": len(record[ext]), "shows": _summary(record, ext)} for ext in _chosen(record, self.fields)},
+                    "fields": {ext: {"size": len(record[ext]), "shows": summary(record, ext)} for ext in shown_fields(record, self.fields)},
                 }
                 for record in self.records
             ],
@@ -104,41 +104,13 @@ def show(urls: URLs, *, count: int = TEXT_COUNT, fields: str | None = None, **re
     return Shown(found, [*faults, *report.skipped], report.warnings, fields=chosen)
 
 
-def _summary(record: Record, ext: str) -> str:
-    from tarviz import viewers
-
-    panel = viewers.view(record[ext], viewers.Meta(ext, record.key, record.shard))
-    if panel.viewer == "text" and panel.blocks and isinstance(panel.blocks[0], viewers.Text):
-        return " ".join(panel.blocks[0].text[: 4 * MAX_VALUE].split())
-    return panel.summary
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _chosen(record: Record, fields: frozenset[str] | None) -> list[str]:
-    return [ext for ext in record if fields is None or ext in fields]
-
-
-def record_text(record: Record, fields: frozenset[str] | None = None) -> str:
-    """A record as lines of text: where it is, then a line for each field."""
-    doubt = "  (may be incomplete)" if record.pending else ""
-    head = f"{safe(redact(record.shard))}  record {record.index}  {safe(record.key)}{doubt}"
-    rows = []
-    for ext in _chosen(record, fields):
-        shows = _summary(record, ext)
-        rows.append(("", ext, format_size(len(record[ext])), _cut(shows, MAX_VALUE)))
-    return f"{head}\n{verb_base.table(rows, right=[2])}" if rows else head
-
-
 def _tile(record: Record, fields: frozenset[str] | None = None) -> str:
     """A record's first picture, or the first thing that can be shown; the other small fields below it."""
     from tarviz import viewers
 
     best: tuple[bytes | str, bool] = ("no fields", False)
     lines = []
-    for ext in _chosen(record, fields):
+    for ext in shown_fields(record, fields):
         payload = record[ext]
         meta = viewers.Meta(ext, record.key, record.shard)
         kind = viewers.choose(ext, payload[:4096])
@@ -149,8 +121,8 @@ def _tile(record: Record, fields: frozenset[str] | None = None) -> str:
                 best = f"{error.code}: {error.message}", True
                 lines.append(f"{ext}: {format_size(len(payload))}")
         else:
-            shows = _summary(record, ext)
-            lines.append(f"{ext}: {_cut(shows, 56)}")
+            shows = summary(record, ext)
+            lines.append(f"{ext}: {shortened(shows, 56)}")
     shown, bad = best
     if shown == "no fields" and lines:
         shown, lines = lines[0], lines[1:]

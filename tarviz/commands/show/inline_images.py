@@ -12,12 +12,15 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tarviz.cli import verb_base
-from tarviz.commands.show import Shown, record_text
+from tarviz.commands.show.record_text import record_text
 from tarviz.model.errors import TarvizError
 from tarviz.model.types import Record
+
+if TYPE_CHECKING:
+    from tarviz.commands.show import Shown
 
 Inline: TypeAlias = Literal["auto", "no", "kitty", "iterm2", "sixel"]
 CHOICES: tuple[Inline, ...] = ("auto", "no", "kitty", "iterm2", "sixel")

@@ -17,7 +17,7 @@ from tarviz.dialects.webdataset.gopen import gopen, own_opener
 from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.model.errors import DataError, UsageError, redact
 from tarviz.model.types import URL
-from tarviz.read.stream import Shard
+from tarviz.read.shard import Shard
 from tarviz.stores import Sink, Stat, Store, Stream
 from tarviz.stores.cached import CachedStore, hash_of
 

@@ -5,23 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.looks.carried import Carrier, Move
-from tarviz.looks.shapes import FORMATS
-from tarviz.model.errors import ChainError, DataError, SchemaError
+from tarviz.model.errors import DataError, SchemaError
 from tarviz.model.types import Feature, Schema
 from tarviz.ops.base import Draw, FieldOp, Op, missing
+from tarviz.ops.carry import Carry
+from tarviz.ops.values.carrying import carried_names, form_of, share_left
 from tarviz.ops.values.geometry import Geometry
 from tarviz.ops.values.images import check_image, image_of
-
-if TYPE_CHECKING:
-    from tarviz.ops.carry import Carry
-
-_FORMS = (*FORMATS, "points")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +103,6 @@ class CarryingOp(FieldOp):
 
     def _declared(self, before: Sequence[Op]) -> Carry | None:
         """The last op `carry` for this picture among the ops before."""
-        from tarviz.ops.carry import Carry
-
         return next((op for op in reversed(before) if isinstance(op, Carry) and set(op.ext.split(";")) & set(self.exts)), None)
 
 
@@ -141,38 +135,6 @@ class GeometricOp(CarryingOp):
     @property
     def lowers(self) -> bool:
         return hasattr(type(self), "apply_tf") and not self.carry
-
-
-def carried_names(op: str, ext: str, names: Any) -> str | tuple[str, ...]:
-    """Fields to be carried along, checked: one as a str, none or several as a tuple."""
-    each = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, tuple | list) else (names,)
-    for name in each:
-        if not isinstance(name, str) or not name or form_of(name)[0] in ext.split(";"):
-            raise ChainError(
-                f"{op} carries fields that lie over {ext}, got {name!r}.", hint=f"For example {op}({ext}, …, carry=(json, seg.png))."
-            )
-    return each[0] if len(each) == 1 else each
-
-
-def form_of(name: str) -> tuple[str, str]:
-    """A field and the form behind a colon.
-
-    >>> form_of("json:xyxy"), form_of("json")
-    (('json', 'xyxy'), ('json', ''))
-    """
-    field, colon, form = name.rpartition(":")
-    if not colon:
-        return name, ""
-    if form not in _FORMS:
-        raise ChainError(f"boxes have no form {form!r} ({name!r}).", hint=f"There are: {', '.join(_FORMS)}.")
-    return field, form
-
-
-def share_left(op: str, visible: Any) -> float | None:
-    """The least share that has to be left, checked."""
-    if visible is not None and (isinstance(visible, bool) or not isinstance(visible, int | float) or not 0 <= visible <= 1):
-        raise ChainError(f"{op} expects visible as a share between 0 and 1, or None, got {visible!r}.")
-    return visible
 
 
 def size_of(image: NDArray[Any]) -> tuple[int, int]:

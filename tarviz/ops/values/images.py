@@ -11,6 +11,7 @@ from PIL import Image
 
 from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import Feature
+from tarviz.ops.base import feature_of
 
 _MODES = {1: "L", 3: "RGB", 4: "CMYK"}  # CMYK: four plain bands; RGBA would be weighted by its alpha
 
@@ -28,8 +29,6 @@ def image_of(op: object, value: Any) -> NDArray[Any]:
     """`value` when it is an image; `SchemaError` otherwise."""
     if isinstance(value, np.ndarray) and value.ndim == 3:
         return value
-    from tarviz.ops.chains import feature_of
-
     check_image(op, feature_of(value))
     raise SchemaError(f"{op} expects an image [h, w, c], got {type(value).__name__}.")
 

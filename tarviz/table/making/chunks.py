@@ -21,8 +21,9 @@ from tarviz.model.errors import ChangedError, DataError, Fault
 from tarviz.model.types import URL, Buffer
 from tarviz.read import spans
 from tarviz.read.headers import headers_alone
+from tarviz.read.shard import adjacent_blocks
 from tarviz.read.shard_index import shard_index
-from tarviz.read.stream import ReadOptions, ReadReport, adjacent_blocks
+from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.table.columns import NAMES, Part
 
 _RECORDS = 8192  # records of a chunk that is read around its payloads

@@ -22,8 +22,9 @@ from tarviz.model.types import Duplicates
 from tarviz.read.blocks import Blocks
 from tarviz.read.headers import header_steps
 from tarviz.read.rules import Decided
+from tarviz.read.shard import Shard
 from tarviz.read.shard_index import cached_index, indexed, keep_index
-from tarviz.read.stream import ReadOptions, ReadReport, Shard
+from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.read.walker import Walker
 from tarviz.widgets.browse.rows import Rows, Segment, ShardRows, Spill
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tarviz import viewers
 from tarviz.looks import tones
 from tarviz.model.errors import TarvizError, safe
-from tarviz.ops.chains import feature_of
+from tarviz.ops.base import feature_of
 from tarviz.ops.values.pictures import decode_picture
 
 Pixels = NDArray[np.uint8]

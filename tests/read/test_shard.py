@@ -1,0 +1,64 @@
+"""One shard from front to back: bytes inflated, blocks cut to the records asked for, entered in the middle."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from tarviz.model.types import URL
+from tarviz.read.options import ReadOptions
+from tarviz.read.report import ReadReport
+from tarviz.read.shard import Shard, adjacent_blocks
+from tarviz.read.shard_index import entered_blocks, entry
+from tarviz.testing.strategies import numbered, shard
+
+
+@pytest.fixture
+def data():
+    return shard(numbered(20))
+
+
+def everything(opened: Shard) -> bytes:
+    found, room = bytearray(), memoryview(bytearray(1000))
+    while count := opened.readinto(room):
+        found += room[:count]
+    return bytes(found)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_the_bytes_are_those_of_the_tar(pack, data, tmp_path):
+    path = tmp_path / "a.tar"
+    path.write_bytes(pack(data))
+    opened = Shard(URL(str(path)))
+    try:
+        assert data == everything(opened)
+        assert (None if pack is bytes else "gzip") == opened.compression
+    finally:
+        opened.close()
+
+
+def keys(blocks) -> list[bytes]:
+    return [key for block in blocks for key in block.keys]
+
+
+def test_an_entry_is_the_byte_and_number_of_a_record(data, tmp_path):
+    path = tmp_path / "a.tar"
+    path.write_bytes(data)
+    options, url = ReadOptions(), URL(str(path))
+    place, number = entry(url, options, 7)
+
+    assert 7 == number
+    assert keys(adjacent_blocks(url, options, ReadReport()))[7:9] == keys(
+        adjacent_blocks(url, options, ReadReport(), 7, 9, entry=(place, number))
+    )
+    assert (0, 0) == entry(url, options, 0) == entry(url, options, 21)
+
+
+def test_a_packed_shard_is_read_from_its_front_and_cut(data, tmp_path):
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(gzip.compress(data))
+    url, options = URL(str(path)), ReadOptions()
+
+    assert (0, 0) == entry(url, options, 7)
+    assert keys(adjacent_blocks(url, options, ReadReport()))[7:9] == keys(entered_blocks(url, options, ReadReport(), 7, 9))
