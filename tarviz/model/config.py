@@ -110,6 +110,8 @@ class Options:
     stall_timeout: float = _option(30.0, _seconds, "seconds without a byte before a remote read is resumed")
     min_rate: int = _option(0, parse_size, "bytes a second, over a minute, below which a remote read is resumed; 0: any rate will do")
     connections: int = _option(1, _count, "connections that one remote read may use where a single one turns out to be the limit")
+    cache_size: int = _option(10_000_000_000, parse_size, "bytes of indexes and columns kept; what was used longest ago goes first")
+    cache_days: int = _option(90, _count, "days that an index or a column is kept which nobody uses")
     shard_cache: int = _option(0, parse_size, "bytes of remote shards kept in the cache folder for the next reading; 0: none")
     progress: str = _option("auto", _progress, "progress bars: auto (on a terminal), on, off")
     override: str = _option("", _plugins, "plugins of other packages that replace our own, by name: ops.resize,viewers.text")

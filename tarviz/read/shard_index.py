@@ -1,18 +1,15 @@
 """Indexes of shards: built from headers alone, kept under the cache folder.
 
-A cached index belongs to one version of one object (URL, size, etag or time); another version has another file,
-so an old index is never used for new bytes.
+A cached index belongs to one version (size, etag or time) of one shard, whichever way its URL is spelled; another version has another
+file, so an old index is never used for new bytes.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import mmap
-import os
 from collections.abc import Generator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +20,9 @@ from tarviz import stores
 from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.member_table import joined
-from tarviz.model.config import options as configured
 from tarviz.model.errors import DataError, Fault, TarvizError, redact
 from tarviz.model.types import URL, Block
+from tarviz.model.urls import digest, identity
 from tarviz.read.headers import header_steps
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
@@ -34,6 +31,7 @@ from tarviz.read.shard import adjacent_blocks
 from tarviz.read.sidecar import members_of, tail_of
 from tarviz.read.walker import Walker
 from tarviz.stores import Stat
+from tarviz.stores.cache_files import Temporary, folder_of, stem, touch, trim
 
 _LOG = logging.getLogger(__name__)
 _FAULTS = 1000  # warnings kept in an index
@@ -106,7 +104,7 @@ def entered_blocks(
 def cached_index(stat: Stat, options: ReadOptions) -> ShardIndex | None:
     """The index kept of just this version of a shard, or None."""
     place = _cache_file(stat, options)
-    return None if place is None else _cached(place, _identity(stat))
+    return None if place is None else _cached(place, stat)
 
 
 def is_sound(index: ShardIndex, options: ReadOptions) -> bool:
@@ -159,7 +157,7 @@ def keep_index(stat: Stat, options: ReadOptions, index: ShardIndex) -> ShardInde
 
 
 def _identity(stat: Stat) -> dict[str, Any]:
-    return {"url": redact(stat.url), "size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
+    return {"url": redact(identity(stat.url)), "size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
 
 
 def _build(url: URL, options: ReadOptions) -> ShardIndex:
@@ -195,30 +193,36 @@ def _cache_file(stat: Stat, options: ReadOptions) -> Path | None:
     if stat.size is None or not (stat.etag or stat.mtime):
         return None
     choices = {"key_split": options.key_split, "duplicates": options.duplicates, "concatenated": options.concatenated}
-    words = json.dumps({**_identity(stat), "url": stat.url, **choices}, sort_keys=True)
-    name = hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()[:40]
-    return configured().cache_dir / "index" / f"{name}.tvi"
+    words = json.dumps({**_identity(stat), **choices}, sort_keys=True)
+    return folder_of("index") / f"{stem(stat.url)}{digest(words)}.tvi"
 
 
-def _cached(place: Path, identity: dict[str, Any]) -> ShardIndex | None:
+def _cached(place: Path, stat: Stat) -> ShardIndex | None:
     try:
         with place.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         index = ShardIndex.load(memoryview(data))
     except (OSError, ValueError, DataError):
         return None  # absent, unreadable or cut: built again
-    return index if index.identity == identity else None
+    if index.identity != _identity(stat):
+        return None
+    touch(place)
+    shard = redact(stat.url)  # as it is spelled now: somebody else may have built it
+    warnings, error = [{**each, "shard": shard} for each in index.warnings], index.error and {**index.error, "shard": shard}
+    return replace(index, warnings=warnings, error=error)
 
 
 def _keep(place: Path, index: ShardIndex) -> None:
     """Write an index beside its final name, then rename; a cache that cannot be written is not an error."""
-    temporary = place.with_name(f".{place.name}.tmp-{os.urandom(8).hex()}")
+    temporary = None
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("xb") as file:
+        temporary = Temporary(place.parent)
+        with open(temporary.file.fileno(), "wb", closefd=False) as file:
             file.writelines(index.dump())
-        temporary.replace(place)
+        temporary.keep(place)
     except OSError as error:
         _LOG.info("index not cached: %s", error)
-        with suppress(OSError):
-            temporary.unlink()
+        if temporary is not None:
+            temporary.drop()
+        return
+    trim()

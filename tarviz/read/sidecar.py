@@ -18,6 +18,7 @@ from tarviz.formats.index import ShardIndex, parse_dali
 from tarviz.formats.tar import FILE, Scanner
 from tarviz.model.errors import DataError, StoreError, redact
 from tarviz.model.types import URL, Members, to_bytes
+from tarviz.model.urls import without_query
 from tarviz.stores import Stat
 
 _WORTH = 1 << 20  # bytes of a shard from which on the question for a sidecar costs less than reading it
@@ -35,7 +36,7 @@ def places(url: URL) -> list[URL]:
     ['s3://data/train-0.v2.idx', 's3://data/train-0.idx']
     """
     folder, slash, name = url.rpartition("/")
-    if not slash or "?" in name or "#" in name:
+    if not slash or without_query(url)[1]:
         return []  # a signature is of one object
     stems = (name.rpartition(".")[0], name[: name.find(".", 1)])
     return [URL(f"{folder}/{stem}.idx") for stem in dict.fromkeys(stems) if stem]

@@ -19,23 +19,23 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias, cast
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from tarviz.model import plugins
 from tarviz.model.config import options
 from tarviz.model.errors import NotFoundError, UsageError, redact
 from tarviz.model.types import URL
+from tarviz.model.urls import ALIASES, base_name, is_local, local_path, scheme_of
 from tarviz.stores.base import Sink, Stat, Store, Stream, Whole, fill, is_there
-from tarviz.stores.paths import SHARD_SUFFIXES, is_shard, local_path, nearest
+from tarviz.stores.paths import SHARD_SUFFIXES, is_shard, nearest
 from tarviz.stores.templates import braces, natural
 
-SUPPORT = ("base", "cached", "paths", "retry", "templates")  # what stores are built with, not stores
+SUPPORT = ("base", "cache_files", "cached", "paths", "retry", "templates")  # what stores are built with, not stores
 
 __all__ = [
     "SHARD_SUFFIXES",
@@ -57,9 +57,7 @@ __all__ = [
 
 URLs: TypeAlias = str | PathLike[str] | Iterable[str | PathLike[str]]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _ASKED = 16  # questions to remote stores under way at once
-_ALIASES = {"https": "http", "s3a": "s3", "s3n": "s3", "gcs": "gs", "azure": "az", "abfs": "az", "abfss": "az"}
 
 
 def of(url: str | PathLike[str]) -> Store:
@@ -68,7 +66,7 @@ def of(url: str | PathLike[str]) -> Store:
     With the option `shard_cache`, what remote stores have is kept on this machine. `UsageError` lists the schemes when
     there is no such store.
     """
-    found = _store(_scheme(os.fspath(url)))
+    found = _store(scheme_of(os.fspath(url)))
     if getattr(found, "remote", False) and (limit := options().shard_cache):
         from tarviz.stores.cached import CachedStore
 
@@ -90,20 +88,9 @@ def stats(urls: Sequence[URL]) -> Iterator[Stat]:
         yield from pool.map(lambda url: of(url).stat(url), urls)
 
 
-def _scheme(url: str) -> str:
-    if url == "-":
-        return "stdio"
-    match = _SCHEME.match(url)
-    if match:
-        return match[1].lower()
-    if url.startswith("pipe:") and not os.path.lexists(url):
-        raise UsageError("a pipe: URL would run a shell command, which stores never do.", hint="Pipe it into tarviz and read '-'.")
-    return "file"
-
-
 @cache
 def _store(scheme: str) -> Store:
-    name = _ALIASES.get(scheme, scheme)
+    name = ALIASES.get(scheme, scheme)
     if not plugins.is_known("stores", name):
         import difflib
 
@@ -120,11 +107,6 @@ def _store(scheme: str) -> Store:
     return cast("Store", plugins.load("stores", name).store())
 
 
-def is_local(url: str | PathLike[str]) -> bool:
-    """Whether a URL is a file of this machine."""
-    return _scheme(os.fspath(url)) == "file"
-
-
 def join(prefix: str | PathLike[str], name: str) -> URL:
     """The URL of `name` in the folder `prefix`; a query stays at the end.
 
@@ -134,7 +116,7 @@ def join(prefix: str | PathLike[str], name: str) -> URL:
     'data/a.tar'
     """
     text = os.fspath(prefix)
-    scheme = _scheme(text)
+    scheme = scheme_of(text)
     if scheme == "stdio":
         raise UsageError("'-' is not a folder.")
     if scheme == "file":
@@ -188,17 +170,12 @@ def _expand(text: str) -> list[URL]:
 
 def _folder(url: str) -> list[URL]:
     """The shards directly in a folder."""
-    shards = [stat.url for stat in of(url).list(URL(url)) if is_shard(_base(stat.url))]
+    shards = [stat.url for stat in of(url).list(URL(url)) if is_shard(base_name(stat.url))]
     if not shards:
         raise NotFoundError(
             f"the folder holds no shard ({', '.join(SHARD_SUFFIXES)}).", shard=url, hint=_deeper(url) or "Name the files, or a pattern."
         )
     return sorted(shards, key=natural)
-
-
-def _base(url: str) -> str:
-    path = url if is_local(url) else unquote(urlsplit(url).path)
-    return path.rpartition("/")[2]
 
 
 def _deeper(url: str) -> str | None:

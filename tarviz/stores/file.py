@@ -16,8 +16,9 @@ from typing import ClassVar
 
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError, TarvizError
 from tarviz.model.types import URL, Buffer
+from tarviz.model.urls import local_path
 from tarviz.stores.base import Sink, Stat, Store, Stream, send_file, taken
-from tarviz.stores.paths import local_path, nearest
+from tarviz.stores.paths import nearest
 
 try:
     import fcntl

@@ -12,6 +12,7 @@ from typing import ClassVar, NoReturn
 
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
+from tarviz.model.urls import without_query
 from tarviz.stores._pages import children
 from tarviz.stores._remote.reader import RemoteStore
 from tarviz.stores._remote.resume import ResumingStream
@@ -27,7 +28,7 @@ class HttpStore(RemoteStore):
     selects: ClassVar[bool] = False
 
     def list(self, url: URL) -> Iterator[Stat]:
-        folder = URL(url if url.partition("?")[0].endswith("/") else f"{url}/")
+        folder = URL(url if without_query(url)[0].endswith("/") else f"{url}/")
         with ResumingStream(self.wire, folder, 0, None, None, *self.timeouts()) as stream:
             page = bytearray()
             piece = memoryview(bytearray(1 << 16))

@@ -1,13 +1,10 @@
-"""Local names: the path behind a URL, what is a shard, what lies near a name that does not exist."""
+"""Names of shards: what is one, what lies near a path that does not exist."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from os import PathLike
-from urllib.parse import unquote
 
-from tarviz.model.errors import UsageError
 from tarviz.stores.templates import natural
 
 SHARD_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2")
@@ -16,28 +13,6 @@ SHARD_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2")
 def is_shard(name: str) -> bool:
     """Whether a base name is one of a shard: by its suffix, hidden files apart."""
     return name.lower().endswith(SHARD_SUFFIXES) and not name.startswith(".")
-
-
-def local_path(url: str | PathLike[str]) -> str:
-    """The path behind a local URL, `file://` or `file:` taken off and `~` replaced.
-
-    >>> local_path("file:///data/a%20b.tar"), local_path("file:a.tar")
-    ('/data/a b.tar', 'a.tar')
-    """
-    text = os.fspath(url)
-    if text[:5].lower() == "file:":
-        if text[5:7] == "//":
-            host, _, path = text[7:].partition("/")
-            if host.lower() not in ("", "localhost"):
-                raise UsageError(
-                    f"{text} names the machine {host!r}; file:// URLs are of this machine.", hint="Write file:///folder/name.tar."
-                )
-            text = "/" + unquote(path, errors="surrogateescape")
-        elif not os.path.lexists(text):
-            text = text[5:]  # `file:name` as WebDataset's texts have it, and `file:/folder/name` of RFC 8089
-    if "\0" in text:
-        raise UsageError("a path cannot hold a NUL byte.")
-    return os.path.expanduser(text) if text.startswith("~") else text
 
 
 def nearest(path: str) -> str:

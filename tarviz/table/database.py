@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError
+from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError, redact
 from tarviz.table.making.arrow_types import conflict, fitted, merged
 from tarviz.table.making.kept_columns import KeptColumns
 
@@ -50,16 +50,23 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
     settings |= {"autoload_known_extensions": False, "memory_limit": f"{(limit or memory_limit()) // 1024}KiB"}
     settings |= {"ieee_floating_point_ops": False, "error_on_division_by_zero": False, "temp_directory": ""}
     base = duckdb.connect(config=settings)
-    files, names, tables = _sorted_out([shard for shard in shards if shard.records])
-    if files:
-        base.execute(f"SET allowed_paths=[{', '.join(map(_quoted, files))}]")
+    kept, tables = _sorted_out([shard for shard in shards if shard.records])
+    if kept:
+        base.execute(f"SET allowed_paths=[{_files(kept)}]")
     base.execute("SET parquet_metadata_cache=true")
     base.execute("SET enable_external_access=false")
     for macro in _MACROS:
         base.execute(f"CREATE MACRO {macro}")
     base.execute("CREATE TABLE tags (shard VARCHAR, key VARCHAR, tag VARCHAR, note VARCHAR)")
     # By name: a file may get more columns while it is asked.
-    sources = [f"SELECT {names} FROM read_parquet([{', '.join(map(_quoted, files))}], union_by_name=true)"] if files else []
+    sources = []
+    if plain := [shard for shard in kept if shard.called == redact(shard.url)]:
+        sources.append(f"SELECT {_names(plain)} FROM read_parquet([{_files(plain)}], union_by_name=true)")
+    if others := [shard for shard in kept if shard.called != redact(shard.url)]:  # made when their URLs were spelled in another way
+        base.execute("CREATE TABLE _called (_file VARCHAR, _shard VARCHAR)")
+        base.executemany("INSERT INTO _called VALUES (?, ?)", [(str(shard.file), redact(shard.url)) for shard in others])
+        there = f"read_parquet(list_distinct([{_files(others)}]), union_by_name=true, filename='_file') JOIN _called USING (_file)"
+        sources.append(f"SELECT {_names(others)} FROM (SELECT * REPLACE (_shard AS shard) FROM {there})")
     for number, table in enumerate(tables):
         base.register("_given", table)
         base.execute(f"CREATE TABLE _part{number} AS SELECT * FROM _given")
@@ -76,9 +83,18 @@ def _nothing(shards: list[KeptColumns]) -> str:
     return "SELECT NULL::VARCHAR AS key, NULL::VARCHAR AS shard, NULL::BIGINT AS n, NULL::BIGINT AS size WHERE false"
 
 
-def _sorted_out(shards: list[KeptColumns]) -> tuple[list[str], str, list[pa.Table]]:
-    """Shards that DuckDB can read from their files as they are, the names of their columns, and tables of those shards whose columns
-    must be fitted first."""
+def _names(shards: list[KeptColumns]) -> str:
+    """The columns that files have together."""
+    return ", ".join(map(quoted_name, dict.fromkeys(name for shard in shards for name in shard.columns().names)))
+
+
+def _files(shards: list[KeptColumns]) -> str:
+    """Where the columns of shards lie."""
+    return ", ".join(_quoted(str(shard.file)) for shard in shards)
+
+
+def _sorted_out(shards: list[KeptColumns]) -> tuple[list[KeptColumns], list[pa.Table]]:
+    """Shards that DuckDB can read from their files as they are, and tables of those whose columns must be fitted first."""
     types: dict[str, pa.DataType] = {}
     schemas = [shard.columns() for shard in shards]
     odd: set[str] = set()
@@ -91,18 +107,18 @@ def _sorted_out(shards: list[KeptColumns]) -> tuple[list[str], str, list[pa.Tabl
                 types[each.name] = merged(seen, each.type)
             else:
                 types[each.name] = each.type
-    files, tables, names = [], [], dict[str, None]()
+    kept: list[KeptColumns] = []
+    tables: list[pa.Table] = []
     for shard, schema in zip(shards, schemas, strict=True):
         if shard.memory is None and not any(each.name in odd and each.type != types[each.name] for each in schema):
-            files.append(str(shard.file))
-            names |= dict.fromkeys(schema.names)
+            kept.append(shard)
             continue
         table = shard.table()
         for at, each in enumerate(schema):
             if each.name in odd:
                 table = table.set_column(at, each.name, _fitted(table.column(at), types[each.name]))
         tables.append(table)
-    return files, ", ".join(map(quoted_name, names)), tables
+    return kept, tables
 
 
 def _fitted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

@@ -13,6 +13,7 @@ from typing import Any
 from tarviz import stores
 from tarviz.model.errors import UsageError, safe
 from tarviz.model.types import URL, to_bytes, to_text
+from tarviz.model.urls import without_query
 from tarviz.stores import Stream
 from tarviz.tools import field_selection, table_formats
 
@@ -32,7 +33,7 @@ class Planned:
 
 def planned(url: str, delimiter: str | None, template: str, base: str, *, check: bool) -> list[Planned]:
     """The records of a plan; with `check` every local file it names must be there."""
-    delimiter = {"\\t": "\t", None: ""}.get(delimiter, delimiter) or ("," if url.lower().partition("?")[0].endswith(".csv") else "\t")
+    delimiter = {"\\t": "\t", None: ""}.get(delimiter, delimiter) or ("," if without_query(url)[0].lower().endswith(".csv") else "\t")
     with stores.of(url).open(URL(url)) as stream:
         text = _text(stream, url)
     rows = _table(text, delimiter, url)

@@ -18,6 +18,7 @@ from tarviz.formats.pax import number
 from tarviz.formats.tar_header import tar_header
 from tarviz.model.errors import DataError, Fault, UsageError
 from tarviz.model.types import to_bytes, to_text
+from tarviz.model.urls import without_query
 from tarviz.read.spans import Batch
 from tarviz.read.spans import pieces as raw_pieces
 from tarviz.read.stream import ReadReport
@@ -85,7 +86,7 @@ def key_template(template: str) -> Callable[[bytes, str, int], bytes]:
 
     def make(key: bytes, shard: str, number: int) -> bytes:
         folder, _, base = key.rpartition(b"/")
-        path = shard.partition("?")[0] if "://" in shard else shard  # a signature may hold a slash
+        path = without_query(shard)[0]  # a signature may hold a slash
         name = path.rpartition("/")[2].partition(".")[0]
         words = {"key": key, "folder": folder, "base": base, "shard": to_bytes(name)}
         parts = _TOKEN.split(template)

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
 
 from tarviz import stores
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
+from tarviz.model.urls import identity
 
 _NUMBER = re.compile(r"\d{1,18}")
 _HINT = "Choose another name; move the new file over the old one when it is complete."
@@ -57,7 +57,7 @@ class Inputs:
     @cached_property
     def _names(self) -> set[str]:
         """The names of those that are not."""
-        return {_plain(url) for url in self._urls if url != "-" and not stores.is_local(url)}
+        return {identity(url) for url in self._urls if url != "-" and not stores.is_local(url)}
 
     def refuse(self, url: str) -> None:
         """`UsageError` when this output is one of the inputs."""
@@ -66,7 +66,7 @@ class Inputs:
             if there is not None and there in self._files:
                 what = "standard output" if url in ("-", "/dev/stdout") else "the output"
                 raise UsageError(f"{what} is one of the inputs.", shard=url, hint=_HINT)
-        elif _plain(url) in self._names:
+        elif identity(url) in self._names:
             raise UsageError("the output is one of the inputs.", shard=url, hint=_HINT)
 
     def refuse_any(self, names: Numbered, *, first: int = 0, count: int | None = None) -> None:
@@ -96,9 +96,3 @@ def _identity(url: str, standard: str) -> tuple[int, int] | None:
     except (AttributeError, OSError, ValueError):  # no such file, or a notebook's stream
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
-
-
-def _plain(url: str) -> str:
-    """A URL without what does not name the object: user, query, escapes."""
-    parts = urlsplit(url)
-    return f"{parts.scheme.lower()}://{parts.netloc.rpartition('@')[2].lower()}{unquote(parts.path)}"

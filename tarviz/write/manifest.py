@@ -13,6 +13,7 @@ from tarviz.formats.tfrecord import crc32c
 from tarviz.model.errors import NotFoundError, TarvizError
 from tarviz.model.redaction import redact, redacted_repr
 from tarviz.model.types import URL
+from tarviz.model.urls import identity, without_query
 from tarviz.stores import Stat, Stream
 from tarviz.write.piped import is_command
 
@@ -50,8 +51,8 @@ class Part:
 
 def manifest_url(url: URL) -> URL:
     """Where the manifest of an output is: `train-1.tfrecord.manifest.json` beside `train-1.tfrecord`."""
-    path, mark, query = (url, "", "") if stores.is_local(url) else url.partition("?")
-    return URL(f"{path}.manifest.json{mark}{query}")
+    name, query = without_query(url)
+    return URL(f"{name}.manifest.json{query}")
 
 
 def read_manifest(url: URL) -> dict[str, Any] | None:
@@ -89,7 +90,7 @@ def summed(stream: Stream) -> tuple[str, int]:
 
 def source_entry(stat: Stat) -> dict[str, Any]:
     """What a manifest says about a source shard: enough to notice that it changed."""
-    return {"shard": redact(stat.url), "size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
+    return {"shard": redact(identity(stat.url)), "size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
 
 
 def write_manifest(written: Written, more: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from tarviz import stores
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redact, redacted_repr
 from tarviz.model.types import URL
+from tarviz.model.urls import without_query
 from tarviz.write.piped import is_command
 
 Exists: TypeAlias = Literal["replace", "error"]
@@ -86,9 +87,9 @@ class Names:
             return URL(self.text)
         if self.text == "-":
             raise UsageError("standard output is one output.", hint="Name a file to split the records over several.")
-        path, mark, query = (self.text, "", "") if stores.is_local(self.text) else self.text.partition("?")
-        base, suffix = _suffix(path)
-        return URL(f"{base}-{number}{suffix}{mark}{query}")
+        name, query = without_query(self.text)
+        base, suffix = _suffix(name)
+        return URL(f"{base}-{number}{suffix}{query}")
 
     def refuse_taken(self) -> None:
         """`UsageError` when something has one of these names already; of names that a store counts the first is looked for."""

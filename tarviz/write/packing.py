@@ -7,9 +7,9 @@ import lzma
 from types import ModuleType
 from typing import Literal, Protocol, TypeAlias
 
-from tarviz import stores
 from tarviz.model.errors import MissingPackageError
 from tarviz.model.types import Buffer
+from tarviz.model.urls import without_query
 
 _deflate: ModuleType
 try:
@@ -47,7 +47,7 @@ def packing(url: str) -> Packing | None:
     >>> packing("a.tgz"), packing("a.tar.zst"), packing("a.tar")
     ('gzip', 'zstd', None)
     """
-    name = (url if stores.is_local(url) else url.partition("?")[0]).lower()
+    name = without_query(url)[0].lower()
     return next((how for how, suffixes in _SUFFIXES.items() if name.endswith(suffixes)), None)
 
 

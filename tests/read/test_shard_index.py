@@ -122,3 +122,47 @@ def test_a_refused_shard_is_refused_for_what_strict_reading_meets_first(tmp_path
         found.append((caught.value.code, caught.value.offset))
 
     assert [("E_TRAILING", 4096)] * 3 == found
+
+
+class TestKept:
+    """An index is kept of a shard, not of the text that names it."""
+
+    @pytest.fixture(autouse=True)
+    def place(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "cache"))
+        monkeypatch.chdir(tmp_path)
+        return tmp_path
+
+    def test_all_spellings_of_a_path_share_one(self, place):
+        write_shard("a.tar", [("a", {"txt": b"1"})])
+        (place / "sub").mkdir()
+        (place / "link.tar").symlink_to("a.tar")
+        for name in ("a.tar", "./a.tar", "sub/../a.tar", "link.tar", f"{place}/a.tar", f"file://{place}/a.tar"):
+            assert ["a"] == list(tarviz.index(name).keys())
+
+        assert 1 == len(list((place / "cache" / "index").glob("*.tvi")))
+
+    def test_two_of_one_name_in_two_folders_have_two(self, place, monkeypatch):
+        for folder in ("A", "B"):
+            (place / folder).mkdir()
+            write_shard(place / folder / "a.tar", [(folder, {"txt": b"1"})])
+            monkeypatch.chdir(place / folder)
+            assert [folder] == list(tarviz.index("a.tar").keys())
+
+        assert 2 == len(list((place / "cache" / "index").glob("*.tvi")))
+
+    def test_a_signature_renewed_finds_it(self, place):
+        write_shard("a.tar", [("a", {"txt": b"1"})])
+        with FaultServer() as server:
+            url = server.put("/a.tar", place / "a.tar")
+            assert ["a"] == list(tarviz.index(f"{url}?X-Amz-Date=1&X-Amz-Signature=one").keys())
+            sent = server.sent
+
+            assert ["a"] == list(tarviz.index(f"{url}?X-Amz-Date=2&X-Amz-Signature=two").keys())
+            assert sent == server.sent
+
+    def test_damage_is_told_of_the_shard_as_it_is_spelled_now(self, place):
+        (place / "a.tar").write_bytes(member("a.txt", b"1") + b"x" * 512 + END)
+        for name in ("a.tar", f"{place}/a.tar"):
+            (found,) = tarviz.index(name).shards
+            assert name == found.error["shard"]

@@ -1,4 +1,4 @@
-"""Local names: the path behind a URL, what is a shard, what lies near a name that does not exist."""
+"""What is a shard, what lies near a name that does not exist."""
 
 from __future__ import annotations
 
@@ -6,41 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tarviz.model.errors import UsageError
-from tarviz.stores.paths import is_shard, local_path, nearest
-
-
-class TestLocalPath:
-    @pytest.mark.parametrize(
-        ("url", "path"),
-        [
-            ("file:///a%20b.tar", "/a b.tar"),
-            ("FILE://localhost/a.tar", "/a.tar"),
-            ("file:a.tar", "a.tar"),
-            ("file:/a%20b.tar", "/a%20b.tar"),
-            ("file:///%FF", "/\udcff"),
-            ("a%20b.tar", "a%20b.tar"),
-        ],
-    )
-    def test_schemes_are_taken_off(self, url: str, path: str):
-        assert path == local_path(url)
-
-    def test_a_file_of_that_very_name_is_meant(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "file:a.tar").touch()
-
-        assert "file:a.tar" == local_path("file:a.tar")
-
-    def test_the_home_folder_has_its_sign(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setenv("HOME", "/home/x")
-
-        assert "/home/x/a.tar" == local_path("~/a.tar")
-        assert "a~/b" == local_path("a~/b")
-
-    @pytest.mark.parametrize("url", ["file://other/a.tar", "a\0b.tar"])
-    def test_what_is_no_path_here_is_refused(self, url: str):
-        with pytest.raises(UsageError):
-            local_path(url)
+from tarviz.stores.paths import is_shard, nearest
 
 
 @pytest.mark.parametrize(

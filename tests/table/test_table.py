@@ -284,6 +284,17 @@ class TestKept:
 
         assert 3 == len(tarviz.table(path).rows("json.similarity > 0"))
 
+    def test_columns_are_kept_of_a_shard_however_it_is_spelled(self, make, monkeypatch):
+        path, other = make(SIX), make([("a/0", {"txt": b"other"}), ("filename", {"filename": b"a field of that name"})], "b.tar")
+        tarviz.table([path, other]).sql("SELECT json, jpg.width, filename.size FROM records").fetchall()
+        monkeypatch.setattr("tarviz.table.making.kept_columns.shard_columns.made", lambda *_, **__: pytest.fail("the shard was read again"))
+        monkeypatch.chdir(path.parent)
+        query = "SELECT shard, count(*), max(json.similarity), max(jpg.width) FROM records GROUP BY 1 ORDER BY 1"
+
+        assert [("./b.tar", 2, None, None), (path.name, 6, 0.7, 80)] == tarviz.table([path.name, "./b.tar"]).sql(query).fetchall()
+        assert [(str(path), 6, 0.7, 80), (path.name, 6, 0.7, 80)] == tarviz.table([path.name, path]).sql(query).fetchall()
+        assert ["b.tar"] * 2 == [row[0] for row in tarviz.table("b.tar").sql("SELECT shard, filename.size FROM records").fetchall()]
+
     def test_columns_that_are_asked_for_later_join_those_kept(self, make):
         path = make(SIX)
         tarviz.table(path).sql("SELECT cls FROM records").fetchall()

@@ -16,6 +16,7 @@ from tarviz.commands.verify.verified import Verified as Verified
 from tarviz.formats import tfrecord
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
+from tarviz.model.urls import without_query
 from tarviz.read import stream as read_stream
 from tarviz.read.chosen import resolved
 from tarviz.stores import URLs
@@ -112,7 +113,7 @@ class _Job:
 
 def _format(url: URL) -> str:
     """`tar` or `tfrecord`: by name, else by the CRC that a TFRecord's first header has."""
-    name = url.partition("?")[0].lower()
+    name = without_query(url)[0].lower()
     for packed in (".gz", ".zlib", ".zst"):
         name = name.removesuffix(packed)
     if name.endswith((*TFRECORD_SUFFIXES, ".tar", ".tgz")) or url == "-":

@@ -14,6 +14,7 @@ from tarviz.commands.verify.verified import Verified
 from tarviz.model.config import format_size
 from tarviz.model.errors import UsageError, redact, safe
 from tarviz.model.types import URL
+from tarviz.model.urls import without_query
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.stores import SHARD_SUFFIXES
 
@@ -70,7 +71,7 @@ def beside(url: str) -> str:
     >>> beside("data/a.tar.gz"), beside("https://host/a.tar?x=1")
     ('data/a.repaired.tar.gz', 'a.repaired.tar')
     """
-    name = url if stores.is_local(url) else url.partition("?")[0].rpartition("/")[2]
+    name = url if stores.is_local(url) else without_query(url)[0].rpartition("/")[2]
     suffix = next((suffix for suffix in sorted(SHARD_SUFFIXES, key=len, reverse=True) if name.endswith(suffix)), "")
     return f"{name.removesuffix(suffix)}.repaired{suffix or '.tar'}"
 

@@ -5,11 +5,9 @@ A file is never written over: with more columns it is another one, so that a que
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -20,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tarviz import stores
-from tarviz.model.config import options as configured
 from tarviz.model.errors import ChangedError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
+from tarviz.model.urls import digest
 from tarviz.read.chosen import version
 from tarviz.read.stream import ReadOptions
+from tarviz.stores import cache_files
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.making import shard_columns
 from tarviz.write.manifest import summed
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _META = b"tarviz"
-_VERSION = 2
+_VERSION = 3
 _ROWS = 122_880  # DuckDB's row group
 _STAYS = 60.0  # seconds that a file stays which was asked before there were more columns
 
@@ -56,6 +55,7 @@ class KeptColumns:
     counts: dict[str, int] = field(default_factory=dict)
     memory: pa.Table | None = None
     sound: bool = False
+    called: str = ""  # the shard in the columns of `file`, as it was spelled when they were made
 
     __repr__ = redacted_repr
 
@@ -71,7 +71,12 @@ class KeptColumns:
         """The columns made so far."""
         import pyarrow.parquet as parquet
 
-        return self.memory if self.memory is not None else parquet.read_table(self.file)
+        if self.memory is not None:
+            return self.memory
+        found = parquet.read_table(self.file)
+        if self.called == redact(self.url) or "shard" not in found.column_names:
+            return found
+        return found.set_column(found.column_names.index("shard"), "shard", _shard_column(self.url, len(found)))
 
     def frozen(self) -> KeptColumns:
         """What is known now, which does not grow."""
@@ -121,7 +126,7 @@ class KeptColumns:
 
         columns: dict[str, Any] = dict(made.columns)
         if NAMES in wanted:
-            columns["shard"] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(made.records, np.int32)), pa.array([redact(self.url)]))
+            columns["shard"] = _shard_column(self.url, made.records)
         if self.parts:
             before = self.table().slice(0, made.records)
             columns = dict(zip(before.column_names, before.columns, strict=True)) | columns
@@ -134,6 +139,7 @@ class KeptColumns:
             error=made.error or self.error,
             counts=self.counts | made.counts,
             memory=pa.table(columns),
+            called=redact(self.url),
         )
 
     def _kept_by(self, old: KeptColumns) -> Callable[[], None]:
@@ -143,28 +149,27 @@ class KeptColumns:
 
         assert self.memory is not None
         head = asdict(replace(self, memory=None)) | {"version": _VERSION, "url": redact(self.url), "parts": sorted(self.parts)}
-        head = {name: value for name, value in head.items() if name not in ("stem", "file", "memory", "sound")}
+        head = {name: value for name, value in head.items() if name not in ("stem", "file", "memory", "sound", "called")}
         table = self.memory.replace_schema_metadata({_META: json.dumps(head).encode("utf-8", "surrogateescape")})
         temporary = place = None
         if self.stem:
-            folder = _folder()
-            temporary = folder / f".{self.stem}.tmp-{secrets.token_hex(8)}"
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                temporary = cache_files.Temporary(_folder())
                 # Not packed: a question over a million records takes 15 ms in place of 70.
-                parquet.write_table(table, temporary, compression="none", row_group_size=_ROWS)
-                place = folder / f"{self.stem}.{_checksum(temporary)}.parquet"
+                parquet.write_table(table, temporary.path, compression="none", row_group_size=_ROWS)
+                place = _folder() / f"{self.stem}.{_checksum(temporary.path)}.parquet"
             except (OSError, pa.ArrowException) as error:
                 _LOG.info("columns not kept: %s", error)
-                with suppress(OSError):
-                    temporary.unlink()
+                if temporary is not None:
+                    temporary.drop()
 
         def settle() -> None:
             if temporary is None or place is None:
                 old.memory, old.file = table, None
             else:
-                temporary.replace(place)
-                old.memory, old.file, old.sound = None, place, True
+                temporary.keep(place)
+                cache_files.trim()
+                old.memory, old.file, old.sound, old.called = None, place, True, self.called
             old.records, old.parts, old.exts = self.records, self.parts, self.exts
             old.bad, old.error, old.counts = self.bad, self.error, self.counts
 
@@ -173,6 +178,12 @@ class KeptColumns:
 
 def _nothing() -> None:
     """Nothing is left to be done."""
+
+
+def _shard_column(url: URL, records: int) -> pa.DictionaryArray:
+    import pyarrow as pa
+
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(records, np.int32)), pa.array([redact(url)]))
 
 
 def _empty() -> pa.Schema:
@@ -219,15 +230,17 @@ def _kept(url: URL, options: ReadOptions, there: dict[str, Path]) -> KeptColumns
         if head["version"] != _VERSION or head["identity"] != now or metadata.num_rows != head["records"]:
             return KeptColumns(url, now, stem)
         found.records, found.exts, found.bad = head["records"], head["exts"], head["bad"]
-        found.error, found.counts = head["error"], head["counts"]
+        found.error, found.counts = head["error"] and {**head["error"], "shard": redact(url)}, head["counts"]
+        found.called = head["url"]
         found.parts = {Part(*part) for part in head["parts"]}
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         return KeptColumns(url, now, stem)
+    cache_files.touch(file)
     return found
 
 
 def _folder() -> Path:
-    return configured().cache_dir / "table"
+    return cache_files.folder_of("table")
 
 
 def _checksum(file: Path) -> str:
@@ -238,6 +251,6 @@ def _checksum(file: Path) -> str:
 
 
 def name(url: str, now: dict[str, Any], options: ReadOptions) -> str:
-    """The name of the file that is kept for one version of a shard."""
-    choices = [url, now, options.key_split, options.duplicates, options.concatenated]
-    return hashlib.sha256(json.dumps(choices, sort_keys=True).encode("utf-8", "surrogateescape")).hexdigest()[:40]
+    """The name of the file that is kept for one version of a shard, whichever way its URL is spelled."""
+    choices = [now, options.key_split, options.duplicates, options.concatenated]
+    return cache_files.stem(url) + digest(json.dumps(choices, sort_keys=True))

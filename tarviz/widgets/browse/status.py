@@ -9,6 +9,7 @@ from tarviz.formats.records import split_name
 from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, TarvizError, redact, safe
 from tarviz.model.types import to_bytes, to_text
+from tarviz.model.urls import base_name
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse.rows import Rows, ShardRows
 
@@ -17,7 +18,7 @@ _LOOKED_AT = 64
 
 def name(shard: ShardRows) -> str:
     """The last part of a shard's URL, without its query."""
-    return readable(redact(shard.url)).partition("?")[0].rstrip("/").rpartition("/")[2] or "stdin"
+    return readable(redact(base_name(shard.url.rstrip("/")))) or "stdin"
 
 
 def shard_message(shard: ShardRows) -> dict[str, Any]:
