@@ -66,7 +66,7 @@ FAULTS = {
     "F48": ("two processes keep the same shard", "one copy"),
     "F49": ("the cache folder is full or cannot be written", "read without it"),
     "F50": ("a process is killed while it keeps a shard", "what it left is removed"),
-    "F51": ("a local file is cut or replaced while it is read; a kept copy is damaged", "`E_CHANGED`; `E_CORRUPT`"),
+    "F51": ("a local file is cut or replaced while it is read; a kept copy is damaged", "`E_CHANGED`; read from afar, the copy goes"),
     "F52": ("the process forks with a connection open", "the child makes its own"),
     "F53": ("IPv6 alone; proxies; NO_PROXY", "used; used; left out"),
     "F54": ("the wall clock jumps while it waits", "nothing changes"),

@@ -132,9 +132,9 @@ def identity(url: str) -> str:
     >>> identity("s3a://bucket/v?1#2.tar")
     's3://bucket/v?1#2.tar'
     """
-    scheme = scheme_of(url)
-    if scheme == "stdio":
+    if url == "-" or url.startswith("pipe:"):  # a stream, or a command that a dialect was allowed to run
         return url
+    scheme = scheme_of(url)
     if scheme == "file":
         return os.path.realpath(local_path(url))
     if scheme in _PORTS:

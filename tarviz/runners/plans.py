@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tarviz import stores
+from tarviz.model import urls
 from tarviz.model.errors import ChangedError, UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
@@ -68,8 +69,8 @@ class Trail:
 
 
 def version(stat: Stat | None) -> str:
-    """Size and etag (or time) of a shard as text."""
-    return "" if stat is None else f"{stat.size}:{stat.etag or stat.mtime}"
+    """Which shard it is, and which bytes: its identity, size and etag (or time) as text."""
+    return "" if stat is None else f"{urls.digest(urls.identity(stat.url), 10)}:{stat.size}:{stat.etag or stat.mtime}"
 
 
 def digest(versions: Sequence[str]) -> str:

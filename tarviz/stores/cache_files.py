@@ -22,6 +22,7 @@ DERIVED: Final = ("index", "table")  # folders of what is made again where it is
 _GRACE = 600.0  # seconds that a file stays at least which somebody has just used: a query may need many of them
 _PAUSE = 60.0  # seconds between two looks at all the files
 _DAY = 86_400.0
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class KeptFile(NamedTuple):
@@ -52,10 +53,14 @@ class Temporary:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if folder.stat().st_mode & 0o077 and folder.stat().st_uid == os.geteuid():
             folder.chmod(0o700)  # of an earlier version: values of private shards are nobody else's
-        self.path = folder / f".{secrets.token_hex(12)}.tmp"
         self._owner = os.getpid()
-        self.file: IO[bytes] = open(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "r+b", buffering=0)  # noqa: SIM115
-        fcntl.flock(self.file, fcntl.LOCK_EX)
+        while True:
+            self.path = folder / f".{secrets.token_hex(12)}.tmp"
+            self.file: IO[bytes] = open(os.open(self.path, _FLAGS, 0o600), "r+b", buffering=0)  # noqa: SIM115  (closed by keep and drop)
+            fcntl.flock(self.file, fcntl.LOCK_EX)
+            if self.path.exists():
+                break
+            self.file.close()  # somebody who cleans up saw it before it was locked
 
     @property
     def ours(self) -> bool:

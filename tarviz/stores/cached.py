@@ -1,33 +1,35 @@
-"""Remote shards kept on this machine, for data read again and again: whole, checked, one file for each version.
+"""Remote shards kept on this machine, for data read again and again: whole, one file for each version, checked wherever it is read.
 
-Files lie in a folder that processes share. A file gets its name once every byte has come; its name holds hashes of
-URL and version and the CRC32C of its bytes, against which each reading is held. When the folder grows over its
-limit, what was used longest ago goes. The option `shard_cache` reads through it, and so does `cache_dir=` of the
-WebDataset dialect.
+Files lie in a folder that processes share. A file gets its name, hashes of shard and version, once every byte has come. Beside it lie
+the checksums of its parts of a MiB: whatever is read of it, by whatever door, is held against them first, and nothing else is. Where a
+part is wrong the copy goes, and the shard is read from afar. When the folder grows over its limit, what was used longest ago goes.
+The option `shard_cache` reads through it, and so does `cache_dir=` of the WebDataset dialect.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
 import logging
 import os
-import secrets
+import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
-import google_crc32c
-
+from tarviz.formats.tfrecord import crc32c
 from tarviz.model.errors import NotFoundError, StoreError, redact
 from tarviz.model.types import URL
+from tarviz.model.urls import digest
 from tarviz.stores.base import Sink, Stat, Store, Stream
+from tarviz.stores.cache_files import KeptFile, Temporary, kept_files, oldest, stem, touch
 
 _LOG = logging.getLogger(__name__)
-_PIECE = 1 << 20
+PART = 1 << 20  # bytes that one checksum is of
+_SUMS = ".sums"
+_ORPHAN = 3600.0  # seconds after which checksums without their file go: a writer gives them their name just before it
+_MOST = 4096  # files whose checksums a process remembers
 
 
 class CachedStore(Store):
@@ -41,7 +43,6 @@ class CachedStore(Store):
         self.store = store
         self.folder = folder
         self.limit = limit
-        self._whole: set[tuple[int, int, int]] = set()  # files that were held against their CRC by this process
         self._away: set[str] = set()  # hosts that this process could not reach
         for name in ("lists", "writes", "selects"):
             setattr(self, name, getattr(store, name))
@@ -50,22 +51,28 @@ class CachedStore(Store):
         return self.store.stat(url)
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
-        if etag is None or self.find(url, etag) is None:
+        copy = None if etag is None else self._copy(url, etag)
+        if copy is None:
             stat = self.store.stat(url)
             if stat.etag is None or stat.size is None or stat.size > self.limit or (etag is not None and etag != stat.etag):
                 return self.store.open(url, offset=offset, etag=etag)
             etag = stat.etag
-        if (place := self.find(url, etag)) is not None:
-            with contextlib.suppress(OSError):  # just thrown out by another process: read it from afar
-                return _KeptStream(url, etag, place, offset)
+            copy = self._copy(url, etag)
+        if copy is not None:
+            return _KeptStream(self, Stat(url, copy.size, etag), copy, offset)
         stream = self.store.open(url, offset=offset, etag=etag)
-        return stream if offset else _KeepingStream(stream, self, etag)
+        return stream if offset else _KeepingStream(stream, self, etag or "")
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
-        if etag is not None and (place := self.find(url, etag)) is not None:
-            with contextlib.suppress(OSError), place.open("rb") as file:
-                return os.pread(file.fileno(), max(0, length), offset)
-        return self.store.read(url, offset, length, etag=etag)
+        if etag is None or (copy := self._copy(url, etag)) is None:
+            return self.store.read(url, offset, length, etag=etag)
+        with copy.file:
+            try:
+                return copy.read(offset, length)
+            except _DamagedCopyError:
+                pass
+        with self.without(copy):
+            return self.store.read(url, offset, length, etag=etag)
 
     def list(self, url: URL) -> Iterator[Stat]:
         return self.store.list(url)
@@ -76,18 +83,44 @@ class CachedStore(Store):
     def delete(self, url: URL) -> None:
         self.store.delete(url)
 
+    def place(self, url: URL, etag: str) -> Path:
+        """Where the file of this version lies, if it is here."""
+        return self.folder / (stem(url) + digest(etag))
+
     def find(self, url: URL, etag: str | None) -> Path | None:
         """The file of this version, if it is here; with None, of the version that was used last."""
         if etag is not None:
-            return next(self.folder.glob(f"{key_of(url, etag)}-*"), None)
-        begin = hash_of(url)
-        rows = [row for row in _rows(self.folder) if row[0].name.startswith(begin)] if self.folder.is_dir() else []
-        return max(rows, key=lambda row: row[1])[0] if rows else None
+            place = self.place(url, etag)
+            return place if place.exists() else None
+        rows = copies(self.folder, stem(url))
+        return max(rows, key=lambda row: row.used).path if rows else None
+
+    def _copy(self, url: URL, etag: str) -> _Copy | None:
+        """The file of this version, opened; None where there is none, or none that is whole."""
+        place = self.place(url, etag)
+        try:
+            return _Copy(place)
+        except _DamagedCopyError:
+            drop(place)
+        except OSError:
+            pass  # not kept, or just thrown out by another process
+        return None
+
+    @contextlib.contextmanager
+    def without(self, copy: _Copy) -> Iterator[None]:
+        """Throw a damaged file away, and have an error of what is done in its place say so."""
+        _LOG.warning("the copy kept in %s is damaged; it is removed, and the shard read from afar", self.folder)
+        drop(copy.place)
+        try:
+            yield
+        except (StoreError, NotFoundError) as error:
+            error.hint = " ".join(filter(None, [error.hint, f"The copy kept in {self.folder} was damaged, and is removed."]))
+            raise
 
     def fetch(self, url: URL) -> Path | None:
         """The file of an object as it is now, fetched where it is not here. None where it cannot be kept: over the limit, a full disk.
 
-        A file is held against its CRC when a process first asks for it; one that is damaged is fetched anew. A store that tells
+        A file is held against its checksums when a process first asks for it; one that is damaged is fetched anew. A store that tells
         no versions is asked once. One that cannot be reached leaves what is here, with a warning, and is not asked for it again.
         """
         host = urlsplit(url).netloc
@@ -108,7 +141,7 @@ class CachedStore(Store):
         etag = stat.etag or ""
         if (place := self._checked(self.find(url, etag))) is not None:
             return place
-        buffer = memoryview(bytearray(_PIECE))
+        buffer = memoryview(bytearray(PART))
         with _KeepingStream(self.store.open(url, etag=stat.etag), self, etag) as stream:
             while stream.readinto(buffer):
                 pass
@@ -116,106 +149,179 @@ class CachedStore(Store):
         return self.find(url, etag)
 
     def _checked(self, place: Path | None) -> Path | None:
-        """A file that is whole, used now. One that is not is removed."""
+        """A file that is whole, used now: all of it is looked at, once a process. One that is not whole is removed."""
         if place is None:
             return None
         try:
-            with place.open("rb") as file:
-                found = os.fstat(file.fileno())
-                known = (found.st_dev, found.st_ino, found.st_size)
-                if known not in self._whole and _crc(file) != place.name.rpartition("-")[2]:
-                    _LOG.warning("%s is damaged; it is removed", place)
-                    place.unlink(missing_ok=True)
-                    return None
-            _touch(place)
+            with (copy := _Copy(place)).file:
+                copy.check(0, len(copy.kept.sums))
+        except _DamagedCopyError:
+            _LOG.warning("%s is damaged; it is removed", place)
+            drop(place)
+            return None
         except OSError:  # just thrown out by another process
             return None
-        self._whole.add(known)
         return place
 
-    def keep(self, temporary: Path, url: URL, etag: str, crc: str) -> None:
+    def keep(self, temporary: Temporary, url: URL, etag: str, sums: Sequence[int]) -> None:
         """Give a complete file its name, and make room."""
-        temporary.replace(self.folder / f"{key_of(url, etag)}-{crc}")
-        rows = sorted(_rows(self.folder), key=lambda row: row[1])
-        total = sum(size for _, _, size in rows)
-        for path, _, size in rows[:-1]:
-            if total <= self.limit:
-                break
-            path.unlink(missing_ok=True)
-            total -= size
+        place = self.place(url, etag)
+        beside = Temporary(self.folder)
+        data = struct.pack(f"<Q{len(sums)}I", os.fstat(temporary.file.fileno()).st_size, *sums)
+        try:
+            beside.file.write(data + struct.pack("<I", crc32c(data)))
+            beside.keep(place.with_name(place.name + _SUMS))
+        except OSError:
+            beside.drop()
+            raise
+        temporary.keep(place)
+        touch(place)
+        rows = [row for row in copies(self.folder) if row.path != place]
+        for row in oldest(rows, self.limit - place.stat().st_size):
+            drop(row.path)
 
 
-def hash_of(text: str) -> str:
-    """20 hexadecimal digits for a URL or a version."""
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:20]
+def copies(folder: Path, begin: str = "") -> list[KeptFile]:
+    """The copies of shards in a folder; checksums that nothing lies beside go."""
+    rows = kept_files(folder, begin)
+    there = {row.path.name for row in rows}
+    for row in rows:
+        if row.path.name.endswith(_SUMS) and row.path.name.removesuffix(_SUMS) not in there and row.used < time.time() - _ORPHAN:
+            row.path.unlink(missing_ok=True)
+    return [row for row in rows if not row.path.name.endswith(_SUMS)]
 
 
-def key_of(url: URL, etag: str) -> str:
-    """What a file's name begins with, URL first; two servers or folders never share one."""
-    return hash_of(url) + hash_of(etag)
+def drop(place: Path) -> None:
+    """Remove a copy and its checksums."""
+    for name in (place.name, place.name + _SUMS):
+        with contextlib.suppress(OSError):
+            place.with_name(name).unlink(missing_ok=True)
 
 
-def _crc(file: Any) -> str:
-    found = google_crc32c.Checksum()
-    while data := file.read(_PIECE):
-        found.update(data)
-    return str(found.hexdigest().decode())
+class _DamagedCopyError(Exception):
+    """A kept file is not what was kept."""
 
 
-def _touch(place: Path) -> None:
-    """Note that a file is used now, by the time of its last reading: those who read it take another time of change for other bytes."""
-    os.utime(place, ns=(time.time_ns(), place.stat().st_mtime_ns))
+class _Checked(NamedTuple):
+    """The checksums of a file's parts, and which parts this process has held against them."""
+
+    sums: tuple[int, ...]
+    sound: set[int]
 
 
-def _rows(folder: Path) -> Iterator[tuple[Path, float, int]]:
-    """Path, time of the last use and size of the files that are kept; what killed processes left behind is removed."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                if entry.name.startswith("."):
-                    _remove_stale(entry.path)
-                else:
-                    found = entry.stat()
-                    yield Path(entry.path), found.st_atime, found.st_size
+_CHECKED: dict[tuple[int, ...], _Checked] = {}  # by device, inode, size and time of change
 
 
-def _remove_stale(path: str) -> None:
-    """A temporary file whose writer is gone holds no lock."""
-    with open(path, "rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(path)
+class _Copy:
+    """A kept file, opened. `_DamagedCopyError` where it is not as long as it was."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.file: IO[bytes] = place.open("rb", buffering=0)
+        try:
+            found = os.fstat(self.file.fileno())
+            self.size = found.st_size
+            known = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+            self.kept = _CHECKED.get(known) or self._read_sums()
+            if len(_CHECKED) >= _MOST:
+                _CHECKED.clear()
+            _CHECKED[known] = self.kept
+        except BaseException:
+            self.file.close()
+            raise
+        touch(place)
+
+    def _read_sums(self) -> _Checked:
+        data = self.place.with_name(self.place.name + _SUMS).read_bytes()
+        count = -(-self.size // PART)
+        if len(data) != 12 + 4 * count or crc32c(data[:-4]) != int.from_bytes(data[-4:], "little"):
+            raise _DamagedCopyError
+        size, *sums = struct.unpack(f"<Q{count}I", data[:-4])
+        if size != self.size:
+            raise _DamagedCopyError
+        return _Checked(tuple(sums), set())
+
+    def into(self, buffer: memoryview, part: int) -> None:
+        """Fill `buffer` with a part, held against its checksum."""
+        done = os.preadv(self.file.fileno(), [buffer], part * PART)
+        if done != len(buffer) or crc32c(buffer) != self.kept.sums[part]:
+            raise _DamagedCopyError
+        self.kept.sound.add(part)
+
+    def length(self, part: int) -> int:
+        """How many bytes a part has."""
+        return min(PART, self.size - part * PART)
+
+    def check(self, first: int, stop: int) -> None:
+        """Hold the parts `first` up to `stop` against their checksums, those that were not yet."""
+        buffer = memoryview(bytearray(PART))
+        for part in range(first, stop):
+            if part not in self.kept.sound:
+                self.into(buffer[: self.length(part)], part)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes of it, whose parts are checked first."""
+        end = min(offset + max(0, length), self.size)
+        if end <= offset:
+            return b""
+        self.check(offset // PART, -(-end // PART))
+        data = os.pread(self.file.fileno(), end - offset, offset)
+        if len(data) != end - offset:
+            raise _DamagedCopyError
+        return data
 
 
 class _KeptStream(Stream):
-    """A file of the cache, held against its CRC when it is read whole."""
+    """A file of the cache from front to back; from afar, from where its first damaged part begins."""
 
-    def __init__(self, url: URL, etag: str, place: Path, offset: int) -> None:
-        self._file: Any = place.open("rb", buffering=0)
-        self._place = place
-        self._sum = google_crc32c.Checksum() if offset == 0 else None
-        with contextlib.suppress(OSError):
-            _touch(place)
+    def __init__(self, cache: CachedStore, stat: Stat, copy: _Copy, offset: int) -> None:
+        self.stat = stat
         self.offset = offset
-        self.stat = Stat(url, os.fstat(self._file.fileno()).st_size, etag)
-        self._file.seek(offset)
+        self._cache = cache
+        self._copy: _Copy | None = copy
+        self._afar: Stream | None = None
+        self._part, self._data = -1, memoryview(b"")
 
     def readinto(self, buffer: memoryview, /) -> int:
-        if self._file is None:
+        if self._copy is not None:
+            try:
+                return self._from_copy(self._copy, buffer)
+            except _DamagedCopyError:
+                copy, self._copy = self._copy, None
+                with copy.file, self._cache.without(copy):
+                    self._afar = self._cache.store.open(self.stat.url, offset=self.offset, etag=self.stat.etag)
+            except ValueError as error:  # the file was closed by another thread
+                raise StoreError("the stream is closed.", shard=self.stat.url) from error
+        if self._afar is None:
             raise StoreError("the stream is closed.", shard=self.stat.url)
-        count: int = self._file.readinto(buffer)
+        count = self._afar.readinto(buffer)
+        self.offset = self._afar.offset
+        return count
+
+    def _from_copy(self, copy: _Copy, buffer: memoryview) -> int:
+        part, begin = divmod(self.offset, PART)
+        if self.offset >= copy.size or not len(buffer):
+            return 0
+        size = copy.length(part)
+        if begin == 0 and len(buffer) >= size:  # no copy of a whole part on the way
+            copy.into(buffer[:size], part)
+            count = size
+        else:
+            if part != self._part:
+                self._data, self._part = memoryview(bytearray(size)), -1
+                copy.into(self._data, part)
+                self._part = part
+            count = min(len(buffer), size - begin)
+            buffer[:count] = self._data[begin : begin + count]
         self.offset += count
-        if self._sum is not None:
-            self._sum.update(bytes(buffer[:count]))
-            if self.offset == self.stat.size and not self._place.name.endswith(f"-{self._sum.hexdigest().decode()}"):
-                self._place.unlink(missing_ok=True)
-                what = f"the copy kept in {self._place.parent} is damaged; it is removed."
-                raise StoreError(what, code="E_CORRUPT", shard=self.stat.url, hint="Read the shard again: it is fetched anew.")
         return count
 
     def close(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            copy.file.close()
+        if self._afar is not None:
+            self._afar.close()
 
 
 class _KeepingStream(Stream):
@@ -225,59 +331,61 @@ class _KeepingStream(Stream):
         self._stream = stream
         self._cache = cache
         self._etag = etag
-        self._owner = os.getpid()
-        self._sum = google_crc32c.Checksum()
-        self._file: Any = None
+        self._sums: list[int] = []
+        self._sum = self._held = 0  # of the part that is coming: its checksum, its bytes
+        self._kept: Temporary | None = None
         self.stat = stream.stat
         self.offset = stream.offset
-        self._path = cache.folder / f".{secrets.token_hex(12)}.tmp"
         try:
-            cache.folder.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("xb", buffering=0)
-            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._kept = Temporary(cache.folder)
         except OSError as error:
             self._give_up(error)
 
     def readinto(self, buffer: memoryview, /) -> int:
         count = self._stream.readinto(buffer)
         self.offset = self._stream.offset
-        if self._file is not None and os.getpid() == self._owner:
-            data = bytes(buffer[:count])
+        if self._kept is not None and self._kept.ours:
             try:
-                view = memoryview(data)
-                while len(view):
-                    view = view[self._file.write(view) :]
-                self._sum.update(data)
+                self._add(self._kept, buffer[:count])
                 if self.offset == self.stat.size:
-                    self._finish()
+                    self.finish()
             except OSError as error:
                 self._give_up(error)
         return count
 
+    def _add(self, kept: Temporary, data: memoryview) -> None:
+        while len(data):
+            count = kept.file.write(data[: PART - self._held])
+            self._sum = crc32c(data[:count], self._sum)
+            self._held += count
+            data = data[count:]
+            if self._held == PART:
+                self._end_part()
+
+    def _end_part(self) -> None:
+        self._sums.append(self._sum)
+        self._sum = self._held = 0
+
     def finish(self) -> None:
         """Keep what came: it is all, though the store did not say how much it would be."""
-        if self._file is not None:
-            try:
-                self._finish()
-            except OSError as error:
-                self._give_up(error)
-
-    def _finish(self) -> None:
-        os.fsync(self._file.fileno())
-        self._cache.keep(self._path, self.stat.url, self._etag, self._sum.hexdigest().decode())
-        self._file.close()
-        self._file = None
+        if self._kept is None:
+            return
+        if self._held:
+            self._end_part()
+        try:
+            self._cache.keep(self._kept, self.stat.url, self._etag, self._sums)
+            self._kept = None
+        except OSError as error:
+            self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
         _LOG.warning("%s is not kept: %s", redact(self.stat.url), error)
         self._drop()
 
     def _drop(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
-            if os.getpid() == self._owner:
-                self._path.unlink(missing_ok=True)
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.drop()
 
     def close(self) -> None:
         self._stream.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import os
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -198,6 +199,18 @@ class TestAnotherShard:
         with pytest.raises(ChangedError, match="replaced since the state was saved") as caught:
             pipeline.eager(shuffle=shuffle).load_state_dict(state)
         assert "E_CHANGED" == caught.value.code
+
+    def test_of_the_same_name_size_and_time_in_another_folder_is_an_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        states = []
+        for folder in ("A", "B"):
+            (tmp_path / folder).mkdir()
+            counted(tmp_path / folder, [30])
+            os.utime(tmp_path / folder / "n-0.tar", (1, 1))
+            monkeypatch.chdir(tmp_path / folder)
+            states.append(saved(Pipeline("n-0.tar", "decode(cls)", select="cls").eager(), 7)[1])
+
+        with pytest.raises(ChangedError, match="replaced since the state was saved"):
+            Pipeline("n-0.tar", "decode(cls)", select="cls").eager().load_state_dict(states[0])
 
     def test_that_was_not_open_is_none(self, tmp_path: Path) -> None:
         pipeline = counted(tmp_path, [30, 30])

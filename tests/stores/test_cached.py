@@ -9,9 +9,9 @@ import random
 import pytest
 
 from tarviz import stores
-from tarviz.model.errors import StoreError
+from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
-from tarviz.stores.cached import CachedStore, key_of
+from tarviz.stores.cached import PART, CachedStore, copies
 from tarviz.stores.http import HttpStore
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.stores import StoreTests
@@ -86,18 +86,6 @@ class TestKeeping:
 
         assert not store.folder.exists()
 
-    @pytest.mark.fault("F51")
-    def test_a_damaged_copy_is_noticed_and_removed(self, server, store):
-        url = server.put("/a.tar", DATA)
-        drain(store, url)
-        place = store.find(url, store.stat(url).etag)
-        place.write_bytes(DATA[:-1] + b"?")
-
-        with pytest.raises(StoreError, match=r"is damaged; it is removed\. Hint: Read the shard again") as caught:
-            drain(store, url)
-        assert "E_CORRUPT" == caught.value.code
-        assert DATA == drain(store, url)
-
     def test_a_broken_transfer_is_kept_whole(self, server, store):
         url = server.put("/a.tar", DATA, plan=[Fault(cut=100_000), Fault(cut=400_000, end="reset")])
 
@@ -124,7 +112,8 @@ class TestKeeping:
         url = server.put("/a.tar", DATA)
         drain(store, url)
 
-        assert [key_of(url, store.stat(url).etag)] == [path.name.partition("-")[0] for path in store.folder.iterdir()]
+        place = store.find(url, store.stat(url).etag)
+        assert {place, place.with_name(f"{place.name}.sums")} == set(store.folder.iterdir())
 
     @pytest.mark.fault("F48")
     def test_two_processes_keep_the_same_shard(self, server, store):
@@ -137,8 +126,139 @@ class TestKeeping:
             child.join()
 
         assert [0, 0, 0] == [child.exitcode for child in children]
-        assert 1 == len(list(store.folder.iterdir()))
+        assert 1 == len(copies(store.folder))
         assert DATA == drain(store, url)
+
+
+LARGE = random.Random(6).randbytes(3 * PART + 12_345)
+
+
+def flipped(place, at):
+    """A bit of a file is another now."""
+    data = bytearray(place.read_bytes())
+    data[at] ^= 4
+    place.write_bytes(data)
+
+
+HARMS = {
+    "the first bit": lambda place: flipped(place, 0),
+    "a header": lambda place: flipped(place, 3),
+    "the middle": lambda place: flipped(place, len(LARGE) // 2),
+    "the last bit": lambda place: flipped(place, -1),
+    "cut": lambda place: os.truncate(place, 300_000),
+    "cut at a part": lambda place: os.truncate(place, 2 * PART),
+    "empty": lambda place: os.truncate(place, 0),
+    "longer": lambda place: os.truncate(place, len(LARGE) + 1),
+    "its checksums": lambda place: flipped(place.with_name(f"{place.name}.sums"), 14),
+    "no checksums": lambda place: place.with_name(f"{place.name}.sums").unlink(),
+    "checksums cut": lambda place: os.truncate(place.with_name(f"{place.name}.sums"), 9),
+}
+
+
+def in_pieces(store, url, etag, piece):
+    with store.open(url, etag=etag) as stream:
+        data, buffer = bytearray(), memoryview(bytearray(piece))
+        while count := stream.readinto(buffer):
+            data += buffer[:count]
+    return bytes(data)
+
+
+DOORS = {
+    "stream": lambda store, url, etag: drain(store, url),
+    "stream of a version": lambda store, url, etag: in_pieces(store, url, etag, 1 << 16),
+    "stream in large pieces": lambda store, url, etag: in_pieces(store, url, etag, 3 * PART + 7),
+    "stream in odd pieces": lambda store, url, etag: in_pieces(store, url, etag, 99_991),
+    "read": lambda store, url, etag: b"".join(store.read(url, at, 100_000, etag=etag) for at in range(0, len(LARGE), 100_000)),
+    "read at once": lambda store, url, etag: store.read(url, 0, len(LARGE) + 5, etag=etag),
+    "fetch": lambda store, url, etag: store.fetch(url).read_bytes(),
+}
+
+
+class TestDamage:
+    """What is read of a damaged copy, by whatever door, is right: it goes, and the shard is read from afar."""
+
+    @pytest.fixture
+    def store(self, tmp_path):
+        return CachedStore(HttpStore(clock=FakeClock()), tmp_path / "kept", 20_000_000)
+
+    @pytest.mark.fault("F51")
+    @pytest.mark.parametrize("harm", HARMS)
+    @pytest.mark.parametrize("door", DOORS)
+    def test_a_damaged_copy_gives_no_wrong_byte_and_heals(self, server, store, harm, door):
+        url = server.put("/a.tar", LARGE)
+        drain(store, url)
+        etag = store.stat(url).etag
+        place = store.find(url, etag)
+        HARMS[harm](place)
+
+        assert LARGE == DOORS[door](store, url, etag)
+        drain(store, url)
+        before = bodies(server)
+        assert LARGE == DOORS[door](store, url, etag) == store.find(url, etag).read_bytes()
+        assert before == bodies(server)
+
+    @pytest.mark.fault("F51")
+    def test_damage_during_a_reading_goes_on_from_afar(self, server, store):
+        url = server.put("/a.tar", LARGE)
+        drain(store, url)
+        place = store.find(url, store.stat(url).etag)
+        with store.open(url) as stream:
+            begin = bytearray(PART)
+            stores.fill(stream, memoryview(begin))
+            flipped(place, PART + 5)
+            rest = bytearray(len(LARGE))
+            count = stores.fill(stream, memoryview(rest))
+
+        assert LARGE == bytes(begin) + bytes(rest[:count])
+        assert not place.exists()
+
+    def test_one_record_is_one_part_to_check(self, server, store, monkeypatch):
+        url = server.put("/a.tar", LARGE)
+        drain(store, url)
+        etag = store.stat(url).etag
+        flipped(store.find(url, etag), 0)
+        before = bodies(server)
+
+        assert LARGE[2 * PART + 9 : 2 * PART + 99] == store.read(url, 2 * PART + 9, 90, etag=etag)
+        assert before == bodies(server)
+        assert LARGE[:9] == store.read(url, 0, 9, etag=etag)
+        assert before < bodies(server)
+
+    @pytest.mark.parametrize("door", ["read", "stream of a version"])
+    def test_where_the_shard_cannot_be_read_either_the_error_names_the_cache(self, server, store, door):
+        url = server.put("/a.tar", LARGE)
+        drain(store, url)
+        etag = store.stat(url).etag
+        flipped(store.find(url, etag), 3)
+        server.put("/a.tar", LARGE[::-1])
+
+        with pytest.raises(ChangedError, match=f"The copy kept in {store.folder} was damaged, and is removed"):
+            DOORS[door](store, url, etag)
+
+    def test_copies_are_their_owner_s_alone(self, server, store):
+        drain(store, server.put("/a.tar", LARGE))
+
+        assert {0o600} == {path.stat().st_mode & 0o777 for path in store.folder.iterdir()}
+        assert 0o700 == store.folder.stat().st_mode & 0o777
+
+    def test_a_signature_renewed_reads_the_same_copy(self, server, store):
+        url = server.put("/a.tar", LARGE)
+        drain(store, URL(f"{url}?X-Amz-Date=1&X-Amz-Signature=one"))
+        before = bodies(server)
+
+        assert LARGE == drain(store, URL(f"{url}?X-Amz-Date=2&X-Amz-Signature=two"))
+        assert before == bodies(server)
+
+    def test_checksums_alone_are_taken_away_after_a_while(self, server, store):
+        drain(store, server.put("/a.tar", LARGE))
+        (copy,) = copies(store.folder)
+        copy.path.unlink()
+
+        assert [] == copies(store.folder)
+        (sums,) = store.folder.iterdir()
+        os.utime(sums, (0, 0))
+        copies(store.folder)
+        assert not sums.exists()
 
 
 class TestOption:

@@ -19,7 +19,8 @@ from tarviz.model.errors import DataError, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.read.shard import Shard
 from tarviz.stores import Sink, Stat, Store, Stream
-from tarviz.stores.cached import CachedStore, hash_of
+from tarviz.stores.cache_files import stem
+from tarviz.stores.cached import CachedStore, drop
 
 _PIECE = 1 << 20
 _NAMED = ("", "file", "http", "https", "ftp", "ftps", "gs", "s3", "ais")
@@ -174,11 +175,11 @@ class FileCache:
             if not self.validator(os.fspath(kept)):
                 with kept.open("rb") as file:
                     begin = file.read(40)
-                kept.unlink(missing_ok=True)
+                drop(kept)
                 raise DataError(f"this is not a tar archive; it begins with {begin!r}.", shard=url, code="E_NOT_TAR")
             self._valid.add(kept)
         link.parent.mkdir(parents=True, exist_ok=True)
-        return next(str(path) for path in (link, link.with_name(f"{link.name}-{hash_of(url)}")) if _linked(path, kept, url))
+        return next(str(path) for path in (link, link.with_name(f"{link.name}-{stem(url)}")) if _linked(path, kept, url))
 
     def __call__(self, urls: Iterable[Any]) -> Iterator[dict[str, Any]]:
         """Files of URLs, opened: dicts of `url`, `stream`, `local_path`."""
@@ -260,7 +261,7 @@ def _linked(link: Path, kept: Path, url: str) -> bool:
     with suppress(FileExistsError):
         link.symlink_to(target)
         return True
-    if not link.is_symlink() or not os.path.basename(old := os.readlink(link)).startswith(hash_of(url)):
+    if not link.is_symlink() or not os.path.basename(old := os.readlink(link)).startswith(stem(url)):
         return False
     if old != target:  # another version
         beside = link.with_name(f".{link.name}.{os.getpid()}.{secrets.token_hex(4)}")

@@ -16,6 +16,7 @@ import pytest
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset.cache import FileCache
 from tarviz.model.errors import DataError, NotFoundError, UsageError
+from tarviz.stores.cached import copies
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 
 
@@ -51,7 +52,7 @@ def fetched(server: FaultServer) -> list[str]:
 
 
 def kept(folder: Path) -> list[Path]:
-    return sorted((folder / ".tarviz").iterdir())
+    return sorted(row.path for row in copies(folder / ".tarviz"))
 
 
 def test_every_pass_but_the_first_reads_here(server: FaultServer, folder: Path) -> None:
