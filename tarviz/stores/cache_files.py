@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -55,7 +54,7 @@ class Temporary:
             folder.chmod(0o700)  # of an earlier version: values of private shards are nobody else's
         self._owner = os.getpid()
         while True:
-            self.path = folder / f".{secrets.token_hex(12)}.tmp"
+            self.path = folder / f".{os.urandom(12).hex()}.tmp"
             self.file: IO[bytes] = open(os.open(self.path, _FLAGS, 0o600), "r+b", buffering=0)  # noqa: SIM115  (closed by keep and drop)
             fcntl.flock(self.file, fcntl.LOCK_EX)
             if self.path.exists():

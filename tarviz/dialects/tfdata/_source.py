@@ -13,9 +13,9 @@ from tarviz import stores
 from tarviz.dialects.tfdata.core import KEY_ENTRY, Sample
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.model.types import URL, Block
+from tarviz.model.urls import local_path
 from tarviz.read import stream
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.stores.paths import local_path
 
 OPTIONS = ReadOptions(key_split="last-dot", group="shard", duplicates="last")
 _CHUNK = 1 << 20
