@@ -198,7 +198,7 @@ class TestFilter:
         page.until("document.querySelector('.tvz-status').textContent.includes('2 shown')", 20)
 
         page.shows(["set/n000001", "set/n000002"])
-        table = page.page.controller.questions.table
+        table = page.page.controller.shards.questions.table
         assert [("set/n000001", "seen by hand"), ("set/n000002", "seen by hand")] == table.sql("SELECT key, note FROM tags").fetchall()
         page.tab.locator(".tvz-tile").first.click()
         page.tab.get_by_role("button", name="tag …").click()
@@ -256,7 +256,7 @@ class TestFilter:
             with contextlib.suppress(AssertionError) if attempt < 3 else contextlib.nullcontext():
                 page.until(two, 8)
                 break
-        table = page.page.controller.questions.table
+        table = page.page.controller.shards.questions.table
         where = " and ".join(page.page.controller.query.wish.also)
         shown = table.sizes(where)[0]
         page.until(f"document.querySelector('.tvz-status').textContent.includes(' {shown} shown')", 20)
@@ -276,7 +276,7 @@ class TestFilter:
         page.until("document.querySelectorAll('.tvz-tile').length")
         also = json.dumps([["cls", {"where": "cls = 1", "text": "cls: 1", "parts": ["cls = 1"]}]])
         outside, inside = (
-            page.page.controller.questions.table.sql(f"SELECT min(key) FROM records WHERE cls {op} 1").fetchall()[0][0]
+            page.page.controller.shards.questions.table.sql(f"SELECT min(key) FROM records WHERE cls {op} 1").fetchall()[0][0]
             for op in ("<>", "=")
         )
         for row, chosen in ((outside, inside), (inside, inside)):
@@ -377,7 +377,7 @@ class TestMany:
             tar(tmp_path / "many.tar", [(f"k{n:05d}", {"png": png((n % 256, n // 256, 9)), "cls": b"1"}) for n in range(10_000)])
         )
         page.until("document.querySelector('.tvz-status').textContent.includes('scanned · 10,000')", 30)
-        made = page.page.controller.tiles.made
+        made = page.page.controller.shards.tiles.made
         for place in range(1, 26):
             page.tab.evaluate(
                 f"document.querySelector('.tvz-grid').scrollTop = document.querySelector('.tvz-area').clientHeight * {place / 25}"
@@ -386,7 +386,7 @@ class TestMany:
         page.until("!document.querySelector('.tvz-waiting')")
         page.until("[...document.querySelectorAll('.tvz-key')].some((k) => k.title === 'k09999')")
 
-        assert page.page.controller.tiles.made - made < 25 * 60
+        assert page.page.controller.shards.tiles.made - made < 25 * 60
         assert page.peak <= 2
         assert page.tab.evaluate("document.querySelectorAll('.tvz-tile').length") < 60
         assert [] == page.errors

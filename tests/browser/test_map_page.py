@@ -38,6 +38,11 @@ def mapped(tmp_path, open_page):
     return make
 
 
+def making(page):
+    """The map of the tab that shows one."""
+    return next(session.map.making for session in page.controller._sessions.values() if session.map.making is not None)
+
+
 def choose(page, name, value):
     page.tab.locator(f"select[aria-label='{name}']").select_option(value)
 
@@ -62,7 +67,7 @@ def spot(page, place):
 
 
 def inside(page, corners):
-    points = page.page.controller._making.points
+    points = making(page.page).points
     return int(sum(winding(points.xy.tolist(), corners)))
 
 
@@ -109,7 +114,7 @@ class TestLasso:
         page.tab.mouse.up()
         page.until("document.querySelector('.tvz-status').textContent.includes('60 shown')")
         page.tab.get_by_role("button", name="lasso").click()
-        points = page.page.controller._making.points
+        points = making(page.page).points
         key = page.page.controller.rows.row(int(points.ids[7])).key
         page.tab.mouse.click(*spot(page, points.xy[7]))
         page.until(f"document.querySelector('.tvz-pane h2')?.title === {key!r}")
@@ -126,7 +131,7 @@ class TestPoints:
         page.still()
         page.settled()
         picture = Image.open(io.BytesIO(page.tab.screenshot())).convert("RGB")
-        points = page.page.controller._making.points
+        points = making(page.page).points
         back = np.array(picture.getpixel([round(part) + 1 for part in spot(page, (-1.0, 1.02))]))
         drawn = [np.abs(np.array(picture.getpixel([round(part) for part in spot(page, place)])) - back).max() for place in points.xy[::5]]
 
@@ -136,7 +141,7 @@ class TestPoints:
     @pytest.mark.parametrize("scheme", ["light", "dark"])
     def test_the_card_of_a_point_shows_its_picture_and_key(self, mapped, scheme):
         page = mapped("emb.npy", scheme=scheme)
-        points = page.page.controller._making.points
+        points = making(page.page).points
         page.tab.mouse.move(*spot(page, points.xy[3]))
         page.until("!document.querySelector('.tvz-map-card').hidden && document.querySelector('.tvz-map-card img')?.naturalWidth > 0")
         places = points.xy * [1, 1]

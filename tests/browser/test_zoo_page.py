@@ -170,7 +170,7 @@ def test_a_page_that_cannot_be_drawn_says_why(open_page, zoo, chromium, monkeypa
     from tarviz.widgets.host.page import Page
 
     class Failing(Browser):
-        def first(self):
+        def first(self, session=""):
             raise UsageError("json.klass cannot be read.", hint="Write json.label.")
 
     with Page(Failing(zoo["coco"], cache=False)).start() as page:

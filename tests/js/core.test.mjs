@@ -36,11 +36,12 @@ function fakeModel() {
   };
 }
 
-test("a request is answered with its result and views on its buffers", async () => {
-  const model = fakeModel();
+test("a request says which page asks, and is answered with its result and views on its buffers", async () => {
+  const model = { ...fakeModel(), session: "p1" };
   const call = makeRpc(model);
   const answer = call("poll", { since: 3 });
-  assert.deepEqual({ k: "tvz:req", id: model.sent[0].id, name: "poll", msg: { since: 3 } }, model.sent[0]);
+  assert.equal("p1", call.session);
+  assert.deepEqual({ k: "tvz:req", id: "p1-1", session: "p1", name: "poll", msg: { since: 3 } }, model.sent[0]);
   model.reply(0, { n: 1 }, [new Uint8Array([7, 8])]);
   const { r, buffers } = await answer;
   assert.deepEqual({ n: 1 }, r);

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.config import format_size
-from tarviz.model.errors import UsageError
+from tarviz.model.errors import UsageError, redact
 from tarviz.table.columns import RECORD
 from tarviz.table.labels import confusion
 from tarviz.viewers.panel import readable
 from tarviz.widgets.answers import checks, kept
 from tarviz.widgets.answers.jobs import Job
 from tarviz.widgets.answers.questions import Questions
+from tarviz.widgets.browse import export
 from tarviz.widgets.browse.labels import Labels
-from tarviz.widgets.browse.query import Query
+from tarviz.widgets.browse.look import Look
+from tarviz.widgets.browse.marks import Marks
 from tarviz.widgets.browse.rows import Rows
 from tarviz.widgets.browse.scan import Scan
-from tarviz.widgets.host.rpc import Controller, Message, rpc
-from tarviz.write import Exists
+from tarviz.widgets.host.rpc import Answer, Message, rpc
 
 _PREDICTED = re.compile(r"(?i)(?:^|[._])(?:pred|prediction|predicted|pred_label|guess)$")
 _LABELS = ("bigint", "ubigint", "integer", "varchar", "boolean")
@@ -29,45 +30,53 @@ _MEASURED = re.compile(r"\.(?:size|bad|checksum|phash|width|height|mode|dtype|de
 _CONFIDENCE = re.compile(r"(?i)(?:^|[._])(?:conf|confidence|prob|probability|score|logit)$")
 
 
-class KeepAnswers(Controller):
-    """The part of `Browser` that copies what was found and tags what is wrong."""
+@dataclass(frozen=True, slots=True)
+class KeepAnswers:
+    """Copies what a page shows or what is marked, and tags what is wrong."""
 
     rows: Rows
     scan: Scan
-    query: Query
     questions: Questions
     labels: Labels
     job: Job
-    title: Any
+    marks: Marks
+    look: Look
 
-    def chosen_rows(self, marked: list[int] | None) -> NDArray[np.int64]:
-        """The rows marked, or all that show."""
-        return np.array(self.query.ids(0, len(self.query)) if marked is None else sorted(marked), np.int64)
+    def chosen(self, query: int, marked: bool) -> NDArray[np.int64]:
+        """The rows marked, or all that the page shows by its search `query`. `UsageError` where there are none, or it shows another."""
+        shown = self.look.asked(query)
+        ids = self.marks.array() if marked else np.array(shown.ids(0, len(shown)), np.int64)
+        if not len(ids):
+            raise UsageError("There is nothing to save.", hint="Mark records (Space), or show some.")
+        return ids
 
     @rpc
-    def preview(self, marked: list[int] | None = None) -> Message:
+    def preview(self, query: int, marked: bool = False) -> Message:
         """How many records would be kept, and their bytes in a tar."""
-        ids = self.chosen_rows(marked)
+        ids = self.chosen(query, marked)
         return {"count": len(ids), "bytes": kept.size(self.rows, ids)}
 
     @rpc
-    def keep(self, path: str, marked: list[int] | None = None) -> Message:
+    def export(self, query: int, kind: str = "tar", marked: bool = False, columns: list[str] | None = None) -> Answer:
+        """The rows marked, or all that the page shows, as a shard (`tar`), a table (`csv`, `parquet`) or a list of keys (`txt`)."""
+        ids = self.chosen(query, marked)
+        data = export.exported(kind, self.rows, ids, self.questions, columns)
+        return {"count": len(ids), "size": len(data)}, [data]
+
+    @rpc
+    def keep(self, path: str, query: int, marked: bool = False) -> Message:
         """Write rows where the kernel runs, behind whatever goes on: by the name's end."""
         if not path.strip():
             raise UsageError("Where to?", hint="Name it subset-{}.tar, subset.csv, subset.parquet or keys.txt.")
         kept.refuse_existing(path)
-        ids = self.chosen_rows(marked)
+        ids = self.chosen(query, marked)
 
         def work() -> str:
-            count = self.write_rows(ids, path)
+            count = export.write(path, self.rows, ids, self.questions)
             return f"{count:,} record{'' if count == 1 else 's'} written to {path}"
 
         self.job.start(f"writing {path}", work)
         return self.job.message()
-
-    def write_rows(self, ids: NDArray[np.int64], path: str, *, exists: Exists = "error") -> int:
-        """Write rows; how many. A name that is taken is a `UsageError`."""
-        raise NotImplementedError
 
     @rpc
     def check(self) -> Message:
@@ -91,7 +100,7 @@ class KeepAnswers(Controller):
 
         def work() -> str:
             ids = self.questions.rows(checks.CLEAN, "", descending=False, stop=self.job.stopping)
-            count = self.write_rows(ids, path)
+            count = export.write(path, self.rows, ids, self.questions)
             return f"{count:,} of {len(self.rows):,} records written to {path} ({format_size(kept.size(self.rows, ids))})"
 
         self.job.start(f"writing {path}", work)
@@ -114,20 +123,29 @@ class KeepAnswers(Controller):
 
     @rpc
     def tag(self, tag: str, marked: list[int], note: str = "") -> Message:
-        """Give the rows marked a tag, and a note; they are kept beside the index of their shard."""
-        count = self.questions.table.tags.add(self._places(marked), tag, note)
+        """Give rows a tag, and a note. `rows` are those that had it not."""
+        before = self._tagged(tag)
+        fresh = [row for row in marked if self._place(row) not in before]
+        count = self.questions.table.tags.add(map(self._place, marked), tag, note)
         self.questions.changed()
-        return self.tags() | {"count": count}
+        return self.tags() | {"count": count, "rows": fresh}
 
     @rpc
     def untag(self, tag: str, marked: list[int]) -> Message:
-        """Take a tag away from the rows marked."""
-        count = self.questions.table.tags.remove(self._places(marked), tag)
+        """Take a tag away from rows. `rows` are those that had it."""
+        before = self._tagged(tag)
+        gone = [row for row in marked if self._place(row) in before]
+        count = self.questions.table.tags.remove(map(self._place, marked), tag)
         self.questions.changed()
-        return self.tags() | {"count": count}
+        return self.tags() | {"count": count, "rows": gone}
 
-    def _places(self, marked: list[int]) -> list[tuple[str, str]]:
-        return [(row.shard.url, row.key) for row in (self.rows.row(int(one)) for one in marked)]
+    def _tagged(self, tag: str) -> set[tuple[str, str]]:
+        """The records that have a tag: shard and key."""
+        return {(line["shard"], line["key"]) for line in self.questions.table.tags.lines() if line["tag"] == tag.strip()}
+
+    def _place(self, row: int) -> tuple[str, str]:
+        found = self.rows.row(int(row))
+        return redact(found.shard.url), found.key
 
     @rpc
     def doctor(self, truth: str = "", predicted: str = "") -> Message:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tarviz.model.errors import TarvizError, redact
@@ -15,9 +16,11 @@ from tarviz.widgets.answers import completion
 from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse.labels import Labels
-from tarviz.widgets.browse.query import Query, Wish
+from tarviz.widgets.browse.look import Look
+from tarviz.widgets.browse.query import Wish
 from tarviz.widgets.browse.rows import Rows
-from tarviz.widgets.host.rpc import Controller, Message, rpc
+from tarviz.widgets.browse.scan import Scan
+from tarviz.widgets.host.rpc import Message, rpc
 
 if TYPE_CHECKING:
     from tarviz.table.table import Table
@@ -27,15 +30,15 @@ _LONGEST = 120  # characters of a value
 _LAST = ("size", "bad", "checksum", "phash")  # parts of fields that few ask for
 
 
-class TableAnswers(Controller):
-    """The part of `Browser` that answers for columns; nothing is changed by it."""
+@dataclass(frozen=True, slots=True)
+class TableAnswers:
+    """Answers for columns, over all records and over those that a page shows."""
 
     rows: Rows
-    query: Query
+    scan: Scan
     questions: Questions
     labels: Labels
-    label_counts: dict[str, int]
-    classes: dict[int, str]
+    look: Look
 
     def about_table(self) -> Message:
         """How far the columns are: `state` as `Questions.prepare` says, a `note` for people, `version`."""
@@ -53,13 +56,9 @@ class TableAnswers(Controller):
     @rpc
     def prepare(self) -> Message:
         """Make the columns that a browser shows, whatever has to be read for that."""
-        self.scan_all()
+        self.scan.go_on()
         self.questions.prepare(asked=True)
         return self.about_table()
-
-    def scan_all(self) -> None:
-        """Scan every shard to its end."""
-        raise NotImplementedError
 
     @rpc
     def facets(self) -> Message:
@@ -86,27 +85,27 @@ class TableAnswers(Controller):
     def facet(self, column: str, number: int = -1) -> Message:
         """What a column holds over all records and over those that the query `number` shows. While it is read, what it holds in the
         records that were read by now, and `of` how many these are; `making` before there are any."""
-        if number not in (-1, self.query.number):
+        if number not in (-1, self.look.query.number):
             return {"stale": True}
         table: Table | None = self.questions.table
         assert table is not None
         if self._names_missing():
             return {"making": True}
-        condition, of = self.condition_of(self.query.wish), None
+        condition, of = self.condition_of(self.look.query.wish), None
         if unmade := table.unmade(column, condition):
             self.questions.begin(unmade)
             if (table := self.questions.so_far(unmade)) is None:
                 return {"making": True}
             of = len(table)
-        rows = self.query.wish.among
+        rows = self.look.query.wish.among
         found = table.facets(column, condition, among=None if rows is None or len(rows) > MOST_AMONG else self.questions.placed(rows))
         if column == self.labels.chosen and not found.other[0]:
-            self.label_counts = {bar.label: bar.all for bar in found.bars if bar.low == bar.high}
-        own = self.query.wish.label == column or column == self.labels.chosen
-        bars = [_bar(bar, self.classes if own else {}) for bar in found.bars]
+            self.labels.counts = {bar.label: bar.all for bar in found.bars if bar.low == bar.high}
+        own = self.look.query.wish.label == column or column == self.labels.chosen
+        bars = [_bar(bar, self.labels.classes if own else {}) for bar in found.bars]
         return {
             "column": column,
-            "number": self.query.number,
+            "number": self.look.query.number,
             "type": found.type,
             "all": _summary(found.all),
             "kept": _summary(found.kept),
@@ -141,7 +140,7 @@ class TableAnswers(Controller):
     @rpc
     def why(self) -> Message:
         """Why the filter fits nothing: of each condition how many it fits alone, how many fit the others, what its column holds."""
-        wish = self.query.wish
+        wish = self.look.query.wish
         if self.questions.refused is not None or not wish.conditions:
             return {"reasons": []}
         found = why.reasons(self.questions.table, wish.conditions)
@@ -156,7 +155,7 @@ class TableAnswers(Controller):
             except TarvizError:
                 return
             for name in names[:12]:
-                yield "facet", {"column": name, "number": self.query.number}
+                yield "facet", {"column": name, "number": self.look.query.number}
 
 
 def _summary(found: Summary) -> Message:
@@ -180,7 +179,7 @@ def _plain(value: Any) -> Any:
     return readable(text[:_LONGEST] + ("…" if len(text) > _LONGEST else ""))
 
 
-def _bar(bar: Bar, classes: dict[int, str]) -> Message:
+def _bar(bar: Bar, classes: Mapping[int, str]) -> Message:
     name = classes.get(int(bar.low), "") if bar.low is not None and bar.low == bar.high and float(bar.low).is_integer() else ""
     shown: Message = {"text": _plain(f"{bar.label} {name}".strip()), "low": _plain(bar.low), "high": _plain(bar.high)}
     return shown | {"all": bar.all, "kept": bar.kept, "where": bar.where}

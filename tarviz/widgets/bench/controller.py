@@ -246,7 +246,7 @@ class BenchRun(Controller):
 
     # ---- what a host asks
 
-    def first(self) -> Answer:
+    def first(self, session: str = "") -> Answer:
         message, buffers = self.poll()
         config: Message = {"title": self.title, "chain": readable(self.result.config["chain"])[:600], "facts": readable(self.result.facts)}
         return {"config": config, "poll": message}, buffers

@@ -75,6 +75,21 @@ def parquet(questions: Questions, ids: NDArray[np.int64]) -> bytes:
     return out.getvalue()
 
 
+def exported(kind: str, rows: Rows, ids: NDArray[np.int64], questions: Questions, wanted: Sequence[str] | None = None) -> bytes:
+    """Rows as a file of one of `KINDS`; `wanted` are the columns of a CSV (None: those that the records have)."""
+    if kind == "parquet":
+        return parquet(questions, ids)
+    chosen = [rows.row(row) for row in ids.tolist()]
+    match kind:
+        case "tar":
+            return tar(row.load() for row in chosen)
+        case "csv":
+            return table(chosen, columns(chosen) if wanted is None else wanted)
+        case "txt":
+            return keys(chosen)
+    raise UsageError(f"Records are not saved as {kind!r}.", hint=f"There are: {', '.join(KINDS)}.")
+
+
 def write(path: str | os.PathLike[str], rows: Rows, ids: NDArray[np.int64], questions: Questions, *, exists: Exists = "error") -> int:
     """Write rows to `path` by its ending (`.tar`, `.csv`, `.parquet`, `.txt`), which has its name when it is complete; returns how many.
 
@@ -89,12 +104,10 @@ def write(path: str | os.PathLike[str], rows: Rows, ids: NDArray[np.int64], ques
     if kind == "tar" and kept.copyable(rows):
         kept.copy(rows, ids, path, questions.options, exists=exists)
         return len(ids)
-    chosen = [rows.row(row) for row in ids.tolist()] if kind != "parquet" else []
     with Output(URL(os.fspath(path)), exists=exists) as output:
         if kind == "tar":
-            for pieces in members(row.load() for row in chosen):
+            for pieces in members(rows.row(row).load() for row in ids.tolist()):
                 output.write(pieces)
         else:
-            data = parquet(questions, ids) if kind == "parquet" else table(chosen, columns(chosen)) if kind == "csv" else keys(chosen)
-            output.write([data])
+            output.write([exported(kind, rows, ids, questions)])
     return len(ids)

@@ -31,6 +31,7 @@ class Labels:
         self.given = chosen
         self.chosen = chosen
         self.classes = classes
+        self.counts: dict[str, int] = {}  # of the values of `chosen`, once they were counted
         self._texts: OrderedDict[tuple[int, str], str] = OrderedDict()
         self._lock = threading.Lock()
 

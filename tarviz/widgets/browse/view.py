@@ -31,7 +31,7 @@ class BrowseView(View):
     def __init__(self, browser: Browser, **traits: Any) -> None:
         super().__init__(browser, **traits)
         browser.changed = self._changed
-        if len(self._first["rows"]["rows"]) < FIRST and not browser.rows.finished:
+        if len(self._first["rows"]["rows"]) < FIRST and not browser.shards.rows.finished:
             threading.Thread(target=self._complete, daemon=True, name="tarviz-first").start()
 
     def _complete(self) -> None:

@@ -306,7 +306,7 @@ class Compare(Controller):
 
     # ---- what a host asks
 
-    def first(self) -> Answer:
+    def first(self, session: str = "") -> Answer:
         self.wait(_AT_FIRST)
         message, buffers = self.poll()
         others = [[name, TITLES.get(name, name)] for name in plugins.names("runners") if name not in (EAGER, "torch")]

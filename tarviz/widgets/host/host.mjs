@@ -50,10 +50,10 @@ function stub(state) {
   return model;
 }
 
-const lost = (/** @type {any} */ id, /** @type {string} */ msg) => ({
+const lost = (/** @type {any} */ id, /** @type {string} */ type, /** @type {string} */ msg, hint = "") => ({
   k: "tvz:res",
   id,
-  err: { type: "NoKernel", msg, hint: "", code: "no-kernel" },
+  err: { type, msg, hint, code: "no-kernel" },
 });
 
 /** JSON with the names of objects in order, to compare messages by. @param {any} value @returns {string} */
@@ -81,7 +81,7 @@ export function frozenModel(state) {
       const found = known.get(content.name + canonical(content.msg ?? {})) ?? known.get(content.name);
       const answer = found
         ? { k: "tvz:res", id: content.id, r: structuredClone(found.reply) }
-        : lost(content.id, "There is no kernel behind this picture.");
+        : lost(content.id, "Saved", "This is a saved picture: only what was saved with it can be shown.");
       setTimeout(() => model.emit("msg:custom", answer, found?.buffers ?? []));
     },
   };
@@ -145,12 +145,14 @@ export function mountAll(saved, page = document, now = false) {
 
 /** The model of the stand-alone page this module was loaded by. @param {string} [base] */
 export async function pageModel(base = "") {
-  const answer = await fetch(`${base}/state`);
+  const session = Math.random().toString(36).slice(2, 12);
+  const answer = await fetch(`${base}/state?session=${session}`);
   if (!answer.ok) throw new Error(await answer.text());
   const { message, buffers } = unpack(await answer.arrayBuffer());
   const model = stub({ ...message, _pictures: buffers });
   return {
     ...model,
+    session,
     /** Where a payload can be played from, with ranges. @param {string} path */
     media: (path) => `${base}/m/${path}`,
     /** @param {any} content */
@@ -162,7 +164,18 @@ export async function pageModel(base = "") {
           return unpack(await response.arrayBuffer());
         })
         .then(({ message: reply, buffers: pieces }) => model.emit("msg:custom", reply, pieces))
-        .catch((error) => model.emit("msg:custom", lost(content.id, `The server does not answer (${error.message}).`), []));
+        .catch((error) =>
+          model.emit(
+            "msg:custom",
+            lost(
+              content.id,
+              "NoServer",
+              `The server of this page does not answer (${error.message}).`,
+              "Start tarviz browse again in its terminal.",
+            ),
+            [],
+          ),
+        );
     },
   };
 }

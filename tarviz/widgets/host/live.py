@@ -92,8 +92,8 @@ class LiveView(View):
         except (OSError, RuntimeError) as error:  # the kernel is going away
             log.debug("the picture could not be renewed: %s", error)
 
-    def _remember(self, state: dict[str, Any]) -> None:
+    def _remember(self, state: dict[str, Any], session: str = "") -> None:
         self._focused = bool(state.get("focused"))
-        super()._remember(state)
+        super()._remember(state, session)
         if self._stale and not self._focused:
             self._redisplay()

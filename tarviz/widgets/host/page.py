@@ -1,4 +1,4 @@
-"""The stand-alone page: one controller served to one browser over HTTP, with the standard library alone.
+"""The stand-alone page: one controller served to any number of browsers over HTTP, with the standard library alone.
 
 It listens on 127.0.0.1; a 256-bit token in the address gives a cookie, and every request needs it; the Host header is
 checked against DNS rebinding; nothing from elsewhere may be loaded (Content-Security-Policy).
@@ -24,7 +24,7 @@ from urllib.parse import parse_qs, urlsplit
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.types import Buffer
 from tarviz.widgets.host import assets
-from tarviz.widgets.host.rpc import MAX_FRAME, Controller, Media, answer, error_message, pack, unpack
+from tarviz.widgets.host.rpc import MAX_FRAME, Controller, Media, answer, error_message, pack, session_of, unpack
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,6 @@ class Page:
         self.token = secrets.token_urlsafe(32)
         self.idle_exit = idle_exit
         self.asked = time.monotonic()
-        self.state: Mapping[str, Any] = {}
         try:
             self._server = _Server((host, port), self)
         except OSError as error:
@@ -213,8 +212,8 @@ class _Handler(BaseHTTPRequestHandler):
             case "/widget.css":
                 self._send(assets.style(script), "text/css; charset=utf-8")
             case "/state":
-                first, pictures = self.page.controller.first()
-                self._send(pack({"_first": first, "_state": dict(self.page.state)}, pictures), "application/octet-stream")
+                first, pictures = self.page.controller.first(parse_qs(parts.query).get("session", [""])[0][:64])
+                self._send(pack({"_first": first, "_state": {}}, pictures), "application/octet-stream")
             case path if path.startswith("/m/"):
                 self._media(path[3:])
             case _:
@@ -237,8 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(400, error.message)
             return
         if request.get("k") == "tvz:state" and isinstance(request.get("state"), dict):
-            self.page.state = request["state"]
-            self.page.controller.remember(request["state"])
+            self.page.controller.remember(request["state"], session_of(request))
             self._send(pack({"k": "tvz:ok"}), "application/octet-stream")
             return
         self._send(pack(*answer(self.page.controller, request)), "application/octet-stream")

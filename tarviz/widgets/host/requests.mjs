@@ -8,6 +8,7 @@
  * @property {(event: string, callback: (...args: any[]) => void) => void} on
  * @property {(event: string, callback: (...args: any[]) => void) => void} off
  * @property {(content: any, callbacks?: any, buffers?: any[]) => void} send
+ * @property {string} [session] the page's own name, where the host has given it one
  * @typedef {{ type: string, msg: string, hint: string, code: string }} Fault
  * @typedef {{ r: any, buffers: DataView[] }} Answer
  */
@@ -20,6 +21,9 @@ export class RpcError extends Error {
     this.fault = fault;
   }
 }
+
+/** A name for a page, which no other page has. */
+export const newSession = () => Math.random().toString(36).slice(2, 12);
 
 /**
  * Requests over a model: at most two in flight, an older one of the same name cancelled, a sentence when none comes back.
@@ -34,7 +38,7 @@ export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () 
   const waiting = [];
   let count = 0;
   let slow = 0;
-  const prefix = Math.random().toString(36).slice(2, 8);
+  const session = model.session ?? newSession();
   const stats = { sent: 0, peak: 0 };
 
   const drop = (/** @type {Job} */ job) => {
@@ -54,7 +58,7 @@ export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () 
         onSlow(true);
       }, timeout);
       try {
-        model.send({ k: "tvz:req", id: job.id, name: job.name, msg: job.msg });
+        model.send({ k: "tvz:req", id: job.id, session, name: job.name, msg: job.msg });
       } catch (error) {
         drop(job);
         job.fail(
@@ -109,10 +113,10 @@ export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () 
           job.fail(overtaken());
         }
       }
-      waiting.push({ id: `${prefix}-${(count += 1)}`, name, msg, done, fail, timer: 0, keep });
+      waiting.push({ id: `${session}-${(count += 1)}`, name, msg, done, fail, timer: 0, keep });
       pump();
     });
-  return Object.assign(call, { stats });
+  return Object.assign(call, { stats, session });
 }
 
 /** @param {any} buffer @returns {DataView} */

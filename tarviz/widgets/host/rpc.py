@@ -1,6 +1,6 @@
 """Requests from a view to its controller: an allow-list of methods, errors as data, a binary frame for HTTP.
 
-A request is `{k: "tvz:req", id, name, msg}`, its answer `{k: "tvz:res", id, r}` or `{…, err: {type, msg, hint, code}}`,
+A request is `{k: "tvz:req", id, session, name, msg}`, its answer `{k: "tvz:res", id, r}` or `{…, err: {type, msg, hint, code}}`,
 each with binary buffers beside the JSON.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -49,7 +49,11 @@ class Controller:
     script = ""
     """Name of the ES module that draws it: `browse` for `browse.mjs`."""
 
-    def first(self) -> Answer:
+    def parts(self, session: str) -> Iterable[object]:
+        """The objects whose methods marked `@rpc` a page may call. `session` names the page: each has one of its own."""
+        return (self,)
+
+    def first(self, session: str = "") -> Answer:
         """All a view needs to draw its first picture without asking: JSON and the buffers it refers to."""
         return {}, []
 
@@ -70,8 +74,8 @@ class Controller:
         is saved with a deck. A message of None stands for any request of that name."""
         return iter(())
 
-    def remember(self, state: Message) -> None:
-        """Keep the view's state (what is selected, marked, filtered); the default forgets it."""
+    def remember(self, state: Message, session: str = "") -> None:
+        """Keep a page's state (what is selected, filtered); the default forgets it."""
 
     def close(self) -> None:
         """Stop threads and let go of memory."""
@@ -82,18 +86,24 @@ def answer(controller: Controller, request: Mapping[str, Any]) -> Answer:
     name = request.get("name")
     head: Message = {"k": "tvz:res", "id": request.get("id")}
     try:
-        method = getattr(controller, name, None) if isinstance(name, str) and name.isidentifier() else None
-        if not getattr(method, "tvz_rpc", False):
+        parts = controller.parts(session_of(request)) if isinstance(name, str) else ()
+        allowed = (part for part in parts if getattr(getattr(type(part), str(name), None), "tvz_rpc", False))
+        if (part := next(allowed, None)) is None:
             raise UsageError(f"A view may not call {str(name)[:60]!r}.")
         message = request.get("msg") or {}
         if not isinstance(message, Mapping):
             raise UsageError("The message of a request is an object.")
-        assert method is not None
-        result = method(**{str(key): value for key, value in message.items()})
+        result = getattr(part, str(name))(**{str(key): value for key, value in message.items()})
     except Exception as error:  # noqa: BLE001 - the rim: a view must get an answer, whatever happened
         return {**head, "err": error_message(error)}, []
     value, buffers = result if isinstance(result, tuple) else (result, [])
     return {**head, "r": value}, list(buffers)
+
+
+def session_of(request: Mapping[str, Any]) -> str:
+    """The page a request comes from."""
+    session = request.get("session")
+    return session[:64] if isinstance(session, str) else ""
 
 
 def error_message(error: BaseException) -> Message:

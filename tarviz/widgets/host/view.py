@@ -19,7 +19,7 @@ except ImportError as error:
     raise MissingPackageError.of("anywidget", "A widget in a notebook", "lab") from error
 
 from tarviz.widgets.host import assets
-from tarviz.widgets.host.rpc import Controller, answer
+from tarviz.widgets.host.rpc import Controller, answer, session_of
 
 
 class View(anywidget.AnyWidget):  # type: ignore[misc]
@@ -78,7 +78,7 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
                 self._cancelled.clear()
             self._cancelled.add(content.get("id"))
         elif kind == "tvz:state" and isinstance(content.get("state"), dict):
-            self._remember(content["state"])
+            self._remember(content["state"], session_of(content))
         elif kind == "tvz:req":
             self._threads.submit(self._answer, dict(content))
 
@@ -90,8 +90,8 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
         with self._sending:
             self.send(message, buffers=[bytes(buffer) for buffer in buffers])
 
-    def _remember(self, state: dict[str, Any]) -> None:
-        self.controller.remember(state)
+    def _remember(self, state: dict[str, Any], session: str = "") -> None:
+        self.controller.remember(state, session)
         self._state = state
 
     def close(self) -> None:

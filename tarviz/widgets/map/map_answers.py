@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,9 +22,11 @@ from tarviz.table.columns import RECORD
 from tarviz.viewers.panel import readable
 from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse import counts as browse_counts
-from tarviz.widgets.browse.query import Query
+from tarviz.widgets.browse.look import Look
 from tarviz.widgets.browse.rows import Rows
-from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
+from tarviz.widgets.browse.scan import Scan
+from tarviz.widgets.browse.tile_rows import TileRows
+from tarviz.widgets.host.rpc import Answer, Message, rpc
 from tarviz.widgets.map import axes, vectors
 from tarviz.widgets.map.colours import coloured
 from tarviz.widgets.map.points import MapPoints
@@ -64,21 +66,45 @@ class Making:
             self.error = DataError(f"The map cannot be made: {type(error).__name__}: {error}.", code="E_INTERNAL")
 
 
-class MapAnswers(Controller):
-    """The part of `Browser` that places records on a map."""
+class Maps:
+    """The maps that pages look at: points of one kind are made once, for all of them."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, ...], Making] = {}
+        self._pages: dict[int, tuple[str, ...]] = {}  # what each page looks at
+        self._lock = threading.Lock()
+
+    def begun(self, page: int, spec: tuple[str, ...], make: Callable[[Making], MapPoints]) -> Making:
+        """Points of a kind, from now on what `page` looks at; what nobody looks at any more is stopped and forgotten."""
+        with self._lock:
+            self._pages[page] = spec
+            for other in set(self._made) - set(self._pages.values()):
+                self._made.pop(other).stopped.set()
+            if (making := self._made.get(spec)) is None or making.error is not None:
+                making = self._made[spec] = Making(spec, make)
+            return making
+
+    def left(self, page: int) -> None:
+        """A page looks at no map any more."""
+        with self._lock:
+            self._pages.pop(page, None)
+
+    def close(self) -> None:
+        for making in list(self._made.values()):
+            making.stopped.set()
+
+
+@dataclass(eq=False)
+class MapAnswers:
+    """Places records on the map of a page."""
 
     rows: Rows
-    query: Query
+    scan: Scan
     questions: Questions
-    _making: Making | None = None
-
-    def scan_all(self) -> None:
-        """Scan every shard to its end."""
-        raise NotImplementedError
-
-    def row_message(self, row: int) -> Answer:
-        """A row as the grid shows it."""
-        raise NotImplementedError
+    tiles: TileRows
+    maps: Maps
+    look: Look
+    making: Making | None = None
 
     @rpc
     def map_choices(self) -> Message:
@@ -116,12 +142,8 @@ class MapAnswers(Controller):
         return message | {"note": readable(points.note), "number": id(making) % (1 << 40)}, [points.xy.tobytes()]
 
     def _begun(self, spec: tuple[str, str, str]) -> Making:
-        making = self._making
-        if making is None or making.spec != spec or making.error is not None:
-            if making is not None:
-                making.stopped.set()
-            making = self._making = Making(spec, lambda own: self._columns(own, spec) if spec[1] else self._vectors(own, spec))
-        return making
+        self.making = self.maps.begun(id(self), spec, lambda own: self._columns(own, spec) if spec[1] else self._vectors(own, spec))
+        return self.making
 
     @staticmethod
     def _made(making: Making | None) -> MapPoints:
@@ -159,7 +181,7 @@ class MapAnswers(Controller):
 
     def _all_rows(self, making: Making) -> NDArray[np.int64]:
         """The rows there are, when all shards are scanned."""
-        self.scan_all()
+        self.scan.go_on()
         while not self.rows.finished:
             making.say(f"scanning: {len(self.rows):,} records")
             with self.rows.changed:
@@ -169,7 +191,7 @@ class MapAnswers(Controller):
     @rpc
     def map_colours(self, column: str) -> Answer:
         """A code a point, and what the codes mean; `making` where the column is being read first."""
-        points = self._made(self._making)
+        points = self._made(self.making)
         table = self.questions.table
         if unmade := table.unmade(column):
             self.questions.begin(unmade)
@@ -182,31 +204,26 @@ class MapAnswers(Controller):
     @rpc
     def map_shown(self, query: int) -> Answer:
         """1 for each point whose record shows, 0 for the others; no buffer where all do."""
-        points = self._made(self._making)
-        if query != self.query.number:
+        points = self._made(self.making)
+        if query != self.look.query.number:
             return {"stale": True}, []
-        if self.query.wish.plain:
+        if self.look.query.wish.plain:
             return {"shown": len(points)}, []
-        shown = points.among(self.query.found_ids())
-        return {"shown": int(shown.sum()), "done": self.query.done}, [shown.astype(np.uint8).tobytes()]
+        shown = points.among(self.look.query.found_ids())
+        return {"shown": int(shown.sum()), "done": self.look.query.done}, [shown.astype(np.uint8).tobytes()]
 
     @rpc
     def map_record(self, at: int) -> Answer:
         """The record of a point as the grid shows it, and where it shows now."""
-        points = self._made(self._making)
+        points = self._made(self.making)
         if not 0 <= at < len(points):
             raise UsageError(f"There is no point {at} of {len(points):,}.")
         row = int(points.ids[at])
-        message, buffers = self.row_message(row)
-        return message | {"position": self.query.position(row)}, buffers
+        message, buffers = self.tiles.one(row)
+        return message | {"position": self.look.query.position(row)}, buffers
 
     def inside(self, corners: Sequence[float] | None) -> NDArray[np.int64] | None:
         """The rows of the points inside a polygon, given as x, y, x, y, …; ascending. None where no line is drawn."""
         if corners is None:
             return None
-        return self._made(self._making).rows_inside(corners)
-
-    def end_map(self) -> None:
-        """End whatever is being made."""
-        if self._making is not None:
-            self._making.stopped.set()
+        return self._made(self.making).rows_inside(corners)

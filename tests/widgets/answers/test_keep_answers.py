@@ -23,7 +23,7 @@ from tests.widgets.conftest import png, records, tar
 @pytest.fixture
 def browser(shards):
     found = settle(Browser(shards, cache=False))
-    assert found.questions.wait(60)
+    assert found.shards.questions.wait(60)
     yield found
     found.close()
 
@@ -48,15 +48,15 @@ def busy_picture(seed, size, quality=90):
 class TestKeep:
     def test_members_are_copied_bit_for_bit(self, browser, shards, tmp_path):
         chosen = shown(browser, "cls = 1 and json.w > 300")
-        preview, _ = ask(browser, "preview")
-        ask(browser, "keep", path=str(tmp_path / "subset-{}.tar"))
-        assert browser.job.wait(60)
+        preview, _ = ask(browser, "preview", query=browser.query.number)
+        ask(browser, "keep", path=str(tmp_path / "subset-{}.tar"), query=browser.query.number)
+        assert browser.shards.job.wait(60)
         (path,) = tmp_path.glob("subset-*.tar")
         whole = {name: data for shard in shards for name, data in raw(shard).items()}
 
         assert chosen == [record.key for record in tarviz.records(path)]
         assert all(whole[name] == data for name, data in raw(path).items())
-        assert f"{len(chosen)} records written" in browser.job.text
+        assert f"{len(chosen)} records written" in browser.shards.job.text
         assert len(chosen) == preview["count"]
         assert abs(path.stat().st_size - preview["bytes"]) <= 20 * 512
 
@@ -77,16 +77,17 @@ class TestKeep:
             assert all(key in (tmp_path / name).read_text() for key in chosen)
 
     def test_the_marked_go_before_what_is_shown(self, browser, tmp_path):
-        ask(browser, "keep", path=str(tmp_path / "keys.txt"), marked=[3, 1])
-        assert browser.job.wait(60)
+        ask(browser, "mark", add=[3, 1])
+        ask(browser, "keep", path=str(tmp_path / "keys.txt"), query=0, marked=True)
+        assert browser.shards.job.wait(60)
 
         assert "set/n000001\nset/n000003\n" == (tmp_path / "keys.txt").read_text()
 
     def test_a_page_overwrites_nothing(self, browser, shards):
-        error, _ = ask(browser, "keep", path=str(shards[0]))
+        error, _ = ask(browser, "keep", path=str(shards[0]), query=0)
 
         assert "is there already" in error["msg"]
-        assert "nothing to save" in str(ask(browser, "keep", path="x.tar", marked=[]) and browser.job.wait(60) and browser.job.text)
+        assert "nothing to save" in ask(browser, "keep", path="x.tar", query=0, marked=True)[0]["msg"]
 
     @pytest.mark.parametrize(
         ("there", "name"),
@@ -96,7 +97,7 @@ class TestKeep:
         folder = tmp_path / "out"
         folder.mkdir()
         (folder / there).write_bytes(b"of somebody")
-        wishes = [ask(browser, "keep", path=str(folder / name))[0]]
+        wishes = [ask(browser, "keep", path=str(folder / name), query=0)[0]]
         if name.endswith(".tar"):
             wishes.append(ask(browser, "clean", path=str(folder / name))[0])
         with pytest.raises(UsageError, match="is there already"):
@@ -126,10 +127,10 @@ class TestKeep:
 
     def test_a_shard_that_was_replaced_is_not_mixed_in(self, browser, shards, tmp_path):
         tar(shards[0], records(100, 30))
-        ask(browser, "keep", path=str(tmp_path / "out.tar"))
-        assert browser.job.wait(60)
+        ask(browser, "keep", path=str(tmp_path / "out.tar"), query=0)
+        assert browser.shards.job.wait(60)
 
-        assert browser.job.bad
+        assert browser.shards.job.bad
         assert not (tmp_path / "out.tar").exists()
 
 
@@ -146,17 +147,17 @@ class TestChecks:
 
     def test_what_is_found_is_tagged_and_one_click_leaves_it_out(self, doubtful, tmp_path):
         with contextlib.closing(settle(Browser(doubtful, cache=False))) as browser:
-            assert browser.questions.wait(60)
+            assert browser.shards.questions.wait(60)
             ask(browser, "check")
-            assert browser.job.wait(60)
+            assert browser.shards.job.wait(60)
 
             assert ["k2", "k3", "array"] == shown(browser, "is:bad")
             assert ["same", "near"] == shown(browser, "is:dup")
             assert {"bad": 3, "dup": 2} == dict(ask(browser, "tags")[0]["tags"])
-            assert "3 bad, 2 duplicates" in browser.job.text
+            assert "3 bad, 2 duplicates" in browser.shards.job.text
 
             ask(browser, "clean", path=str(tmp_path / "clean.tar"))
-            assert browser.job.wait(60)
+            assert browser.shards.job.wait(60)
             assert ["k0", "k1", "k4", "k5"] == [record.key for record in tarviz.records(tmp_path / "clean.tar")]
 
     def test_verify_tags_what_it_finds(self, doubtful):
@@ -181,15 +182,15 @@ class TestChecks:
 
         monkeypatch.setattr(shard_columns, "_seen", see)
         with contextlib.closing(settle(Browser(doubtful, cache=False))) as browser:
-            assert browser.questions.wait(60)
+            assert browser.shards.questions.wait(60)
             ask(browser, "check")
-            assert browser.job.wait(60)
+            assert browser.shards.job.wait(60)
 
-            assert (3, "the query was stopped.", False) == (len(seen), browser.job.text, browser.job.bad)
+            assert (3, "the query was stopped.", False) == (len(seen), browser.shards.job.text, browser.shards.job.bad)
             assert ["k0"] == shown(browser, "k0")
             ask(browser, "check")
-            assert browser.job.wait(60)
-            assert "3 bad, 2 duplicates" in browser.job.text
+            assert browser.shards.job.wait(60)
+            assert "3 bad, 2 duplicates" in browser.shards.job.text
 
 
 class TestTags:
@@ -231,7 +232,7 @@ class TestDoctor:
 
     def test_each_cell_chooses_the_records_it_counts(self, predicted):
         with contextlib.closing(settle(Browser(predicted, cache=False))) as browser:
-            assert browser.questions.wait(60)
+            assert browser.shards.questions.wait(60)
             browser.first()
             found, _ = ask(browser, "doctor")
             wrong = shown(browser, found["wrong"], sort="label", label=found["confidence"], descending=True)

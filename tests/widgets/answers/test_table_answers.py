@@ -25,7 +25,7 @@ from tests.widgets.conftest import png, records, tar
 @pytest.fixture
 def browser(shards):
     found = settle(Browser(shards, cache=False))
-    assert found.questions.wait(60)
+    assert found.shards.questions.wait(60)
     yield found
     found.close()
 
@@ -54,7 +54,7 @@ def by_sql(table, column, where):
 def look(browser, name):
     """The facet of a column, made where it is not there yet."""
     if "making" in ask(browser, "facet", column=name, number=browser.query.number)[0]:
-        assert browser.questions.wait(60)
+        assert browser.shards.questions.wait(60)
     return ask(browser, "facet", column=name, number=browser.query.number)[0]
 
 
@@ -71,13 +71,13 @@ class TestFacets:
     @pytest.fixture
     def looked(self, odd):
         with contextlib.closing(settle(Browser(odd, cache=False))) as browser:
-            assert browser.questions.wait(60)
+            assert browser.shards.questions.wait(60)
             yield browser
 
     @pytest.mark.parametrize("where", ["", "json.score > 0", "caption 1"])
     def test_figures_of_every_column_equal_sql(self, looked, where):
         shown(looked, where)
-        table = looked.questions.table
+        table = looked.shards.questions.table
         condition = table.condition(where)
         names = [column["name"] for column in ask(looked, "facets")[0]["columns"]]
 
@@ -90,7 +90,7 @@ class TestFacets:
     @pytest.mark.parametrize("name", OF_EACH_KIND)
     def test_a_bar_counts_the_records_that_its_condition_chooses(self, looked, name):
         shown(looked, "json.score > 0")
-        table = looked.questions.table
+        table = looked.shards.questions.table
         facet, _ = ask(looked, "facet", column=name, number=looked.query.number)
 
         assert in_bars(table, facet, "true") == [bar["all"] for bar in facet["bars"]]
@@ -102,7 +102,7 @@ class TestFacets:
 
     def test_the_label_comes_first_and_class_numbers_have_their_names(self, shards):
         with contextlib.closing(settle(Browser(shards, cache=False, classes=["cat", "dog", "owl"]))) as browser:
-            assert browser.questions.wait(60)
+            assert browser.shards.questions.wait(60)
             browser.first()
             names = [column["name"] for column in ask(browser, "facets")[0]["columns"]]
             bars = ask(browser, "facet", column="cls")[0]["bars"]
@@ -113,7 +113,7 @@ class TestFacets:
     def test_a_column_that_was_not_made_is_made_when_it_is_looked_at(self, browser):
         before = {column["name"]: column["type"] for column in ask(browser, "facets")[0]["columns"]}
         first, _ = ask(browser, "facet", column="png.width")
-        assert browser.questions.wait(60)
+        assert browser.shards.questions.wait(60)
         facet, _ = ask(browser, "facet", column="png.width")
 
         assert {"making": True} == first
@@ -137,7 +137,7 @@ class TestFacets:
         with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
             before = ask(browser, "poll")[0]["table"]
             ask(browser, "prepare")
-            assert browser.questions.wait(60)
+            assert browser.shards.questions.wait(60)
 
             assert ("costly", sum(shard.stat().st_size for shard in shards)) == (before["state"], before["bytes"])
             assert "ready" == ask(browser, "poll")[0]["table"]["state"]
@@ -166,14 +166,14 @@ class TestGrowing:
             facet = ask(browser, "facet", column=name, number=browser.query.number)[0]
             if found.items() <= facet.items():
                 return facet
-            with browser.rows.changed:
-                browser.rows.changed.wait(0.01)
+            with browser.shards.rows.changed:
+                browser.shards.rows.changed.wait(0.01)
         raise AssertionError(f"{facet} does not become {found}")
 
     @pytest.mark.parametrize("where", ["", "key like '%7'"])
     def test_it_is_exact_for_the_records_that_were_read(self, shards, gate, where):
         with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
-            browser.search(where)
+            browser.session.search(where)
             assert "making" == ask(browser, "poll")[0]["table"]["state"]
             part = self.until(browser, "json.w", of=20)
             columns = {column["name"]: column["type"] for column in ask(browser, "facets")[0]["columns"]}
@@ -193,7 +193,7 @@ class TestGrowing:
             self.until(browser, "json.w", of=20)
             version = ask(browser, "poll")[0]["table"]["version"]
             gate.set()
-            assert browser.questions.wait(60)
+            assert browser.shards.questions.wait(60)
 
             assert version < ask(browser, "poll")[0]["table"]["version"]
             assert {"of": None}.items() <= ask(browser, "facet", column="json.w")[0].items()
@@ -216,14 +216,14 @@ class TestFilters:
 
     def test_the_table_and_the_scan_give_the_same(self, shards):
         with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
-            browser.questions.prepare = lambda **_: "none"
+            browser.shards.questions.prepare = lambda **_: "none"
             texts = ["n0000", "has:json", "not has('json')", "size(png) > 70 and has:cls", "key == 'set/n000003'"]
             orders = [{"sort": "key"}, {"sort": "size"}, {"sort": "size", "descending": True}, {"sort": "order", "descending": True}]
             scanned = [shown(browser, text) for text in texts] + [shown(browser, **order) for order in orders[:1]]
-            assert not browser.questions.ready
-            assert browser.questions.table
+            assert not browser.shards.questions.ready
+            assert browser.shards.questions.table
             asked = [shown(browser, text) for text in texts] + [shown(browser, **order) for order in orders[:1]]
-            sizes = [[browser.rows.row(row).sizes for row in browser.query.ids(0, 99)] for _ in [shown(browser, **orders[1])]]
+            sizes = [[browser.shards.rows.row(row).sizes for row in browser.query.ids(0, 99)] for _ in [shown(browser, **orders[1])]]
 
         assert scanned == asked
         assert sorted((sum(each.values()) for each in sizes[0]), reverse=True) == [sum(each.values()) for each in sizes[0]]
@@ -237,7 +237,7 @@ class TestFilters:
         assert [f"set/n{at:06d}" for at in reversed(range(60)) if at % 7] + without == down
 
     def test_a_wrong_column_is_named_with_the_nearest(self, browser):
-        browser.search("json.labl = 'cat'")
+        browser.session.search("json.labl = 'cat'")
         settle(browser)
 
         assert "json.label" in ask(browser, "poll")[0]["query"]["error"]
@@ -248,9 +248,9 @@ class TestFilters:
         shards[1].write_bytes(data[: len(data) // 2])
         with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
             shards[2].unlink()
-            browser.questions.forget()
+            browser.shards.questions.forget()
             found = shown(browser, "cls = 1")
-            known = [browser.rows.row(row).key for row in browser.rows.ids(0, 100) if row >> 32 < 2]
+            known = [browser.shards.rows.row(row).key for row in browser.shards.rows.ids(0, 100) if row >> 32 < 2]
 
         assert [key for key in known if int(key[-6:]) % 3 == 1] == found
 
@@ -265,7 +265,7 @@ class TestFilters:
     def test_keys_of_a_list_are_the_only_ones(self, shards, tmp_path):
         (tmp_path / "keys.txt").write_text("set/n000003\nset/n000041\nset/n000005\n")
         with contextlib.closing(settle(Browser(shards, cache=False, keys=str(tmp_path / "keys.txt")))) as browser:
-            assert ["set/n000003", "set/n000005", "set/n000041"] == [browser.rows.row(row).key for row in browser.query.ids(0, 9)]
+            assert ["set/n000003", "set/n000005", "set/n000041"] == [browser.shards.rows.row(row).key for row in browser.query.ids(0, 9)]
             assert ["set/n000005", "set/n000041"] == shown(browser, "cls = 2")
 
 
@@ -293,7 +293,7 @@ class TestCompletion:
         assert (before, words) == (found[0], words & set(found[1]))
 
     def test_tags_that_there_are(self, browser):
-        browser.questions.table.tags.add("cls = 1", "blurred")
+        browser.shards.questions.table.tags.add("cls = 1", "blurred")
 
         assert ("not is:", ["blurred"]) == self.complete(browser, "not is:bl")
 

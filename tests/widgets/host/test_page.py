@@ -23,15 +23,15 @@ class Fake(Controller):
     def double(self, number):
         return {"number": number * 2}, [b"\0\1"]
 
-    def first(self):
-        return {"hello": 1}, [b"picture"]
+    def first(self, session=""):
+        return {"hello": session}, [b"picture"]
 
     def media(self, path):
         kinds = {"film": "video/mp4", "page": "text/html"}
         return Media(kinds[path], 1000, lambda offset, length: (bytes(range(250)) * 4)[offset : offset + length]) if path in kinds else None
 
-    def remember(self, state):
-        self.state = state
+    def remember(self, state, session=""):
+        self.state = session, state
 
     def close(self):
         self.closed = True
@@ -139,12 +139,12 @@ def test_long_and_broken_requests_are_refused(page):
     assert 413 == ask(page, "/rpc", method="POST", body=b"", headers={"X-Tarviz": "1", "Content-Length": str(1 << 30)})[0].status
 
 
-def test_the_first_picture_comes_with_the_state_that_was_left(page):
-    ask(page, "/rpc", method="POST", body=pack({"k": "tvz:state", "state": {"px": 96}}), headers={"X-Tarviz": "1"})
-    _, data = ask(page, "/state")
+def test_state_is_that_of_the_page_that_sent_it(page):
+    ask(page, "/rpc", method="POST", body=pack({"k": "tvz:state", "session": "a", "state": {"px": 96}}), headers={"X-Tarviz": "1"})
+    _, data = ask(page, "/state?session=b")
 
-    assert ({"_first": {"hello": 1}, "_state": {"px": 96}}, [b"picture"]) == unpack(data)
-    assert {"px": 96} == page.controller.state
+    assert ({"_first": {"hello": "b"}, "_state": {}}, [b"picture"]) == unpack(data)
+    assert ("a", {"px": 96}) == page.controller.state
 
 
 @pytest.mark.parametrize(
@@ -209,12 +209,12 @@ def test_a_port_in_use_is_said():
 class Failing(Controller):
     script = "browse"
 
-    def first(self):
+    def first(self, session=""):
         raise UsageError("json.klass cannot be read.", hint="Write json.label.")
 
 
 class Broken(Failing):
-    def first(self):
+    def first(self, session=""):
         raise RuntimeError("a wheel came off")
 
 

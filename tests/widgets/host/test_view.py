@@ -60,9 +60,10 @@ def test_messages_of_others_are_left_alone(view, content):
 def test_what_is_marked_can_be_observed(view):
     heard = []
     view.observe(lambda change: heard.append([ref.key for ref in change["new"]]), names=["marked"])
-    view._on_request(view, {"k": "tvz:state", "state": {"selected": 3, "marked": [0, 1], "px": 96}}, [])
+    view._on_request(view, {"k": "tvz:state", "state": {"selected": 3, "px": 96}}, [])
+    view.controller.session.mark([1, 0])
 
-    assert [["set/n000000", "set/n000001"]] == heard
+    assert ["set/n000000", "set/n000001"] == heard[-1]
     assert "set/n000003" == view.selected.key
     assert 96 == view._state["px"]
     assert "px=96" in view.spec

@@ -66,7 +66,7 @@ def points_of(browser, **spec):
 def colours_of(browser, column):
     """The colours of the points by a column, when it is made: the message, codes [n], palette [256, 3]."""
     while "making" in (reply := ask(browser, "map_colours", column=column))[0]:
-        assert browser.questions.wait(60)
+        assert browser.shards.questions.wait(60)
     message, (codes, palette) = reply
     return message, np.frombuffer(codes, np.uint8), np.frombuffer(palette, np.uint8).reshape(256, 3)
 
@@ -114,7 +114,7 @@ class TestColumns:
     def test_two_columns_are_the_values_of_the_records(self, browser):
         points = browser.map("json.w", "json.h")
         low, high = np.array(points.low), np.array(points.high)
-        values = {browser.rows.row(row).key: place for row, place in zip(points.ids.tolist(), points.xy.tolist(), strict=True)}
+        values = {browser.shards.rows.row(row).key: place for row, place in zip(points.ids.tolist(), points.xy.tolist(), strict=True)}
 
         assert ((0, 0), (89, 89 * 89)) == (points.low, points.high)
         for at in (0, 17, 44, 45, 89):
@@ -148,7 +148,7 @@ class TestColumns:
 
     def test_a_lasso_shows_the_records_inside_it(self, browser):
         points = browser.map("json.w", "json.score")
-        browser.search(area=[c for corner in WAY_ROUND for c in corner])
+        browser.session.search(area=[c for corner in WAY_ROUND for c in corner])
         settle(browser)
 
         expected = points.ids[winding(points.xy.tolist(), WAY_ROUND)]
@@ -158,35 +158,35 @@ class TestColumns:
     def test_facets_follow_a_lasso(self, browser):
         browser.map("json.w", "json.score")
         half = [-1.1, -1.1, 0.5, -1.1, 0.5, 1.1, -1.1, 1.1]
-        browser.search(area=half)
+        browser.session.search(area=half)
         settle(browser)
-        facet, bars = browser.facet("cls", browser.query.number), {}
+        facet, bars = browser.session.table.facet("cls", browser.query.number), {}
         while facet.get("making") or facet["all"]["records"] < 90:  # the shards come one by one
-            facet = browser.facet("cls", browser.query.number)
+            facet = browser.session.table.facet("cls", browser.query.number)
         for row in browser.query.ids(0, 1000):
-            number = int(browser.rows.row(row).key[1:]) % 3
+            number = int(browser.shards.rows.row(row).key[1:]) % 3
             bars[number] = bars.get(number, 0) + 1
 
         assert (90, 67) == (facet["all"]["records"], facet["kept"]["records"])
         assert sorted(bars.values()) == sorted(bar["kept"] for bar in facet["bars"])
-        browser.search(area=half, where="cls = 1")
+        browser.session.search(area=half, where="cls = 1")
         settle(browser)
-        assert 22 == browser.facet("json.w", browser.query.number)["kept"]["records"]
+        assert 22 == browser.session.table.facet("json.w", browser.query.number)["kept"]["records"]
 
     def test_a_lasso_a_condition_a_shard_and_marks_hold_together(self, browser):
         browser.map("json.w", "json.score")
         half = [-1.1, -1.1, 0.5, -1.1, 0.5, 1.1, -1.1, 1.1]
 
         def keys(**wish):
-            browser.search(**wish)
+            browser.session.search(**wish)
             settle(browser)
-            return [browser.rows.row(row).key for row in browser.query.ids(0, 1000)]
+            return [browser.shards.rows.row(row).key for row in browser.query.ids(0, 1000)]
 
         assert [f"k{at:04d}" for at in range(67)] == keys(area=half)
         assert [f"k{at:04d}" for at in range(1, 67, 3)] == keys(area=half, where="cls = 1")
         assert [f"k{at:04d}" for at in range(45, 67)] == keys(area=half, shard=1)
-        marked = browser.query.ids(0, 1000)[::5]
-        assert ["k0045", "k0050", "k0055", "k0060", "k0065"] == keys(area=half, only=marked)
+        browser.session.mark(browser.query.ids(0, 1000)[::5])
+        assert ["k0045", "k0050", "k0055", "k0060", "k0065"] == keys(area=half, only=True)
         assert [f"k{at:04d}" for at in reversed(range(67))] == keys(area=half, sort="label", label="json.w", descending=True)
         assert ["k0007"] == keys(area=half, where="k0007")
         assert 90 == len(keys())
@@ -194,10 +194,12 @@ class TestColumns:
     def test_what_shows_is_told_point_by_point(self, browser):
         points_of(browser, x="json.w", y="json.score")
         plain, nothing = ask(browser, "map_shown", query=browser.query.number)
-        browser.search("cls = 2")
+        browser.session.search("cls = 2")
         settle(browser)
         message, (shown,) = ask(browser, "map_shown", query=browser.query.number)
-        keys = [browser.rows.row(row).key for row in browser._making.points.ids[np.frombuffer(shown, np.uint8) == 1].tolist()]
+        keys = [
+            browser.shards.rows.row(row).key for row in browser.session.map.making.points.ids[np.frombuffer(shown, np.uint8) == 1].tolist()
+        ]
 
         assert ({"shown": 90}, []) == (plain, nothing)
         assert 30 == message["shown"]
@@ -213,7 +215,7 @@ class TestColumns:
         points_of(browser, x="json.w", y="json.score")
         message, codes, palette = colours_of(browser, column)
         name = {entry["code"]: entry["name"] for entry in message["legend"]}
-        at = [int(browser.rows.row(row).key[1:]) for row in browser._making.points.ids.tolist()]
+        at = [int(browser.shards.rows.row(row).key[1:]) for row in browser.session.map.making.points.ids.tolist()]
 
         assert list(map(expected, at)) == [name[code] for code in codes.tolist()]
         assert 90 == sum(entry["count"] for entry in message["legend"])
@@ -222,7 +224,7 @@ class TestColumns:
     def test_numbers_have_a_palette_from_low_to_high(self, browser):
         points_of(browser, x="json.w", y="json.score")
         message, codes, _ = colours_of(browser, "json.h")
-        at = np.array([int(browser.rows.row(row).key[1:]) for row in browser._making.points.ids.tolist()])
+        at = np.array([int(browser.shards.rows.row(row).key[1:]) for row in browser.session.map.making.points.ids.tolist()])
 
         assert [] == message["legend"]
         assert 0 <= message["ends"][0] < message["ends"][1] <= 89 * 89
@@ -231,7 +233,7 @@ class TestColumns:
 
     def test_a_column_that_was_not_made_is_made_first(self, browser):
         points_of(browser, x="json.w", y="json.score")
-        assert browser.questions.wait(60)
+        assert browser.shards.questions.wait(60)
         first, _ = ask(browser, "map_colours", column="png.width")
         message, _, _ = colours_of(browser, "png.width")
 
@@ -240,17 +242,17 @@ class TestColumns:
 
     def test_the_record_of_a_point_comes_with_its_picture_and_its_place_in_the_grid(self, browser):
         points_of(browser, x="json.w", y="json.score")
-        row = int(browser._making.points.ids[5])
+        row = int(browser.session.map.making.points.ids[5])
         message, buffers = ask(browser, "map_record", at=5)
 
-        assert browser.rows.row(row).key == message["rows"][0]["key"]
+        assert browser.shards.rows.row(row).key == message["rows"][0]["key"]
         assert row == message["rows"][0]["id"]
         assert browser.query.position(row) == message["position"]
         assert len(buffers[message["rows"][0]["tile"]["buffer"]]) > 50
         assert "There is no point 90 of 90." == ask(browser, "map_record", at=90)[0]["msg"]
 
     def test_choices_name_fields_and_columns_that_hold_numbers(self, browser):
-        assert browser.questions.wait(60)
+        assert browser.shards.questions.wait(60)
         found, _ = ask(browser, "map_choices")
 
         assert ["emb.npy", "png"] == [field["name"] for field in found["fields"]]
@@ -263,7 +265,7 @@ class TestColumns:
 class TestVectors:
     def test_embeddings_lie_by_their_principal_components(self, browser):
         points = browser.map("emb.npy")
-        at = np.array([int(browser.rows.row(row).key[1:]) for row in points.ids.tolist()])
+        at = np.array([int(browser.shards.rows.row(row).key[1:]) for row in points.ids.tolist()])
         middles = np.stack([points.xy[at % 3 == own].mean(axis=0) for own in range(3)])
         nearest = np.linalg.norm(points.xy[:, None] - middles, axis=2).argmin(axis=1)
 
@@ -274,7 +276,7 @@ class TestVectors:
 
     def test_pictures_lie_by_colour_and_shape(self, browser):
         points = browser.map("png")
-        at = np.array([int(browser.rows.row(row).key[1:]) for row in points.ids.tolist()])
+        at = np.array([int(browser.shards.rows.row(row).key[1:]) for row in points.ids.tolist()])
 
         assert 90 == len(points)
         assert 3 == len(np.unique(points.xy.round(4), axis=0))
@@ -319,11 +321,11 @@ class TestVectors:
 
         assert 10 == len(points)
         assert points.note.endswith("10 records at even steps")
-        assert {"k0000", "k0089"} <= {browser.rows.row(row).key for row in points.ids.tolist()}
+        assert {"k0000", "k0089"} <= {browser.shards.rows.row(row).key for row in points.ids.tolist()}
 
     def test_another_map_ends_the_one_that_is_being_made(self, browser):
         ask(browser, "map_points", x="png")
-        first = browser._making
+        first = browser.session.map.making
         points_of(browser, x="emb.npy")
         first.thread.join(10)
 

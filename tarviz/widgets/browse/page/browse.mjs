@@ -6,6 +6,10 @@ import { makeRpc } from "../../host/requests.mjs";
 import { MapView } from "../../map/map_view.mjs";
 import { Layers } from "../../panes/overlay.mjs";
 import { Facets } from "../filters/facets.mjs";
+import { PLAIN, read } from "../marking/address.mjs";
+import { Curation } from "../marking/curation.mjs";
+import { History } from "../marking/history.mjs";
+import { Marks } from "../marking/marks.mjs";
 import { Copies } from "./copies.mjs";
 import { Grid } from "./grid.mjs";
 import { Keep } from "./keep.mjs";
@@ -13,7 +17,7 @@ import { Keys } from "./keys.mjs";
 import { Polls } from "./polls.mjs";
 import { Rail } from "./rail.mjs";
 import { RecordPane } from "./record.mjs";
-import { readPicks, Search } from "./search.mjs";
+import { Search } from "./search.mjs";
 import { StatusLine } from "./status.mjs";
 import { TableView } from "./table.mjs";
 import { Tagging } from "./tagging.mjs";
@@ -35,8 +39,16 @@ export class BrowserView {
     this.version = -1;
     this.at = 0;
     this.selected = -1;
-    /** @type {Set<number>} */
-    this.marked = new Set(saved.marked ?? []);
+    this.history = new History();
+    this.marks = new Marks(this.rpc, () => this.markedOthers(), this.config.marked ?? []);
+    this.curation = new Curation({
+      marks: this.marks,
+      history: this.history,
+      shown: () => ({ query: this.query, count: this.count, at: this.at }),
+      rowAt: (position) => this.grid.items.get(position)?.id,
+      say: (text, action, act) => this.status.say(text, "", action, act),
+      trouble: (error) => this.status.trouble(error),
+    });
     this.wish = {
       where: this.config.where,
       sort: this.config.sort,
@@ -50,16 +62,31 @@ export class BrowserView {
     };
     /** @type {Map<string, { where: string, text: string, parts: string[], span?: number[] }>} conditions that were clicked, by what they are about */
     this.picks = new Map(this.config.also.map((/** @type {string} */ where) => [where, { where, text: where, parts: [where] }]));
+    /** what the page shows when nothing was chosen on it @type {import("../marking/address.mjs").Shown} */
+    this.usual = {
+      ...PLAIN,
+      ...{ where: this.config.where, sort: this.config.sort, seed: this.config.seed, px: this.config.px, image: this.config.image },
+      picks: [...this.picks],
+      row: this.config.start,
+    };
+    /** how many pages look at these shards */
+    this.pages = 1;
     /** @type {any} how far columns are made, as the controller says */
     this.tableState = { state: "none", note: "", version: 0, bytes: 0 };
-    this.px = saved.px ?? this.config.px;
-    this.image = saved.image ?? this.config.image;
+    this.px = this.config.px;
+    this.image = this.config.image;
     this.label = first.rows.label ?? "";
+    /** somebody chose the label */
+    this.labelChosen = false;
     /** @type {any[]} */
     this.shards = [];
     this.fields = [];
     /** @type {(value?: any) => void} ends the rest between two polls */
     this.wake = () => {};
+    /** the next address kept is a place that Back leads from */
+    this.step = false;
+    /** an address is being shown: it is no step of its own */
+    this.restoring = 0;
     this.remembering = later(() => this.copies.remember(), 300, signal);
     this.lost = false;
     /** all shards were read to their end: `total` is the number of their records */
@@ -178,35 +205,22 @@ export class BrowserView {
 
   /** @param {any} saved */
   start(saved) {
-    const hash = this.model.media ? new URLSearchParams(location.hash.slice(1)) : new URLSearchParams();
-    const wish = {
-      where: hash.get("where") ?? saved.where,
-      sort: hash.get("sort") ?? saved.sort,
-      seed: Number(hash.get("seed") ?? saved.seed ?? 0),
-      shard: saved.shard ?? null,
-    };
-    const picks = readPicks(hash.get("also")) ?? ([...hash.keys()].length ? [] : saved.picks);
-    if (picks) this.picks = new Map(picks);
-    this.searches.drawPicks();
-    const changed =
-      [...this.picks.values()].map((pick) => pick.where).join("\n") !== this.config.also.join("\n") ||
-      (wish.where ?? this.wish.where) !== this.wish.where ||
-      (wish.sort ?? this.wish.sort) !== this.wish.sort ||
-      wish.shard !== null;
+    const address = this.model.media ? read(location.hash) : {};
+    const shown = { ...this.usual, ...(Object.keys(address).length ? address : saved.shown) };
     const begin = async () => {
-      if (changed)
-        await this.search(
-          { where: wish.where ?? this.wish.where, sort: wish.sort ?? this.wish.sort, seed: wish.seed, shard: wish.shard },
-          true,
-        );
-      const to = hash.get("row") ?? this.config.start;
-      if (to) await this.searches.startAt(to);
-      else if (this.count && !this.narrow()) this.select(Math.min(saved.at ?? 0, this.count - 1), { quiet: true });
+      await this.searches.restore(shown);
+      if (!shown.row && this.count && !this.narrow()) this.select(Math.min(saved.at ?? 0, this.count - 1), { quiet: true });
     };
     if (this.model.media && document.activeElement === document.body) this.grid.root.focus({ preventScroll: true }); // a page of its own: the keys are ours
-    if (saved.map || hash.get("map") === "on") this.showMap(true);
-    if (saved.table || hash.get("view") === "table") this.showTable(true);
+    if (this.model.media)
+      window.addEventListener("popstate", () => this.searches.restore({ ...this.usual, ...read(location.hash) }), { signal: this.signal });
     begin().finally(() => this.polls.loop());
+  }
+
+  /** Keep what is shown as a place of its own, which Back leads from. */
+  stepping() {
+    this.step ||= !this.restoring;
+    this.remembering();
   }
 
   narrow() {
@@ -248,6 +262,8 @@ export class BrowserView {
     if (!tile) return;
     const position = Number(tile.dataset.position);
     this.select(position);
+    if (event.shiftKey) return void this.curation.range(position);
+    this.curation.begin(position);
     if (event.ctrlKey || event.metaKey) this.mark();
   }
 
@@ -292,18 +308,19 @@ export class BrowserView {
   /** @param {string} label */
   relabel(label) {
     this.label = label.trim().replace(":", ".");
-    this.labelKnown = true;
+    this.labelKnown = this.labelChosen = true;
     this.grid.draw();
+    this.remembering();
   }
 
   mark() {
-    const id = this.grid.items.get(this.at)?.id;
-    if (id === undefined) return this.say("The record is still on its way: mark it when it shows.");
-    if (!this.marked.delete(id)) this.marked.add(id);
+    return this.curation.toggle();
+  }
+
+  /** Other records are marked than before, here or on another page. */
+  markedOthers() {
     this.grid.draw();
     this.status.tell();
-    this.remembering();
-    return undefined;
   }
 
   // ---- frame parts
@@ -333,7 +350,7 @@ export class BrowserView {
     this.grid.draw();
     (on ? this.table.root : this.grid.root).focus({ preventScroll: true });
     if (on) this.table.reveal(this.at);
-    this.remembering();
+    this.stepping();
   }
 
   /** The map beside the records, or not. @param {boolean} on */
@@ -344,7 +361,7 @@ export class BrowserView {
     if (on) this.map.open();
     else this.map.uncircle();
     this.resized();
-    this.remembering();
+    this.stepping();
   }
 
   /** Whether the records in view are there: pictures first, then all that is counted. */
@@ -369,6 +386,7 @@ export class BrowserView {
     this.resized();
     if (on && this.selected < 0) this.select(this.at);
     this.list.focus();
+    this.stepping();
   }
 
   drawSoon() {

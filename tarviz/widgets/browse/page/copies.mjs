@@ -2,6 +2,7 @@
 // What leaves the shard browser: copies for the clipboard, and its state, which is saved and shared.
 
 import { copyText, saveAs } from "../../host/core.mjs";
+import { written } from "../marking/address.mjs";
 
 export class Copies {
   /** @param {import("./browse.mjs").BrowserView} view */
@@ -40,8 +41,8 @@ export class Copies {
 
   compare() {
     const { view } = this;
-    if (!view.marked.size) return view.say("Nothing is marked: Space marks the record.");
-    view.rpc("call", { marked: [...view.marked] }).then(
+    if (!view.marks.size) return view.say("Nothing is marked: Space marks the record.");
+    view.rpc("call", { marked: true }).then(
       ({ r }) => this.text(r.python),
       (error) => view.trouble(error),
     );
@@ -52,11 +53,11 @@ export class Copies {
   async save(kind) {
     const { view } = this;
     if (!kind) return;
-    const marked = view.marked.size ? [...view.marked] : null;
+    const marked = view.marks.size > 0;
     const columns = view.table.columns?.length ? view.table.columns : null;
     try {
       view.say(`gathering ${marked ? "the marked" : "all that show"} …`);
-      const { r, buffers } = await view.rpc("export", { kind, marked, columns: kind === "csv" ? columns : null });
+      const { r, buffers } = await view.rpc("export", { kind, query: view.query, marked, columns: kind === "csv" ? columns : null });
       const name = `${
         view.config.title
           .split("/")
@@ -70,36 +71,36 @@ export class Copies {
     }
   }
 
+  /** Keep what is shown: for Python, for a saved notebook, and in the page's address. */
   remember() {
     const { view } = this;
-    if (view.searches.next !== view.wish) return; // filters of a search under way beside a record of the one before: it is kept when it is there
-    const state = {
-      selected: view.selected >= 0 ? view.selected : null,
-      at: view.at,
-      marked: [...view.marked].slice(0, 100_000),
+    if (view.lost || view.searches.next !== view.wish) return; // a search is under way: it is kept when it is there
+    const shown = this.shown();
+    const state = { selected: view.selected >= 0 ? view.selected : null, at: view.at, px: view.px, image: view.image, shown };
+    view.model.send({ k: "tvz:state", session: view.rpc.session, state });
+    if (!view.model.media) return;
+    const address = `${location.pathname}#${written(shown, view.usual)}`;
+    const { step } = view;
+    view.step = false;
+    if (step && address !== location.pathname + location.hash) history.pushState(null, "", address);
+    else history.replaceState(null, "", address);
+  }
+
+  /** @returns {import("../marking/address.mjs").Shown} */
+  shown() {
+    const { view } = this;
+    const { where, sort, seed, column, descending, shard, only } = view.wish;
+    const item = view.grid.items.get(view.at);
+    return {
+      ...{ where, sort, seed, column, descending, shard, only },
+      picks: [...view.picks],
+      view: view.table.shown ? "table" : "",
+      map: view.map.shown,
+      large: view.root.classList.contains("tvz-zoomed"),
       px: view.px,
       image: view.image,
-      where: view.wish.where,
-      sort: view.wish.sort,
-      seed: view.wish.seed,
-      shard: view.wish.shard,
-      picks: [...view.picks],
-      table: view.table.shown,
-      map: view.map.shown,
+      label: view.labelChosen ? view.label : null,
+      row: !item ? "" : item.key.length < 300 ? item.key : `#${view.at}`,
     };
-    if (view.lost) return;
-    view.model.send({ k: "tvz:state", state });
-    if (view.model.media) {
-      const words = new URLSearchParams();
-      if (state.where) words.set("where", state.where);
-      if (state.picks.length) words.set("also", JSON.stringify(state.picks));
-      if (state.sort !== "order") words.set("sort", state.sort);
-      if (state.sort === "random") words.set("seed", String(state.seed));
-      if (state.map) words.set("map", "on");
-      if (state.table) words.set("view", "table");
-      const item = view.grid.items.get(view.at);
-      if (item) words.set("row", item.key.length < 300 ? item.key : `#${view.at}`);
-      history.replaceState(null, "", `${location.pathname}#${words}`);
-    }
   }
 }

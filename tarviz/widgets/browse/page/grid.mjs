@@ -175,7 +175,7 @@ export class Grid {
       const y = GAP + Math.floor(position / layout.columns) * layout.rowHeight + shift;
       tile.style.transform = `translate(${x}px, ${y}px)`;
       tile.setAttribute("aria-selected", String(position === this.view.at && this.view.selected >= 0));
-      tile.classList.toggle("tvz-marked", !!item && this.view.marked.has(item.id));
+      tile.classList.toggle("tvz-marked", !!item && this.view.marks.has(item.id));
     }
     const active = this.drawn.get(this.view.at)?.id;
     if (active) this.root.setAttribute("aria-activedescendant", active);
@@ -301,6 +301,7 @@ export class Grid {
         { keep: true },
       );
       this.asked.delete(name);
+      if (r.stale && query === this.view.query) this.view.searches.renew();
       if (query === this.view.query && !r.stale && r.ordered === this.view.ordered) this.takeRows(r, buffers);
       if (this.view.calm) {
         this.view.facets.follow();

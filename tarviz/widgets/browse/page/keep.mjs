@@ -82,8 +82,8 @@ export class Keep {
     try {
       if (clean) fill(this.words, "all that is neither bad nor a duplicate");
       else {
-        const marked = view.marked.size ? [...view.marked] : null;
-        const { r } = await view.rpc("preview", { marked });
+        const marked = view.marks.size > 0;
+        const { r } = await view.rpc("preview", { query: view.query, marked });
         fill(this.words, `${formatCount(r.count)} ${marked ? "marked" : "shown"} · ${formatBytes(r.bytes)}`);
         this.download.disabled = this.kind.value === "tar" && r.bytes > MOST_DOWNLOADED;
       }
@@ -109,7 +109,7 @@ export class Keep {
     try {
       const { r } = this.clean
         ? await view.rpc("clean", { path: this.path.value })
-        : await view.rpc("keep", { path: this.path.value, marked: view.marked.size ? [...view.marked] : null });
+        : await view.rpc("keep", { path: this.path.value, query: view.query, marked: view.marks.size > 0 });
       this.close();
       this.take(r);
       view.wake();

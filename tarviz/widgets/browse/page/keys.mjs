@@ -20,6 +20,11 @@ export const KEYS = [
   ["+ −", "size of the tiles, or of the enlarged picture"],
   ["r", "shuffle anew"],
   ["Space", "mark"],
+  ["Shift+click Shift+arrows", "mark a range"],
+  ["Ctrl+A", "mark all that show"],
+  ["N", "unmark all"],
+  ["I", "mark the others instead"],
+  ["Ctrl+Z Ctrl+Y", "take back, do again: marks, tags, filters"],
   ["m", "marked records only"],
   ["T", "tag the marked, or the record"],
   ["y", "copy the key"],
@@ -76,7 +81,9 @@ export class Keys {
         count: view.count,
       });
       if (to !== undefined) {
+        if (!event.shiftKey) view.curation.begin(to);
         view.select(to);
+        if (event.shiftKey) view.curation.range(to);
         return true;
       }
     }
@@ -99,6 +106,8 @@ export class Keys {
       "-": () => this.step(-1),
       r: () => view.search({ sort: "random", seed: view.wish.sort === "random" ? view.wish.seed + 1 : view.wish.seed }),
       Space: () => view.mark(),
+      N: () => view.curation.none(),
+      I: () => view.curation.invert(),
       m: () => view.search({ only: !view.wish.only }),
       y: () => view.copies.key(),
       Y: () => view.copies.record(),
@@ -110,6 +119,11 @@ export class Keys {
       t: () => view.showTable(!view.table.shown),
       p: () => view.showMap(!view.map.shown),
     });
+    for (const control of ["Ctrl+", "Meta+"]) {
+      acts[`${control}a`] = () => view.curation.all();
+      acts[`${control}z`] = () => view.curation.undo();
+      acts[`${control}y`] = acts[`${control}Z`] = () => view.curation.redo();
+    }
     if (!acts[name]) return false;
     acts[name]();
     return true;

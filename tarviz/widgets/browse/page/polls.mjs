@@ -3,6 +3,9 @@
 
 import { fill, formatBytes, formatCount } from "../../host/core.mjs";
 
+/** Milliseconds between two looks at what other pages have done. */
+const BESIDE = 3000;
+
 export class Polls {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
@@ -19,6 +22,7 @@ export class Polls {
       if (view.lost || (view.exact && view.done && !view.keep.job.running && (view.facets.settled || view.facets.busy))) {
         await new Promise((go) => {
           view.wake = () => go(undefined);
+          if (view.pages > 1 && !view.lost) setTimeout(go, document.hidden ? 30_000 : BESIDE); // another page may mark or tag
         });
         continue;
       }
@@ -61,7 +65,10 @@ export class Polls {
     for (const shard of poll.shards) view.shards[shard.number] = shard;
     view.exact = poll.exact;
     view.total = poll.total;
-    if (poll.query.number === view.query) {
+    view.pages = poll.pages;
+    view.marks.take(poll.marks).catch((error) => view.trouble(error));
+    if (poll.query.number !== view.query) view.searches.renew();
+    else {
       view.done = poll.query.done;
       if (view.ordered !== poll.query.ordered) {
         // what was shown while rows were still being found was not in their order

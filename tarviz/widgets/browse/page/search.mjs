@@ -12,6 +12,10 @@ export class Search {
     this.view = view;
     /** What was asked for last, answered or not: a key pressed before the answer goes on from there. @type {any} */
     this.next = view.wish;
+    /** searches that were not answered yet */
+    this.running = 0;
+    /** what is shown by the last search that was answered */
+    this.answered = { wish: view.wish, picks: [...view.picks] };
     this.chips = h("div", { class: "tvz-picks", role: "group", "aria-label": "filters that were clicked", hidden: true });
   }
 
@@ -32,8 +36,9 @@ export class Search {
   async run(wish, quiet = false) {
     const { view } = this;
     const next = { ...this.next, ...wish };
-    if (next.only && !view.marked.size) return view.say("Nothing is marked: Space marks the record.");
+    if (next.only && !view.marks.size) return view.say("Nothing is marked: Space marks the record.");
     this.next = next;
+    this.running += 1;
     try {
       const { r } = await view.rpc("search", {
         where: next.where,
@@ -41,7 +46,7 @@ export class Search {
         seed: next.seed,
         shard: next.shard,
         label: next.column ?? view.label,
-        only: next.only ? [...view.marked] : null,
+        only: next.only,
         descending: next.descending,
         area: next.area,
         also: [...view.picks.values()].map((pick) => pick.where),
@@ -59,7 +64,8 @@ export class Search {
       view.status.message = undefined;
       view.rail.draw();
       view.rail.drawMore();
-      if (!quiet) view.remembering();
+      if (!quiet) this.keep();
+      this.answered = { wish: next, picks: [...view.picks] };
       await view.polls.now(false);
       for (let rest = 25; !view.count && !view.done && rest < 250 && r.query === view.query; rest *= 2) {
         await new Promise((go) => setTimeout(go, rest)); // most searches are done at once: they need not wait for the next look
@@ -73,8 +79,61 @@ export class Search {
         view.tools.filter.setAttribute("aria-invalid", "true");
       }
       if (!view.tools.filterHelp?.shown) view.trouble(error); // while it is being written it may well be unfinished
+    } finally {
+      this.running -= 1;
     }
     return undefined;
+  }
+
+  /** The search can be taken back, and Back leads to what was shown before. */
+  keep() {
+    const { view } = this;
+    const [before, after] = [this.answered, { wish: this.next, picks: [...view.picks] }];
+    const back = (/** @type {typeof before} */ to) => () => {
+      view.picks = new Map(to.picks);
+      return this.run(to.wish, true).then(() => view.stepping());
+    };
+    view.history.did({ text: "filter and order", undo: back(before), redo: back(after) });
+    view.stepping();
+  }
+
+  /** Search again for what is shown: the controller knows nothing of this page any more. */
+  renew() {
+    if (!this.running) this.run({}, true);
+  }
+
+  /** Show what an address says. @param {import("../marking/address.mjs").Shown} shown */
+  async restore(shown) {
+    const { view } = this;
+    view.restoring += 1;
+    try {
+      await this.restored(shown);
+    } finally {
+      view.restoring -= 1;
+    }
+  }
+
+  /** @param {import("../marking/address.mjs").Shown} shown */
+  async restored(shown) {
+    const { view } = this;
+    const { where, sort, seed, column, descending, shard, only, label } = shown;
+    const wish = { where, sort, seed, column, descending, shard, only, area: null };
+    if (shown.px !== view.px) view.resize(shown.px);
+    if (shown.image !== view.image) view.showField(shown.image);
+    if (label !== null && label !== view.label) {
+      view.tools.label.value = label;
+      view.relabel(label);
+    }
+    if ((shown.view === "table") !== view.table.shown) view.showTable(shown.view === "table");
+    if (shown.map !== view.map.shown) view.showMap(shown.map);
+    const key = (/** @type {any} */ search, /** @type {[string, any][]} */ picks) =>
+      JSON.stringify([...Object.keys(wish).map((name) => search[name] ?? null), picks.map(([, pick]) => pick.where)]);
+    if (key(wish, shown.picks) !== key(view.wish, [...view.picks])) {
+      view.picks = new Map(shown.picks);
+      await this.run(wish, true);
+    }
+    if (shown.large !== view.root.classList.contains("tvz-zoomed")) view.zoom(shown.large);
+    if (shown.row) await this.startAt(shown.row);
   }
 
   /** Filter by a click: `name` is what the condition is about, and has one at a time; the same again takes it away.
@@ -189,18 +248,5 @@ export class Search {
     } catch (error) {
       view.trouble(error);
     }
-  }
-}
-
-/** The conditions in an address; undefined where there are none to read. @param {string | null} text @returns {[string, any][] | undefined} */
-export function readPicks(text) {
-  try {
-    const found = JSON.parse(text ?? "");
-    return Array.isArray(found) &&
-      found.every((pair) => typeof pair?.[0] === "string" && typeof pair[1]?.where === "string" && typeof pair[1].text === "string")
-      ? found
-      : undefined;
-  } catch {
-    return undefined;
   }
 }

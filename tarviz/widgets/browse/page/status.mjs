@@ -28,7 +28,8 @@ export class StatusLine {
       shown,
       view.searching,
       view.state,
-      view.marked.size ? `${view.marked.size} marked` : "",
+      view.marks.size ? `${formatCount(view.marks.size)} marked${view.pages > 1 ? ", for all pages" : ""}` : "",
+      view.pages > 1 ? `${view.pages} pages look at these shards` : "",
     ]
       .filter(Boolean)
       .join(" · ");
@@ -48,28 +49,40 @@ export class StatusLine {
     }
   }
 
-  /** @param {string} text @param {"" | "bad"} [tone] */
-  say(text, tone = "") {
-    this.message = { until: performance.now() + (tone ? 15_000 : 4000) };
+  /** @param {string} text @param {"" | "bad"} [tone] @param {string} [action] a button beside it, and what it does @param {() => void} [act] */
+  say(text, tone = "", action = "", act = () => {}) {
+    const stands = tone ? 15_000 : action ? 8000 : 4000;
+    this.message = { until: performance.now() + stands };
     this.text.className = tone === "bad" ? "tvz-cut tvz-bad" : "tvz-cut";
     this.text.textContent = text;
     this.text.title = text;
-    setTimeout(() => !this.view.signal.aborted && this.tell(), tone ? 15_100 : 4100);
+    if (action) {
+      this.shownActions = action;
+      fill(this.actions, h("button", { onclick: act }, action));
+    }
+    setTimeout(() => !this.view.signal.aborted && this.tell(), stands + 100);
   }
 
   /** @param {unknown} error */
   trouble(error) {
     if (isOvertaken(error)) return;
-    const fault = error instanceof RpcError ? error.fault : { code: "", msg: String(error), hint: "" };
+    const fault = error instanceof RpcError ? error.fault : { type: "", code: "", msg: String(error), hint: "" };
     if (fault.code === "no-kernel") {
       this.view.lost = true;
-      this.say(`${fault.msg} ${fault.hint} The pictures that were there stay.`, "bad");
+      const saved = fault.type === "Saved";
+      this.say(saved ? fault.msg : `${fault.msg} ${fault.hint} The pictures that were there stay.`, saved ? "" : "bad");
     } else this.say(`${fault.msg}${fault.hint ? ` ${fault.hint}` : ""}`, "bad");
   }
 
   /** @param {boolean} slow */
   tellSlow(slow) {
-    if (slow) this.say("No answer from the kernel: it is busy, or it was restarted. Run the cell again to go on.", "bad");
+    if (slow)
+      this.say(
+        this.view.model.media
+          ? "The server of this page has not answered yet: it is reading, or it was stopped (tarviz browse, in its terminal)."
+          : "No answer from the kernel: it is busy, or it was restarted. Run the cell again to go on.",
+        "bad",
+      );
     else {
       this.message = undefined;
       this.tell();

@@ -129,7 +129,7 @@ export class TableView {
       const row = h(
         "div",
         {
-          class: `tvz-trow${item && view.marked.has(item.id) ? " tvz-marked" : ""}`,
+          class: `tvz-trow${item && view.marks.has(item.id) ? " tvz-marked" : ""}`,
           role: "row",
           id: `${view.grid.uid}-t${position}`,
           "aria-rowindex": position + 2,

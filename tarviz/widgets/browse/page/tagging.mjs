@@ -40,14 +40,14 @@ export class Tagging {
 
   /** The rows that are meant. */
   get rows() {
-    const { marked, selected } = this.view;
-    return marked.size ? [...marked] : selected >= 0 ? [selected] : [];
+    const { marks, selected } = this.view;
+    return marks.size ? [...marks.rows] : selected >= 0 ? [selected] : [];
   }
 
   open() {
     const { view, rows } = this;
     if (!rows.length) return view.say("Nothing is marked: Space marks the record.");
-    fill(this.words, view.marked.size ? `${formatCount(rows.length)} marked` : "this record");
+    fill(this.words, view.marks.size ? `${formatCount(rows.length)} marked` : "this record");
     fill(this.known, ...view.keep.tags.map(([tag]) => h("option", { value: tag })));
     this.bar.hidden = false;
     this.tag.focus();
@@ -67,6 +67,9 @@ export class Tagging {
     const more = what === "tag" ? { note: this.note.value } : {};
     try {
       const { r } = await view.rpc(what, { tag, marked: rows, ...more });
+      const again = (/** @type {string} */ way) => () =>
+        view.rpc(way, { tag, marked: r.rows, ...(way === "tag" ? more : {}) }).then(() => view.wake());
+      if (r.rows.length) view.history.did({ text: `${what} ${tag}`, undo: again(what === "tag" ? "untag" : "tag"), redo: again(what) });
       this.close();
       view.say(
         `${formatCount(r.count)} record${r.count === 1 ? "" : "s"} ${what === "tag" ? `tagged ${tag}` : `no longer tagged ${tag}`}: is:${tag} shows them`,

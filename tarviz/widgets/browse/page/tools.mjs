@@ -154,6 +154,33 @@ export class Tools {
       h("option", { value: "parquet" }, "as a table (.parquet)"),
       h("option", { value: "txt" }, "keys (.txt)"),
     );
+    this.mark = h(
+      "select",
+      {
+        class: "tvz-mark-menu",
+        "aria-label": "mark records",
+        title: "mark what shows, or take marks away; Shift and click marks a range",
+        onchange: () => {
+          const act = /** @type {Record<string, () => void>} */ ({
+            all: () => view.curation.all(),
+            none: () => view.curation.none(),
+            invert: () => view.curation.invert(),
+            only: () => view.search({ only: !view.wish.only }),
+            undo: () => view.curation.undo(),
+            redo: () => view.curation.redo(),
+          })[this.mark.value];
+          this.mark.value = "";
+          act?.();
+        },
+      },
+      h("option", { value: "" }, "mark …"),
+      h("option", { value: "all" }, "all that show (Ctrl+A)"),
+      h("option", { value: "none" }, "none (N)"),
+      h("option", { value: "invert" }, "the others instead (I)"),
+      h("option", { value: "only" }, "show the marked only, or all (m)"),
+      h("option", { value: "undo" }, "take back (Ctrl+Z)"),
+      h("option", { value: "redo" }, "do again (Ctrl+Y)"),
+    );
     this.pane = button("pane", "record pane on or off (i)", () => view.togglePane());
     this.rail = h(
       "button",
@@ -179,6 +206,7 @@ export class Tools {
       this.tileSize,
       this.table,
       this.map,
+      this.mark,
       this.save,
       this.pane,
     );

@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
 from tarviz import viewers
-from tarviz.model.errors import TarvizError, UsageError
+from tarviz.model.errors import TarvizError
 from tarviz.model.types import Buffer
 from tarviz.viewers.panel import readable
-from tarviz.widgets.answers.questions import Questions
-from tarviz.widgets.browse import cells, export
+from tarviz.widgets.browse import cells
 from tarviz.widgets.browse.labels import Labels
-from tarviz.widgets.browse.query import Query
+from tarviz.widgets.browse.look import Look
 from tarviz.widgets.browse.record_pane import card, header_rows, inspect
 from tarviz.widgets.browse.rows import Row, Rows, Want, payloads
 from tarviz.widgets.browse.scan import Scan
 from tarviz.widgets.browse.thumbnails import Tiles
-from tarviz.widgets.host.rpc import Answer, Controller, Media, Message, rpc
+from tarviz.widgets.host.rpc import Answer, Media, Message, rpc
 from tarviz.widgets.panes.overlays import Over, Overlays
 
 _PART = 4 << 20
 
 
-class RecordAnswers(Controller):
-    """The part of `Browser` that answers for single records and for cells; it changes nothing of what is shown."""
+@dataclass(frozen=True, slots=True)
+class RecordAnswers:
+    """Answers for single records and for cells; it changes nothing of what is shown."""
 
     rows: Rows
     tiles: Tiles
     scan: Scan
-    query: Query
-    questions: Questions
     overlays: Overlays
-    image: str
-    classes: dict[int, str]
     labels: Labels
-    label_counts: dict[str, int]
+    look: Look
 
     @rpc
     def record(self, row: int, ext: str = "", options: Message | None = None) -> Answer:
         """A record and the panel of one of its fields (default: the one that stands for it in the grid)."""
         found = self.rows.row(row)
         fields = found.fields
-        chosen = ext if ext in fields else self.tiles.shown(found, self.image)
+        chosen = ext if ext in fields else self.tiles.shown(found, self.look.image)
         message: Message = inspect.describe(found)
         if not chosen:
             return message, []
@@ -77,8 +73,9 @@ class RecordAnswers(Controller):
         return self._view(row, ext, viewer, options).to_message()
 
     def _view(self, row: Row, ext: str, viewer: str | None, options: Message | None) -> viewers.Panel:
-        classes = [self.classes.get(at, "") for at in range(max(self.classes) + 1)] if self.classes else None
-        counts = self.label_counts if self.labels.chosen == ext else None
+        named = self.labels.classes
+        classes = [named.get(at, "") for at in range(max(named) + 1)] if named else None
+        counts = self.labels.counts if self.labels.chosen == ext else None
         wishes = inspect.with_classes(options or {}, classes, counts)
         return inspect.refresh(inspect.panel(row, ext, as_=viewer, options=wishes), row)
 
@@ -114,50 +111,32 @@ class RecordAnswers(Controller):
         """The columns of the table, as expressions."""
         return {
             "columns": [
-                readable(name) for name in cells.columns([self.rows.row(one) for one in self.query.ids(0, 24) or self.rows.ids(0, 24)])
+                readable(name) for name in cells.columns([self.rows.row(one) for one in self.look.query.ids(0, 24) or self.rows.ids(0, 24)])
             ]
         }
 
     @rpc
     def cells(self, query: int, start: int, stop: int, columns: list[str]) -> Message:
         """Rows `start`…`stop` (at most 200) of a query as a table: id, number, key and a value a column."""
-        if query != self.query.number:
+        if query != self.look.query.number:
             return {"query": query, "start": start, "rows": [], "stale": True}
         stop = min(stop, start + 200)
         self.scan.want(stop)
         with self.scan.calm():
-            rows = [self.rows.row(one) for one in self.query.ids(start, stop)]
+            rows = [self.rows.row(one) for one in self.look.query.ids(start, stop)]
             found = cells.cells(rows, columns[: cells.MOST])
         shown = [{"id": row.id, "key": readable(row.key[:300]), "cells": line} for row, line in zip(rows, found, strict=True)]
-        return {"query": query, "ordered": self.query.ordered, "start": start, "rows": shown}
+        return {"query": query, "ordered": self.look.query.ordered, "start": start, "rows": shown}
 
-    @rpc
-    def export(self, kind: str = "tar", marked: list[int] | None = None, columns: list[str] | None = None) -> Answer:
-        """The rows marked, or all that show, as a shard (`tar`), a table (`csv`, `parquet`) or a list of keys (`txt`)."""
-        ids = self.query.ids(0, len(self.query)) if marked is None else sorted(marked)
-        rows = [self.rows.row(one) for one in ids]
-        if not rows:
-            raise UsageError("There is nothing to save.", hint="Mark records (Space), or show some.")
-        match kind:
-            case "tar":
-                data = export.tar(row.load() for row in rows)
-            case "parquet":
-                data = export.parquet(self.questions, np.array(ids, np.int64))
-            case "csv":
-                data = export.table(rows, columns if columns is not None else cells.columns(rows))
-            case "txt":
-                data = export.keys(rows)
-            case _:
-                raise UsageError(f"Records are not saved as {kind!r}.", hint=f"There are: {', '.join(export.KINDS)}.")
-        return {"count": len(rows), "size": len(data)}, [data]
 
-    def media(self, path: str) -> Media | None:
-        number, _, ext = path.partition("/")
-        if not number.isdigit():
-            return None
-        try:
-            row = self.rows.row(int(number))
-            row.member(ext)
-        except (IndexError, KeyError):
-            return None
-        return Media(inspect.mime(row, ext), row.sizes[ext], lambda offset, length: inspect.part(row, ext, offset, length))
+def media(rows: Rows, path: str) -> Media | None:
+    """The payload of `row/field`; None where there is none."""
+    number, _, ext = path.partition("/")
+    if not number.isdigit():
+        return None
+    try:
+        row = rows.row(int(number))
+        row.member(ext)
+    except (IndexError, KeyError):
+        return None
+    return Media(inspect.mime(row, ext), row.sizes[ext], lambda offset, length: inspect.part(row, ext, offset, length))

@@ -12,6 +12,7 @@ from PIL import Image
 from tarviz import samples
 from tarviz.model.errors import UsageError
 from tarviz.samples import write_shard
+from tarviz.widgets.browse import python_calls
 from tarviz.widgets.browse.controller import Browser
 from tests.conftest import wait_until
 
@@ -80,8 +81,8 @@ class TestOverlays:
     def test_boxes_are_those_of_the_scene_with_names_and_scores(self, opened):
         browser = opened("detections")
         row = rows_of(browser)[0]["id"]
-        message, _ = browser.record(row)
-        written = json.loads(browser.part(row, "json")[1][0])
+        message, _ = browser.session.records.record(row)
+        written = json.loads(browser.session.records.part(row, "json")[1][0])
 
         shapes = message["over"]["shapes"]
         assert [[x, y, x + w, y + h] for _, (x, y, w, h), _, _ in shapes] == written["boxes"]
@@ -91,7 +92,7 @@ class TestOverlays:
 
     def test_masks_are_clear_where_nothing_is_and_have_a_legend(self, opened):
         browser = opened("segmentation")
-        message, buffers = browser.record(rows_of(browser)[0]["id"])
+        message, buffers = browser.session.records.record(rows_of(browser)[0]["id"])
         mask = message["over"]["masks"][0]
         picture = Image.open(io.BytesIO(buffers[mask["buffer"]]))
 
@@ -127,7 +128,7 @@ class TestOverlays:
 
 class TestCards:
     def beside(self, browser):
-        message, _ = browser.record(rows_of(browser)[0]["id"])
+        message, _ = browser.session.records.record(rows_of(browser)[0]["id"])
         return message["ext"], [(item["part"], item["ext"]) for item in message["card"]["items"]], message["card"]["named"]
 
     def test_a_picture_has_its_caption_and_data_beside_it(self, opened):
@@ -147,7 +148,7 @@ class TestCards:
 
     def test_a_field_asked_for_stands_alone(self, opened):
         browser = opened("captions")
-        message, _ = browser.record(rows_of(browser)[0]["id"], ext="txt")
+        message, _ = browser.session.records.record(rows_of(browser)[0]["id"], ext="txt")
 
         assert "txt" == message["ext"]
         assert "card" not in message
@@ -164,20 +165,20 @@ class TestCards:
 
 class TestTable:
     def test_columns_are_texts_names_in_json_and_sizes(self, opened):
-        assert ["json.caption", "txt", "json.url"] == opened("captions").columns()["columns"][:3]
-        assert "size(jpg)" in opened("captions").columns()["columns"]
+        assert ["json.caption", "txt", "json.url"] == opened("captions").session.records.columns()["columns"][:3]
+        assert "size(jpg)" in opened("captions").session.records.columns()["columns"]
         assert ["json.text", "json.id", "json.meta.source", "json.meta.lang", "json.meta.tokens"] == opened("text").columns()["columns"]
 
     def test_columns_are_told_where_nothing_fits(self, opened):
         browser = opened("text")
-        browser.search(where="json.nosuch == 3")
+        browser.session.search(where="json.nosuch == 3")
         wait_until(lambda: browser.query.done)
 
-        assert "json.text" in browser.columns()["columns"]
+        assert "json.text" in browser.session.records.columns()["columns"]
 
     def test_cells_are_values_of_their_kind(self, opened):
         browser = opened("text")
-        row = browser.cells(0, 1, 2, ["json.id", "json.meta.lang", "json.nothing", "size(json)"])["rows"][0]
+        row = browser.session.records.cells(0, 1, 2, ["json.id", "json.meta.lang", "json.nothing", "size(json)"])["rows"][0]
 
         assert "doc0000001" == row["key"]
         assert [1, "en", None] == row["cells"][:3]
@@ -187,16 +188,16 @@ class TestTable:
         odd = json.dumps({"a b": {"class": 3, "x-y": 'q"'}, "1": 2}).encode()
         write_shard(tmp_path / "odd.tar", [(f"{n}", {"my-meta.json": odd}) for n in range(6)])
         browser = opened(str(tmp_path / "odd.tar"))
-        columns = browser.columns()["columns"]
+        columns = browser.session.records.columns()["columns"]
 
-        assert [3, 'q"', 2] == browser.cells(0, 0, 1, columns)["rows"][0]["cells"]
+        assert [3, 'q"', 2] == browser.session.records.cells(0, 0, 1, columns)["rows"][0]["cells"]
 
     def test_any_expression_sorts_both_ways_and_what_lacks_it_stays_behind(self, opened):
         browser = opened("captions")
         for descending in (False, True):
-            query = browser.search(sort="label", label="json.similarity", descending=descending)["query"]
+            query = browser.session.search(sort="label", label="json.similarity", descending=descending)["query"]
             wait_until(lambda: browser.query.done)
-            values = [row["cells"][0] for row in browser.cells(query, 0, 6, ["json.similarity"])["rows"]]
+            values = [row["cells"][0] for row in browser.session.records.cells(query, 0, 6, ["json.similarity"])["rows"]]
             assert sorted(values, reverse=descending) == values
 
 
@@ -211,7 +212,7 @@ class TestKept:
 
     def test_the_marked_are_written_alone(self, opened, tmp_path: Path):
         browser = opened("captions")
-        browser.remember({"marked": [rows_of(browser)[4]["id"]]})
+        browser.session.mark([rows_of(browser)[4]["id"]])
 
         assert 1 == browser.write(tmp_path / "out.txt")
         assert "000000004\n" == (tmp_path / "out.txt").read_text()
@@ -222,7 +223,7 @@ class TestKept:
 
     def test_the_comparison_names_the_picture_that_is_there_and_how_many_were_left_out(self, opened):
         browser = opened("detections")
-        ids = [row["id"] for row in rows_of(browser)]
+        browser.session.mark_shown(browser.query.number)
 
-        assert "decode(png)" in browser.call(marked=ids)["python"]
-        assert "the first 12 of 18 marked" in browser.call(marked=ids * 3)["python"]
+        assert "decode(png)" in browser.session.call(marked=True)["python"]
+        assert "the first 12 of 18 marked" in python_calls.compare(["a.tar"], "jpg", ["key"] * 12, 18)

@@ -1,0 +1,48 @@
+"""What one page of the browser shows: its search, the field on its tiles, the record under its cursor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tarviz.model.errors import UsageError
+from tarviz.model.redaction import redacted_repr
+from tarviz.widgets.browse.query import Query
+from tarviz.widgets.browse.rows import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRef:
+    """A record by its place: the URL of its shard, its number there (from 0), its key."""
+
+    shard: str
+    index: int
+    key: str
+
+    __repr__ = redacted_repr
+
+    @classmethod
+    def of(cls, rows: Rows, row: object) -> RecordRef | None:
+        """The record of a row's number; None where there is none."""
+        try:
+            found = rows.row(row) if isinstance(row, int) else None
+        except IndexError:
+            return None
+        return None if found is None else cls(found.shard.url, found.record, found.key)
+
+
+@dataclass(slots=True, eq=False)
+class Look:
+    """`query` are the rows shown, `image` the field on the tiles ("": the first picture), `px` their side, `selected` the record under
+    the cursor."""
+
+    query: Query
+    image: str
+    px: int
+    selected: RecordRef | None = None
+
+    def asked(self, number: int) -> Query:
+        """The search of this number. `UsageError` (E_CHANGED) where the page shows another one by now: nothing is written of rows that
+        nobody sees."""
+        if number != self.query.number:
+            raise UsageError("The page shows another search by now.", hint="Look at what is shown, and try again.", code="E_CHANGED")
+        return self.query

@@ -1,0 +1,199 @@
+"""One page of the browser: its search, order and tiles are its own; rows, columns, marks and tags are everybody's."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from tarviz import viewers
+from tarviz.model.errors import redact
+from tarviz.model.types import Buffer
+from tarviz.viewers.panel import readable
+from tarviz.widgets.answers.keep_answers import KeepAnswers
+from tarviz.widgets.answers.table_answers import TableAnswers
+from tarviz.widgets.browse import python_calls, status
+from tarviz.widgets.browse.look import Look, RecordRef
+from tarviz.widgets.browse.opened import OpenShards
+from tarviz.widgets.browse.query import Query, Wish, find_row
+from tarviz.widgets.browse.record_pane.record_answers import RecordAnswers
+from tarviz.widgets.browse.rows import RECORD_BITS
+from tarviz.widgets.browse.thumbnails import SIZES
+from tarviz.widgets.browse.tile_rows import TileRows
+from tarviz.widgets.host.rpc import Answer, Message, rpc
+from tarviz.widgets.map.map_answers import MapAnswers
+
+MOST_COMPARED = 12
+ALIVE = 30.0
+"""Seconds after which a page that asked nothing counts as closed."""
+
+
+class Session:
+    """What one page asks. `spec` is the Python call that shows what a look shows; `used` hears that this page was worked with."""
+
+    def __init__(
+        self, shards: OpenShards, look: Look, *, spec: Callable[[Look], str], used: Callable[[Session], None], pages: Callable[[], int]
+    ) -> None:
+        self.shards = shards
+        self.look = look
+        self.spec = partial(spec, look)
+        self.asked = time.monotonic()
+        self._used = used
+        self._pages = pages
+        self._lock = threading.Lock()
+        rows, scan, questions, labels = shards.rows, shards.scan, shards.questions, shards.labels
+        self.tiles = TileRows(rows, shards.tiles, scan, shards.overlays, labels, look)
+        self.records = RecordAnswers(rows, shards.tiles, scan, shards.overlays, labels, look)
+        self.table = TableAnswers(rows, scan, questions, labels, look)
+        self.keeping = KeepAnswers(rows, scan, questions, labels, shards.job, shards.marks, look)
+        self.map = MapAnswers(rows, scan, questions, self.tiles, shards.maps, look)
+        self.parts = (self, self.tiles, self.records, self.table, self.keeping, self.map)
+
+    @rpc
+    def poll(self, since: int = -1, want: int = 0, idle: bool = False) -> Message:
+        """What changed after version `since`; `want`: how far the rows are looked at; `idle`: look for changes on disk too."""
+        rows, query, marks = self.shards.rows, self.look.query, self.shards.marks
+        self.shards.scan.want(want)
+        if idle:
+            status.notice_changes(rows)
+        version = rows.version
+        answer: Message = {
+            "version": version,
+            "query": {
+                "number": query.number,
+                "count": len(query),
+                "checked": query.checked,
+                "ordered": query.ordered,
+                "done": query.done or (query.wish.plain and rows.finished),
+                "error": redact(str(query.error)) if query.error else "",
+                "note": self.table.making() if not query.done and query.needs_content else "",
+                "seconds": round(query.seconds, 2),
+            },
+            "total": sum(shard.count for shard in rows.shards),
+            "exact": rows.finished,
+            "shards": [status.shard_message(shard) for shard in rows.shards if shard.changed > since or since < 0],
+            "status": status.sentence(rows),
+            "table": self.table.about_table(),
+            "job": self.shards.job.message(),
+            "marks": {"version": marks.version, "count": len(marks)},
+            "pages": self._pages(),
+        }
+        if version > since:
+            answer["summary"] = self.shards.figures(version)
+        return answer
+
+    @rpc
+    def search(
+        self,
+        where: str = "",
+        sort: str = "order",
+        seed: int = 0,
+        shard: int | None = None,
+        label: str = "",
+        only: bool = False,
+        descending: bool = False,
+        also: list[str] | None = None,
+        area: list[float] | None = None,
+    ) -> Message:
+        """Show other rows (`only` the marked ones, and inside the line `area` on the map), or another order. `UsageError` where a
+        condition cannot be read."""
+        rows, before = self.shards.rows, self.look.query
+        if sort == "label" and not label:
+            label = self.tiles.label_of([rows.row(row) for row in rows.ids(0, 1)])
+        label = label or self.shards.labels.chosen or ""
+        among = tuple(self.shards.marks.array().tolist()) if only else None
+        keys = before.wish.keys
+        wish = Wish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), keys, self.map.inside(area))
+        with self._lock:
+            query = self.look.query = Query(rows, wish, self.shards.questions, next(self.shards.numbers)).start()
+        before.stop()
+        self._used(self)
+        self.shards.scan.look_at(shard)
+        if query.needs_content:
+            self.shards.scan.go_on()
+        found: Message = {"query": query.number, "where": where, "sort": sort, "seed": seed, "shard": shard, "also": list(wish.also)}
+        return found | {"descending": descending, "python": self.spec()}
+
+    @rpc
+    def stop(self) -> Message:
+        """End the running search; what was found stays."""
+        self.look.query.stop()
+        return {}
+
+    @rpc
+    def go_on(self) -> Message:
+        """Scan every shard to its end."""
+        self.shards.scan.go_on()
+        return {}
+
+    @rpc
+    def again(self, shard: int) -> Message:
+        """Scan a shard anew."""
+        self.shards.again(int(shard))
+        wish = self.look.query.wish
+        return self.search(wish.where, wish.sort, wish.seed, wish.shard, wish.label, False, wish.descending, list(wish.also))
+
+    @rpc
+    def mark(self, add: list[int] | None = None, drop: list[int] | None = None) -> Message:
+        """Mark rows and unmark others, for every page: the rows that were not marked before, and those that were."""
+        marks, shards = self.shards.marks, self.shards.rows.shards
+        for row in add or ():
+            if shards[row >> RECORD_BITS].count <= row & (1 << RECORD_BITS) - 1:
+                raise IndexError(f"row {row}")
+        fresh, gone = marks.change(add or (), drop or ())
+        return {"version": marks.version, "count": len(marks), "added": fresh, "dropped": gone}
+
+    @rpc
+    def mark_shown(self, query: int, start: int = 0, stop: int | None = None, how: str = "mark") -> Message:
+        """Mark the rows at the positions `start`…`stop` that a search shows (None: all of them), "unmark" them, or "invert" their marks."""
+        found = self.look.asked(query)
+        ids = found.ids(max(start, 0), len(found) if stop is None else stop)
+        marked = self.shards.marks.rows
+        add = [row for row in ids if row not in marked] if how in ("mark", "invert") else []
+        return self.mark(add, [row for row in ids if row in marked] if how in ("unmark", "invert") else [])
+
+    @rpc
+    def marks(self) -> Answer:
+        """The rows that are marked: float64 [n], which holds their numbers exactly."""
+        marks = self.shards.marks
+        version, ids = marks.version, marks.array()
+        buffers: list[Buffer] = [ids.astype(np.float64).tobytes()]
+        return {"version": version, "count": len(ids)}, buffers
+
+    @rpc
+    def call(self, marked: bool = False) -> Message:
+        """The Python call that shows what is shown now, or the one that compares marked records."""
+        if not marked:
+            return {"python": readable(self.spec())}
+        rows = self.shards.marks.array().tolist()
+        refs = [ref for row in rows[:MOST_COMPARED] if (ref := RecordRef.of(self.shards.rows, row)) is not None]
+        field = self.look.image or self._picture(rows)
+        return {"python": python_calls.compare(self.shards.urls, field, [ref.key for ref in refs], len(rows))}
+
+    def _picture(self, rows: list[int]) -> str:
+        """The first picture of the first of these rows, in the words of a chain."""
+        fields = self.shards.rows.row(rows[0]).fields if rows else []
+        found = next((ext for ext in fields if viewers.choose(ext) == "image"), "jpg")
+        return found if found.isidentifier() else repr(found)
+
+    @rpc
+    def find(self, text: str) -> Message:
+        """The row of a key, of a part of a key, or of `#number` among the rows shown, and where it shows."""
+        query = self.look.query
+        row = find_row(self.shards.rows, query, text.strip())
+        return {"row": row, "position": query.position(row)}
+
+    def remember(self, state: Message) -> None:
+        """What the page shows beside its rows: the record under its cursor, the field and the side of its tiles."""
+        self.look.selected = RecordRef.of(self.shards.rows, state.get("selected"))
+        if state.get("px") in SIZES:
+            self.look.px = state["px"]
+        self.look.image = str(state.get("image") or "")
+        self._used(self)
+
+    def close(self) -> None:
+        self.look.query.stop()
+        self.shards.maps.left(id(self.map))

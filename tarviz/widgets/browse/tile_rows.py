@@ -1,0 +1,81 @@
+"""Rows as the grid of a page shows them: each with its tile and the line below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tarviz.model.types import Buffer
+from tarviz.query import expressions
+from tarviz.viewers.panel import readable
+from tarviz.widgets.browse.labels import Labels
+from tarviz.widgets.browse.look import Look
+from tarviz.widgets.browse.rows import Row, Rows
+from tarviz.widgets.browse.scan import Scan
+from tarviz.widgets.browse.thumbnails import SIZES, Tiles
+from tarviz.widgets.host.rpc import Answer, Message, rpc
+from tarviz.widgets.panes.overlays import Overlays
+
+
+@dataclass(frozen=True, slots=True)
+class TileRows:
+    """Answers with rows of the search that a page shows."""
+
+    rows: Rows
+    tiles: Tiles
+    scan: Scan
+    overlays: Overlays
+    labels: Labels
+    look: Look
+
+    @rpc
+    def fetch(self, query: int, start: int, stop: int, px: int = 160, image: str = "", label: str | None = None) -> Answer:
+        """Rows at the positions `start`…`stop` (at most 120) of a query, each with its tile and label."""
+        if query != self.look.query.number:
+            return {"query": query, "start": start, "rows": [], "stale": True}, []
+        stop = min(stop, start + 120)
+        self.scan.want(stop)
+        return self._message(self.look.query.ids(start, stop), start, px if px in SIZES else 160, image or self.look.image, label)
+
+    def first(self, count: int) -> Answer:
+        """The first rows, as they are shown before anything was asked."""
+        return self._message(self.look.query.ids(0, count), 0, self.look.px, self.look.image, None)
+
+    def one(self, row: int) -> Answer:
+        """A row by its number, as small as tiles are."""
+        return self._message([row], 0, SIZES[0], self.look.image, None)
+
+    def label_of(self, rows: Sequence[Row]) -> str:
+        """The label chosen, or the first usual class or caption that these rows have; settled once rows are there."""
+        return self.labels.of(rows, [self.tiles.shown(row, self.look.image) for row in rows[:4]])
+
+    def _message(self, ids: list[int], start: int, px: int, image: str, label: str | None) -> Answer:
+        query = self.look.query
+        with self.scan.calm():
+            rows = [self.rows.row(one) for one in ids]
+            label = self.label_of(rows) if label is None else label
+            expression = expressions.parse_value(label) if label else None
+            needs = expression.needs if expression else frozenset()
+            unlabelled = frozenset() if all(self.labels.known(row, label) is not None for row in rows) else needs
+            tiles, read = self.tiles.get(rows, image, px, unlabelled)
+        buffers: list[Buffer] = []
+        shown = []
+        names: set[str] = set()
+        for row, tile, blobs in zip(rows, tiles, read, strict=True):
+            item: Message = {"id": row.id, "n": row.record, "s": row.shard.number, "key": readable(row.key[:1200])}
+            item |= {
+                "fields": [readable(ext) for ext in row.fields],
+                "label": self.labels.text(row, label, expression, blobs),
+                "pending": row.pending,
+            }
+            item["tile"] = {"ext": readable(tile.ext), "text": readable(tile.text), "reason": tile.reason}
+            if tile.picture:
+                item["tile"]["buffer"] = len(buffers)
+                buffers.append(tile.picture)
+            if tile.over:
+                item["tile"]["over"] = tile.over.message(buffers)
+                names |= {shape.name for shape in tile.over.shapes}
+            shown.append(item)
+        colours = {readable(name[:80]): self.overlays.colour(name) for name in names}
+        found = {"query": query.number, "ordered": query.ordered, "start": start, "rows": shown, "label": label, "px": px}
+        return found | {"colours": colours}, buffers

@@ -1,0 +1,136 @@
+// Marks, undo and addresses of the browser's page, without a page.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { PLAIN, read, written } from "../../tarviz/widgets/browse/marking/address.mjs";
+import { Curation, said, without } from "../../tarviz/widgets/browse/marking/curation.mjs";
+import { History } from "../../tarviz/widgets/browse/marking/history.mjs";
+import { Marks } from "../../tarviz/widgets/browse/marking/marks.mjs";
+import { RpcError } from "../../tarviz/widgets/host/requests.mjs";
+
+test("what differs from the usual goes into the address and comes back", () => {
+  const picks = [["cls", { where: "cls = 1 or cls = 2", text: "cls: 1, 2" }]];
+  const shown = { ...PLAIN, where: "json.w > 3 & 'ü#'", picks, sort: "random", seed: 7, shard: 2, only: true, view: "table", px: 96, label: "", row: "a/b c" };
+
+  assert.deepEqual(shown, { ...PLAIN, ...read(`#${written(shown)}`) });
+  assert.equal("", written(PLAIN));
+  const usual = { ...PLAIN, where: "cls = 1", px: 256, shard: 1 };
+  assert.deepEqual(PLAIN, { ...usual, ...read(written(PLAIN, usual)) }); // what was given on the command line was taken away
+});
+
+test("an address that says nonsense is not believed", () => {
+  assert.deepEqual({ shard: null }, read("#px=wide&shard=null&also=[1]&seed=-3"));
+});
+
+test("steps are taken back and done again in turn, and a new one forgets what was taken back", async () => {
+  const said = [];
+  const step = (text) => ({ text, undo: async () => said.push(`-${text}`), redo: async () => said.push(`+${text}`) });
+  const history = new History();
+  history.did(step("a"));
+  history.did(step("b"));
+
+  assert.deepEqual(["b", "a", ""], await Promise.all([history.undo(), history.undo(), history.undo()]));
+  assert.equal("a", await history.redo());
+  history.did(step("c"));
+  assert.equal("", await history.redo());
+  assert.deepEqual(["-b", "-a", "+a"], said);
+});
+
+test("a step that cannot be taken back stays", async () => {
+  const history = new History();
+  let broken = true;
+  history.did({ text: "a", undo: async () => broken && Promise.reject(new Error("no")), redo: async () => {} });
+
+  await assert.rejects(history.undo());
+  broken = false;
+  assert.equal("a", await history.undo());
+});
+
+test("what a range loses when it is drawn anew", () => {
+  assert.deepEqual([[6, 9]], without([3, 9], [3, 5]));
+  assert.deepEqual([[4, 9]], without([3, 9], [1, 3]));
+  assert.deepEqual([], without([3, 9], [0, 12]));
+  assert.equal("1,200 marked, 3 unmarked", said(1200, 3));
+});
+
+/** Forty rows, shown as they lie, and the marks of all pages: what the controller does, in few words. */
+function server() {
+  const marked = new Set();
+  let version = 0;
+  const change = (add, drop) => {
+    const [added, dropped] = [add.filter((row) => !marked.has(row)), drop.filter((row) => marked.has(row))];
+    dropped.forEach((row) => marked.delete(row));
+    added.forEach((row) => marked.add(row));
+    version += added.length + dropped.length > 0;
+    return { version, count: marked.size, added, dropped };
+  };
+  const rpc = async (name, msg) => {
+    if (name === "mark") return { r: change(msg.add, msg.drop), buffers: [] };
+    if (name === "marks") return { r: { version, count: marked.size }, buffers: [new DataView(Float64Array.from(marked).buffer)] };
+    const rows = Array.from({ length: 40 }, (_, at) => at).slice(msg.start, msg.stop ?? 40);
+    const on = rows.filter((row) => marked.has(row));
+    const off = rows.filter((row) => !marked.has(row));
+    return { r: change(msg.how === "unmark" ? [] : off, msg.how === "mark" ? [] : on), buffers: [] };
+  };
+  return { marked, rpc, change, told: () => ({ version, count: marked.size }) };
+}
+
+function page(rpc) {
+  const marks = new Marks(rpc, () => {}, []);
+  const at = { now: 0 };
+  const words = [];
+  const around = {
+    marks,
+    history: new History(),
+    shown: () => ({ query: 0, count: 40, at: at.now }),
+    rowAt: (position) => position,
+    say: (text) => words.push(text),
+    trouble: (error) => words.push(String(error)),
+  };
+  return { marks, at, words, curation: new Curation(around) };
+}
+
+test("twenty are marked by two actions, taken back by one, and inverted", async () => {
+  const all = server();
+  const { curation, marks, words } = page(all.rpc);
+  curation.begin(5);
+  await curation.range(30);
+  await curation.range(24);
+  assert.deepEqual(Array.from({ length: 20 }, (_, at) => at + 5), [...all.marked].sort((a, b) => a - b));
+  assert.equal(20, marks.size);
+
+  await curation.invert();
+  assert.equal(20, marks.size);
+  assert.ok(!marks.has(5) && marks.has(0));
+  await curation.undo();
+  assert.ok(marks.has(5) && !marks.has(0));
+  await curation.all();
+  await curation.none();
+  assert.equal(0, all.marked.size);
+  await curation.undo();
+  assert.equal(40, all.marked.size);
+  assert.ok(words.includes("taken back: 40 unmarked"));
+});
+
+test("what another page marks is heard of", async () => {
+  const all = server();
+  const [one, other] = [page(all.rpc), page(all.rpc)];
+  await one.curation.toggle();
+  await other.marks.take(all.told());
+  assert.ok(other.marks.has(0));
+  other.at.now = 3;
+  await other.curation.toggle();
+  await one.marks.take(all.told());
+  assert.deepEqual([0, 3], [...one.marks.rows]);
+});
+
+test("a mark that is refused is not shown, one without a kernel is", async () => {
+  const refuse = (code) => async () => Promise.reject(new RpcError({ type: "", msg: "no", hint: "", code }));
+  const refused = page(refuse("E_USAGE"));
+  await refused.curation.toggle();
+  assert.equal(0, refused.marks.size);
+
+  const saved = page(refuse("no-kernel"));
+  await saved.curation.toggle();
+  assert.equal(1, saved.marks.size);
+});
