@@ -112,8 +112,8 @@ _PLACES = {
     "writer": ("ShardWriter", "TarWriter", "numpy_dumps", "torch_dumps"),
 }
 _MODULES = (
-    *("autodecode", "cache", "compat", "extradatasets", "filters", "handlers", "mix", "pipeline", "shardlists", "tariterators"),
-    *("tenbin", "utils", "writer"),
+    *("autodecode", "cache", "compat", "extradatasets", "filters", "handlers", "mix", "pipeline", "pytorch", "shardlists"),
+    *("tariterators", "tenbin", "utils", "writer"),
 )
 
 __all__ = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tarviz.dialects.webdataset.filters import pipelinefilter
 from tarviz.dialects.webdataset.parts.dataset import WebDataset
 from tarviz.dialects.webdataset.parts.fluid import FluidInterface
 from tarviz.dialects.webdataset.pipeline import DataPipeline
@@ -12,7 +13,7 @@ from tarviz.dialects.webdataset.shardlists import check_empty
 if TYPE_CHECKING:
     from tarviz.dialects.webdataset.parts.loader import WebLoader
 
-__all__ = ["FluidInterface", "FluidWrapper", "WebDataset", "WebLoader", "check_empty"]
+__all__ = ["FluidInterface", "FluidWrapper", "WebDataset", "WebLoader", "check_empty", "pipelinefilter"]
 
 
 class FluidWrapper(DataPipeline, FluidInterface):

@@ -16,6 +16,7 @@ from tarviz.dialects.webdataset.autodecode import Decoder, FieldDecoder, xdecode
 from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.dialects.webdataset.parts import per_item, stages
 from tarviz.dialects.webdataset.parts.collate import default_collation_fn
+from tarviz.dialects.webdataset.utils import PipelineStage as PipelineStage
 from tarviz.dialects.webdataset.utils import identity
 from tarviz.model.errors import UsageError
 
@@ -106,17 +107,19 @@ def checked(f: Any, where: str) -> Any:
 
 
 def count(where: str, size: Any) -> int:
-    """`size`; `UsageError` where it is not a number from 1 on."""
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+    """`size` as an integer, `1e4` too; `UsageError` where it is not a whole number from 1 on."""
+    if isinstance(size, bool) or not isinstance(size, int | float) or size < 1 or size != size // 1:
         raise UsageError(f"{where} expects a whole number from 1 on, got {size!r}.")
-    return size
+    return int(size)
 
 
-def shuffle(bufsize: int = 1000, initial: int = 100, rng: Any = None, seed: Any = None, handler: Handler | None = None) -> stages.Shuffle:
-    """Shuffles through a buffer of `bufsize` items. The order depends on seed and pass, or on `rng` where one is given."""
-    if isinstance(bufsize, bool) or not isinstance(bufsize, int) or bufsize < 0:
-        raise UsageError(f"shuffle expects the size of its buffer, got {bufsize!r}.", hint="For example .shuffle(1000).")
-    return stages.Shuffle(bufsize, max(initial, 1), seed, rng)
+def shuffle(
+    bufsize: float = 1000, initial: float = 100, rng: Any = None, seed: Any = None, handler: Handler | None = None
+) -> stages.Shuffle:
+    """Shuffles through a buffer of `bufsize` items; 0 and less shuffle nothing. The order depends on seed and pass, or on an `rng`."""
+    if isinstance(bufsize, int | float) and bufsize < 1:
+        return stages.Shuffle(0)
+    return stages.Shuffle(count("shuffle", bufsize), count("shuffle(initial=…)", max(initial, 1)), seed, rng)
 
 
 detshuffle = stages.Determined
@@ -181,7 +184,7 @@ def map_tuple(*functions: Callable[[Any], Any] | None, handler: Handler = rerais
 
 
 def batched(
-    batchsize: int = 20, collation_fn: Callable[[list[Any]], Any] | None = default_collation_fn, partial: bool = True
+    batchsize: float = 20, collation_fn: Callable[[list[Any]], Any] | None = default_collation_fn, partial: bool = True
 ) -> stages.Batched:
     """`batchsize` items as one; `partial=False` leaves out a smaller one at the end."""
     return stages.Batched(count("batched", batchsize), collation_fn, partial)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import glob
+import io
 import itertools
 import os
 import random
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -83,9 +84,19 @@ def expand_source(source: Any, max_urls: int = 1_000_000_000) -> list[str]:
     """Text expanded, a list as it is, the first `max_urls` of another iterable."""
     if isinstance(source, str):
         return expand_urls(source)
-    if not is_iterable(source):
-        raise UsageError(f"shards are named by text or a list of texts, not {type(source).__name__}.")
-    return [os.fspath(url) for url in islice(source, max_urls)]
+    return names_of(islice(source, max_urls) if is_iterable(source) else source)
+
+
+def names_of(urls: Any) -> list[str]:
+    """A list of URLs or paths as texts. `UsageError` for anything else: a dict, an open file."""
+    if not is_iterable(urls) or isinstance(urls, Mapping | io.IOBase):
+        raise UsageError(f"urls are text or a list of texts, got {type(urls).__name__}.")
+    names = list(urls)
+    if wrong := [name for name in names if not isinstance(name, str | os.PathLike)]:
+        raise UsageError(
+            f"a URL is text or a path, got {type(wrong[0]).__name__} in the list.", hint='Of {"url": …} pass the value, of a file its name.'
+        )
+    return [os.fspath(name) for name in names]
 
 
 class SimpleShardList(Base):

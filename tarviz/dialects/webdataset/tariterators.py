@@ -27,6 +27,16 @@ _META = r"__[^/]*__($|/)"
 Keys = Callable[[str], tuple[str | None, str | None]]
 
 
+class EndOfShard(dict[str, Any]):
+    """An empty dict behind the files of a shard, which loops of both generations of webdataset pass over.
+
+    Loops of webdataset 1 ask for `== {}`; those before (open_clip, diffusers) know no end and read `fname`: it is "", which has no key.
+    """
+
+    def __missing__(self, name: str) -> str:
+        return ""
+
+
 def base_plus_ext(path: str) -> tuple[str | None, str | None]:
     """Key and extension of a name, cut at the first dot of its last part; (None, None) without one.
 
@@ -100,7 +110,7 @@ def tar_file_expander(
     handler: Handler = reraise_exception,
     select_files: Callable[[str], bool] | None = None,
     rename_files: Callable[[str], str] | None = None,
-    eof_value: Any = {},  # noqa: B006  never changed
+    eof_value: Any = EndOfShard(),  # noqa: B008  never changed
 ) -> Iterator[Sample]:
     """The files of opened shards: dicts of `fname`, `data` and `__url__`; `eof_value` after each shard, if not None."""
     for source in data:
@@ -125,7 +135,7 @@ def group_by_keys(
     suffixes: Iterable[str] | None = None,
     handler: Handler = reraise_exception,
 ) -> Iterator[Sample]:
-    """Files that follow each other under one key as samples; an empty dict ends a sample. A field twice is an error."""
+    """Files that follow each other under one key in one shard as samples; an empty dict ends one. A field twice is an error."""
     chosen = None if suffixes is None else set(suffixes)
     current: Sample | None = None
     for file in data:
@@ -139,7 +149,7 @@ def group_by_keys(
             if key is None or ext is None:
                 continue
             ext = ext.lower() if lcase else ext
-            if current is None or key != current["__key__"]:
+            if current is None or (key, file["__url__"]) != (current["__key__"], current["__url__"]):
                 if valid_sample(current):
                     yield current  # type: ignore[misc]
                 current = {"__key__": key, "__url__": file["__url__"]}

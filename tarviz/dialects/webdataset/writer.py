@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from tarviz.dialects.webdataset.parts.encoders import (
     Encoder,
     SampleEncoder,
+    default_handlers,
     encode_field,
     mp_dumps,
     tenbin_dumps,
@@ -28,6 +29,7 @@ from tarviz.write import TAR_END, Inputs, Names, Output, Packer, Packing, Writte
 __all__ = [
     "ShardWriter",
     "TarWriter",
+    "default_handlers",
     "imageencoder",
     "mp_dumps",
     "numpy_dumps",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import random
@@ -403,7 +404,11 @@ class TestMisuse:
             (lambda url: wds.WebDataset(url, extensions=" "), "names of fields"),
             (lambda url: wds.WebDataset(url, shuffle=True), "shuffle=True"),
             (lambda url: wds.WebDataset([]), "the list of urls is empty"),
-            (lambda url: wds.WebDataset(3), "urls are text"),
+            (lambda url: wds.WebDataset(3), "E_USAGE: urls are text or a list of texts, got int"),
+            (lambda url: wds.WebDataset([{"url": url}]), "E_USAGE: a URL is text or a path, got dict in the list"),
+            (lambda url: wds.WebDataset(io.BytesIO()), "E_USAGE: urls are text or a list of texts, got BytesIO"),
+            (lambda url: wds.SimpleShardList([{"url": url}]), "E_USAGE: a URL is text or a path, got dict in the list"),
+            (lambda url: wds.WebDataset(url).batched(4.5), "batched expects a whole number from 1 on, got 4.5"),
             (lambda url: wds.WebDataset(url, key_split="any"), "key_split='any'"),
             (lambda url: wds.WebDataset(url).batched(0), "batched expects"),
             (lambda url: wds.WebDataset(url).shuffle(None), "shuffle expects"),
@@ -478,7 +483,7 @@ class TestTorch:
         )
 
         out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
-        assert "45 <class 'tarviz.dialects.webdataset.parts.places.Base'>" == out.stdout.strip()
+        assert "45 <class 'tarviz.dialects.webdataset.pytorch.IterableDataset'>" == out.stdout.strip()
 
     def test_what_needs_torch_says_so(self) -> None:
         code = (

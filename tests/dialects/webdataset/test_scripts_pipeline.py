@@ -36,12 +36,11 @@ def module(w: Any, name: str) -> Any:
 
 
 def group_by_keys_nothrow(data: Any, w: Any) -> Any:
-    """As open_clip has it (src/open_clip_train/data.py): a field that comes twice begins a new sample."""
+    """The loop that open_clip, diffusers and others have, in other words: it knows no end of a shard, and a field that comes twice
+    begins a new sample."""
     iterators = module(w, "tariterators")
     current: Any = None
     for file in data:
-        if file == {}:
-            continue
         prefix, suffix = iterators.base_plus_ext(file["fname"])
         if prefix is None:
             continue
@@ -60,9 +59,38 @@ def tarfile_to_samples_nothrow(w: Any) -> Any:
 
     def stage(source: Any) -> Any:
         streams = iterators.url_opener(source, handler=w.warn_and_continue)
-        return group_by_keys_nothrow(iterators.tar_file_expander(streams, handler=w.warn_and_continue), w)
+        # webdataset 1 stops such loops with a KeyError, which is why open_clip pins 0.2.86; without its marks it reads as that does.
+        marks = {"eof_value": None} if w is theirs else {}
+        return group_by_keys_nothrow(iterators.tar_file_expander(streams, handler=w.warn_and_continue, **marks), w)
 
     return stage
+
+
+def own_loop_of_today(w: Any, d: str) -> Any:
+    """A loop that asks for the mark behind each shard, as those written for webdataset 1 do: two shards hold the same keys."""
+    iterators = module(w, "tariterators")
+
+    def stage(source: Any) -> Any:
+        names: list[str] = []
+        for file in iterators.tar_file_expander(iterators.url_opener(source)):
+            if file == {}:
+                yield tuple(names)
+                names = []
+            else:
+                names.append(file["fname"])
+
+    return w.DataPipeline(w.SimpleShardList([d + "/im-0000.tar"] * 2), stage)
+
+
+def grouped(w: Any, d: str, **marks: Any) -> Any:
+    """Files grouped by webdataset's own function: the last record of one shard has the key of the first of the next."""
+    iterators = module(w, "tariterators")
+    tar(Path(d) / "single.tar", [("a.cls", b"1"), ("a.txt", b"x")])
+    shards = [{"url": f"{d}/single.tar"}] * 2
+    if w is not theirs and marks:
+        shards = [{"url": f"{d}/single.tar"}, {"url": f"{d}/./single.tar"}]
+    files = iterators.tar_file_expander(iterators.url_opener(shards), **({} if w is theirs else marks))
+    return [sample["__key__"] for sample in iterators.group_by_keys(files)]
 
 
 def open_clip(w: Any, d: str) -> Any:
@@ -115,6 +143,35 @@ def pushed(w: Any, d: str) -> Any:
         return list(w.DataPipeline(w.SimpleShardList("own://im-{0000..0001}.tar"), w.tarfile_to_samples(), w.to_tuple("__key__", "cls")))
     finally:
         del w.gopen_schemes["own"]
+
+
+def opened_by_template(w: Any, d: str) -> Any:
+    """What an opener of one's own is asked for by a data set of a template: each shard."""
+    asked: list[str] = []
+
+    def opener(url: str, mode: str = "rb", bufsize: int = 8192, **options: Any) -> Any:
+        asked.append(url)
+        return open(d + url.removeprefix("own:/"), mode)
+
+    w.gopen_schemes["own"] = opener
+    try:
+        samples = list(w.WebDataset("own://im-{0000..0001}.tar", shardshuffle=False).to_tuple("__key__", "cls"))
+    finally:
+        del w.gopen_schemes["own"]
+    return [*samples, *asked]
+
+
+def built_without_init(w: Any, d: str) -> Any:
+    """A data set that never calls `WebDataset.__init__`, as HaMeR and 4D-Humans have it."""
+
+    class Mixed(w.WebDataset):  # type: ignore[misc,name-defined]
+        def __init__(self, datasets: Any, weights: Any) -> None:
+            super(w.WebDataset, self).__init__()
+            self.append(w.RandomMix(datasets, weights))
+
+    mixed = Mixed([w.WebDataset(d + "/im-{0000..0003}.tar", shardshuffle=False)], [1.0])
+    keys = [sample["__key__"] for sample in mixed.with_epoch(40).shuffle(20, initial=20)]
+    return [len(keys), len(set(keys))]
 
 
 def dotted(w: Any, d: str) -> Any:
@@ -194,8 +251,21 @@ SCRIPTS: dict[str, Script] = {
     "no tar, ignored": lambda w, d: handled(w, d, "ignore_and_continue", "/im-0000.tar", "/text.tar", "/im-0001.tar"),
     "open_clip": open_clip,
     "open_clip's shuffle": own_shuffle,
+    "a loop of today": own_loop_of_today,
+    "files grouped": grouped,
+    "files grouped, shards told apart by URL": lambda w, d: grouped(w, d, eof_value=None),
+    "sizes that are whole floats": lambda w, d: pipe(w, d, w.shuffle(10.0, initial=1e1), w.batched(48.0), w.map(len)),
+    "no shuffle": lambda w, d: pipe(w, d, w.shuffle(-1)),
+    "a stage of one's own by the names of filters": lambda w, d: [issubclass(module(w, "filters").PipelineStage, w.PipelineStage)],
+    "a filter by the names of compat": lambda w, d: pipe(w, d, module(w, "compat").pipelinefilter(double)()),
+    "torch's names": lambda w, d: [
+        issubclass(w.WebDataset, module(w, "pytorch").IterableDataset),
+        isinstance(module(w, "pytorch").TorchTensor, type),
+    ],
     "open_clip's shards": resampled_shards,
     "an opener of one's own": pushed,
+    "an opener of one's own and a template": opened_by_template,
+    "a subclass that skips __init__": built_without_init,
     "arXiv": dotted,
     "a folder of shards": directory,
     "RoundRobin": lambda w, d: w.RoundRobin([pipe(w, d, w.to_tuple("cls")), pipe(w, d, w.to_tuple("txt"))]),
@@ -255,7 +325,7 @@ class TestNames:
 
     def test_its_modules_have_their_names(self) -> None:
         expected = {"autodecode", "cache", "compat", "extradatasets", "filters", "gopen", "handlers", "mix", "pipeline", "shardlists"}
-        expected |= {"tariterators", "tenbin", "utils", "writer"}
+        expected |= {"pytorch", "tariterators", "tenbin", "utils", "writer"}
 
         for name in expected:
             there = {each for each in vars(importlib.import_module(f"webdataset.{name}")) if not each.startswith("_")}

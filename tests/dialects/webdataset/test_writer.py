@@ -157,6 +157,14 @@ class TestEncoding:
         assert (7, {"b": 1}, "x") == (found["cls"], found["json"], found["txt"])
         np.testing.assert_array_equal(np.eye(9), found["png"])
 
+    def test_an_encoder_registered_for_an_extension_is_used(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(wds.writer.default_handlers, "wav", lambda value: b"RIFF%d" % value)
+        with wds.TarWriter(tmp_path / "a.tar") as sink:
+            sink.write({"__key__": "a", "wav": 7, "loud.wav": 8})
+
+        (sample,) = wds.WebDataset(str(tmp_path / "a.tar"))
+        assert (b"RIFF7", b"RIFF8") == (sample["wav"], sample["loud.wav"])
+
     def test_own_encoders_go_first(self, tmp_path: Path) -> None:
         with wds.TarWriter(tmp_path / "a.tar", encoder={"wav": lambda value: bytes(value)}) as sink:
             sink.write({"__key__": "a", "wav": [1, 2], "cls": 3})

@@ -15,7 +15,7 @@ from tarviz.dialects.webdataset.parts.places import Passes, Place
 from tarviz.dialects.webdataset.parts.resuming import Pass, place_of, refuse_mixed, taken_up
 from tarviz.dialects.webdataset.parts.source import Progress, Shards, Source
 from tarviz.dialects.webdataset.pipeline import DataPipeline, number_of, staged
-from tarviz.dialects.webdataset.shardlists import Splitter, envsubst, single_node_only, split_by_node
+from tarviz.dialects.webdataset.shardlists import Splitter, envsubst, names_of, single_node_only, split_by_node
 from tarviz.model.errors import UsageError
 from tarviz.read.stream import ReadOptions, ReadReport
 
@@ -44,6 +44,10 @@ class WebDataset(DataPipeline, FluidInterface):
     In a `DataLoader` each worker reads shards of its own, or record ranges of its own where there are fewer shards than
     workers: every record comes once. Each `iter` is a new pass with a new order; `report` says what the latest one met.
     """
+
+    # A subclass may build its pipeline without this class's __init__ (HaMeR, 4D-Humans).
+    resumed: dict[str, Any] | None = None
+    _pass = Pass(Progress())
 
     def __init__(
         self,
@@ -97,7 +101,6 @@ class WebDataset(DataPipeline, FluidInterface):
         self.seed = seed
         self.repetitions = None if repeat else epochs
         self.size = size
-        self.resumed: dict[str, Any] | None = None
         self._pass = Pass(Progress())
         named = extensions is not None or decoder is not _UNSET or transforms is not None or shuffle > 0
         decoder = "rgb" if decoder is _UNSET and named else decoder
@@ -108,8 +111,13 @@ class WebDataset(DataPipeline, FluidInterface):
     @property
     def source(self) -> Source:
         """The shards and how they are shared out: the first part of the pipeline."""
+        if not self._has_shards():
+            raise UsageError(f"{type(self).__name__} did not call WebDataset.__init__: it has no shards of its own, and no state.")
         found: Source = self.pipeline[0]
         return found
+
+    def _has_shards(self) -> bool:
+        return bool(self.pipeline) and isinstance(self.pipeline[0], Source)
 
     @property
     def epoch(self) -> int:
@@ -129,9 +137,11 @@ class WebDataset(DataPipeline, FluidInterface):
 
     def __repr__(self) -> str:
         names = "".join(f".{type(stage).__name__}" for stage in self.pipeline[1:])
-        return f"<WebDataset {', '.join(self.source.urls)}{names}>"
+        return f"<{type(self).__name__} {', '.join(getattr(self.pipeline[0], 'urls', ()))}{names}>"
 
     def __iter__(self) -> Iterator[Any]:
+        if not self._has_shards():
+            return super().__iter__()
         saved, self.resumed = self.resumed, None
         here = self.passes.here()
         if saved is None:
@@ -149,11 +159,9 @@ class WebDataset(DataPipeline, FluidInterface):
 
     def iterator(self) -> Iterator[Any]:
         """What `iter` gives."""
-        return iter(self)
+        return iter(self) if self._has_shards() else super().iterator()
 
-    def iterator1(self) -> Iterator[Any]:
-        """What `iter` gives."""
-        return iter(self)
+    iterator1 = iterator
 
     def _in_turn(self, runs: list[tuple[Pass, Iterator[Any]]]) -> Iterator[Any]:
         """What several workers had left, an item of each in turn."""
@@ -210,8 +218,8 @@ class WebDataset(DataPipeline, FluidInterface):
         return self._pass.state() if self._pass.seed is not None else self._fresh()
 
     def _fresh(self) -> dict[str, Any]:
-        here = self.passes.here()
-        one = Pass(Progress())
+        _ = self.source  # it refuses where there is none
+        here, one = self.passes.here(), Pass(Progress())
         one.begin(self.epoch, 0, self._entropy(number_of(self.epoch), here), here, exact=True)
         return one.state()
 
@@ -310,12 +318,7 @@ def _cache(folder: Any, size: int | None, url_to_name: Callable[[str], str] | No
 
 
 def _urls(urls: Any) -> tuple[str, ...]:
-    if isinstance(urls, str | os.PathLike):
-        parts: Iterable[Any] = os.fspath(urls).split("::")
-    elif isinstance(urls, Iterable) and not isinstance(urls, bytes | Mapping):
-        parts = [os.fspath(url) for url in urls]
-    else:
-        raise UsageError(f"urls are text or a list of texts, got {type(urls).__name__}.")
+    parts = os.fspath(urls).split("::") if isinstance(urls, str | os.PathLike) else names_of(urls)
     found = tuple(_url(envsubst(part)) for part in parts)
     if not found or not all(found):
         raise UsageError("the list of urls is empty.", hint="Name a shard or a template such as train-{0000..0147}.tar.")

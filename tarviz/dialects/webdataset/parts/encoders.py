@@ -9,6 +9,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -112,32 +113,31 @@ def encode_field(ext: str, value: Any, key: str | None = None) -> bytes:
 
     JPEG is written with quality 100. `SchemaError` names the field when there is no encoder or the value does not fit it.
     """
-    from tarviz.ops import Encode
-
     last = ext.rpartition(".")[2].lower()
-    form = _FORMATS.get(last)
-    if form is None:
-        if last in _OTHERS:
-            return _OTHERS[last](value)
-        known = ", ".join((*_FORMATS, *_OTHERS))
+    encode = default_handlers.get(last)
+    if encode is None:
+        known = ", ".join(default_handlers)
         pickled = f" Pickles are not written by themselves: encoder={{{ext!r}: pickle.dumps}} does." if last in _PICKLES else ""
         raise SchemaError(
             f"there is no encoder for {ext!r}; it holds {type(value).__name__}.",
             hint=f"Give bytes, text, or encoder={{{ext!r}: f}}. There are {known}.{pickled}",
             key=key,
         )
-    if hasattr(value, "detach"):  # a torch tensor
-        value = value.detach().cpu().numpy()
     try:
-        data = Encode(ext, form, quality=100).apply(_pixels(ext, value) if form in _PIXELS else value)
+        return encode(value)
     except SchemaError as error:
         raise error.at(key=key) from error.__cause__
-    return _ascii(data) if form == "json" and not data.isascii() else data
 
 
-def _ascii(data: bytes) -> bytes:
-    """JSON as webdataset writes it: beyond ASCII in escapes."""
-    return json.dumps(json.loads(data)).encode()
+def _encoded(ext: str, form: str, value: Any) -> bytes:
+    """A value by the op `encode`."""
+    from tarviz.ops import Encode
+
+    if hasattr(value, "detach"):  # a torch tensor
+        value = value.detach().cpu().numpy()
+    data = Encode(ext, form, quality=100).apply(_pixels(ext, value) if form in _PIXELS else value)
+    # JSON as webdataset writes it: beyond ASCII in escapes.
+    return json.dumps(json.loads(data)).encode() if form == "json" and not data.isascii() else data
 
 
 def _pixels(ext: str, value: Any) -> NDArray[np.uint8]:
@@ -189,7 +189,9 @@ def tenbin_dumps(data: Any) -> bytes:
     return tenbin.encode_buffer(data if isinstance(data, list) else [data])
 
 
-_OTHERS: dict[str, Callable[[Any], bytes]] = {
+# By extension; a function that is put here writes the fields of its extension from then on, as with webdataset.
+default_handlers: dict[str, Callable[[Any], bytes]] = {
+    **{ext: partial(_encoded, ext, form) for ext, form in _FORMATS.items()},
     "npz": npz_dumps,
     **dict.fromkeys(("mp", "msg", "msgpack"), mp_dumps),
     **dict.fromkeys(("ten", "tenbin", "tb"), tenbin_dumps),

@@ -20,7 +20,7 @@ class FluidInterface:
 
     def batched(
         self,
-        batchsize: int,
+        batchsize: float,
         collation_fn: Callable[[list[Any]], Any] | None = default_collation_fn,
         partial: bool = True,
     ) -> Self:
@@ -31,7 +31,7 @@ class FluidInterface:
         """Batches taken apart again."""
         return self.compose(filters.unbatched())
 
-    def listed(self, batchsize: int, partial: bool = True) -> Self:
+    def listed(self, batchsize: float, partial: bool = True) -> Self:
         """Lists of `batchsize` items."""
         return self.compose(filters.batched(batchsize, None, partial))
 
@@ -39,8 +39,8 @@ class FluidInterface:
         """Lists taken apart again."""
         return self.compose(filters.unlisted())
 
-    def shuffle(self, size: int = 1000, *, bufsize: int | None = None, **options: Any) -> Self:
-        """Shuffles through a buffer of `size` items (`bufsize` is another name for it); 0 does nothing.
+    def shuffle(self, size: float = 1000, *, bufsize: float | None = None, **options: Any) -> Self:
+        """Shuffles through a buffer of `size` items (`bufsize` is another name for it); 0 and less do nothing.
 
         The order depends on seed and pass only. `initial`: how many items are there before the first is given.
         """

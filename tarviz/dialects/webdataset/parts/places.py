@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from dataclasses import dataclass, replace
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.sharedctypes import RawArray
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tarviz.dialects.webdataset.pytorch import IterableDataset as Base
 from tarviz.runners.shares import distributed_rank
 
 __all__ = ["Base", "Passes", "Place", "place"]
 
 _REMEMBERED = 64  # passes of DataLoaders that may run at once over one data set
-
-
-class Base:
-    """An iterable and no more; where torch is installed, its `IterableDataset` stands here."""
-
-
-if not TYPE_CHECKING:
-    with contextlib.suppress(ImportError):
-        from torch.utils.data import IterableDataset as Base
 
 
 @dataclass(frozen=True, slots=True)

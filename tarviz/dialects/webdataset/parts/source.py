@@ -130,7 +130,7 @@ class Source:
         found: list[str] = []
         for url in self.urls:
             try:
-                found += [url] if own_opener(url) is not None else reading.shards([url])
+                found += braces(url) if own_opener(url) is not None else reading.shards([url])
             except NotFoundError:
                 if self.handler is reraise_exception:
                     raise
