@@ -38,13 +38,17 @@ class HeaderSink(Protocol[Found]):
 
     scanner: Scanner
     notes: list[Fault]
-    error: Exception | None
     place: int
     wants: int
-    over: bool
+
+    @property
+    def error(self) -> Exception | None: ...
+    @property
+    def over(self) -> bool: ...
 
     def walk(self, data: memoryview = ..., base: int = ..., *, final: bool = ..., broken: Exception | None = ...) -> Iterator[Found]: ...
     def add(self, members: Members) -> None: ...
+    def source_failed(self, error: Exception) -> None: ...
 
 
 class MemberListing:
@@ -60,6 +64,9 @@ class MemberListing:
 
     def add(self, members: Members) -> None:
         self._added.append(members)
+
+    def source_failed(self, error: Exception) -> None:
+        self.error = self.error or error
 
     def walk(
         self, data: memoryview = NOTHING, base: int = 0, *, final: bool = False, broken: Exception | None = None
@@ -177,7 +184,7 @@ def _through_stream(url: URL, sink: HeaderSink[Found], report: ReadReport) -> It
             while broken is None and not final:  # the source's own checks are made at its end
                 final = shard.readinto(memoryview(buffer)) == 0
         except DataError as error:  # of a packed shard's trailer, for one: the records before it stand
-            sink.error = sink.error or error
+            sink.source_failed(error)
         if shard.trailing is not None:
             text = f"bytes that are not {shard.compression} follow at compressed byte {shard.trailing}."
             sink.notes.append(Fault("W_TRAILING", text, url))

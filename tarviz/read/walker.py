@@ -8,7 +8,7 @@ The record that is open at a window's end waits for the next window, so where wi
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,13 +27,69 @@ _LOOK = 1 << 20  # bytes after damage in which the next header is looked for, to
 _ENDS = ("E_TRUNCATED", "E_NO_EOF", "E_EMPTY", "E_TRAILING")  # there is nothing to look for after these
 
 
-class _Large(NamedTuple):
-    """A member over the limit, which is passed over."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """Headers follow each other.
 
-    member: tuple[bytes, int, int, int]  # name, start, data, stored bytes
+    `distrust`: what was damaged before this byte may have been an extension header, so the member here may lack its name or size.
+    """
+
+    distrust: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resyncing:
+    """A header was damaged: the next valid one is looked for, to go on there, or to say in the error where it is.
+
+    `lost`: the record that was open there, and is not given.
+    """
+
+    error: DataError
+    lost: Grouped | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PassingOver:
+    """A member over the limit goes by, none of its bytes are kept. `lost`: as in `Resyncing`.
+
+    It is an error of the limit once byte `enough` has come; a tar that ends before has promised it only, and is cut short.
+    """
+
+    name: bytes
+    start: int
     size: int
     end: int
-    enough: int  # byte of the tar from which on it is sure that the member is there, and not a promise only
+    enough: int
+    lost: Grouped | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AfterEnd:
+    """An end mark was read. What stands behind it says whether the record before it, `last`, is whole.
+
+    `doubt`: that record may lack a member, whatever follows.
+    """
+
+    last: Held | None
+    doubt: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Over:
+    """All is decided; the shard ended, or this error ended it."""
+
+    error: Exception | None
+
+
+State = Reading | Resyncing | PassingOver | AfterEnd | Over
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Damage:
+    """What ended a run of members: an error, or a member over the limit. `member`: name and type of the one, where they are known."""
+
+    cause: Exception | PassingOver
+    member: tuple[bytes, int] | None
 
 
 class Walker:
@@ -42,6 +98,9 @@ class Walker:
     After each `walk`, `keep` is the byte of the tar from which the next window must begin where payloads are wanted, and `need` how
     many bytes from there it must have at least; headers alone are needed from `place` up to `wants`. It is `over` at the shard's
     end, or where `error` ended it. With `rules.skip` damage is listed in `skipped`, and the walk goes on at the next header.
+
+    `Reading` leads to each other state, and each leads back to it: `Resyncing` at the next header, `PassingOver` behind the member,
+    `AfterEnd` where another archive follows and is read. All lead to `Over`.
     """
 
     def __init__(self, scanner: Scanner, grouper: Grouper, rules: Rules, *, first: int = 0) -> None:
@@ -51,22 +110,30 @@ class Walker:
         self.notes: list[Fault] = []
         self.skipped: list[Fault] = []
         self.records = first
-        self.error: Exception | None = None
-        self.over = False
         self.keep = self.place = scanner.at
         self.wants = scanner.at + BLOCK
         self.need = 0
         self.patience = 0  # members that may wait to be decided over together; for who reads headers only
+        self.state: State = Reading()
         self._near = Neighbours(grouper)
         self._waiting: list[Members] = []  # members of the record that is open
         self._noted = scanner.at
-        self._last: Held | None = None  # the last record before an end mark, until it is known what stands after that
-        self._doubt = False  # … and whether it may lack a member
-        self._search: DataError | None = None  # damage, until the next header is found
-        self._lost: Grouped | None = None  # the record that ended before the damage, or did not
-        self._large: _Large | None = None
-        self._distrust: int | None = None  # the member from this byte on has lost its extension header, perhaps
         self._data, self._base, self._until = NOTHING, 0, scanner.at
+
+    @property
+    def over(self) -> bool:
+        """Whether no window can decide anything more."""
+        return isinstance(self.state, Over)
+
+    @property
+    def error(self) -> Exception | None:
+        """What ended the shard, once it is over."""
+        return self.state.error if isinstance(self.state, Over) else None
+
+    def source_failed(self, error: Exception) -> None:
+        """The source failed behind the end of the tar: an error, where there is none yet."""
+        if self.error is None:
+            self.state = Over(error)
 
     def add(self, members: Members) -> None:
         """Take members that the scanner found already; the next `walk` decides over them."""
@@ -82,40 +149,57 @@ class Walker:
         """
         self._data, self._base, self._until = data, base, base + len(data)
         try:
-            while not self.over:
-                if self._search is not None or self._large is not None:
-                    if not (self._passed(final, broken) if self._search is None else (yield from self._found(final or broken is not None))):
+            more = True
+            while more:
+                match self.state:
+                    case Resyncing() as state:
+                        more = yield from self._resync(state, final or broken is not None)
+                    case PassingOver() as state:
+                        more = self._passed(state, final, broken)
+                    case Reading() | AfterEnd():
+                        more = yield from self._next(final, broken)
+                    case Over():
                         break
-                elif not (yield from self._next(final, broken)):
-                    break
         finally:
             self._data = NOTHING
         self._say_what_next()
 
     def _next(self, final: bool, broken: Exception | None) -> Generator[Decided, None, bool]:
         """Scan the window from where we are and judge what is found; False when it is used up."""
-        scanner, data, base = self.scanner, self._data, self._base
-        new = None if scanner.ended else scanner.scan(data, base, final=final and broken is None)
-        again = False
+        scanner = self.scanner
+        new, end, again = None, None, False
+        if not scanner.ended:
+            new = self._scanned(final and broken is None)
         if scanner.ended:
-            self._doubt = self._doubt if new is None else scanner.open_end
+            end = self.state if isinstance(self.state, AfterEnd) else AfterEnd(None, scanner.open_end)
             short = isinstance(broken, TarvizError) and broken.code == "E_LENGTH"
-            again = not scanner.over and scanner.behind(data, base, final=final and (broken is None or short))
+            again = not scanner.over and scanner.behind(self._data, self._base, final=final and (broken is None or short))
             if isinstance(broken, TarvizError) and short and scanner.over and scanner.error is None:
                 scanner.notes.append(Fault("W_LENGTH", f"{broken.message} The tar itself is whole.", scanner.shard))
                 broken = None
-            self._doubt = self._doubt or scanner.open_end
-        yield from self._judge(new, again, scanner.error or broken)
-        return again or self._search is not None or self._large is not None
+            end = replace(end, doubt=end.doubt or scanner.open_end)
+        yield from self._judge(new, end, again, scanner.error or broken)
+        return again or isinstance(self.state, Resyncing | PassingOver)
+
+    def _scanned(self, final: bool) -> Members:
+        """The next members of the window, without the first after damage that may have lost its extension header."""
+        new = self.scanner.scan(self._data, self._base, final=final)
+        if len(new) and isinstance(self.state, Reading) and self.state.distrust is not None:
+            if int(new.start[0]) >= self.state.distrust:
+                self._near.lost_member(new)
+                new = new.part(1, len(new))
+            self.state = Reading()
+        return new
 
     def _say_what_next(self) -> None:
         until = self._until // BLOCK * BLOCK
         self.place, self.wants = self.scanner.at, self.scanner.wants
-        if self._search is not None:
-            self.place, self.wants = until, until + BLOCK
-        elif self._large is not None:
-            self.place, self.wants = self._large.end, max(self._large.enough, until) + 1
-        if self._waiting and len(self._waiting[0]) and self._large is None:
+        match self.state:
+            case Resyncing():
+                self.place, self.wants = until, until + BLOCK
+            case PassingOver(end=end, enough=enough):
+                self.place, self.wants = end, max(enough, until) + 1
+        if self._waiting and len(self._waiting[0]) and not isinstance(self.state, PassingOver):
             self.keep = int(self._waiting[0].start[0])
             self.need = self.wants - self.keep
         else:
@@ -124,53 +208,49 @@ class Walker:
 
     # What is decided over the members of a window.
 
-    def _judge(self, new: Members | None, again: bool, error: Exception | None) -> Iterator[Decided]:
-        """`new` is None after an end mark that was met before. `again`: another archive follows it, and is read."""
-        scanner = self.scanner
-        if new is not None and error is None and not (scanner.ended or again) and sum(map(len, self._waiting)) + len(new) < self.patience:
+    def _judge(self, new: Members | None, end: AfterEnd | None, again: bool, error: Exception | None) -> Iterator[Decided]:
+        """Decide over the members that wait and the new ones; `new` is None after an end mark that was met before.
+
+        `end`: an end mark stands behind them. `again`: another archive follows it, and is read.
+        """
+        if new is not None and error is None and end is None and sum(map(len, self._waiting)) + len(new) < self.patience:
             self._waiting.append(new)
             return
-        members = self._members(new)
-        faulty = scanner.faulty if error is scanner.error else None
-        row = self._too_large(members)
-        if row is not None:
-            faulty, error, again = (bytes(members.name[row]), int(members.type[row])), None, False
-            self._pass_over(members, row)
-            members = members.part(0, row)
-        damaged = row is not None or (error is not None and not scanner.ended)
-        ends = (scanner.ended or again) and not damaged
+        members, damage = self._until_damage(self._joined(new), error if end is None or again else None)
+        if damage is not None:
+            end = None  # a mark behind it was read too soon
         records = self.grouper.group(members, quiet_before=self._noted)
-        self._noted = max(self._noted, scanner.at)
-        if len(records) and self._near.damage is not None and (len(records) > 1 or ends or damaged):
-            records = yield from self._behind_damage(records, closed=len(records) > 1 or ends)
-        count = len(records)
-        if ends and error is None and (again or scanner.over):
-            yield from self._give_last()
-            yield from self._emit(records, count - 1 if self._doubt else -1)
-            self._doubt = False
-            if not again:
-                yield from self._finish()
+        self._noted = max(self._noted, self.scanner.at)
+        if len(records) and self._near.damage is not None:
+            records = yield from self._behind_damage(records, ended=end is not None, damaged=damage is not None)
+        if end is not None and error is None and (again or self.scanner.over):
+            yield from self._close(records, end, again)
             return
-        last = part(records, count - 1, count) if count else None
-        yield from self._emit(part(records, 0, count - 1) if count else records)
+        closed, last = _last_apart(records)
+        yield from self._emit(closed)
         if self.over:
             return
-        if damaged:
-            yield from self._at_damage(last, error, faulty)
-        elif ends:
-            self._last = self._last if last is None else Held(last, self._data, self._base)
+        if damage is not None:
+            yield from self._at_damage(last, damage)
+        elif end is None:
+            self._waiting = [] if last is None else [picked(members, members.start >= int(last.members.start[0]))]
+        else:
+            self.state = end if last is None else AfterEnd(Held(last, self._data, self._base), end.doubt)
             if error is not None:
-                yield from self._at_bad_end(error)
-        elif last is not None:
-            self._waiting = [picked(members, members.start >= int(last.members.start[0]))]
+                yield from self._at_bad_end(error, self.state)
 
-    def _members(self, new: Members | None) -> Members:
-        """The members that wait and the new ones."""
-        if new is not None and len(new) and self._distrust is not None:
-            if int(new.start[0]) >= self._distrust:
-                self._near.lost_member(new)
-                new = new.part(1, len(new))
-            self._distrust = None
+    def _until_damage(self, members: Members, error: Exception | None) -> tuple[Members, _Damage | None]:
+        """The members up to one over the limit, or all of them up to `error`, and what ended them."""
+        large = self._too_large(members)
+        if large is not None:
+            member = bytes(members.name[large]), int(members.type[large])
+            return members.part(0, large), _Damage(self._pass_over(members, large), member)
+        if error is None:
+            return members, None
+        return members, _Damage(error, self.scanner.faulty if error is self.scanner.error else None)
+
+    def _joined(self, new: Members | None) -> Members:
+        """The members that wait and the new ones; none wait from here on."""
         parts, self._waiting = [*self._waiting, *([] if new is None else [new])], []
         return parts[0] if len(parts) == 1 else joined(parts)
 
@@ -195,60 +275,81 @@ class Walker:
 
     # The end of the shard, and damage.
 
-    def _give_last(self) -> Iterator[Decided]:
-        """The record that waited after an end mark; it may lack a member where there is a doubt."""
-        last, self._last = self._last, None
-        if last is not None:
-            yield from self._emit(last.record, 0 if self._doubt else -1, last)
+    def _close(self, records: Grouped, end: AfterEnd, again: bool) -> Iterator[Decided]:
+        """Give the records before an end mark of which it is known what follows: nothing, or, `again`, another archive."""
+        yield from self._give_last(end)
+        yield from self._emit(records, len(records) - 1 if end.doubt else -1)
+        if not again:
+            yield from self._finish()
+        elif not self.over:
+            self.state = Reading()
 
-    def _at_bad_end(self, error: Exception) -> Iterator[Decided]:
+    def _give_last(self, end: AfterEnd) -> Iterator[Decided]:
+        """The record that waited after an end mark."""
+        if end.last is not None:
+            yield from self._emit(end.last.record, 0 if end.doubt else -1, end.last)
+
+    def _at_bad_end(self, error: Exception, end: AfterEnd) -> Iterator[Decided]:
         """A header stands after the end-of-archive marker, or the source failed there: the last record is not certain."""
-        self._doubt = True
+        lost = None if end.last is None else end.last.record
         if not self.rules.strict and isinstance(error, DataError):
-            yield from self._give_last()
-        self._lost, self._last = None if self._last is None else self._last.record, None
+            yield from self._give_last(replace(end, doubt=True))
+            lost = None
         if isinstance(error, TarvizError):
-            self._place(error, None)
+            self._place(error, None, lost)
         if error is self.scanner.error and self.rules.skip:
             self.skipped.append(self.scanner.error.fault)
             yield from self._finish()
         else:
             self._stop(error)
 
-    def _at_damage(self, last: Grouped | None, error: Exception | None, faulty: tuple[bytes, int] | None) -> Iterator[Decided]:
-        """`last` is the record that was open there, `faulty` the damaged member where it is known; no error: a large one."""
-        scanner, rules = self.scanner, self.rules
-        key = None if faulty is None else self.grouper.key_of(*faulty)
-        found = error is None or error is scanner.error  # … in the tar: its source did not fail
-        self._lost = None
-        if last is not None:
-            if key is not None and key != bytes(last.keys[0]):
-                yield from self._emit(last)
-            elif key is not None or not (found or (isinstance(error, DataError) and self._in_window(last.members))):
-                if rules.skip and found:
-                    self._near.lost(last)
-            elif rules.skip and found:
-                self._near.held, self._lost = Held(last, self._data, self._base), last
-            elif rules.strict:
-                self._lost = last
-            else:
-                yield from self._emit(last, 0)
+    def _at_damage(self, last: Grouped | None, damage: _Damage) -> Iterator[Decided]:
+        """Decide over the record that was open at damage, `last`, and begin to look for what follows."""
+        scanner, rules, cause = self.scanner, self.rules, damage.cause
+        key = None if damage.member is None else self.grouper.key_of(*damage.member)
+        in_tar = cause is scanner.error or isinstance(cause, PassingOver)  # its source did not fail
+        lost = None if last is None else (yield from self._open_at_damage(last, key, cause, in_tar))
         if self.over:
             return
-        if rules.skip and found:
+        if rules.skip and in_tar:
             self._near.damaged(key, scanner.damaged_name)
-        if error is None:
-            return
-        if found and (rules.skip or error.code not in _ENDS):  # type: ignore[attr-defined]
-            self._search = scanner.error
-            return
-        if isinstance(error, TarvizError):
-            self._place(error, None)
-        yield from self._abandon()
-        self._stop(error)
+        if isinstance(cause, PassingOver):
+            self.state = replace(cause, lost=lost)
+        elif cause is scanner.error and (rules.skip or scanner.error.code not in _ENDS):
+            self.state = Resyncing(scanner.error, lost)
+        else:
+            if isinstance(cause, TarvizError):
+                self._place(cause, None, lost)
+            yield from self._abandon()
+            self._stop(cause)
 
-    def _behind_damage(self, records: Grouped, *, closed: bool) -> Generator[Decided, None, Grouped]:
-        """Give the record before damage, where it is whole; the records after it, without the first where that may not be."""
+    def _open_at_damage(
+        self, last: Grouped, key: bytes | None, cause: Exception | PassingOver, in_tar: bool
+    ) -> Generator[Decided, None, Grouped | None]:
+        """Give the record that was open at damage, keep it until what follows tells, or return it, lost."""
+        skips = self.rules.skip and in_tar
+        if key is not None and key != bytes(last.keys[0]):
+            yield from self._emit(last)  # the damaged member is of another record: this one is whole
+        elif key is not None or not (in_tar or (isinstance(cause, DataError) and self._in_window(last.members))):
+            if skips:
+                self._near.lost(last)
+        elif skips:
+            self._near.held = Held(last, self._data, self._base)
+            return last
+        elif self.rules.strict:
+            return last
+        else:
+            yield from self._emit(last, 0)
+        return None
+
+    def _behind_damage(self, records: Grouped, *, ended: bool, damaged: bool) -> Generator[Decided, None, Grouped]:
+        """Give the record before damage, where it is whole; the records after it, without the first where that may not be.
+
+        `ended`, `damaged`: what stands behind these records. With neither, the only one is still open, and tells nothing yet.
+        """
+        closed = len(records) > 1 or ended
+        if not (closed or damaged):
+            return records
         left, whole, right = self._near.between(part(records, 0, 1), closed=closed)
         if left is not None and (whole or not self.rules.strict):
             yield from self._emit(left.record, -1 if whole else 0, left)
@@ -269,46 +370,45 @@ class Walker:
 
     def _finish(self) -> Iterator[Decided]:
         yield from self._abandon()
-        self.over = True
+        if not self.over:
+            self.state = Over(None)
         self._tell(None)
 
     def _stop(self, error: Exception) -> None:
-        self.error, self.over = error, True
+        self.state = Over(error)
         self._tell(None)
 
-    def _found(self, final: bool) -> Generator[Decided, None, bool]:
+    def _resync(self, state: Resyncing, final: bool) -> Generator[Decided, None, bool]:
         """Look for the header to go on at; False when the window does not tell."""
-        error, scanner, skip = self._search, self.scanner, self.rules.skip
-        assert error is not None
+        scanner, skip = self.scanner, self.rules.skip
         place = scanner.resync(self._data, self._base)
         limit = scanner.bad + _LOOK
         if not skip and place is not None and place >= limit:
             place = None
         if place is None and not final and (skip or self._until < limit):
             return False
-        self._search = None
-        self._place(error, place)
+        self._place(state.error, place, state.lost)
         if not skip:
-            self._stop(error)
+            self._stop(state.error)
             return True
-        self.skipped.append(error.fault)
+        self.skipped.append(state.error.fault)
         if place is None:
             yield from self._finish()
             return True
-        self._distrust = place if scanner.extended else None
+        self.state = Reading(distrust=place if scanner.extended else None)
         scanner.skip_to(place)
         self._noted = place
         return True
 
-    def _place(self, error: TarvizError, go_on: int | None) -> None:
-        """Fill in the record of an error, how many stand before it, and the byte where the next header is."""
+    def _place(self, error: TarvizError, go_on: int | None, lost: Grouped | None) -> None:
+        """Fill in the record of an error, how many stand before it, and the byte where the next header is. `lost` was open there."""
         if error.code == "E_CHECKSUM" and error.member is not None and go_on is not None and go_on >= self._base:
             error.at(key=self._key(bytes(self._data[go_on - self._base :][:100]).split(b"\0", 1)[0]))
         error.at(key=self._key(to_bytes(error.member)) if error.member else None, shard=self.scanner.shard)
         before = self.records
-        if self._lost is not None and (last := to_text(bytes(self._lost.keys[0]))) != error.key:
+        if lost is not None and (last := to_text(bytes(lost.keys[0]))) != error.key:
             before += 1
-            fields = [self.grouper.exts[code] for code in self._lost.ext.tolist()]
+            fields = [self.grouper.exts[code] for code in lost.ext.tolist()]
             error.details.setdefault("pending", {"key": last, "fields": fields})
         error.at(records_before=before)
         if go_on is not None:
@@ -332,37 +432,35 @@ class Walker:
             return min((row for row in members.sparse if members.size[row] > limit), default=None)
         return int(np.argmax(members.size > limit))
 
-    def _pass_over(self, members: Members, row: int) -> None:
-        """Go on after a member over the limit: none of its bytes are kept."""
-        start, data, end, stored = int(members.start[row]), int(members.data[row]), int(members.end[row]), _stored(members, row)
-        member = bytes(members.name[row]), start, data, stored
-        limit = self.rules.max_member_bytes
-        self._large = _Large(member, int(members.size[row]), end, data if row in members.sparse else data + min(stored, limit + 1))
-        self.scanner.skip_to(end, member)
+    def _pass_over(self, members: Members, row: int) -> PassingOver:
+        """Go on after a member over the limit, as if nothing behind it was read."""
+        name, start, data, end = bytes(members.name[row]), int(members.start[row]), int(members.data[row]), int(members.end[row])
+        stored, limit = _stored(members, row), self.rules.max_member_bytes
+        self.scanner.skip_to(end, (name, start, data, stored))
+        enough = data if row in members.sparse else data + min(stored, limit + 1)
+        return PassingOver(name, start, int(members.size[row]), end, enough)
 
-    def _passed(self, final: bool, broken: Exception | None) -> bool:
+    def _passed(self, large: PassingOver, final: bool, broken: Exception | None) -> bool:
         """Whether the large member is there, and not only promised; False while the window does not tell."""
-        large, scanner = self._large, self.scanner
-        assert large is not None
         error: Exception | None
         if self._until >= large.enough:
             error = LimitError(
                 f"the member has {large.size} bytes, {self.rules.max_member_bytes} are allowed.",
-                member=to_text(large.member[0]),
-                offset=large.member[1],
+                member=to_text(large.name),
+                offset=large.start,
                 hint="Raise max_member_bytes if you want it in memory.",
                 details={"need": large.size},
             )
         elif broken is not None:
             error = broken
         elif final:
-            scanner.scan(self._data, self._base, final=True)
-            error = scanner.error
+            self.scanner.scan(self._data, self._base, final=True)
+            error = self.scanner.error
         else:
             return False
-        self._large = None
+        self.state = Reading()
         if isinstance(error, TarvizError):
-            self._place(error, None)
+            self._place(error, None, large.lost)
         if self.rules.skip and isinstance(error, LimitError):
             self.skipped.append(error.fault)
         elif error is not None:
@@ -376,6 +474,12 @@ class Walker:
             told += [note for note in notes if until is None or (note.offset or 0) < until]
             notes[:] = [] if until is None else [note for note in notes if (note.offset or 0) >= until]
         self.notes += sorted(told, key=lambda note: note.offset or 0)
+
+
+def _last_apart(records: Grouped) -> tuple[Grouped, Grouped | None]:
+    """The records before the last one, which may still be open, and that one."""
+    count = len(records)
+    return (part(records, 0, count - 1), part(records, count - 1, count)) if count else (records, None)
 
 
 def _stored(members: Members, row: int) -> int:

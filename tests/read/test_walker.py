@@ -9,7 +9,7 @@ import pytest
 from tarviz.model.errors import DataError, LimitError, StoreError, TarvizError
 from tarviz.read.rules import Decided
 from tarviz.read.stream import ReadOptions
-from tarviz.read.walker import Walker
+from tarviz.read.walker import AfterEnd, Over, PassingOver, Reading, Resyncing, Walker
 from tests.read.tars import END, member, pax, raw
 
 RECORD = member("a.txt", b"1") + member("a.cls", b"2")
@@ -206,3 +206,57 @@ class TestAgain:
             assert ([b"a", b"b"], []) == walked(data, size, concatenated=True)[:2]
             assert ([b"a"], [b"a"]) == walked(data, size, strict=False)[:2]
             assert ([], []) == walked(data, size)[:2]
+
+
+class TestStates:
+    """What the walker waits for between two windows is one state, and each leads where its docstring says."""
+
+    def test_damage_is_searched_behind_until_a_header_comes(self):
+        one = walker(on_error="skip")
+        list(one.walk(memoryview(RECORD + b"x" * 1024)))
+
+        assert isinstance(one.state, Resyncing)
+        assert "E_CHECKSUM" == one.state.error.code
+
+        list(one.walk(memoryview(RECORD + b"x" * 1024 + OTHER)))
+
+        assert isinstance(one.state, Reading)
+
+    def test_a_member_over_the_limit_goes_by(self):
+        one = walker(max_member_bytes=4096)
+        list(one.walk(memoryview(raw("a.bin", 50_000))))
+
+        assert isinstance(one.state, PassingOver)
+        assert (b"a.bin", 50_000, 512 + 4097) == (one.state.name, one.state.size, one.state.enough)
+
+    def test_the_record_before_an_end_mark_waits_for_what_follows(self):
+        one = walker(concatenated=True)
+        list(one.walk(memoryview(RECORD + END)))
+
+        assert isinstance(one.state, AfterEnd)
+        assert one.state.last is not None
+        assert [b"a"] == one.state.last.record.keys.tolist()
+
+        assert [b"a"] == keys(list(one.walk(memoryview(RECORD + END + OTHER))))
+        assert isinstance(one.state, Reading)
+
+    def test_over_keeps_the_error(self):
+        one = walker()
+        list(one.walk(memoryview(RECORD), final=True))
+
+        assert isinstance(one.state, Over)
+        assert "E_NO_EOF" == one.state.error.code  # type: ignore[union-attr]
+        assert one.error is one.state.error
+
+    def test_members_that_wait_do_not_hide_the_one_whose_extension_header_is_lost(self):
+        """The first member behind it is left out, not the first that is decided over."""
+        broken = bytearray(pax((b"path", b"b.txt")))
+        broken[0:4] = b"\xff" * 4
+        data = RECORD + bytes(broken) + OTHER
+        for patience in (0, 100):
+            one = walker(payloads="none", on_error="skip")
+            one.patience = patience
+            list(one.walk(memoryview(data)))
+            list(one.walk(memoryview(data + END)[one.place :], one.place, final=True))
+
+            assert ["b.txt"] == [note.member for note in one.notes if note.code == "W_DROPPED" and note.member], patience
