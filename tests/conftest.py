@@ -103,6 +103,7 @@ def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         home = tmp_path_factory.getbasetemp()
         patch.setenv("TARVIZ_CONFIG", str(home / "no-config.toml"))
         patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+        patch.setenv("XDG_DATA_HOME", str(home / "data"))
         yield
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json as _json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -220,8 +221,23 @@ READ_OPTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _set_tags(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value:
+        before = os.environ.get("TARVIZ_TAGS")
+        os.environ["TARVIZ_TAGS"] = os.path.abspath(value)  # workers of other processes see it too
+        ctx.call_on_close(lambda: os.environ.pop("TARVIZ_TAGS") if before is None else os.environ.update(TARVIZ_TAGS=before))
+    return value
+
+
+def tags_option(command: F) -> F:
+    """`--tags FILE`: where tags are. It is in force by itself; nothing is handed over."""
+    text = "A file of tags beside the data set, in place of your own."
+    return click.option("--tags", metavar="FILE", expose_value=False, is_eager=True, callback=_set_tags, help=text)(command)
+
+
 def choice_options(command: F) -> F:
-    """Which records: `--where CONDITION` and `--keys FILE`, handed over as `where` and `keys`."""
+    """Which records: `--where CONDITION` and `--keys FILE`, handed over as `where` and `keys`; and `tags_option`."""
+    command = tags_option(command)
     return click.option(
         "--where", default="", metavar="CONDITION", help="Only these: cls = 3 and json.w > 300, has:json, or part of a key; see tarviz sql."
     )(click.option("--keys", default="", metavar="FILE", help="Only the records whose keys a file lists, one per line.")(command))

@@ -75,6 +75,7 @@ def browse(
 @verb_base.urls_argument
 @click.option("--where", default="", metavar="EXPR", help="Show only these: cls = 3 and json.w > 300, has:json, or part of a key.")
 @click.option("--keys", default="", metavar="FILE", help="Show only records whose keys this file lists, one per line.")
+@verb_base.tags_option
 @click.option("--sort", default="order", type=click.Choice(["order", "key", "size", "label", "random"]), show_default=True)
 @click.option("--shuffle", type=int, metavar="SEED", help="In random order, the same for the same seed.")
 @click.option("--label", metavar="EXT[:PATH]", help="Field or JSON path shown below each tile. [default: found]")

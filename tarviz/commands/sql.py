@@ -193,6 +193,7 @@ def pieces(table: pa.Table, format: Format) -> Iterator[bytes]:
 @click.option("--csv", "format", flag_value="csv", help="The answer as CSV.")
 @click.option("--parquet", "format", flag_value="parquet", help="The answer as Parquet; needs -o.")
 @click.option("--memory", metavar="SIZE", help="What the query may use. [default: half of the machine, 4 GiB at most]")
+@verb_base.tags_option
 @verb_base.workers_option
 @cluster_options
 @verb_base.json_option

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
@@ -98,11 +99,21 @@ def _cache_home() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tarviz"
 
 
+def _data_home() -> Path:
+    if chosen := os.environ.get("XDG_DATA_HOME"):
+        return Path(chosen) / "tarviz"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "tarviz"
+    return Path.home() / ("Library/Application Support" if sys.platform == "darwin" else ".local/share") / "tarviz"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What applies where a call does not say otherwise. Every field may stand in a file or as `TARVIZ_<FIELD>`."""
 
     cache_dir: Path = field(default_factory=_cache_home, metadata={"read": _path, "means": "folder of what is kept"})
+    data_dir: Path = field(default_factory=_data_home, metadata={"read": _path, "means": "folder of what is made by hand: tags and notes"})
+    tags: str = _option("", str, "file of tags and notes, beside the data set for example, in place of those in data_dir")
     block_size: int = _option(4 << 20, _block, "bytes read and scanned at a time (4kiB to 1GiB); twice for large members, from far away")
     max_member_bytes: int = _option(1 << 30, parse_size, "largest member read into memory, bytes")
     max_ratio: int = _option(1000, _count, "largest expansion of compressed data, times (over 16 MiB in a row)")
@@ -185,7 +196,15 @@ def _check_name(name: str) -> None:
         raise UsageError(f"{name!r} is not an option.", hint=f"There are: {', '.join(sorted(_READ))}.")
 
 
-VARIABLES = (*(f"TARVIZ_{name.upper()}" for name in _READ), "TARVIZ_CONFIG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME")
+VARIABLES = (
+    *(f"TARVIZ_{name.upper()}" for name in _READ),
+    "TARVIZ_CONFIG",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+    "LOCALAPPDATA",
+    "HOME",
+)
 _WATCHED = Watched(VARIABLES)
 
 

@@ -6,6 +6,7 @@ The package can be called: `tarviz.table(urls)` is `tarviz.table.opened(urls)`.
 
 from __future__ import annotations
 
+import os
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -43,18 +44,20 @@ def opened(
     workers: int | None = None,
     engine: str | None = None,
     address: str | None = None,
+    tags: str | os.PathLike[str] | None = None,
     **reading: Any,
 ) -> Table:
     """A table over shards: one row per record, one column per field. Nothing is read before something is asked.
 
     `urls`: a path, URL, template, folder, or a list of these. `memory` limits what a query may use ("2GB"; else half of the
     machine, 4 GiB at most). Columns are made by `workers` threads, or by workers of an engine (`"ray"`, at `address`), a shard at a
-    time each, and kept here. `reading` holds options of `ReadOptions`; damaged shards have the records before the damage.
+    time each, and kept here. `tags` is a file of tags beside the data set, in place of those in the user's data folder.
+    `reading` holds options of `ReadOptions`; damaged shards have the records before the damage.
     `MissingPackageError` where DuckDB or pyarrow is not installed.
     """
     from tarviz.table.table import Table
 
-    return Table(urls, memory=memory, workers=workers, engine=engine, address=address, **reading)
+    return Table(urls, memory=memory, workers=workers, engine=engine, address=address, tags=tags, **reading)
 
 
 class _Callable(ModuleType):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import copy
 import difflib
+import os
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tarviz import stores
+from tarviz.model.config import options as configured
 from tarviz.model.config import parse_size
 from tarviz.model.errors import ChangedError, TarvizError, UsageError, redact
 from tarviz.model.types import rich_form
@@ -26,6 +29,7 @@ from tarviz.table.making import kept_columns
 from tarviz.table.making.passes import ColumnPasses, where
 from tarviz.table.rows import ChosenRows
 from tarviz.table.sql import Asked
+from tarviz.table.tags import GONE, Tags
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,7 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tarviz.table.facets import Among, Facet
-    from tarviz.table.tags import Tags
 
 
 class Table:
@@ -48,11 +51,14 @@ class Table:
         engine: str | None = None,
         address: str | None = None,
         progress: Callable[[int, int], None] | None = None,
+        tags: str | os.PathLike[str] | None = None,
         **reading: Any,
     ) -> None:
         database.needed()
         self.urls = stores.expand(urls)
         self.options = with_changes(None, {"strict": False, **reading})
+        chosen = configured(tags=None if tags is None else os.fspath(tags)).tags
+        self.tags_file = Path(chosen).expanduser().absolute() if chosen else None
         self._limit = None if memory is None else parse_size(memory)
         self._base: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()
@@ -115,8 +121,12 @@ class Table:
 
     @property
     def findings(self) -> dict[str, int]:
-        """What was met while columns were made: fields that are not JSON, warnings and damage by code."""
-        return self.passes.findings()
+        """What was met while columns were made: fields that are not JSON, warnings and damage by code; tags of keys that are gone."""
+        found = self.passes.findings()
+        if all(NAMES in shard.parts for shard in self.passes.kept):
+            lost = self.remembered("gone", lambda: len(self.tags.gone()) if self.tags.lines() else 0)
+            found |= {GONE: lost} if lost else {}
+        return found
 
     def __len__(self) -> int:
         self.make([NAMES])
@@ -230,8 +240,6 @@ class Table:
     @property
     def tags(self) -> Tags:
         """Marks on records; see `tarviz.table.tags`."""
-        from tarviz.table.tags import Tags
-
         return Tags(self)  # not kept: in a cycle the database would end whenever garbage is collected, in a forked worker too
 
     def until(self, stop: threading.Event) -> AbstractContextManager[None]:

@@ -10,10 +10,9 @@ import pytest
 from PIL import Image
 
 import tarviz
-from tarviz.model.errors import DataError, UsageError
+from tarviz.model.errors import UsageError
 from tarviz.table.findings import exact, links, near, outliers, pairs
 from tarviz.table.labels import confusion
-from tarviz.table.tags import Tags
 
 
 def scene(seed: int, size: int = 120, quality: int = 92) -> bytes:
@@ -135,44 +134,6 @@ class TestFacets:
     def test_bars_of_skewed_numbers_grow_by_a_factor(self, table):
         assert table.facets("json.f").log
         assert not table.facets("json.w").log
-
-
-class TestTags:
-    def test_survive_a_new_table_and_can_be_taken_away(self, make):
-        path = make([(f"k{at}", {"cls": b"%d" % at}) for at in range(4)])
-        assert 2 == tarviz.table(path).tags.add("cls < 2", "bad", "too dark")
-        table = tarviz.table(path)
-
-        assert {"bad": 2} == table.tags.counts()
-        assert ["k0", "k1"] == [row[0] for row in table.sql("SELECT key FROM records WHERE tag = 'bad'").fetchall()]
-        assert [("bad", "too dark")] * 2 == table.sql("SELECT tag, note FROM tags").fetchall()
-        assert {None: 2, "bad": 2} == dict(table.sql("SELECT tag, count(*) FROM records GROUP BY tag").fetchall())
-        table.tags.remove("cls = 0", "bad")
-        assert [1] == table.rows("tag:bad").n.tolist()
-
-    def test_are_handed_on_as_lines(self, make, tmp_path):
-        path = make([("a", {"cls": b"1"}), ("b", {"cls": b"2"})])
-        table = tarviz.table(path)
-        table.tags.add("cls = 1", "good")
-        assert 1 == table.tags.save(tmp_path / "tags.jsonl")
-        table.tags.remove("cls = 1", "good")
-
-        assert 1 == table.tags.load(tmp_path / "tags.jsonl")
-        assert {"good": 1} == table.tags.counts()
-
-    def test_lines_that_are_no_tags_are_named(self, make, tmp_path):
-        (tmp_path / "tags.jsonl").write_text('{"key": "a", "tag": "x"}\n{"key": 1}\n')
-
-        with pytest.raises(DataError, match="line 2"):
-            tarviz.table(make([("a", {"cls": b"1"})])).tags.load(tmp_path / "tags.jsonl")
-
-    @pytest.mark.parametrize("tag", ["", "a,b", "x" * 101, "a\nb"])
-    def test_a_tag_is_a_word(self, make, tag):
-        table = tarviz.table(make([("a", {"cls": b"1"})]))
-
-        with pytest.raises(UsageError, match="not a tag"):
-            table.tags.add("cls = 1", tag)
-        assert isinstance(table.tags, Tags)
 
 
 @pytest.mark.parametrize("name", ["keys.txt", "o.csv", "o.parquet"])

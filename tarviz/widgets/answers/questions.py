@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz import stores
+from tarviz.model.config import options as configured
 from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
@@ -59,6 +60,7 @@ class Questions:
         self.version = 0  # grows when columns were made or tags changed
         self.failed: TarvizError | None = None
         self._table: Table | None = None
+        self._tags = configured().tags  # of the verb that began it
         self._numbers = np.zeros(0, np.int64)
         self._lock = threading.Lock()
         self._told = 0.0  # when somebody was last told that columns grow
@@ -102,12 +104,12 @@ class Questions:
         reading["duplicates"] = "first" if self.options.duplicates == "error" else self.options.duplicates
         shards = [shard for shard in self.scanned.shards if shard.state != "missing"]
         try:
-            table = Table([shard.url for shard in shards], progress=self._progress, **reading)
+            table = Table([shard.url for shard in shards], progress=self._progress, tags=self._tags, **reading)
         except TarvizError as error:
             if error.code != "E_NOT_FOUND":
                 raise
             shards = [shard for shard in shards if _there(shard.url, version)]
-            table = Table([shard.url for shard in shards], progress=self._progress, **reading)
+            table = Table([shard.url for shard in shards], progress=self._progress, tags=self._tags, **reading)
         self._numbers = np.array([shard.number for shard in shards], np.int64)
         return table
 

@@ -10,7 +10,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tarviz import stores
 from tarviz.model.errors import UsageError, safe
+from tarviz.model.types import URL
 from tarviz.widgets.bench.rate_meter import Figures, half_interval
 from tarviz.widgets.bench.timed_eager import Group
 from tarviz.widgets.bench.verdict import graph_stages, per_second, verdict
@@ -150,8 +152,10 @@ class BenchResult:
         return pd.DataFrame([{**row.pop("setting"), **{name: value for name, value in row.items() if name != "runs"}} for row in plain])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as JSON, to be a baseline later."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+        """Write it as JSON, to be a baseline later. `E_WRITE` where that cannot be: what was there is left as it was."""
+        url = URL(os.fspath(path))
+        with stores.of(url).create(url) as sink:
+            sink.write(f"{json.dumps(self.to_dict(), indent=1, ensure_ascii=False)}\n".encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BenchResult:

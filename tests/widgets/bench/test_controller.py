@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import resource
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tarviz.model.errors import SchemaError, UsageError
+from tarviz.model.errors import SchemaError, StoreError, UsageError
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
@@ -435,6 +436,20 @@ class TestRequests:
 
 
 class TestBaseline:
+    def test_one_that_cannot_be_saved_leaves_the_one_before(self, tmp_path: Path):
+        file = tmp_path / "base.json"
+        result = BenchResult({"urls": "x" * 8000}, {}, [], [], 0, "done", "now")
+        result.save(file)
+        before, limit = file.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
+        try:
+            with pytest.raises(StoreError) as caught:
+                result.save(file)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+        assert ("E_WRITE", before, [file]) == (caught.value.code, file.read_bytes(), list(tmp_path.iterdir()))
+
     def test_saved_and_compared(self, shards: str, tmp_path: Path):
         run = done(shards, seconds=0.3)
         file = tmp_path / "base.json"

@@ -1,0 +1,264 @@
+"""Tags: whose they are, where they lie, and that no hand's work is lost."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import shutil
+
+import pytest
+
+import tarviz
+from tarviz.model.errors import DataError, StoreError, TarvizWarning, UsageError
+from tarviz.table.tags import GONE, Tags
+from tarviz.testing.faults import FaultServer
+from tarviz.testing.strategies import shard
+
+TWO = [("a", {"cls": b"1"}), ("b", {"cls": b"2"})]
+
+
+@pytest.fixture(autouse=True)
+def own(tmp_path, monkeypatch):
+    """A data folder, a cache and a current folder of its own."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def tagged(url, **more):
+    """Keys and tags of a table over the shard."""
+    return [(line["key"], line["tag"], line["note"]) for line in tarviz.table(url, **more).tags.lines()]
+
+
+class TestTags:
+    def test_survive_a_new_table_and_can_be_taken_away(self, make):
+        path = make([(f"k{at}", {"cls": b"%d" % at}) for at in range(4)])
+        assert 2 == tarviz.table(path).tags.add("cls < 2", "bad", "too dark")
+        table = tarviz.table(path)
+
+        assert {"bad": 2} == table.tags.counts()
+        assert ["k0", "k1"] == [row[0] for row in table.sql("SELECT key FROM records WHERE tag = 'bad'").fetchall()]
+        assert [("bad", "too dark")] * 2 == table.sql("SELECT tag, note FROM tags").fetchall()
+        assert {None: 2, "bad": 2} == dict(table.sql("SELECT tag, count(*) FROM records GROUP BY tag").fetchall())
+        table.tags.remove("cls = 0", "bad")
+        assert [1] == table.rows("tag:bad").n.tolist()
+
+    def test_are_handed_on_as_lines(self, make, tmp_path):
+        path = make([("a", {"cls": b"1"}), ("b", {"cls": b"2"})])
+        table = tarviz.table(path)
+        table.tags.add("cls = 1", "good")
+        assert 1 == table.tags.save(tmp_path / "tags.jsonl")
+        table.tags.remove("cls = 1", "good")
+
+        assert 1 == table.tags.load(tmp_path / "tags.jsonl")
+        assert {"good": 1} == table.tags.counts()
+
+    def test_lines_that_are_no_tags_are_named(self, make, tmp_path):
+        (tmp_path / "tags.jsonl").write_text('{"key": "a", "tag": "x"}\n{"key": 1}\n')
+
+        with pytest.raises(DataError, match="line 2"):
+            tarviz.table(make([("a", {"cls": b"1"})])).tags.load(tmp_path / "tags.jsonl")
+
+    @pytest.mark.parametrize("tag", ["", "a,b", "x" * 101, "a\nb"])
+    def test_a_tag_is_a_word(self, make, tag):
+        table = tarviz.table(make([("a", {"cls": b"1"})]))
+
+        with pytest.raises(UsageError, match="not a tag"):
+            table.tags.add("cls = 1", tag)
+        assert isinstance(table.tags, Tags)
+
+
+class TestWhose:
+    """Tags hang on the shard, not on the text that named it (a fault that dropped good records)."""
+
+    def test_of_two_folders_with_shards_of_one_name_each_has_its_own(self, own, monkeypatch):
+        for folder in ("A", "B"):
+            (own / folder).mkdir()
+            (own / folder / "train-0000.tar").write_bytes(shard(TWO))
+        monkeypatch.chdir(own / "A")
+        tarviz.table("train-0000.tar").tags.add("cls = 2", "bad")
+        monkeypatch.chdir(own / "B")
+        tarviz.cat("train-0000.tar", where="not is:bad", output="clean.tar")
+
+        assert ["a", "b"] == [record.key for record in tarviz.records("clean.tar")]
+        monkeypatch.chdir(own)
+        query = "SELECT shard, key FROM records WHERE tag = 'bad'"
+        assert [("A/train-0000.tar", "b")] == tarviz.table(["A/train-0000.tar", "B/train-0000.tar"]).sql(query).fetchall()
+
+    def test_every_spelling_of_a_path_has_them(self, own):
+        (own / "sub").mkdir()
+        (own / "a.tar").write_bytes(shard(TWO))
+        (own / "link.tar").symlink_to("a.tar")
+        tarviz.table("a.tar").tags.add("cls = 2", "bad")
+
+        for name in ("./a.tar", "sub/../a.tar", "link.tar", str(own / "a.tar"), f"file://{own}/a.tar", str(own)):
+            assert [("b", "bad", "")] == tagged(name)
+
+    def test_a_signature_renewed_has_them_and_another_parameter_has_not(self):
+        with FaultServer() as server:
+            url = server.put("/a.tar", shard(TWO))
+            tarviz.table(f"{url}?file=1&X-Amz-Date=1&X-Amz-Signature=one").tags.add("cls = 2", "bad")
+
+            assert [("b", "bad", "")] == tagged(f"{url}?file=1&X-Amz-Date=2&X-Amz-Signature=two")
+            assert [] == tagged(f"{url}?file=2&X-Amz-Date=1&X-Amz-Signature=one")
+
+    def test_another_version_of_the_shard_keeps_them_and_says_which_keys_are_gone(self, own):
+        (own / "a.tar").write_bytes(shard(TWO))
+        tarviz.table("a.tar").tags.add([("a.tar", "a"), ("a.tar", "b")], "bad")
+        os.utime(own / "a.tar", (1, 1))
+        assert {} == tarviz.sql("SELECT * FROM records", "a.tar").findings
+
+        (own / "a.tar").write_bytes(shard(TWO[1:]))
+
+        table = tarviz.table("a.tar")
+        assert [("b",)] == table.sql("SELECT key FROM records WHERE tag = 'bad'").fetchall()
+        assert [("a.tar", "a")] == table.tags.gone()
+        assert {GONE: 1} == tarviz.sql("SELECT * FROM records", "a.tar").findings
+        (own / "a.tar").write_bytes(shard(TWO))
+        assert [("a", "bad", ""), ("b", "bad", "")] == tagged("a.tar")
+        assert [] == tarviz.table("a.tar").tags.gone()
+
+
+class TestWhere:
+    def test_they_are_no_cache(self, own):
+        (own / "a.tar").write_bytes(shard(TWO))
+        tarviz.table("a.tar").tags.add("cls = 2", "bad")
+        shutil.rmtree(own / "cache")
+
+        assert [("b", "bad", "")] == tagged("a.tar")
+        (file,) = (own / "data" / "tarviz" / "tags").iterdir()
+        assert (0o600, 0o700) == (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777)
+
+    def test_a_file_beside_the_data_set_moves_with_it(self, own):
+        (own / "set").mkdir()
+        (own / "set" / "a.tar").write_bytes(shard(TWO))
+        assert 1 == tarviz.table("set/a.tar", tags="set/tags.jsonl").tags.add("cls = 2", "bad", "blurred")
+        (own / "set").rename(own / "moved")
+
+        assert [("b", "bad", "blurred")] == tagged("moved/a.tar", tags="moved/tags.jsonl")
+        assert [] == tagged("moved/a.tar")
+        assert "a.tar" == json.loads((own / "moved" / "tags.jsonl").read_text())["shard"]
+
+    def test_the_option_holds_at_every_door(self, own, monkeypatch):
+        (own / "a.tar").write_bytes(shard(TWO))
+        tarviz.table("a.tar", tags="tags.jsonl").tags.add("cls = 2", "bad")
+        monkeypatch.setenv("TARVIZ_TAGS", "tags.jsonl")
+
+        assert ["a"] == [record.key for record in tarviz.records("a.tar", where="not is:bad")]
+
+    def test_the_command_line_names_it(self, own, capsys):
+        from tarviz.cli import entry
+
+        (own / "a.tar").write_bytes(shard(TWO))
+        tarviz.table("a.tar", tags="tags.jsonl").tags.add("cls = 2", "bad")
+        for tags in (["--tags", "tags.jsonl"], []):
+            entry.main(["ls", *tags, "--where", "is:bad", "--json", "a.tar"])
+
+        assert [1, 0] == [json.loads(line)["records"] for line in capsys.readouterr().out.splitlines()]
+        assert "TARVIZ_TAGS" not in os.environ
+
+    def test_what_an_earlier_version_kept_moves_over_once(self, own):
+        (own / "a.tar").write_bytes(shard(TWO))
+        old = own / "cache" / "tags"
+        old.mkdir(parents=True)
+        line = {"key": "b", "tag": "bad", "note": "blurred"}
+        (old / "1.jsonl").write_text(
+            json.dumps({"shard": str(own / "a.tar"), **line}) + "\n" + json.dumps({"shard": "x", "key": "cut"})[:9]
+        )
+        (old / "2.jsonl").write_text(json.dumps({"shard": "a.tar", **line, "key": "a"}) + "\n")
+
+        assert [("b", "bad", "blurred")] == tagged("a.tar") == tagged("a.tar")
+        assert ["2.jsonl"] == os.listdir(old)  # nobody knows any more in which folder that was
+
+
+def _add(url, number):
+    for at in range(10):
+        tarviz.table(url).tags.add([(url, f"{number}-{at}")], "seen")
+
+
+class TestWhole:
+    """A file of tags is written whole or not at all."""
+
+    @pytest.fixture
+    def full(self):
+        """As if the disk were full after 4 kB."""
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    @pytest.mark.parametrize("beside", [None, "tags.jsonl"])
+    def test_on_a_full_disk_those_there_are_stay(self, own, full, beside):
+        (own / "a.tar").write_bytes(shard(TWO))
+        tags = tarviz.table("a.tar", tags=beside).tags
+        tags.add([("a.tar", "b")], "bad", "x" * 300)
+        full()
+
+        with pytest.raises(StoreError) as caught:
+            tags.add([("a.tar", f"{at}") for at in range(200)], "many")
+        assert "E_WRITE" == caught.value.code
+        assert [("b", "bad", "x" * 300)] == tagged("a.tar", tags=beside)
+
+    def test_an_export_on_a_full_disk_leaves_the_one_before(self, own, full):
+        (own / "a.tar").write_bytes(shard(TWO))
+        tags = tarviz.table("a.tar").tags
+        tags.add([("a.tar", f"{at}") for at in range(50)], "bad", "x" * 300)
+        tags.save("t.jsonl")
+        before = (own / "t.jsonl").read_bytes()
+        full()
+
+        with pytest.raises(StoreError) as caught:
+            tags.save("t.jsonl")
+        assert "E_WRITE" == caught.value.code
+        assert before == (own / "t.jsonl").read_bytes()
+        assert ["a.tar", "data", "t.jsonl"] == sorted(os.listdir(own))
+
+    @pytest.mark.parametrize("beside", ["", "tags.jsonl"])
+    def test_processes_that_tag_at_once_lose_nothing(self, own, monkeypatch, beside):
+        monkeypatch.setenv("TARVIZ_TAGS", beside)
+        (own / "a.tar").write_bytes(shard(TWO))
+        assert [] == tagged("a.tar")
+        workers = [multiprocessing.get_context("spawn").Process(target=_add, args=("a.tar", number)) for number in range(3)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+        assert 30 == len(tagged("a.tar"))
+
+    def test_lines_that_are_no_tags_stay_in_a_file_of_one_s_own(self, own):
+        (own / "a.tar").write_bytes(shard(TWO))
+        (own / "tags.jsonl").write_text("# mine\n")
+        tarviz.table("a.tar", tags="tags.jsonl").tags.add("cls = 2", "bad")
+
+        assert "# mine" == (own / "tags.jsonl").read_text().splitlines()[0]
+        assert [("b", "bad", "")] == tagged("a.tar", tags="tags.jsonl")
+
+
+class TestLoad:
+    @pytest.fixture
+    def table(self, own):
+        for folder in ("A", "B"):
+            (own / folder).mkdir()
+            (own / folder / "x.tar").write_bytes(shard(TWO))
+        (own / "A" / "y.tar").write_bytes(shard([("c", {"cls": b"3"})]))
+        return tarviz.table(["A/x.tar", "B/x.tar", "A/y.tar"])
+
+    def load(self, own, table, **line):
+        (own / "in.jsonl").write_text(json.dumps({"tag": "bad", **line}) + "\n")
+        return table.tags.load("in.jsonl"), [(each["shard"], each["key"]) for each in table.tags.lines()]
+
+    def test_a_shard_is_found_by_any_of_its_names(self, own, table):
+        assert (1, [("B/x.tar", "a")]) == self.load(own, table, shard=str(own / "B" / "x.tar"), key="a")
+
+    def test_one_moved_elsewhere_is_found_by_the_name_of_its_file(self, own, table):
+        assert (1, [("A/y.tar", "c")]) == self.load(own, table, shard="s3://elsewhere/y.tar", key="c")
+
+    def test_where_two_are_called_so_neither_is_taken(self, own, table):
+        with pytest.warns(TarvizWarning, match="W_TAGS_LEFT_OUT 1 tags"):
+            assert (0, []) == self.load(own, table, shard="s3://elsewhere/x.tar", key="a")
+
+    def test_without_a_shard_the_records_of_that_key_have_it(self, own, table):
+        assert (2, [("A/x.tar", "b"), ("B/x.tar", "b")]) == self.load(own, table, key="b")
