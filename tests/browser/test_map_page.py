@@ -86,7 +86,7 @@ class TestLasso:
 
         page.until("document.querySelector('.tvz-tile:not(.tvz-waiting)')")
         page.tab.locator(".tvz-picks .tvz-pick").click()
-        page.until(f"document.querySelector('.tvz-status').textContent.includes('scanned') && {COUNT} === {len(page.page.controller.rows)}")
+        page.until(f"document.querySelector('.tvz-status').textContent.includes('scanned') && {COUNT} === {len(page.page.controller.shards.rows)}")
         page.until("!/ shown/.test(document.querySelector('.tvz-status').textContent)")
         assert not page.errors
 
@@ -115,7 +115,7 @@ class TestLasso:
         page.until("document.querySelector('.tvz-status').textContent.includes('60 shown')")
         page.tab.get_by_role("button", name="lasso").click()
         points = making(page.page).points
-        key = page.page.controller.rows.row(int(points.ids[7])).key
+        key = page.page.controller.shards.rows.row(int(points.ids[7])).key
         page.tab.mouse.click(*spot(page, points.xy[7]))
         page.until(f"document.querySelector('.tvz-pane h2')?.title === {key!r}")
         assert not page.errors
@@ -146,7 +146,7 @@ class TestPoints:
         page.until("!document.querySelector('.tvz-map-card').hidden && document.querySelector('.tvz-map-card img')?.naturalWidth > 0")
         places = points.xy * [1, 1]
         near = {
-            page.page.controller.rows.row(int(points.ids[at])).key for at in np.flatnonzero(np.hypot(*(places - points.xy[3]).T) < 0.02)
+            page.page.controller.shards.rows.row(int(points.ids[at])).key for at in np.flatnonzero(np.hypot(*(places - points.xy[3]).T) < 0.02)
         }
 
         assert page.tab.locator(".tvz-map-card .tvz-faint").inner_text() in near
