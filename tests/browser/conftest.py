@@ -277,11 +277,10 @@ def running_lab(base: Path) -> Iterator[Lab]:
 
 
 def _app_dir(settings: Path) -> None:
-    """Settings that are read once at the start: no news, and widget states saved with the notebook."""
+    """Settings that are read once at the start: no news. Nothing that people do not have."""
     settings.mkdir()
     overrides = {
         "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
-        "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
     }
     (settings / "overrides.json").write_text(json.dumps(overrides), "utf-8")
 

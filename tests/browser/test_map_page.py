@@ -86,7 +86,9 @@ class TestLasso:
 
         page.until("document.querySelector('.tvz-tile:not(.tvz-waiting)')")
         page.tab.locator(".tvz-picks .tvz-pick").click()
-        page.until(f"document.querySelector('.tvz-status').textContent.includes('scanned') && {COUNT} === {len(page.page.controller.shards.rows)}")
+        page.until(
+            f"document.querySelector('.tvz-status').textContent.includes('scanned') && {COUNT} === {len(page.page.controller.shards.rows)}"
+        )
         page.until("!/ shown/.test(document.querySelector('.tvz-status').textContent)")
         assert not page.errors
 
@@ -146,7 +148,8 @@ class TestPoints:
         page.until("!document.querySelector('.tvz-map-card').hidden && document.querySelector('.tvz-map-card img')?.naturalWidth > 0")
         places = points.xy * [1, 1]
         near = {
-            page.page.controller.shards.rows.row(int(points.ids[at])).key for at in np.flatnonzero(np.hypot(*(places - points.xy[3]).T) < 0.02)
+            page.page.controller.shards.rows.row(int(points.ids[at])).key
+            for at in np.flatnonzero(np.hypot(*(places - points.xy[3]).T) < 0.02)
         }
 
         assert page.tab.locator(".tvz-map-card .tvz-faint").inner_text() in near

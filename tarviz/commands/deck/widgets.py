@@ -11,8 +11,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from tarviz.widgets.host.rpc import STANDS_FOR, VIEW
+
 STATE = "application/vnd.jupyter.widget-state+json"
-VIEW = "application/vnd.jupyter.widget-view+json"
 _OURS = ("_first", "_pictures", "_state", "_answers")
 
 
@@ -44,6 +45,8 @@ class Saved:
                 words = html.escape(str(data.get("text/plain", "")).partition("\n")[0][:200], quote=True)
                 place = f'<div class="tarviz-widget" data-tarviz-widget="{view["model_id"]}" aria-label="{words}"></div>'
                 output["data"] = {"text/html": place}
+            if "outputs" in cell:
+                cell.outputs = [one for one in cell.outputs if one.get("metadata", {}).get(STANDS_FOR) not in self.models]
         notebook.metadata.pop("widgets", None)
 
     def _model(self, saved: dict[str, Any]) -> dict[str, Any]:

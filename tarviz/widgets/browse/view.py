@@ -37,9 +37,7 @@ class BrowseView(View):
     def _complete(self) -> None:
         """Bring the saved picture up to date once the first rows of a slow shard are there."""
         if self.controller.wait(FIRST, 60) and not self.controller.closed:
-            first, pictures = self.controller.first()
-            with self.hold_sync():
-                self._first, self._pictures = first, [bytes(picture) for picture in pictures]
+            self.renew()
 
     def _changed(self) -> None:
         self.selected = self.controller.selected

@@ -22,6 +22,9 @@ Answer: TypeAlias = tuple[Message, list[Buffer]]
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 MAX_FRAME = 1 << 20
+VIEW = "application/vnd.jupyter.widget-view+json"
+STANDS_FOR = "tarviz-stands-for"
+"""In the metadata of an output: the model of the widget beside it, for which it stands where the widget cannot run."""
 
 
 def rpc(method: Method) -> Method:

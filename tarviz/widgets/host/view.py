@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
+import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +21,15 @@ except ImportError as error:
     raise MissingPackageError.of("anywidget", "A widget in a notebook", "lab") from error
 
 from tarviz.widgets.host import assets
-from tarviz.widgets.host.rpc import Controller, answer, session_of
+from tarviz.widgets.host.rpc import STANDS_FOR, VIEW, Controller, answer, session_of
+
+log = logging.getLogger(__name__)
+_CHILD, _STILL = ".jp-OutputArea-child", ".tarviz-still"
+_STYLE = f"""<style class="{_STILL[1:]}">
+{_CHILD}:has({_STILL}),
+{_CHILD}:has(+ {_CHILD} .tvz):has(+ {_CHILD} + {_CHILD} {_STILL}),
+{_CHILD}:has(+ {_CHILD} {_STILL}):has(> .jupyter-widgets):not(:has(.tvz)) {{ display: none; }}
+</style>"""
 
 
 class View(anywidget.AnyWidget):  # type: ignore[misc]
@@ -45,6 +55,7 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="tarviz-view")
         self._cancelled: set[Any] = set()
         self._sending = threading.Lock()
+        self._shown: Any = None  # the output that is saved with the notebook
         super().__init__(_first=first, _pictures=[bytes(picture) for picture in pictures], **traits)
         self.on_msg(self._on_request)
         self._alive.add(self)
@@ -104,12 +115,45 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
     def __repr__(self) -> str:
         return self.controller.text()
 
+    def _ipython_display_(self, **_: Any) -> None:
+        """Show the widget, and beside it what stands for it once its kernel is gone: JupyterLab and Notebook prefer a widget to a picture
+        in the same output even where its model was not saved, and then show an error. A style hides whichever is not wanted."""
+        from IPython.display import display
+
+        content, metadata = self._repr_mimebundle_()
+        apart = VIEW in content and not _alone()
+        model = {STANDS_FOR: content[VIEW]["model_id"]} if apart else metadata
+        self._shown = display(static(self.controller) if apart else content, metadata=model, raw=True, display_id=True)
+        if apart:
+            display({VIEW: content[VIEW], "text/plain": ""}, metadata=metadata, raw=True)
+            display({"text/html": _STYLE}, metadata=model, raw=True)
+
+    def renew(self) -> None:
+        """Bring what is saved with the notebook up to date."""
+        first, pictures = self.controller.first()
+        with self.hold_sync():
+            self._first, self._pictures = first, [bytes(picture) for picture in pictures]
+        if self._shown is None or self.comm is None:
+            return
+        try:
+            self._shown.update(self._repr_mimebundle_()[0] if _alone() else static(self.controller), raw=True)
+        except (OSError, RuntimeError) as error:  # the kernel is going away
+            log.debug("the picture could not be renewed: %s", error)
+
     def _repr_mimebundle_(self, **options: Any) -> Any:
         bundle = super()._repr_mimebundle_(**options)
         if bundle is None:
             return None
         content, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         return {**content, **static(self.controller)}, metadata
+
+
+def _alone() -> bool:
+    """Whether one output is better: VS Code and Colab draw every output in a frame of its own, out of the reach of a style."""
+    from IPython.core.getipython import get_ipython
+
+    shell = get_ipython()
+    return "google.colab" in sys.modules or "__vsc_ipynb_file__" in getattr(shell, "user_ns", ())
 
 
 def static(controller: Controller) -> dict[str, Any]:

@@ -14,6 +14,7 @@ pytest.importorskip("anywidget", reason="anywidget is in the extra `lab`")
 import tarviz
 from tarviz.model.errors import MissingPackageError
 from tarviz.widgets.browse.rows import row_id
+from tarviz.widgets.host.rpc import STANDS_FOR, VIEW
 
 
 @pytest.fixture
@@ -78,6 +79,37 @@ def test_it_carries_its_picture_and_a_useful_text(view):
     assert len(base64.b64decode(bundle["image/png"])) <= 150_000
     assert "60 records" in bundle["text/plain"]
     assert repr(view) == bundle["text/plain"]
+
+
+@pytest.fixture
+def shell():
+    from IPython.core.interactiveshell import InteractiveShell
+
+    yield InteractiveShell.instance()
+    InteractiveShell.clear_instance()
+
+
+def displayed(view):
+    from IPython.utils.capture import capture_output
+
+    with capture_output() as captured:
+        view._ipython_display_()
+    return [(sorted(output.data), output.metadata or {}) for output in captured.outputs]
+
+
+def test_its_picture_is_an_output_of_its_own_for_when_its_kernel_is_gone(view, shell):
+    still, widget, style = displayed(view)
+
+    assert ["image/png", "text/plain"] == still[0]
+    assert [VIEW, "text/plain"] == widget[0]
+    assert (["text/html"], still[1]) == style
+    assert view.model_id == still[1][STANDS_FOR]
+
+
+def test_where_no_style_reaches_the_widget_there_is_one_output(view, shell):
+    shell.user_ns["__vsc_ipynb_file__"] = "n.ipynb"
+
+    assert [["image/png", "text/plain", VIEW]] == [sorted(data, key=len) for data, _ in displayed(view)]
 
 
 def test_the_saved_state_holds_small_pictures_only(view):
