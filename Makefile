@@ -135,7 +135,7 @@ screenshots: $(STAMPS)/test  ## pictures of every surface, light and dark, wide 
 soak: $(STAMPS)/test  ## every slow test: long runs, leaks, random damage
 	$(PYTEST) -q -m slow --timeout 3600
 
-fuzz: $(STAMPS)/test  ## random damage to tars and TFRecords for a while
+fuzz: $(STAMPS)/test  ## random damage to tars and TFRecords, random JSON, for a while
 	$(PYTEST) -q -m slow --timeout 3600 tests/soak
 
 # ---- releases --------------------------------------------------------------------------------------------------------

@@ -11,10 +11,14 @@ from typing import Literal, NamedTuple, TypeAlias
 Tier: TypeAlias = Literal["names", "head", "value", "content"]
 Kind: TypeAlias = Literal["number", "text", "json", "picture", "sound", "array", "bytes"]
 
+_TEXTS = (  # what the text viewer takes
+    "txt", "text", "transcript", "caption", "md", "rst", "csv", "tsv", "html", "htm", "xml", "svg", "yaml", "yml", "toml",
+    "ini", "log", "srt", "vtt", "py", "js", "css", "sh", "tex", "prompt", "url", "hocr", "alto", "smi", "label",
+)  # fmt: skip
 _KINDS: dict[Kind, frozenset[str]] = {
     "number": frozenset({"cls", "cls2", "class", "index", "id"}),
-    "text": frozenset({"txt", "text", "transcript", "caption"}),
-    "json": frozenset({"json"}),
+    "text": frozenset(_TEXTS),
+    "json": frozenset({"json", "jsonl", "ndjson", "geojson"}),
     "picture": frozenset({"jpg", "jpeg", "png", "gif", "bmp", "webp", "ppm", "pgm", "pbm", "tif", "tiff"}),
     "sound": frozenset({"wav", "flac", "mp3", "ogg", "opus", "m4a", "mp4", "webm", "mov", "mkv", "avi"}),
     "array": frozenset({"npy"}),
@@ -46,8 +50,12 @@ def kind(ext: str) -> Kind:
 
     >>> kind("seg.png"), kind("cls"), kind("bin")
     ('picture', 'number', 'bytes')
+    >>> kind("json.gz"), kind("csv"), kind("png.gz")
+    ('json', 'text', 'bytes')
     """
-    last = ext.rpartition(".")[2]
+    last = ext.removesuffix(".gz").rpartition(".")[2]
+    if last != ext.rpartition(".")[2] and last not in _KINDS["json"] | _KINDS["text"]:
+        return "bytes"
     return next((name for name, exts in _KINDS.items() if last in exts), "bytes")
 
 
@@ -68,6 +76,11 @@ def of_field(ext: str) -> dict[str, Part]:
     if what == "picture":
         found |= {f"{ext}.{name}": Part("content", ext) for name in _CONTENT}
     return found
+
+
+def text_of(ext: str) -> str:
+    """The column that keeps the documents of a JSON field as they were written; no question sees it."""
+    return f"{ext}:text"
 
 
 def of_fields(exts: list[str]) -> dict[str, Part]:

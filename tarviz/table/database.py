@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError, redact
-from tarviz.table.making.arrow_types import conflict, fitted, merged
+from tarviz.table.columns import text_of
+from tarviz.table.making.arrow_types import merged
+from tarviz.table.making.json_columns import read_as
+from tarviz.table.making.json_structure import Structure, castable, has, quoted, sql_type, typed
+from tarviz.table.making.json_structure import merged as merged_structures
 from tarviz.table.making.kept_columns import KeptColumns
 
 if TYPE_CHECKING:
@@ -22,6 +26,8 @@ _MACROS = (
     "whole(a) AS trunc(try_cast(a AS DOUBLE))",
     "real_number(a) AS try_cast(a AS DOUBLE)",
 )
+
+_Group: TypeAlias = tuple[list[KeptColumns], list[str], bool]
 
 
 def needed() -> None:
@@ -50,26 +56,29 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
     settings |= {"autoload_known_extensions": False, "memory_limit": f"{(limit or memory_limit()) // 1024}KiB"}
     settings |= {"ieee_floating_point_ops": False, "error_on_division_by_zero": False, "temp_directory": ""}
     base = duckdb.connect(config=settings)
-    kept, tables = _sorted_out([shard for shard in shards if shard.records])
-    if kept:
-        base.execute(f"SET allowed_paths=[{_files(kept)}]")
+    groups, tables = _sources([shard for shard in shards if shard.records])
+    if groups:
+        base.execute(f"SET allowed_paths=[{', '.join(_quoted(str(shard.file)) for those, *_ in groups for shard in those)}]")
     base.execute("SET parquet_metadata_cache=true")
     base.execute("SET enable_external_access=false")
     for macro in _MACROS:
         base.execute(f"CREATE MACRO {macro}")
     base.execute("CREATE TABLE tags (shard VARCHAR, key VARCHAR, tag VARCHAR, note VARCHAR)")
     # By name: a file may get more columns while it is asked.
+    base.execute("CREATE TABLE _called (_file VARCHAR, _shard VARCHAR)")
     sources = []
-    if plain := [shard for shard in kept if shard.called == redact(shard.url)]:
-        sources.append(f"SELECT {_names(plain)} FROM read_parquet([{_files(plain)}], union_by_name=true)")
-    if others := [shard for shard in kept if shard.called != redact(shard.url)]:  # made when their URLs were spelled in another way
-        base.execute("CREATE TABLE _called (_file VARCHAR, _shard VARCHAR)")
-        base.executemany("INSERT INTO _called VALUES (?, ?)", [(str(shard.file), redact(shard.url)) for shard in others])
-        there = f"read_parquet(list_distinct([{_files(others)}]), union_by_name=true, filename='_file') JOIN _called USING (_file)"
-        sources.append(f"SELECT {_names(others)} FROM (SELECT * REPLACE (_shard AS shard) FROM {there})")
-    for number, table in enumerate(tables):
+    for those, names, renamed in groups:
+        files = ", ".join(_quoted(str(shard.file)) for shard in those)
+        if renamed:  # made when their URLs were spelled in another way
+            base.executemany("INSERT INTO _called VALUES (?, ?)", [(str(shard.file), redact(shard.url)) for shard in those])
+            names = ["_shard AS shard" if name == '"shard"' else name for name in names]
+            files = f"list_distinct([{files}]), filename='_file') JOIN _called USING (_file"
+        else:
+            files = f"[{files}]"
+        sources.append(f"SELECT {', '.join(names)} FROM read_parquet({files})")
+    for number, (table, names) in enumerate(tables):
         base.register("_given", table)
-        base.execute(f"CREATE TABLE _part{number} AS SELECT * FROM _given")
+        base.execute(f"CREATE TABLE _part{number} AS SELECT {', '.join(names)} FROM _given")
         base.unregister("_given")
         sources.append(f"SELECT * FROM _part{number}")
     base.execute(f"CREATE VIEW _records AS {' UNION ALL BY NAME '.join(sources) or _nothing(shards)}")
@@ -83,48 +92,57 @@ def _nothing(shards: list[KeptColumns]) -> str:
     return "SELECT NULL::VARCHAR AS key, NULL::VARCHAR AS shard, NULL::BIGINT AS n, NULL::BIGINT AS size WHERE false"
 
 
-def _names(shards: list[KeptColumns]) -> str:
-    """The columns that files have together."""
-    return ", ".join(map(quoted_name, dict.fromkeys(name for shard in shards for name in shard.columns().names)))
+def structures(shards: list[KeptColumns]) -> dict[str, Structure]:
+    """What lies where in the JSON fields of all shards together."""
+    found: dict[str, Structure] = {}
+    for shard in shards:
+        for ext, each in shard.structures.items():
+            found[ext] = merged_structures(found.get(ext, "NULL"), each)
+    return found
 
 
-def _files(shards: list[KeptColumns]) -> str:
-    """Where the columns of shards lie."""
-    return ", ".join(_quoted(str(shard.file)) for shard in shards)
+def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Table, list[str]]]]:
+    """Shards whose files have the same columns, with what SQL selects of them, and tables of shards whose documents had to be read again
+    or that no file holds."""
+    import duckdb
 
-
-def _sorted_out(shards: list[KeptColumns]) -> tuple[list[KeptColumns], list[pa.Table]]:
-    """Shards that DuckDB can read from their files as they are, and tables of those whose columns must be fitted first."""
-    types: dict[str, pa.DataType] = {}
+    whole = {ext: typed(each) for ext, each in structures(shards).items()}
     schemas = [shard.columns() for shard in shards]
-    odd: set[str] = set()
+    types: dict[str, pa.DataType] = {}
     for schema in schemas:
         for each in schema:
-            seen = types.get(each.name)
-            if seen is not None and seen != each.type:
-                if conflict(seen, each.type):
-                    odd.add(each.name)
-                types[each.name] = merged(seen, each.type)
-            else:
-                types[each.name] = each.type
-    kept: list[KeptColumns] = []
-    tables: list[pa.Table] = []
+            types[each.name] = merged(types.get(each.name, each.type), each.type)
+    hidden = {text_of(ext) for ext in whole}
+    groups: dict[tuple[Any, ...], _Group] = {}  # by their columns: one reader takes files that have the same
+    tables = []
     for shard, schema in zip(shards, schemas, strict=True):
-        if shard.memory is None and not any(each.name in odd and each.type != types[each.name] for each in schema):
-            kept.append(shard)
+        own = {ext: typed(each) for ext, each in shard.structures.items()}
+        again = [ext for ext, each in own.items() if not castable(each, whole[ext])]
+        if shard.memory is None and not again:
+            selected = [_selected(each, own, whole, types) for each in schema if each.name not in hidden]
+            renamed = shard.called != redact(shard.url)
+            groups.setdefault((renamed, *schema.names, *schema.types), ([], selected, renamed))[0].append(shard)
             continue
         table = shard.table()
-        for at, each in enumerate(schema):
-            if each.name in odd:
-                table = table.set_column(at, each.name, _fitted(table.column(at), types[each.name]))
-        tables.append(table)
-    return kept, tables
+        for ext in again:
+            with duckdb.connect(config={"threads": 1}) as base:
+                column = read_as(base, table.column(text_of(ext)).combine_chunks(), whole[ext])
+            table = table.set_column(table.column_names.index(ext), ext, column)
+        fields = [table.schema.field(name) for name in table.column_names if name not in hidden]
+        tables.append((table, [_selected(each, own | {ext: whole[ext] for ext in again}, whole, types) for each in fields]))
+    return list(groups.values()), tables
 
 
-def _fitted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    return pa.chunked_array([fitted(chunk, kind) for chunk in column.chunks], kind)
+def _selected(column: pa.Field, own: dict[str, Structure], whole: dict[str, Structure], types: dict[str, pa.DataType]) -> str:
+    """A column of one shard as all shards have it."""
+    name = quoted(column.name)
+    if column.name in whole:
+        kind = sql_type(whole[column.name])
+        same = sql_type(own[column.name]) == kind and not has(whole[column.name], "HUGEINT")  # which is kept as a decimal
+        return name if same else f"CAST({name} AS {kind}) AS {name}"
+    if column.type == types[column.name]:
+        return name
+    return f"CAST({name} AS {'DOUBLE' if str(types[column.name]) == 'double' else 'VARCHAR'}) AS {name}"
 
 
 def _quoted(text: str) -> str:
@@ -134,15 +152,6 @@ def _quoted(text: str) -> str:
     "'it''s'"
     """
     return "'" + text.replace("'", "''") + "'"
-
-
-def quoted_name(text: str) -> str:
-    """A column's name as SQL writes it.
-
-    >>> quoted_name("jpg.width")
-    '"jpg.width"'
-    """
-    return '"' + text.replace('"', '""') + '"'
 
 
 def translated(error: Exception, nearest: Any = None, unknown: list[str] | None = None) -> TarvizError:

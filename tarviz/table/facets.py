@@ -210,6 +210,8 @@ def literal(value: Any) -> str:
     >>> literal("it's"), literal(True), literal(1.5)
     ("'it''s'", 'true', '1.5')
     """
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"'{value}'::DOUBLE"
     if isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else repr(value)
     return "'" + str(value).replace("'", "''") + "'"

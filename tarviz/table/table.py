@@ -25,7 +25,7 @@ from tarviz.stores import URLs
 from tarviz.table import columns, comparisons, database, paths, sql
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.interrupts import Interrupts
-from tarviz.table.making import kept_columns
+from tarviz.table.making import json_structure, kept_columns
 from tarviz.table.making.passes import ColumnPasses, where
 from tarviz.table.rows import ChosenRows
 from tarviz.table.sql import Asked
@@ -121,12 +121,18 @@ class Table:
 
     @property
     def findings(self) -> dict[str, int]:
-        """What was met while columns were made: fields that are not JSON, warnings and damage by code; tags of keys that are gone."""
+        """What was met while columns were made: fields that are not JSON, warnings and damage by code; tags of lost keys; `notes`."""
         found = self.passes.findings()
         if all(NAMES in shard.parts for shard in self.passes.kept):
             lost = self.remembered("gone", lambda: len(self.tags.gone()) if self.tags.lines() else 0)
             found |= {GONE: lost} if lost else {}
-        return found
+        return found | dict.fromkeys(self.notes, 1)
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is to know of the types of JSON fields: paths of two kinds, integers of more than 64 bits. Nothing is wrong there."""
+        found = database.structures(self.passes.kept)
+        return [note for ext, each in found.items() for note in json_structure.notes(ext, each)]
 
     def __len__(self) -> int:
         self.make([NAMES])
@@ -386,9 +392,10 @@ class Table:
     def placed(self, table: pa.Table) -> ChosenRows:
         """Where the records of an answer with the columns `shard` and `n` lie."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         names = pa.array([redact(url) for url in self.urls], pa.string())
-        place = pa.compute.index_in(table.column("shard").cast(pa.string()), value_set=names)
+        place = pc.index_in(table.column("shard").cast(pa.string()), value_set=names)
         return ChosenRows(self.urls, place.to_numpy().astype(np.int32), table.column("n").to_numpy())
 
     def __repr__(self) -> str:

@@ -135,21 +135,21 @@ class TestBadJson:
         assert [(None,), (None,), (3,)] == table.sql("SELECT json.w FROM records ORDER BY n").fetchall()
 
     @pytest.mark.parametrize("count", [3, pytest.param(5000, marks=pytest.mark.matrix)])
-    def test_a_type_that_changes_becomes_text(self, make, count):
+    def test_a_path_of_several_kinds_is_json(self, make, count):
         values = [1, "x", [1], {"a": 1}, 2.5, None, True]
         table = tarviz.table(make([(f"k{at:05}", {"json": js(v=values[at % 7])}) for at in range(7 * count)]))
 
         found = [row[0] for row in table.sql("SELECT json.v FROM records ORDER BY n LIMIT 7").fetchall()]
 
-        assert ["1", "x", "[1]", '{"a":1}', "2.5", None, "true"] == found
-        assert 2 * count == len(table.rows("json.v > 0"))
+        assert ["1", '"x"', "[1]", '{"a":1}', "2.5", None, "true"] == found
+        assert count == len(table.rows("json.v >= 2"))
 
     def test_a_value_whose_type_changes_leaves_the_others_what_they_are(self, make):
         content = [js(w=1, v="x"), js(w=2, v=5), b"{broken"]
         table = tarviz.table(make([(f"k{at}", {"json": each}) for at, each in enumerate(content)]))
 
-        assert [(1, "x"), (2, "5"), (None, None)] == table.sql("SELECT json.w, json.v FROM records ORDER BY n").fetchall()
-        assert {"json.w": "ubigint", "json.v": "varchar"} == {
+        assert [(1, '"x"'), (2, "5"), (None, None)] == table.sql("SELECT json.w, json.v FROM records ORDER BY n").fetchall()
+        assert {"json.w": "bigint", "json.v": "varchar"} == {
             name: kind for name, kind in table.leaves.items() if name in ("json.w", "json.v")
         }
 
@@ -186,7 +186,7 @@ class TestBadJson:
             make([("a", {"json": b'{"day": "2020-01-01", "big": 123456789012345678901234567890, "list": ["2020-01-01"]}'})])
         )
 
-        assert [("2020-01-01", 123456789012345678901234567890.0, ["2020-01-01"])] == table.sql(
+        assert [("2020-01-01", 123456789012345678901234567890, ["2020-01-01"])] == table.sql(
             "SELECT json.day, json.big, json.list FROM records"
         ).fetchall()
 

@@ -1,135 +1,351 @@
-"""JSON payloads of a block, read in one piece into an Arrow column that is typed from the data.
+"""JSON payloads as a column: documents read as text while a shard goes by, then typed as one by DuckDB, from what they all hold.
 
-pyarrow reads all payloads joined by newlines. What it refuses (a record that is not JSON, a type that changes from record
-to record) goes to DuckDB's reader, again as a whole block.
+The structure is DuckDB's (`json_group_structure`), and so is the reading (`read_json`). What DuckDB lets pass and should not is looked
+for in Python, in those documents alone that may have it: names given twice, numbers beyond what a double holds. Documents of which
+pyarrow makes the same are read by it, three times as fast.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import re
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tarviz.model.types import Buffer
-from tarviz.table.making.arrow_types import leaves, plain
+from tarviz.table.making.json_structure import Structure, arrow_type, has, integer, merged, of_arrow, sql_type, typed
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
     from numpy.typing import NDArray
 
-MAX_LEAVES = 1000  # paths of a struct: more of them stay text
-MAX_DEPTH = 200  # brackets within brackets: deeper than this is refused (pyarrow overflows the stack at some 10⁴)
-_LARGE = 4096  # a payload shorter than this cannot be nested deep enough to harm
-_FIRST, _BETWEEN, _LAST = b'{"j":', b'}\n{"j":', b"}\n"
+MAX_DEPTH = 126  # brackets within brackets: DuckDB reads 127 levels, one of which is ours
+MAX_UNPACKED = 64 << 20  # bytes of one packed payload
+_MOST = 1 << 30  # bytes of documents that pyarrow reads as one block
+_ROWS = 8192  # documents that are written in one piece
 _ONE_LINE = bytes.maketrans(b"\n\r", b"  ")
 _OPEN = np.zeros(256, np.int8)
 _OPEN[[0x5B, 0x7B]], _OPEN[[0x5D, 0x7D]] = 1, -1
+_STRING = r'"(?:[^"\\]|\\.)*"'
+# An integer that may not fit 64 bits, a number that may be infinite.
+_DOUBTFUL = r"(^|[:\[,\s])-?([0-9]{19}|[0-9]+(\.[0-9]*)?[eE][+]?[0-9]{3})"
+# What pyarrow reads otherwise than DuckDB: the above, and a null in a list before its first value ([null, 1] becomes [1, 0]).
+_ODD = _DOUBTFUL + r"|[\[,]\s*null"
 
 
-@dataclass(slots=True)
-class Json:
-    """Reads the blocks of one field, remembering what the blocks before have shown. Not for two threads at once."""
+@dataclass(frozen=True, slots=True)
+class TypedJson:
+    """Documents as a typed column, null where they are `bad`; so are `texts`, the documents. `bad` is null where there is none."""
 
-    text: bool = False  # as text: too many paths, or names SQL cannot tell apart
-    _hint: Any = None
+    column: pa.Array
+    structure: Structure
+    texts: pa.Array
+    bad: pa.Array
 
-    def read(self, payloads: list[Buffer], sizes: NDArray[np.int64]) -> tuple[pa.Array, NDArray[np.bool_]]:
-        """The column of these payloads, and which of them are not JSON (null in the column)."""
-        payloads, bad = _shallow(payloads, np.flatnonzero(sizes > _LARGE))
-        if not self.text:
-            column = self._typed(payloads)
-            if column is not None:
-                return column, bad
-        column, refused = self._one_by_one(payloads)
-        return column, bad | refused
 
-    def _typed(self, payloads: list[Buffer]) -> pa.Array | None:
-        """pyarrow's reading; None where it refuses the block, or where the block is better kept as text."""
-        import pyarrow as pa
-
-        data = _joined(payloads)
-        if data is None:
-            return None
+def plain_payload(ext: str, payload: Buffer) -> bytes:
+    """A payload unpacked (`json.gz`), the lines of `jsonl` as a list. `ValueError` where it cannot be."""
+    data = bytes(payload)
+    if ext.endswith(".gz"):
+        machine = zlib.decompressobj(wbits=31)
         try:
-            column = _parsed(data, len(payloads), self._hint)
-            if column is None:
-                return None
-            kept = plain(column.type)
-            if kept != column.type:  # dates: texts stay the texts they are
-                self._hint = kept
-                column = _parsed(data, len(payloads), kept)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
-            return None
-        if column is not None and leaves(column.type, MAX_LEAVES) > MAX_LEAVES:
-            self.text = True
-            return None
-        return column
-
-    def _one_by_one(self, payloads: list[Buffer]) -> tuple[pa.Array, NDArray[np.bool_]]:
-        """DuckDB's reading: what is not JSON is null; a type that changes becomes text."""
-        import duckdb
-        import pyarrow as pa
-
-        texts = _texts(payloads)
-        with duckdb.connect(config={"threads": 1}) as base:
-            base.register("raw", pa.table({"x": texts}))
-            good = base.sql("SELECT coalesce(json_valid(x), false) FROM raw").to_arrow_table().column(0).combine_chunks()
-            mask = ~np.asarray(good.to_numpy(zero_copy_only=False), bool)
-            if not self.text and mask.any():
-                column = self._typed([b"null" if no else payload for payload, no in zip(payloads, mask.tolist(), strict=True)])
-                if column is not None:
-                    return column, mask
-            texts = pa.compute.if_else(good, texts, pa.scalar(None, pa.string()))
-            if self.text:
-                return texts, mask
-            base.register("raw", pa.table({"x": texts}))
-            structure = base.execute("SELECT json_group_structure(x::JSON) FROM raw WHERE x IS NOT NULL").fetchall()
-            shape = str(structure[0][0] or '"VARCHAR"')
-            if shape.count(":") > MAX_LEAVES:
-                self.text = True
-                return texts, mask
-            shape = shape.replace('"JSON"', '"VARCHAR"').replace('"NULL"', '"VARCHAR"')
-            table = base.sql("SELECT from_json(x, $shape) AS j FROM raw", params={"shape": shape}).to_arrow_table()
-        column = table.column(0).combine_chunks()
-        column = column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
-        if leaves(column.type, MAX_LEAVES) > MAX_LEAVES:
-            self.text = True
-            return texts, mask
-        return column, mask
+            data = machine.decompress(data, MAX_UNPACKED)
+        except zlib.error as error:
+            raise ValueError(str(error)) from error
+        if not machine.eof:
+            raise ValueError("cut short, or too large")
+    if ext.removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson"):
+        data = b"[" + b",".join(line for line in _utf8(data).splitlines() if line.strip()) + b"]"
+    return data
 
 
-def _joined(payloads: list[Buffer]) -> bytes | None:
-    """One line a payload, each wrapped in an object, so that any JSON value can stand there; None where a payload holds a NUL."""
-    data = _BETWEEN.join(payloads)
-    if data.count(b"\n") != len(payloads) - 1:  # line ends inside payloads: white space in JSON
-        data = b"\0".join(payloads)
-        if data.count(b"\0") != len(payloads) - 1:
-            return None
-        data = data.translate(_ONE_LINE).replace(b"\0", _BETWEEN)
-    return _FIRST + data + _LAST
-
-
-def _parsed(data: bytes, count: int, hint: Any) -> pa.Array | None:
+def payload_column(ext: str, payloads: list[Buffer]) -> pa.Array:
+    """The payloads of a field as they are typed later: bytes, unpacked; empty where they cannot be."""
     import pyarrow as pa
-    import pyarrow.json as reader
 
-    options = reader.ReadOptions(use_threads=False, block_size=min(len(data) + 1, 2**31 - 1))
-    parse = reader.ParseOptions(explicit_schema=pa.schema([("j", hint)])) if hint is not None else None
-    table = reader.read_json(pa.BufferReader(data), read_options=options, parse_options=parse)
-    if table.num_rows != count or table.num_columns != 1:
-        return None  # a payload held two values
-    return pa.concat_arrays(table.column(0).chunks)
+    if ext.rpartition(".")[2] != "json":
+        payloads = [unpacked(ext, payload) for payload in payloads]
+    return binary(payloads).cast(pa.large_binary())
 
 
-def _texts(payloads: list[Buffer]) -> pa.Array:
-    """The payloads as text, null where they are not UTF-8."""
+def unpacked(ext: str, payload: Buffer) -> bytes:
+    """`plain_payload`, empty where there is none."""
+    try:
+        return plain_payload(ext, payload)
+    except ValueError:
+        return b""
+
+
+def typed_json(payloads: pa.Array) -> TypedJson:
+    """Payloads, null where a record has none, as a column of the type that all documents fit.
+
+    A byte order mark is dropped, UTF-16 is read. Bad is what is no JSON, nested deeper than `MAX_DEPTH`, holds a number beyond what a
+    double does, or a name twice in an object that is a struct.
+    """
+    import duckdb
+
+    with duckdb.connect(config={"threads": 1}) as base:
+        texts = _documents(base, payloads)
+        if (quick := _quickly(texts)) is not None:
+            return TypedJson(quick[0], quick[1], texts, _bad(payloads, texts))
+        structure, doubtful = _found(base, texts, doubtful_alone=True)
+        with suppress(duckdb.Error):  # a name given twice, as a rule
+            column = read_as(base, texts, structure)
+            structure = _emptied(column, structure, typed(structure))
+            if not doubtful and not has(structure, "JSON"):  # where nothing is typed, DuckDB does not mind names given twice
+                return TypedJson(column, structure, texts, _bad(payloads, texts))
+        structure, bad = _found(base, texts, doubtful_alone=False)
+        if bad:
+            texts = _without(texts, bad)
+            structure, _ = _found(base, texts, doubtful_alone=True)
+        column = read_as(base, texts, structure)
+    return TypedJson(column, _emptied(column, structure, typed(structure)), texts, _bad(payloads, texts))
+
+
+def _bad(payloads: pa.Array, texts: pa.Array) -> pa.Array:
+    """Whether a payload gave no document; null where there is none."""
     import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(payloads.is_valid(), texts.is_null(), pa.scalar(None, pa.bool_()))
+
+
+def _documents(base: duckdb.DuckDBPyConnection, payloads: pa.Array) -> pa.Array:
+    """The payloads that are JSON, as texts, null for the others."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     try:
-        return binary(payloads).cast(pa.string())
+        texts = payloads.cast(pa.large_string())
     except pa.ArrowInvalid:
-        return pa.array([_text(bytes(each)) for each in payloads], pa.string())
+        texts = pa.array([_text(each) for each in payloads.to_pylist()], pa.large_string())
+    texts = _without(texts, [at for at in _bracketed(texts) if _depth(texts[at].as_py() or "") > MAX_DEPTH])
+    valid = _valid(base, texts)
+    wrong = np.flatnonzero(~valid & np.asarray(payloads.is_valid())).tolist()
+    others = {at: text for at in wrong if (text := _other_encoding(payloads[at].as_py())) is not None and _depth(text) <= MAX_DEPTH}
+    if others:
+        texts = pc.replace_with_mask(texts, pa.array(np.isin(np.arange(len(texts)), list(others))), pa.array(others.values(), texts.type))
+        valid = _valid(base, texts)
+    return pc.if_else(pa.array(valid), texts, pa.scalar(None, texts.type))
+
+
+def _valid(base: duckdb.DuckDBPyConnection, texts: pa.Array) -> NDArray[np.bool_]:
+    import pyarrow as pa
+
+    base.register("given", pa.table({"x": texts}))
+    found = base.sql("SELECT coalesce(json_valid(x), false) FROM given").to_arrow_table().column(0)
+    return np.asarray(found.to_numpy(), bool)
+
+
+def read_as(base: duckdb.DuckDBPyConnection, texts: pa.Array, structure: Structure) -> pa.Array:
+    """Documents read by DuckDB as a column of a structure. `duckdb.Error` where one does not fit."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = typed(structure)
+    with tempfile.NamedTemporaryFile(prefix="tarviz-", suffix=".json") as file:  # DuckDB minds names given twice in files alone
+        file.writelines(_lines(texts))
+        file.flush()
+        longest = pc.max(pc.binary_length(texts)).as_py() or 0
+        relation = base.sql(
+            "SELECT j FROM read_json($file, format='newline_delimited', maximum_object_size=$most, columns={'j': '"
+            + sql_type(kind).replace("'", "''")
+            + "'})",
+            params={"file": file.name, "most": max(longest + 16, 1 << 24)},
+        )
+        column = relation.to_arrow_table().column(0)
+    return pa.concat_arrays([chunk.cast(arrow_type(kind)) for chunk in column.chunks]) if len(texts) else pa.nulls(0, arrow_type(kind))
+
+
+def _lines(texts: pa.Array) -> Iterator[bytes]:
+    """Documents as lines, each in an object, so that any value can stand there. Line ends inside documents are white space."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for first in range(0, len(texts), _ROWS):
+        part = texts.slice(first, _ROWS).fill_null("null").cast(pa.string())
+        whole = pa.ListArray.from_arrays(pa.array([0, len(part)], pa.int32()), part)
+        data = pc.binary_join(whole, "\0")[0].as_buffer().to_pybytes().translate(_ONE_LINE)
+        yield b'{"j":' + data.replace(b"\0", b'}\n{"j":') + b"}\n"
+
+
+def _quickly(texts: pa.Array) -> tuple[pa.Array, Structure] | None:
+    """The column and the structure of documents that pyarrow reads as DuckDB does; None where it might not."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.json as reader
+
+    if texts.nbytes > _MOST or pc.any(pc.match_substring_regex(texts, _ODD)).as_py():
+        return None
+    data = b"".join(_lines(texts))
+    options = reader.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    try:
+        column = reader.read_json(pa.BufferReader(data), read_options=options).column(0)
+        structure = of_arrow(column.type)
+        if (kind := arrow_type(structure, null=pa.null())) != column.type:  # texts that are like dates
+            schema = pa.schema([("j", kind)])
+            column = reader.read_json(pa.BufferReader(data), options, reader.ParseOptions(explicit_schema=schema)).column(0)
+        if typed(structure) != structure or has(structure, "EMPTY") or len(column) != len(texts):
+            return None
+        return pa.concat_arrays([chunk.cast(arrow_type(structure)) for chunk in column.chunks]), structure
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # kinds that change, names given twice
+        return None
+
+
+def _found(base: duckdb.DuckDBPyConnection, texts: pa.Array, *, doubtful_alone: bool) -> tuple[Structure, list[int]]:
+    """The structure of documents, and those that are bad among the doubtful ones, or among all."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    bad: list[int] = []
+    integers: list[Structure] = []
+    changed: dict[int, str] = {}
+    base.register("given", pa.table({"x": texts, "row": pa.array(np.arange(len(texts)))}))
+    which = f"regexp_matches(x, '{_DOUBTFUL}')" if doubtful_alone else "x IS NOT NULL"
+    for at, text in base.execute(f'SELECT "row", json(x) FROM given WHERE {which} ORDER BY "row"').fetchall():
+        seen = _Document()
+        value = json.loads(text, object_pairs_hook=seen.pairs, parse_int=seen.integer, parse_float=seen.number)
+        if seen.infinite or (seen.twice and not _reads_alone(base, text)):
+            bad.append(at)
+        elif seen.large:
+            integers.append(_integers(value))
+            changed[at] = json.dumps(_small(value))
+    if bad or changed:
+        small = np.isin(np.arange(len(texts)), list(changed))
+        texts = pc.replace_with_mask(_without(texts, bad), pa.array(small), pa.array(changed.values(), texts.type))
+        base.register("given", pa.table({"x": texts}))
+    ((text,),) = base.execute("SELECT json_group_structure(x::JSON) FROM given WHERE x IS NOT NULL").fetchall()
+    return reduce(merged, integers, _own(json.loads(text)) if text is not None else "NULL"), bad
+
+
+def _own(structure: Any) -> Structure:
+    """DuckDB's structure with integers of one kind; which they are is said by those that are too large for it."""
+    if isinstance(structure, dict):
+        return {name: _own(each) for name, each in structure.items()}
+    if isinstance(structure, list):
+        return [_own(structure[0])]
+    return "BIGINT" if structure in ("UBIGINT", "HUGEINT") else structure
+
+
+def _reads_alone(base: duckdb.DuckDBPyConnection, text: str) -> bool:
+    """Whether DuckDB takes a document that has a name twice: it does where the object is not typed."""
+    import duckdb
+    import pyarrow as pa
+
+    ((structure,),) = base.execute("SELECT json_structure(?::JSON)", [text]).fetchall()
+    try:
+        read_as(base, pa.array([text], pa.large_string()), _own(json.loads(structure)))
+    except duckdb.Error:
+        return False
+    return True
+
+
+class _Document:
+    """What is met while a document is read."""
+
+    def __init__(self) -> None:
+        self.infinite = self.twice = self.large = False
+
+    def pairs(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        self.twice |= len(found) < len(pairs)
+        return found
+
+    def integer(self, digits: str) -> int:
+        value = int(digits[:400])
+        self.large |= integer(value) != "BIGINT"
+        self.infinite |= abs(value) >= 10**309
+        return value
+
+    def number(self, digits: str) -> float:
+        value = float(digits)
+        self.infinite |= math.isinf(value)
+        return value
+
+
+def _integers(value: Any) -> Structure:
+    """The structure of a document's integers that are no BIGINT; nothing is said of the rest."""
+    if isinstance(value, dict):
+        return {name: found for name, each in value.items() if (found := _integers(each)) != "NULL"} or "NULL"
+    if isinstance(value, list):
+        inner = reduce(merged, map(_integers, value), "NULL")
+        return inner if inner == "NULL" else [inner]
+    return integer(value) if isinstance(value, int) and not isinstance(value, bool) and integer(value) != "BIGINT" else "NULL"
+
+
+def _small(value: Any) -> Any:
+    """The document with 0 for integers that are no BIGINT: DuckDB's structure calls them fractions."""
+    if isinstance(value, dict):
+        return {name: _small(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_small(each) for each in value]
+    return 0 if isinstance(value, int) and not isinstance(value, bool) and integer(value) != "BIGINT" else value
+
+
+def _emptied(column: pa.Array, structure: Structure, kind: Structure) -> Structure:
+    """The structure with EMPTY where DuckDB says JSON of nothing but `{}`, seen in the column that was read."""
+    import pyarrow.compute as pc
+
+    if structure == "JSON":
+        values = column.storage
+        return "EMPTY" if pc.all(pc.equal(values, "{}"), min_count=0).as_py() else structure
+    if isinstance(structure, dict) and isinstance(kind, dict):
+        return {name: _emptied(column.field(name), each, kind[name]) for name, each in structure.items()}
+    if isinstance(structure, list) and isinstance(kind, list):
+        return [_emptied(column.flatten(), structure[0], kind[0])]
+    return structure
+
+
+def _without(texts: pa.Array, rows: list[int]) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keep = np.ones(len(texts), bool)
+    keep[rows] = False
+    return pc.if_else(pa.array(keep), texts, pa.scalar(None, texts.type)) if rows else texts
+
+
+def _bracketed(texts: pa.Array) -> list[int]:
+    """The documents of so many brackets that they may be nested too deep."""
+    found: list[int] = []
+    for first in range(0, len(texts), _ROWS):
+        part = texts.slice(first, _ROWS)
+        _, ends, data = part.buffers()
+        offsets = np.frombuffer(ends, np.int64)[part.offset : part.offset + len(part) + 1]
+        if offsets[-1] > offsets[0]:
+            opening = (np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] | 0x20) == 0x7B  # [ and {
+            counts = np.diff(np.concatenate(([0], np.cumsum(opening)))[offsets - offsets[0]])
+            found += (first + np.flatnonzero(counts > MAX_DEPTH)).tolist()
+    return found
+
+
+def _depth(text: str) -> int:
+    """Brackets within brackets, those in strings left out."""
+    steps = _OPEN[np.frombuffer(re.sub(_STRING, "", text, flags=re.DOTALL).encode("utf-8", "replace"), np.uint8)]
+    return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
+
+
+def _utf8(data: bytes) -> bytes:
+    """JSON in any encoding it may have, without a byte order mark, as UTF-8."""
+    return data.decode(json.detect_encoding(data)).removeprefix("\ufeff").encode()
+
+
+def _other_encoding(payload: Buffer) -> str | None:
+    """The text of a payload that is no UTF-8 without a mark; None where it is."""
+    data = bytes(payload)
+    try:
+        return None if json.detect_encoding(data) == "utf-8" else _utf8(data).decode()
+    except ValueError:
+        return None
 
 
 def binary(payloads: list[Buffer]) -> pa.Array:
@@ -148,14 +364,3 @@ def _text(payload: bytes) -> str | None:
         return payload.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _shallow(payloads: list[Buffer], large: NDArray[np.intp]) -> tuple[list[Buffer], NDArray[np.bool_]]:
-    """The payloads with `null` for those nested too deep to be read safely, and which these are."""
-    bad = np.zeros(len(payloads), bool)
-    for at in large.tolist():
-        steps = _OPEN[np.frombuffer(payloads[at], np.uint8)]
-        bad[at] = np.cumsum(steps, dtype=np.int32).max() > MAX_DEPTH
-    if bad.any():
-        payloads = [b"null" if no else payload for payload, no in zip(payloads, bad.tolist(), strict=True)]
-    return payloads, bad

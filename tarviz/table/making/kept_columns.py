@@ -25,8 +25,9 @@ from tarviz.model.urls import digest
 from tarviz.read.chosen import version
 from tarviz.read.stream import ReadOptions
 from tarviz.stores import cache_files
-from tarviz.table.columns import NAMES, Part
+from tarviz.table.columns import NAMES, Part, text_of
 from tarviz.table.making import shard_columns
+from tarviz.table.making.json_structure import Structure
 from tarviz.write.manifest import summed
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class KeptColumns:
     records: int = 0
     parts: set[Part] = field(default_factory=set)
     exts: list[str] = field(default_factory=list)
+    structures: dict[str, Structure] = field(default_factory=dict)
     bad: dict[str, int] = field(default_factory=dict)
     error: dict[str, Any] | None = None
     counts: dict[str, int] = field(default_factory=dict)
@@ -135,6 +137,7 @@ class KeptColumns:
             records=made.records,
             parts=self.parts | wanted,
             exts=self.exts or made.exts,
+            structures=self.structures | made.structures,
             bad=self.bad | made.bad,
             error=made.error or self.error,
             counts=self.counts | made.counts,
@@ -156,7 +159,8 @@ class KeptColumns:
             try:
                 temporary = cache_files.Temporary(_folder())
                 # Not packed: a question over a million records takes 15 ms in place of 70.
-                parquet.write_table(table, temporary.path, compression="none", row_group_size=_ROWS)
+                packed = {text_of(ext): "zstd" for ext in self.structures}  # asked for in rare cases alone
+                parquet.write_table(table, temporary.path, compression=packed or "none", row_group_size=_ROWS)
                 place = _folder() / f"{self.stem}.{_checksum(temporary.path)}.parquet"
             except (OSError, pa.ArrowException) as error:
                 _LOG.info("columns not kept: %s", error)
@@ -171,7 +175,7 @@ class KeptColumns:
                 cache_files.trim()
                 old.memory, old.file, old.sound, old.called = None, place, True, self.called
             old.records, old.parts, old.exts = self.records, self.parts, self.exts
-            old.bad, old.error, old.counts = self.bad, self.error, self.counts
+            old.structures, old.bad, old.error, old.counts = self.structures, self.bad, self.error, self.counts
 
         return settle
 
@@ -229,7 +233,7 @@ def _kept(url: URL, options: ReadOptions, there: dict[str, Path]) -> KeptColumns
         head = json.loads((metadata.metadata or {})[_META])
         if head["version"] != _VERSION or head["identity"] != now or metadata.num_rows != head["records"]:
             return KeptColumns(url, now, stem)
-        found.records, found.exts, found.bad = head["records"], head["exts"], head["bad"]
+        found.records, found.exts, found.bad, found.structures = head["records"], head["exts"], head["bad"], head["structures"]
         found.error, found.counts = head["error"] and {**head["error"], "shard": redact(url)}, head["counts"]
         found.called = head["url"]
         found.parts = {Part(*part) for part in head["parts"]}

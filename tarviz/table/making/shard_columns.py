@@ -6,7 +6,7 @@ import hashlib
 import io
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +14,12 @@ import numpy as np
 from tarviz.model.errors import DataError
 from tarviz.model.types import URL, Buffer
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.table.columns import NAMES, Part, kind
+from tarviz.table.columns import NAMES, Part, kind, text_of
 from tarviz.table.making import headers
 from tarviz.table.making.arrow_types import together
 from tarviz.table.making.chunks import Chunk, chunks
-from tarviz.table.making.json_columns import Json, binary
+from tarviz.table.making.json_columns import binary, payload_column, typed_json, unpacked
+from tarviz.table.making.json_structure import Structure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +37,7 @@ class MadeColumns:
     records: int
     columns: dict[str, pa.Array]
     exts: list[str]
+    structures: dict[str, Structure] = field(default_factory=dict)  # of fields that are JSON
     bad: dict[str, int] = field(default_factory=dict)
     error: dict[str, Any] | None = None
     counts: dict[str, int] = field(default_factory=dict)
@@ -58,33 +60,38 @@ def made(
     `look` is called between records and may raise. `grown` gets the columns of the first records, after a second and then after twice as
     long each time: putting them together again costs a share of what reading them did.
     """
-    import pyarrow as pa
-
     report = ReadReport()
-    columns: dict[str, list[tuple[int, pa.Array]]] = {}
-    readers = {part.ext: Json() for part in parts if kind(part.ext) == "json"}
+    pieces: dict[str, list[tuple[int, pa.Array]]] = {}
     exts: list[str] = []
-    bad: dict[str, int] = {}
     records, error = 0, None
     begin, after = time.monotonic(), GROWS
     try:
         for chunk in chunks(url, options, parts, report):
             exts += [ext for ext in chunk.exts if ext not in exts]
-            for name, column in _columns(chunk, parts, readers, look):
-                columns.setdefault(name, []).append((records, column))
-                if name.endswith(".bad"):
-                    bad[name[:-4]] = bad.get(name[:-4], 0) + int(pa.compute.sum(column).as_py() or 0)
+            for name, column in _columns(chunk, parts, look):
+                pieces.setdefault(name, []).append((records, column))
             records += len(chunk)
             look()
             if grown is not _nothing and time.monotonic() - begin >= after:
                 after *= 2
-                grown(
-                    MadeColumns(records, {name: _whole(pieces, records) for name, pieces in columns.items()}, exts[:MAX_FIELDS], dict(bad))
-                )
+                grown(_made(pieces, records, exts))
     except DataError as found:
         error = found.at(shard=url).to_dict()
-    whole = {name: _whole(pieces, records) for name, pieces in columns.items()}
-    return MadeColumns(records, whole, exts[:MAX_FIELDS], bad, error, report.counts())
+    return replace(_made(pieces, records, exts), error=error, counts=report.counts())
+
+
+def _made(pieces: dict[str, list[tuple[int, pa.Array]]], records: int, exts: list[str]) -> MadeColumns:
+    """What was read of a shard, each column in one piece, JSON typed."""
+    import pyarrow.compute as pc
+
+    columns = {name: _whole(parts, records) for name, parts in pieces.items()}
+    structures, bad = {}, {}
+    for ext in [name for name in columns if kind(name) == "json"]:
+        found = typed_json(columns[ext])
+        structures[ext] = found.structure
+        bad[ext] = int(pc.sum(found.bad).as_py() or 0)
+        columns |= {ext: found.column, f"{ext}.bad": found.bad, text_of(ext): found.texts}
+    return MadeColumns(records, columns, exts[:MAX_FIELDS], structures, bad)
 
 
 def _whole(pieces: list[tuple[int, pa.Array]], records: int) -> pa.Array:
@@ -102,7 +109,7 @@ def _whole(pieces: list[tuple[int, pa.Array]], records: int) -> pa.Array:
     return together(parts)
 
 
-def _columns(chunk: Chunk, parts: set[Part], readers: dict[str, Json], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
+def _columns(chunk: Chunk, parts: set[Part], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
     if NAMES in parts:
         yield from _names(chunk)
     for part in sorted(parts - {NAMES}):
@@ -110,7 +117,7 @@ def _columns(chunk: Chunk, parts: set[Part], readers: dict[str, Json], look: Cal
         if not len(rows):
             continue
         if part.tier == "value":
-            found = _values(part.ext, chunk.read(rows, None), chunk.size[rows], readers)
+            found = _values(part.ext, chunk.read(rows, None))
         elif part.tier == "head":
             found = _heads(part.ext, chunk, rows, look)
         else:
@@ -144,29 +151,32 @@ def _names(chunk: Chunk) -> Iterator[tuple[str, pa.Array]]:
         yield f"{ext}.size", _spread(pa.array(chunk.size[rows]), owners, len(chunk))
 
 
-def _values(ext: str, payloads: list[Buffer], sizes: NDArray[np.int64], readers: dict[str, Json]) -> Iterator[tuple[str, pa.Array]]:
+def _values(ext: str, payloads: list[Buffer]) -> Iterator[tuple[str, pa.Array]]:
     import pyarrow as pa
 
     if kind(ext) == "json":
-        column, bad = readers[ext].read(payloads, sizes)
-        if bad.any():
-            column = pa.compute.if_else(pa.array(~bad), column, pa.scalar(None, column.type))
-        yield ext, column
-        yield f"{ext}.bad", pa.array(bad)
+        yield ext, payload_column(ext, payloads)
         return
+    if ext.endswith(".gz"):
+        payloads = [unpacked(ext, payload) for payload in payloads]
     try:
         texts = binary(payloads).cast(pa.string())
     except pa.ArrowInvalid:
-        texts = pa.array([bytes(payload).decode("utf-8", "replace") for payload in payloads])
+        texts = pa.array([_decoded(bytes(payload)) for payload in payloads])
     yield ext, _numbers(texts) if kind(ext) == "number" else texts
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace")
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
     """Whole numbers, else numbers, else the texts themselves."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    trimmed = pa.compute.utf8_trim_whitespace(texts)
-    trimmed = pa.compute.if_else(pa.compute.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
+    trimmed = pc.utf8_trim_whitespace(texts)
+    trimmed = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
     for wanted in (pa.int64(), pa.float64()):
         try:
             return trimmed.cast(wanted)

@@ -1,0 +1,178 @@
+"""What lies where in JSON, as DuckDB's `json_group_structure` says it: found, merged over shards, and written as a type.
+
+A structure is the name of a kind, a list of one structure, or a dict of them. DuckDB has one word for a path of two kinds and for one
+that holds `{}` alone (`JSON`), and none for integers of more than 64 bits: both are told apart here, so that structures of shards merge
+into the one that DuckDB finds over all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Kind: TypeAlias = Literal["NULL", "EMPTY", "BOOLEAN", "BIGINT", "HUGEINT", "DIGITS", "DOUBLE", "VARCHAR", "JSON"]
+Structure: TypeAlias = Any  # Kind | list[Structure] | dict[str, Structure]; JSON-ready
+
+MAX_PATHS = 1000  # of one field: with more of them it stays JSON
+MAX_LEVELS = 32  # what lies deeper stays JSON: Parquet's readers give up at 100
+_NUMBERS = ("BIGINT", "HUGEINT", "DIGITS", "DOUBLE")  # each holds those before it
+_SQL = {"NULL": "JSON", "EMPTY": "JSON", "DIGITS": "VARCHAR"}  # a path without a value says nothing of its type: JSON fits any
+_DIGITS = 38  # decimal digits that fit a HUGEINT, and the decimal that Arrow has for it
+
+
+def merged(one: Structure, other: Structure) -> Structure:
+    """The structure of the values of both.
+
+    >>> merged({"a": "BIGINT"}, {"a": "DOUBLE", "b": ["VARCHAR"]})
+    {'a': 'DOUBLE', 'b': ['VARCHAR']}
+    >>> merged("EMPTY", {"a": "NULL"}), merged("BIGINT", "VARCHAR")
+    ({'a': 'NULL'}, 'JSON')
+    """
+    if one == other or other == "NULL":
+        return one
+    if one == "NULL":
+        return other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {name: merged(one.get(name, "NULL"), other.get(name, "NULL")) for name in one | other}
+    if isinstance(one, list) and isinstance(other, list):
+        return [merged(one[0], other[0])]
+    if one in _NUMBERS and other in _NUMBERS:
+        return max(one, other, key=_NUMBERS.index)
+    if "EMPTY" in (one, other) and isinstance(found := other if one == "EMPTY" else one, dict):
+        return found
+    return "JSON"
+
+
+def typed(structure: Structure) -> Structure:
+    """The structure with JSON in place of what no column can be: too many paths or levels, names that SQL cannot tell apart."""
+    return "JSON" if _paths(structure) > MAX_PATHS else _typed(structure, MAX_LEVELS)
+
+
+def _typed(structure: Structure, levels: int) -> Structure:
+    if isinstance(structure, str):
+        return structure
+    if not levels:
+        return "JSON"
+    if isinstance(structure, list):
+        return [_typed(structure[0], levels - 1)]
+    return {name: _typed(each, levels - 1) for name, each in structure.items()} if _distinct(structure) else "JSON"
+
+
+def _distinct(names: dict[str, Structure]) -> bool:
+    """Whether these can be the names of a struct: `a` and `A` are one there, and "" is none."""
+    return len({name.lower() for name in names}) == len(names) and "" not in names and not any("\0" in name for name in names)
+
+
+def _paths(structure: Structure) -> int:
+    if isinstance(structure, dict):
+        return sum(map(_paths, structure.values()))
+    return _paths(structure[0]) if isinstance(structure, list) else 1
+
+
+def notes(name: str, structure: Structure) -> Iterator[str]:
+    """What there is to say of a field's structure: paths that are JSON, integers that are no BIGINT."""
+    if (count := _paths(structure)) > MAX_PATHS:
+        yield f"{name} has {count:,} paths, more than {MAX_PATHS:,}: it is JSON"
+    else:
+        yield from _notes(name, structure, MAX_LEVELS)
+
+
+def _notes(name: str, structure: Structure, levels: int) -> Iterator[str]:
+    if structure == "JSON":
+        yield f"{name} has values of two kinds: it is JSON"
+    elif structure == "HUGEINT":
+        yield f"{name} has integers of more than 64 bits: it is HUGEINT"
+    elif structure == "DIGITS":
+        yield f"{name} has integers of more than {_DIGITS} digits: it is text"
+    elif isinstance(structure, str):
+        return
+    elif not levels:
+        yield f"{name} is nested in more than {MAX_LEVELS} levels: it is JSON"
+    elif isinstance(structure, list):
+        yield from _notes(f"{name}[]", structure[0], levels - 1)
+    elif not _distinct(structure):
+        yield f"{name} has names that differ in case alone, or none: it is JSON"
+    else:
+        for inner, each in structure.items():
+            yield from _notes(f"{name}.{inner}", each, levels - 1)
+
+
+def sql_type(structure: Structure) -> str:
+    """The type of a column of this structure, which `typed` gave.
+
+    >>> sql_type({"a b": ["BIGINT"], "c": "NULL"})
+    'STRUCT("a b" BIGINT[], "c" JSON)'
+    """
+    if isinstance(structure, dict):
+        return f"STRUCT({', '.join(f'{quoted(name)} {sql_type(each)}' for name, each in structure.items())})"
+    return f"{sql_type(structure[0])}[]" if isinstance(structure, list) else str(_SQL.get(structure, structure))
+
+
+def quoted(name: str) -> str:
+    """A column's name as SQL writes it.
+
+    >>> quoted("jpg.width")
+    '"jpg.width"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def arrow_type(structure: Structure, *, null: pa.DataType | None = None) -> pa.DataType:
+    """The Arrow type of a column of this structure, as which Parquet keeps it: HUGEINT is a decimal of 38 digits, a path without a
+    value JSON (or `null`)."""
+    import pyarrow as pa
+
+    if isinstance(structure, dict):
+        return pa.struct([pa.field(name, arrow_type(each, null=null)) for name, each in structure.items()])
+    if isinstance(structure, list):
+        return pa.list_(arrow_type(structure[0], null=null))
+    if structure == "NULL" and null is not None:
+        return null
+    simple = {"BOOLEAN": pa.bool_(), "BIGINT": pa.int64(), "HUGEINT": pa.decimal128(_DIGITS, 0), "DOUBLE": pa.float64()}
+    return simple.get(structure) or (pa.string() if structure in ("DIGITS", "VARCHAR") else pa.json_())
+
+
+def of_arrow(kind: pa.DataType) -> Structure:
+    """The structure of JSON that pyarrow reads as a column of this type."""
+    import pyarrow as pa
+
+    kinds = pa.types
+    if kinds.is_struct(kind):
+        return {each.name: of_arrow(each.type) for each in kind} or "EMPTY"
+    if kinds.is_list(kind):
+        return [of_arrow(kind.value_type)]
+    if kinds.is_string(kind) or kinds.is_temporal(kind):  # dates are texts
+        return "VARCHAR"
+    return {"null": "NULL", "bool": "BOOLEAN", "int64": "BIGINT", "double": "DOUBLE"}[str(kind)]
+
+
+def castable(own: Structure, wanted: Structure) -> bool:
+    """Whether SQL's CAST brings a column of one structure to that of all shards; else its documents have to be read again."""
+    if own == wanted or own == "NULL":
+        return True
+    if isinstance(own, dict) and isinstance(wanted, dict):
+        return all(castable(each, wanted[name]) for name, each in own.items())
+    if isinstance(own, list) and isinstance(wanted, list):
+        return castable(own[0], wanted[0])
+    return own == "BIGINT" and wanted in _NUMBERS  # a HUGEINT is kept as a decimal, which is rounded another way where it becomes DOUBLE
+
+
+def has(structure: Structure, *kinds: Kind) -> bool:
+    """Whether one of these kinds lies anywhere in a structure."""
+    if isinstance(structure, dict):
+        return any(has(each, *kinds) for each in structure.values())
+    return has(structure[0], *kinds) if isinstance(structure, list) else structure in kinds
+
+
+def integer(value: int) -> Kind:
+    """The kind of an integer.
+
+    >>> integer(2**63 - 1), integer(2**63), integer(-(10**40))
+    ('BIGINT', 'HUGEINT', 'DIGITS')
+    """
+    if -(2**63) <= value < 2**63:
+        return "BIGINT"
+    return "HUGEINT" if abs(value) < 10**_DIGITS else "DIGITS"

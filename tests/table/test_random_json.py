@@ -1,0 +1,118 @@
+"""Random JSON held against DuckDB's own reading of the same documents: every value, and conditions at every door."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import tarviz
+from tarviz.table.making.json_structure import merged
+from tests.conftest import sampled
+from tests.table.random_json import drawn, oracle
+
+SETS = 150  # 15 of them in `make test`; `make fuzz` tries 2,000
+CONDITIONS = 20
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal, NaN being itself and a float no integer."""
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and one == other
+
+
+def paths(text: str, kind: Any) -> list[tuple[str, str]]:
+    """The paths of a column that hold numbers, texts or truth, as SQL writes them, and their types."""
+    if kind.id == "struct":
+        return [each for name, inner in kind.children for each in paths(f'{text}."{name.replace(chr(34), chr(34) * 2)}"', inner)]
+    return [(text, str(kind))] if str(kind) in ("BIGINT", "HUGEINT", "DOUBLE", "VARCHAR", "BOOLEAN") else []
+
+
+def literal(value: Any) -> str:
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+
+
+def condition(draw: random.Random, base: duckdb.DuckDBPyConnection, there: list[tuple[str, str]]) -> str:
+    """A condition over the paths that there are, of values that they hold."""
+    path, kind = draw.choice(there)
+    held = [value for (value,) in base.sql(f"SELECT DISTINCT {path} FROM records WHERE {path} IS NOT NULL").fetchall()]
+    held = [value for value in held if not isinstance(value, float) or math.isfinite(value)]
+    held = [value for value in held if not isinstance(value, str) or (value.isprintable() and "\\" not in value)]
+    value = literal(draw.choice(held)) if held else "'x'" if kind == "VARCHAR" else "1"
+    more = [f"{path} IS NULL", f"{path} IS NOT NULL"]
+    if kind == "BOOLEAN":
+        more += [f"{path} = true", f"{path} = false", f"not {path}"]
+    else:
+        more += [f"{path} {sign} {value}" for sign in ("=", "<>", "<", ">=")] + [
+            f"{path} in ({value})",
+            f"{path} between {value} and {value}",
+        ]
+    if kind == "VARCHAR":
+        more += [f"{path} like '%a%'", f"length({path}) > 2"]
+    found = draw.choice(more)
+    if draw.random() < 0.3:
+        found = f"({found}) {draw.choice(['and', 'or'])} ({condition(draw, base, there)})"
+    return found
+
+
+def check(folder: Path, seed: int) -> None:
+    """Every value, the records that are bad, and `CONDITIONS` questions, of the set of one seed."""
+    case = drawn(folder, seed)
+    base = oracle(folder, case)
+    table = tarviz.table([str(path) for path in case.shards])
+
+    wanted = dict(base.sql("SELECT key, json FROM records").fetchall())
+    found = dict(table.sql("SELECT key, json FROM records").fetchall())
+    assert wanted.keys() == found.keys()
+    wrong = [(key, wanted[key], found[key]) for key in wanted if not same(wanted[key], found[key])]
+    assert [] == wrong
+    assert str(base.sql("SELECT json FROM records").types[0]) == str(table.sql("SELECT json FROM records").types[0])
+    bad = [key for key, good in zip(case.keys, case.good, strict=True) if not good]
+    assert bad == [key for (key,) in table.sql('SELECT key FROM records WHERE "json.bad" ORDER BY shard, n').fetchall()]
+    assert len(bad) == table.findings.get("json.bad", 0)
+
+    draw = random.Random(seed)
+    there = paths("json", base.sql("SELECT json FROM records").types[0])
+    for at in range(CONDITIONS if there else 0):
+        where = condition(draw, base, there)
+        fit = sorted(key for (key,) in base.sql(f"SELECT key FROM records WHERE {where}").fetchall())
+        assert fit == sorted(key for (key,) in table.sql(f"SELECT key FROM records WHERE {where}").fetchall()), where
+        rows = table.rows(where)
+        assert fit == sorted(key for key, *_ in table.sql(f"SELECT key FROM records WHERE {table.condition(where)}").fetchall()), where
+        assert len(fit) == len(rows), where
+        if at < 2:  # the doors that read
+            urls = [str(path) for path in case.shards]
+            assert fit == sorted(record.key for record in tarviz.records(urls, where=where)), where
+            assert fit == sorted(record["__key__"] for record in tarviz.Pipeline(urls, where=where)), where
+            path = draw.choice(there)[0]
+            facet = table.facets(path, where)
+            count = f"SELECT count(*), count(*) - count({path}), count(DISTINCT {path}) FROM records"
+            for summary, more in ((facet.all, ""), (facet.kept, f" WHERE {where}")):
+                assert [(summary.records, summary.missing, summary.distinct)] == base.sql(count + more).fetchall(), (path, where)
+
+
+@pytest.mark.parametrize("seed", sampled(range(SETS), 15))
+def test_random_json_is_what_duckdb_makes_of_it(tmp_path: Path, seed: int):
+    check(tmp_path, seed)
+
+
+_KINDS = ["null", "true", "3", "2.5", '"x"', '"2020-01-01"', "[1]", '["a"]', '{"a": 1}', "{}", "[]", "18446744073709551615"]
+
+
+@pytest.mark.parametrize(("one", "other"), sampled([(one, other) for one in _KINDS for other in _KINDS], 20))
+def test_structures_merge_as_duckdb_merges_documents(one: str, other: str):
+    from tarviz.table.making.json_columns import payload_column, typed_json
+
+    def structure(*texts: str) -> Any:
+        return typed_json(payload_column("json", [b'{"p": %s}' % text.encode() for text in texts])).structure
+
+    assert structure(one, other) == merged(structure(one), structure(other))
