@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,6 +135,43 @@ class TestSizes:
     def test_no_feature_has_grown_unseen(self):
         """By a quarter since somebody last wrote `docs/growth.md`; a file of no feature is an error."""
         assert [] == lines.grown()
+
+
+# What a function may branch; those that may more, until somebody finds what they are made of.
+TANGLED = 20
+KNOWN = {
+    "tarproc_scripts.py translated",
+    "commands/convert/__init__.py convert",
+    "commands/pcat.py pcat",
+    "commands/split.py split",
+    "widgets/browse/thumbnails.py get",
+    "widgets/browse/status.py sentence",
+}
+
+
+class TestComplexity:
+    def test_no_function_has_more_than_twenty_ways_through_it(self):
+        """McCabe's number, by radon: above it nobody sees which ways can be gone. Cut out what has a name, not what has lines."""
+        complexity = pytest.importorskip("radon.complexity", reason="radon: pip install radon")
+        tangled = {
+            f"{path.relative_to(PACKAGE).as_posix()} {block.name}"
+            for path in MODULES
+            for block in _functions(complexity.cc_visit(path.read_text("utf-8")))
+            if block.complexity > TANGLED
+        }
+
+        assert set() == tangled - KNOWN
+
+    def test_a_tangle_would_be_found(self):
+        complexity = pytest.importorskip("radon.complexity", reason="radon: pip install radon")
+        (block,) = complexity.cc_visit("def f(x):\n" + "".join(f"    if x == {n}: return {n}\n" for n in range(TANGLED)))
+
+        assert block.complexity > TANGLED
+
+
+def _functions(blocks: Iterable[Any]) -> Iterator[Any]:
+    for block in blocks:
+        yield from block.methods if hasattr(block, "methods") else (block,)
 
 
 class TestTests:

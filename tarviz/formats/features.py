@@ -164,22 +164,27 @@ def field_feature(field: str, value: Any, types: Mapping[str, str] | None = None
 
 def _listed(field: str, value: Any, named: Kind, explicit: bool) -> tuple[Kind, Any]:
     """Kind and values of a decoded field."""
+    asked = named if explicit else None
     if isinstance(value, list | tuple):
-        if all(isinstance(each, bytes | bytearray | memoryview | str) for each in value) and (value or named == "bytes"):
+        if (value or named == "bytes") and all(isinstance(each, bytes | bytearray | memoryview | str) for each in value):
             if explicit and named != "bytes":
                 raise _misfit(field, "a list of bytes", named)
-            return "bytes", [each.encode() if isinstance(each, str) else bytes(each) for each in value]
+            return "bytes", _texts(value)
         if not value:
             return named, []
         if not all(isinstance(each, int | float | np.generic | np.ndarray) for each in value) and not _boxes(value):
-            raise _misfit(field, f"a list of {type(value[0]).__name__}", named if explicit else None)
-    elif value is None or isinstance(value, Mapping) or not (isinstance(value, int | float) or hasattr(value, "__array__")):
-        raise _misfit(field, f"a {type(value).__name__}" if value is not None else "None", named if explicit else None)
+            raise _misfit(field, f"a list of {type(value[0]).__name__}", asked)
+    elif isinstance(value, Mapping) or not (isinstance(value, int | float) or hasattr(value, "__array__")):
+        raise _misfit(field, "None" if value is None else f"a {type(value).__name__}", asked)
     try:
         array = np.asarray(value)
     except (ValueError, OverflowError) as error:
-        raise _misfit(field, "lists of different lengths", named if explicit else None) from error
+        raise _misfit(field, "lists of different lengths", asked) from error
     return _numbers(field, array, named, explicit)
+
+
+def _texts(values: Iterable[Any]) -> list[bytes]:
+    return [each.encode() if isinstance(each, str) else bytes(each) for each in values]
 
 
 def _boxes(value: Any) -> bool:
@@ -190,29 +195,35 @@ def _boxes(value: Any) -> bool:
 
 
 def _numbers(field: str, array: np.ndarray[Any, Any], named: Kind, explicit: bool) -> tuple[Kind, Any]:
+    """Kind and values of an array; where a kind was asked for, no other will do."""
     what = f"a {array.dtype} array {list(array.shape)}" if array.shape else f"a {array.dtype}"
-    if array.dtype.kind in "SU" or (array.dtype == object and all(isinstance(each, bytes | str) for each in array.flat)):
-        if explicit and named != "bytes":
-            raise _misfit(field, what, named)
-        return "bytes", [each.encode() if isinstance(each, str) else bytes(each) for each in array.ravel().tolist()]
-    if explicit and named == "bytes":
-        raise _misfit(field, what, named)
+    held = _held(array)
+    asked = named if explicit else held
+    if held is None or (asked != held and (held, asked) != ("int64", "float")):
+        raise _misfit(field, what, named if explicit else None)
+    if held == "bytes":
+        return "bytes", _texts(array.ravel().tolist())
     if array.dtype == np.uint8 and array.ndim >= 2 and not explicit:
         hint = f"put encode({field}) after the ops, or give types a kind for it."
         raise SchemaError(f"field {field!r} holds {what}, an image.", hint=hint)
-    if array.dtype.kind in "iub":
-        if explicit and named == "float":
-            return "float", array.astype("<f4").ravel()
-        if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
-            _in_range(int(array.max()), field)
-        return "int64", array.ravel().astype(np.int64).tolist()
-    # ml_dtypes (bfloat16, float8) register themselves with NumPy as kind "V"; TensorFlow hands them out.
-    if array.dtype.kind == "f" or (array.dtype.kind == "V" and array.dtype.names is None and "float" in array.dtype.name):
-        if explicit and named == "int64":
-            raise _misfit(field, what, named)
+    if asked == "float":
         with np.errstate(over="ignore"):
             return "float", array.astype("<f4").ravel()
-    raise _misfit(field, what, named if explicit else None)
+    if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
+        _in_range(int(array.max()), field)
+    return "int64", array.ravel().astype(np.int64).tolist()
+
+
+def _held(array: np.ndarray[Any, Any]) -> Kind | None:
+    """The kind of feature that holds an array as it is."""
+    kind = array.dtype.kind
+    if kind in "SU" or (array.dtype == object and all(isinstance(each, bytes | str) for each in array.flat)):
+        return "bytes"
+    if kind in "iub":
+        return "int64"
+    # ml_dtypes (bfloat16, float8) register themselves with NumPy as kind "V"; TensorFlow hands them out.
+    floating = kind == "f" or (kind == "V" and array.dtype.names is None and "float" in array.dtype.name)
+    return "float" if floating else None
 
 
 def _misfit(field: str, what: str, named: Kind | None) -> TarvizError:

@@ -179,17 +179,7 @@ def _cut(
     pieces: list[tuple[int, int]] | None = None
     stored = size
     if kind == b"S":
-        real = number(header[483:495])
-        if real is None or not 0 <= real <= LARGEST:
-            raise DataError(f"the sparse file's size is {header[483:495]!r}.", code="E_SPARSE")
-        pieces, more = gnu_pieces(header, 386, 4), header[482]
-        while more:
-            extra = _piece(data, base, place, BLOCK)
-            pieces += gnu_pieces(extra, 0, 21)
-            more, place = extra[504], place + BLOCK
-            if len(pieces) > MAX_PIECES:
-                raise DataError(f"the sparse map has more than {MAX_PIECES} pieces.", code="E_SPARSE")
-        size = real
+        pieces, size, place = _gnu_pieces(data, base, place, header)
     elif walk.sparse and what == "file":
         pieces, size, map_bytes = _pax_pieces(walk, data, base, place, stored)
         place, stored = place + map_bytes, stored - map_bytes
@@ -212,6 +202,21 @@ def _size(walk: HeaderWalk, header: bytes) -> int:
     if own is None or own < 0 or own > LARGEST:
         raise DataError(f"the header's size field is {header[124:136]!r}, which is not a size.", code="E_SIZE")
     return own
+
+
+def _gnu_pieces(data: memoryview, base: int, place: int, header: bytes) -> tuple[list[tuple[int, int]], int, int]:
+    """Pieces and real size of an old GNU sparse file, and where its payload begins: the map goes on in blocks behind the header."""
+    real = number(header[483:495])
+    if real is None or not 0 <= real <= LARGEST:
+        raise DataError(f"the sparse file's size is {header[483:495]!r}.", code="E_SPARSE")
+    pieces, more = gnu_pieces(header, 386, 4), header[482]
+    while more:
+        extra = _piece(data, base, place, BLOCK)
+        pieces += gnu_pieces(extra, 0, 21)
+        more, place = extra[504], place + BLOCK
+        if len(pieces) > MAX_PIECES:
+            raise DataError(f"the sparse map has more than {MAX_PIECES} pieces.", code="E_SPARSE")
+    return pieces, real, place
 
 
 def _headers_follow(walk: HeaderWalk, data: memoryview, base: int, place: int) -> bool:

@@ -76,16 +76,23 @@ def roles(kinds: Mapping[str, str]) -> Roles:
 
 @lru_cache(4096)
 def _roles(kinds: Sequence[tuple[str, str]]) -> Roles:
-    images = [ext for ext, kind in kinds if kind == "image" or (kind == "npy" and _SEEN.search(ext.rpartition(".")[0]))]
-    masks = [ext for ext in images if is_mask(ext)] if len(images) > 1 else []
-    pictures = [ext for ext in images if ext not in masks] or images
-    masks = [ext for ext in masks if ext not in pictures]
-    arrays = [ext for ext, kind in kinds if kind == "npy" and ext not in images]
-    played = [ext for ext, kind in kinds if kind in _PLAYED]
-    written = [ext for ext, kind in kinds if kind in ("json", "text", "cls")]
+    images = [ext for ext, kind in kinds if _is_picture(ext, kind)]
+    pictures = [ext for ext in images if not is_mask(ext)] or images  # masks alone are looked at as pictures
+    masks = [ext for ext in images if ext not in pictures]
+    arrays = [ext for ext in _of(kinds, "npy") if ext not in images]
+    played = _of(kinds, *_PLAYED)
+    written = _of(kinds, "json", "text", "cls")
     known = {*images, *arrays, *played, *written}
     rest = [ext for ext, _ in kinds if ext not in known]
     return Roles(*(tuple(part) for part in (pictures, masks, arrays, played, written, rest)))
+
+
+def _is_picture(ext: str, kind: str) -> bool:
+    return kind == "image" or (kind == "npy" and _SEEN.search(ext.rpartition(".")[0]) is not None)
+
+
+def _of(kinds: Sequence[tuple[str, str]], *which: str) -> list[str]:
+    return [ext for ext, kind in kinds if kind in which]
 
 
 def is_mask(ext: str) -> bool:

@@ -189,12 +189,11 @@ def _category_names(value: Any) -> dict[Any, str]:
 def _found(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> Iterator[tuple[Rows | Items, list[Shape]]]:
     if depth > 4:
         return
-    if isinstance(value, list):
-        if value and all(four(row) and len(row) in (4, 5, 6) for row in value):
+    if isinstance(value, list) and value:
+        if all(four(row) and len(row) in (4, 5, 6) for row in value):
             yield from _holding(Rows(value, {}, "xyxy"), frame, names)
-        elif value and all(isinstance(one, Mapping) for one in value):
+        elif all(isinstance(one, Mapping) for one in value):
             yield from _holding(Items(value), frame, names)
-        return
     if not isinstance(value, Mapping):
         return
     for word in _BOXES:
@@ -203,15 +202,18 @@ def _found(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> It
             yield from _holding(Rows(rows, value, "xywh" if word in ("bbox", "xywh") else "xyxy"), frame, names)
             return
     for word in ("annotation", *_LISTS):
-        if isinstance(value.get(word), (list, Mapping)):
-            inner = value[word]
-            alone = word == "object" and isinstance(inner, Mapping)
-            found = list(_holding(Items([inner], True), frame, names) if alone else _found(inner, frame, names, depth + 1))
-            if found:
-                yield from found
-                return
+        if found := _below(value.get(word), word, frame, names, depth):
+            yield from found
+            return
     if any(word in value for word in (*_BOXES, "segmentation", "keypoints", "polygon")):
         yield from _holding(Items([value], True), frame, names)
+
+
+def _below(inner: Any, word: str, frame: Frame, names: Mapping[Any, str], depth: int) -> list[tuple[Rows | Items, list[Shape]]]:
+    """What a list or object behind `word` holds. VOC's `object` is one annotation where there is only one."""
+    if word == "object" and isinstance(inner, Mapping):
+        return list(_holding(Items([inner], True), frame, names))
+    return list(_found(inner, frame, names, depth + 1)) if isinstance(inner, list | Mapping) else []
 
 
 def _holding(site: Rows | Items, frame: Frame, names: Mapping[Any, str]) -> Iterator[tuple[Rows | Items, list[Shape]]]:

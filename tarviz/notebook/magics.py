@@ -174,12 +174,16 @@ class Magics:
             return now, [(key, "key") for key in completion.keys(urls, now)]
         if before in _OWN_FIELDS:
             return now, [(name, "field") for name in completion.fields(urls) if name.startswith(now)]
+        return now, self._of_shell(words, now, before)
+
+    def _of_shell(self, words: list[str], now: str, before: str) -> list[tuple[str, str]]:
+        """What the shell would complete, with the kind of each; and variables of the notebook where it would name paths."""
         items = ShellComplete(cli.group, {}, "tarviz", "_TARVIZ_COMPLETE").get_completions(words, now)
         names = [item.value for item in items if item.type == "plain"]
         if not words or now.startswith("-") or before.startswith("-"):
-            return now, [(name, "option" if words else "verb") for name in names]
+            return [(name, "option" if words else "verb") for name in names]
         shown = [(name, "variable") for name in self.shell.user_ns if now and name.startswith(now) and self._words(name) is not None]
-        return now, [*((shlex.quote(name) if " " in name else name, "path") for name in names), *shown]
+        return [*((shlex.quote(name) if " " in name else name, "path") for name in names), *shown]
 
     def _urls(self, words: Sequence[str], verb: str) -> list[str]:
         """The URLs among the words."""

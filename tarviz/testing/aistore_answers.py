@@ -95,8 +95,19 @@ def listing(objects: Mapping[str, tuple[bytes, int]], value: Mapping[str, Any], 
     """One page of a bucket's objects (bytes and version by name), as MessagePack. `value` is what the request asks for."""
     import msgspec
 
-    flags, prefix, after = int(value.get("flags") or 0), value.get("prefix") or "", value.get("continuation_token") or ""
-    there = {name: kept for name, kept in objects.items() if name.startswith(prefix)}
+    prefix, after = value.get("prefix") or "", value.get("continuation_token") or ""
+    rows = _rows({name: kept for name, kept in objects.items() if name.startswith(prefix)}, prefix, int(value.get("flags") or 0))
+    order = [name for name in sorted(rows) if name > after]
+    size = min(int(value.get("pagesize") or page_size), page_size)
+    page: dict[str, Any] = {"UUID": value.get("uuid") or secrets.token_hex(4), "Flags": 0}
+    page["ContinuationToken"] = order[size - 1] if len(order) > size else ""
+    page["Entries"] = [rows[name] for name in order[:size]] or None
+    encoded: bytes = msgspec.msgpack.encode(page)
+    return encoded
+
+
+def _rows(there: Mapping[str, tuple[bytes, int]], prefix: str, flags: int) -> dict[str, dict[str, Any]]:
+    """The entries of a listing by name: objects, what lies in those that are archives, and folders, as the flags ask."""
     rows: dict[str, dict[str, Any]] = {name: {"n": name, "s": len(data), "v": str(version)} for name, (data, version) in there.items()}
     if flags & _ARCHIVES:
         inside = [(f"{name}/{inner}", size) for name, (data, _) in there.items() for inner, size in names(data)]
@@ -106,13 +117,7 @@ def listing(objects: Mapping[str, tuple[bytes, int]], value: Mapping[str, Any], 
         rows = {name: row for name, row in rows.items() if "/" not in name.removeprefix(prefix)}
         if not flags & _NO_FOLDERS:
             rows |= {f"{prefix}{name}/": {"n": f"{prefix}{name}/", "f": 1 << 6} for name in below}
-    order = [name for name in sorted(rows) if name > after]
-    size = min(int(value.get("pagesize") or page_size), page_size)
-    page: dict[str, Any] = {"UUID": value.get("uuid") or secrets.token_hex(4), "Flags": 0}
-    page["ContinuationToken"] = order[size - 1] if len(order) > size else ""
-    page["Entries"] = [rows[name] for name in order[:size]] or None
-    encoded: bytes = msgspec.msgpack.encode(page)
-    return encoded
+    return rows
 
 
 def names(data: bytes) -> list[tuple[str, int]]:

@@ -262,7 +262,7 @@ class TestRemoteExec:
         for remote in (True, None):
             found = dataset.load(name, remote_exec=remote)
 
-            assert "ray" == found._source.elsewhere.engine
+            assert "ray" == found._source.work.place.engine
             for (image, label), (other, number) in zip(expected, found.as_numpy_iterator(), strict=True):
                 assert np.abs(image.astype(int) - other.astype(int)).max() <= 1  # the graph rounds otherwise
                 assert label == number
@@ -274,7 +274,7 @@ class TestRemoteExec:
         folder, name = os.path.split(pictures)
         dataset = Dataset(folder, None, [Func(lambda record: record)], ["jpg", "cls"])
 
-        assert dataset.load(name)._source.elsewhere is None
+        assert not hasattr(dataset.load(name)._source.work, "place")
         with pytest.raises(UsageError, match="holds a function"):
             dataset.load(name, remote_exec=True)
 

@@ -18,7 +18,6 @@ Measured on two cores, and the reason why it is built like this:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -27,29 +26,24 @@ import numpy as np
 from tarviz.model.config import options as configured
 from tarviz.model.errors import MissingPackageError, UsageError
 from tarviz.model.processors import processors
-from tarviz.model.types import PLACES, Feature, Schema
-from tarviz.ops.base import unpack
+from tarviz.model.types import PLACES
 from tarviz.pipeline import Pipeline
-from tarviz.query.value_types import Listed
 from tarviz.runners.arguments import whole_number
 from tarviz.runners.elsewhere import Elsewhere, elsewhere
 from tarviz.runners.plans import ReaderPlan
 from tarviz.runners.shares import Reader, known, world_of
-from tarviz.runners.tf.steps import GraphStep, fields_read, leaves, parted, refill, schemas, steps, whole
-from tarviz.selection import SelectAll, as_tuples
+from tarviz.selection import SelectAll
 
 try:
     import tensorflow as tf
 except ImportError as error:
     raise MissingPackageError.of("tensorflow", "Pipeline.tf()", "tensorflow") from error
 
-from tarviz.runners.tf import service, typed
+from tarviz.runners.tf import routes, service
 from tarviz.runners.tf.dataset import GraphRecords
-from tarviz.runners.tf.native import pays
-from tarviz.runners.tf.source import HANDLE, PipelineSource
+from tarviz.runners.tf.routes import Asked, ServiceAddress
+from tarviz.runners.tf.source import PipelineSource
 
-_AHEAD = 1  # blocks
-_LARGE = 1 << 20  # bytes of a batch
 _LEARN = 28 << 20  # bytes, less than glibc's 32 MiB
 
 
@@ -116,85 +110,59 @@ def run(
     for name, value, least in (*counts, ("prefetch", prefetch, 0), ("epoch", epoch, 0)):
         if value is not None:
             whole_number(name, value, least)
-    reader = _reader(rank, world_size, input_context)
-    workers = 1 if num_workers == 0 else num_workers or configured().workers or processors()
     if "-" in pipeline.urls:
         raise UsageError("Standard input can be read once; the dataset has to look at the first block before.", hint="Save it to a file.")
-    served = service.check(engine, on_loss, graph)
-    away = None if served else elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions, ordered=deterministic)
-    if away is not None and graph:
-        raise UsageError("graph=True runs the ops here, in the graph; an engine runs them elsewhere.", hint="Leave one of them out.")
-    plan = pipeline.plan()
-    fields = fields_read(pipeline, plan.fields, plan.needs)
-    there = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
-    first = pipeline._peek()[1]
-    schema = typed.found(pipeline, plan.schema, output_types, output_shapes)
-
-    def probe() -> dict[str, Any]:
-        return unpack(first, plan.needs)
-
-    native = (bool(pipeline.chain) and not graph) or away is not None or served
-    if native and graph is None and away is None and not served:
-        native = pays(pipeline.chain, schemas(pipeline.chain, there, probe), first)
-    made = [whole(pipeline, there, schema)] if native else steps(pipeline, there, schema, probe)
-    if served:
-        parts = steps(pipeline, there, schema, probe)
-        away = service.service(address, num_workers, deterministic, fields, parts, made[0], schema)
-    pipeline = pipeline._with(options=replace(pipeline.options, block_size=pipeline.options.block_size or 2 * configured().block_size))
+    place = _engine(pipeline, engine, address, num_workers, send_functions, deterministic, on_loss, graph)
+    reader = _reader(rank, world_size, input_context)
+    workers = 1 if num_workers == 0 else num_workers or configured().workers or processors()
+    route = routes.chosen(pipeline, graph, place, Asked(output_types, output_shapes, pad))
+    size = pipeline.options.block_size or 2 * configured().block_size
+    pipeline = pipeline._with(options=replace(pipeline.options, block_size=size))
     _learn()
-    places = _places(pipeline)
     source = PipelineSource(
         pipeline,
-        fields,
-        (*places, *fields),
-        made,
+        route.fields,
+        (*_places(pipeline), *route.fields),
+        route.work,
         plan=ReaderPlan(pipeline, reader, shuffle or 0, even),
         epoch=epoch,
         repeat=repeat,
         shuffle=shuffle or 0,
         workers=workers,
         ordered=deterministic,
-        extra=plan.needs is None,
+        extra=route.all_fields,
         reach=2 * workers + 2 * (batch or 1) + 64,
-        native=native,
-        elsewhere=away,
-        schema=schema,
     )
-    ahead = (2 if batch else 0) if prefetch is None else prefetch
     count = None if repeat is None else known(pipeline, reader.rank, reader.world, even=even)
     length = tf.data.INFINITE_CARDINALITY if repeat is None else None if count is None else count * repeat
-    finish = functools.partial(_finish, source=source, length=length, ahead=ahead)
-    asked = output_types is not None or output_shapes is not None
+    ahead = (2 if batch else 0) if prefetch is None else prefetch
+    dataset = _finished(route.dataset(source, batch, drop_remainder), batch, drop_remainder, length, ahead)
+    if not route.batches_later:
+        return GraphRecords(dataset, source)
 
-    def settle(dataset: Any) -> Any:
-        shapes = _batched(schema, output_shapes, batch)
-        return _mapped(dataset, lambda element: typed.cast(schema, element, output_types, shapes))
+    def again(batch: int, drop_remainder: bool) -> Any:
+        return GraphRecords(_finished(route.dataset(source, batch, drop_remainder), batch, drop_remainder, length, 2), source)
 
-    if made:
-        worked = _native(source, schema, batch, drop_remainder) if native else _worked(source, schema, workers, batch, drop_remainder)
-        if any(isinstance(part, Listed) for part in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema))):
-            worked = _mapped(worked, lambda element: typed.opened(schema, element, batched=batch is not None, pad=pad))
-        return finish(settle(worked) if asked else worked, batch, drop_remainder)
-    if asked:
-        raw = _raw(source, 0, batch, drop_remainder)
-        return finish(settle(raw.unbatch() if batch is None else raw), batch, drop_remainder)
-    again = functools.partial(_raw, source, sum(len(first[ext]) for ext in first if plan.needs is None or ext in plan.needs))
-    if batch is None:
-        return finish(again().unbatch(), None, False, again)
-    return finish(again(batch, drop_remainder), batch, drop_remainder)
+    return GraphRecords(dataset, source, again)
 
 
-def _mapped(dataset: Any, function: Callable[[Any], Any]) -> Any:
-    """`dataset.map` with each element as one structure: tf.data gives a tuple as arguments, that of one element too."""
-    unpacked = isinstance(dataset.element_spec, tuple)
-    return dataset.map(_quiet(lambda *values: function(values if unpacked else values[0])))
-
-
-def _batched(schema: Any, shapes: Any, batch: int | None) -> Any:
-    """The shapes given, with the axis of batches."""
-    if shapes is None or batch is None:
-        return shapes
-    return refill(as_tuples(schema), [size if size is None else (None, *size) for size in typed.flat_shapes(schema, shapes)])
+def _engine(
+    pipeline: Pipeline,
+    engine: str | Elsewhere | None,
+    address: str | None,
+    workers: int | None,
+    send_functions: bool,
+    ordered: bool,
+    on_loss: str | None,
+    graph: bool | None,
+) -> Elsewhere | ServiceAddress | None:
+    """Where the chain is run, if not in this process; `UsageError` where `graph` says something else."""
+    if service.check(engine, on_loss, graph):
+        return ServiceAddress(address, workers, ordered)
+    place = elsewhere(pipeline, engine, address, workers, send_functions=send_functions, ordered=ordered)
+    if place is not None and graph:
+        raise UsageError("graph=True runs the ops here, in the graph; an engine runs them elsewhere.", hint="Leave one of them out.")
+    return place
 
 
 def _reader(rank: int | None, world_size: int | None, input_context: Any) -> Reader:
@@ -224,163 +192,8 @@ def _places(pipeline: Pipeline) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _quiet(function: Callable[..., Any]) -> Any:
-    return tf.autograph.experimental.do_not_convert(function)
-
-
-def _run(start: Callable[..., Any], pull: Callable[..., Any], kinds: list[Any], then: Callable[[Any, Any], Any]) -> Any:
-    """Dataset of what `then(handle, pulled)` makes of what `pull(handle)` gives, of these dtypes, until it gives no more."""
-
-    def begin(_: Any) -> Any:
-        handle = tf.numpy_function(start, [], tf.int64)
-        pulled = tf.data.Dataset.counter().map(_quiet(lambda _: tf.numpy_function(pull, [handle], (tf.bool, *kinds))))
-        return then(handle, pulled.take_while(_quiet(lambda more, *_: tf.ensure_shape(more, ()))))
-
-    return tf.data.Dataset.from_tensors(0).flat_map(_quiet(begin))
-
-
-def _kinds(source: PipelineSource) -> list[Any]:
-    return [tf.int64 if name == "__index__" else tf.string for name in source.columns]
-
-
-def _columns(source: PipelineSource, kinds: list[Any], pick: Callable[..., Any], size: int = 0, drop_remainder: bool = False) -> Any:
-    """Dataset of what `pick` makes of the columns of a run, so many records each (0: as come together), until there are none.
-
-    It has two functions, and none within another as in `_run`: TensorFlow prepares each anew in every pass, which takes 3 ms or more, and
-    a nested one twice. The handle comes by a call of its own, so that `take` sees whether it is a copy.
-    """
-    go_on = functools.partial(source.go_on, size, drop_remainder)
-
-    def step(handle: Any, turn: Any) -> Any:
-        handle = tf.numpy_function(go_on, [handle, turn], tf.int64)
-        handle.set_shape(HANDLE.shape)
-        columns = tf.numpy_function(source.take, [handle], kinds)
-        return handle, pick(*tf.nest.flatten(columns))  # one column comes without its list in TensorFlow's debug mode
-
-    found = tf.data.Dataset.counter().scan(tf.constant(HANDLE), _quiet(step))
-    found = found.take_while(_quiet(lambda *values: tf.shape(tf.nest.flatten(values)[0])[0] > 0))
-    if drop_remainder:  # not before `take_while`, whose test TensorFlow would fold to True: the end would never come
-        spec = tf.nest.map_structure(lambda part: tf.TensorSpec((size, *part.shape[1:]), part.dtype), found.element_spec)
-        found = tf.data.experimental.from_variant(tf.data.experimental.to_variant(found), spec)
-    return found.prefetch(_AHEAD)
-
-
-def _raw(source: PipelineSource, record_bytes: int, batch: int | None = None, drop_remainder: bool = False) -> Any:
-    """Dataset of selected columns, a block each, or so many records each.
-
-    Records that are large are put together into batches before they become tensors, which saves a copy of each; of small ones a
-    block has many batches, and the graph takes it apart faster than it comes for one at a time.
-    """
-
-    def pick(*columns: Any) -> Any:
-        for column in columns:
-            column.set_shape((None,))
-        return source.pipeline.select.pick_tf(dict(zip(source.columns, columns, strict=True)))
-
-    if batch is not None and batch * record_bytes > _LARGE:
-        return _columns(source, _kinds(source), pick, batch, drop_remainder)
-    picked = _columns(source, _kinds(source), pick)
-    return picked if batch is None else picked.rebatch(batch, drop_remainder=drop_remainder)
-
-
-def _native(source: PipelineSource, schema: Any, batch: int | None, drop_remainder: bool) -> Any:
-    """Dataset of selected values that threads have made."""
-    features = source.steps[0].tensors
-
-    def pick(*columns: Any) -> Any:
-        for column, feature in zip(columns, features, strict=True):
-            column.set_shape((None, *feature.shape))
-        return refill(as_tuples(parted(schema)), list(columns))
-
-    made = _columns(source, [_dtype(feature) for feature in features], pick, batch or 1, drop_remainder)
-    return made if batch is not None else _mapped(made, lambda element: tf.nest.map_structure(lambda value: value[0], element))
-
-
-def _worked(source: PipelineSource, schema: Any, workers: int, batch: int | None, drop_remainder: bool) -> Any:
-    """Dataset of selected values after the steps of the chain.
-
-    A record that an op refuses is dropped by the graph (`ignore_errors`); the gap in the numbers brings `Source.settle` in, which
-    raises or counts it, with the error that the same record gives in Python. An element numbered -1 marks the end.
-    """
-
-    def then(handle: Any, pulled: Any) -> Any:
-        def shape(_: Any, numbers: Any, drawn: Any, *columns: Any) -> Any:
-            drawn.set_shape((None, source.draws))
-            for column in (numbers, *columns):
-                column.set_shape((None,))
-            return numbers, drawn, *columns
-
-        def work(number: Any, drawn: Any, *columns: Any) -> Any:
-            values = _record(source, handle, number, drawn, dict(zip(source.columns, columns, strict=True)))
-            return number, refill(as_tuples(parted(schema)), values)
-
-        blocks = pulled.map(_quiet(shape)).prefetch(_AHEAD)
-        records = blocks.unbatch().map(_quiet(work), num_parallel_calls=workers, deterministic=True).ignore_errors()
-        records = records.map(_quiet(lambda number, values: (number[None], values))) if batch is None else records.batch(batch)
-        end = tf.nest.map_structure(_zeros, records.element_spec)
-        ended = tf.data.Dataset.from_tensors((tf.fill(tf.shape(end[0]), tf.constant(-1, tf.int64)), end[1]))
-
-        def check(expected: Any, numbers: Any, values: Any) -> Any:
-            through = tf.logical_and(numbers[0] == expected, numbers[-1] == expected + tf.size(numbers, tf.int64) - 1)
-            settle = [handle, expected, numbers]
-            settled = tf.cond(through, lambda: True, lambda: tf.ensure_shape(tf.numpy_function(source.settle, settle, tf.bool), ()))
-            with tf.control_dependencies([settled]):
-                return tf.identity(numbers[-1] + 1), (tf.identity(numbers), values)
-
-        checked = records.concatenate(ended).scan(tf.constant(0, tf.int64), _quiet(lambda state, item: check(state, *item)))
-        through = checked.take_while(_quiet(lambda numbers, values: numbers[0] >= 0))
-        if not drop_remainder or batch is None:
-            return through.map(_quiet(lambda numbers, values: values))
-        whole = through.filter(_quiet(lambda numbers, values: tf.size(numbers) == batch))
-        return whole.map(_quiet(lambda numbers, values: tf.nest.map_structure(lambda value: _first(value, batch), values)))
-
-    return _run(source.start, source.pull, [tf.int64, tf.float64, *_kinds(source)], then)
-
-
-def _first(value: Any, size: int) -> Any:
-    return tf.ensure_shape(value, [size, *value.shape[1:]])
-
-
-def _zeros(spec: Any) -> Any:
-    sizes = spec.shape.as_list() if spec.shape.rank is not None else []
-    shape = [1 if size is None and at == 0 else size or 0 for at, size in enumerate(sizes)]
-    return tf.fill(shape, "") if spec.dtype == tf.string else tf.zeros(shape, spec.dtype)
-
-
-def _record(source: PipelineSource, handle: Any, number: Any, drawn: Any, record: dict[str, Any]) -> list[Any]:
-    """The selected values of one record, in order."""
-    for at, step in enumerate(source.steps):
-        drawn_here = drawn[step.draws]
-        if not step.python:
-            for op, piece in zip(step.chain, step.chain.draw_slices, strict=True):
-                record = op.run_tf(record, drawn_here[piece])  # type: ignore[attr-defined]
-            continue
-        made = _call(source, at, step, [handle, number, drawn_here, *(record[name] for name in step.takes)])
-        if step.select is not None:
-            return made
-        kept = {name: value for name, value in record.items() if name.startswith("__")} if step.whole else record
-        record = {**kept, **dict(zip((name for name, _ in step.gives), made, strict=True))}
-    return leaves(source.pipeline.select.pick_tf(record))
-
-
-def _call(source: PipelineSource, at: int, step: GraphStep, inputs: list[Any]) -> list[Any]:
-    if not step.gives:
-        return []
-    found = step.tensors
-    made = tf.numpy_function(functools.partial(source.call, at), inputs, [_dtype(feature) for feature in found])
-    for tensor, feature in zip(made, found, strict=True):
-        tensor.set_shape(feature.shape)
-    return list(made)
-
-
-def _dtype(feature: Feature) -> Any:
-    return tf.string if feature.dtype in ("bytes", "str") else tf.as_dtype(feature.dtype)
-
-
-def _finish(
-    dataset: Any, batch: int | None, drop_remainder: bool, raw: Any = None, *, source: PipelineSource, length: int | None, ahead: int
-) -> Any:
-    """The dataset with its length, options and prefetching, as `GraphRecords`."""
+def _finished(dataset: Any, batch: int | None, drop_remainder: bool, length: int | None, ahead: int) -> Any:
+    """The dataset with its length, options and prefetching. `length`: records, where that is known."""
     if length is not None:
         batches = length if batch is None or length < 0 else length // batch if drop_remainder else -(-length // batch)
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
@@ -390,8 +203,4 @@ def _finish(
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False  # nothing to be won here; it takes 30 ms an iterator
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-
-    def again(batch: int, drop_remainder: bool) -> Any:
-        return _finish(raw(batch, drop_remainder), batch, drop_remainder, source=source, length=length, ahead=2)
-
-    return GraphRecords(dataset.with_options(options), source, again if raw is not None else None)
+    return dataset.with_options(options)

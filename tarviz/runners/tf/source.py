@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,25 @@ HANDLE = np.full(ALIGNED // 8, -1, np.int64)  # no iteration yet
 _KEPT = 4  # chunks remembered at least, so that a lost record can be named
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Flowing:
+    """Nothing went wrong so far."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failing:
+    """No more records come, because of this error: it is raised after those that are under way in the graph."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failed:
+    """This error was raised. What TensorFlow reads ahead goes on asking, and gets it again."""
+
+    error: BaseException
+
+
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Run:
     """One iteration of the dataset: where it is, what the graph may still lose, and what went wrong."""
@@ -43,14 +62,39 @@ class Run:
     memory: Callable[[], NDArray[np.uint8] | None]
     issued: int = 0
     pulled: bool = False
-    ended: bool = False
-    error: BaseException | None = None
-    failed: dict[int, BaseException] | None = None
+    state: Flowing | Failing | Failed = Flowing()
+    refused: dict[int, BaseException] = field(default_factory=dict)  # records by number, and why
 
     def holds(self, handle: NDArray[np.int64]) -> bool:
         """Whether a handle is in the memory that it was begun with: TensorFlow has made no copy, and its end is that of the iterator."""
         memory = self.memory()
         return memory is not None and memory.ctypes.data == handle.ctypes.data
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """Fields go into the graph as they were read. It does these steps, and comes for those in Python."""
+
+    steps: tuple[GraphStep, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Threads:
+    """Threads of this process do all of the pipeline, as one step."""
+
+    step: GraphStep
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Away:
+    """Processes elsewhere do it. `schema`: what the step gives."""
+
+    step: GraphStep
+    place: Elsewhere
+    schema: Structure
+
+
+Work = Columns | Threads | Away
 
 
 class PipelineSource:
@@ -61,7 +105,7 @@ class PipelineSource:
         pipeline: Pipeline,
         fields: Mapping[str, tuple[str, ...]],
         columns: tuple[str, ...],
-        steps: list[GraphStep],
+        work: Work,
         *,
         plan: ReaderPlan,
         epoch: int,
@@ -71,14 +115,11 @@ class PipelineSource:
         ordered: bool,
         extra: bool,
         reach: int,
-        native: bool = False,
-        elsewhere: Elsewhere | None = None,
-        schema: Structure | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.fields = fields
         self.columns = columns
-        self.steps = steps
+        self.work = work
         self.plan = plan
         self.epoch = epoch
         self.pinned = False
@@ -88,9 +129,6 @@ class PipelineSource:
         self.ordered = ordered
         self.extra = extra
         self.reach = reach
-        self.native = native
-        self.elsewhere = elsewhere
-        self.schema = schema
         self.report = ReadReport()
         self.error: BaseException | None = None
         self.draws = max(pipeline.chain.draws, 1)  # TensorFlow 2.21 dies when it unbatches a tensor that has no elements
@@ -140,39 +178,45 @@ class PipelineSource:
             workers=self.workers,
             ordered=self.ordered,
             extra=self.extra,
-            held=self.native,
+            held=not isinstance(self.work, Columns),
             plan=self.plan,
         )
-        columns: Iterator[list[NDArray[Any]]] = ([chunk.column(name) for name in self.columns] for chunk in pulled)
-        close = pulled.close
-        if self.elsewhere is not None:
-            assert self.schema is not None  # what the one step gives
-            columns = received = batches_received(
-                self.pipeline,
-                self.plan,
-                self.steps[0],
-                self.schema,
-                size,
-                elsewhere=self.elsewhere,
-                epoch=first,
-                repeat=self.repeat,
-                report=report,
-                memory=self.memory(),
-            )
-            close = received.close
-        elif self.native:
-            skip = self.pipeline.options.on_error == "skip"
-            columns = made = batches(pulled, self.steps[0], size, self.workers, report, self.memory(), skip=skip)
-            close = made.close
+        columns, close = self._worked(pulled, first, size, report)
         if size:
             columns = even(columns, size, drop_remainder)
         memory = aligned(np.zeros(2 * ALIGNED, np.uint8), ALIGNED)
         handle = memory.view(np.int64)
         handle[:] = number
-        run = self._runs[number] = Run(pulled, columns, close, report, deque(), weakref.ref(memory), failed={})
+        run = self._runs[number] = Run(pulled, columns, close, report, deque(), weakref.ref(memory))
         self.report, self.error = report, None
         weakref.finalize(memory, _dropped, weakref.ref(self), number, weakref.ref(run)).atexit = False
         return handle
+
+    def _worked(
+        self, pulled: Generator[Chunk, None, None], epoch: int, size: int, report: ReadReport
+    ) -> tuple[Iterator[list[NDArray[Any]]], Callable[[], None]]:
+        """The columns of an iteration, and what ends it."""
+        match self.work:
+            case Columns():
+                return ([chunk.column(name) for name in self.columns] for chunk in pulled), pulled.close
+            case Threads(step):
+                skip = self.pipeline.options.on_error == "skip"
+                made = batches(pulled, step, size, self.workers, report, self.memory(), skip=skip)
+                return made, made.close
+            case Away(step, place, schema):
+                received = batches_received(
+                    self.pipeline,
+                    self.plan,
+                    step,
+                    schema,
+                    size,
+                    elsewhere=place,
+                    epoch=epoch,
+                    repeat=self.repeat,
+                    report=report,
+                    memory=self.memory(),
+                )
+                return received, received.close
 
     @CALLS.counted
     def go_on(self, size: int, drop_remainder: bool, handle: NDArray[np.int64], turn: Any) -> NDArray[np.int64]:
@@ -197,7 +241,7 @@ class PipelineSource:
                 columns = next(run.columns, None)
             except BaseException as error:
                 if not too_late(error):
-                    self._fail(run, error)
+                    run.state, self.error = Failing(error), error
                     self._runs.pop(int(handle[0]), None)
                     raise
         if columns is None:
@@ -219,7 +263,7 @@ class PipelineSource:
                 chunk = next(run.chunks, None)
             except BaseException as error:  # noqa: BLE001
                 if not too_late(error):
-                    self._fail(run, error)
+                    run.state, self.error = Failing(error), error
         if run is None or chunk is None:
             return False, np.empty(0, np.int64), np.empty((0, self.draws)), *self._nothing()
         run.issued = chunk.first + len(chunk)
@@ -228,8 +272,8 @@ class PipelineSource:
         return True, chunk.numbers, drawn, *(chunk.column(name) for name in self.columns)
 
     def _nothing(self) -> list[NDArray[Any]]:
-        if self.native:
-            features = (Feature(feature.dtype, tuple(side or 0 for side in feature.shape)) for feature in self.steps[0].tensors)
+        if not isinstance(self.work, Columns):
+            features = (Feature(feature.dtype, tuple(side or 0 for side in feature.shape)) for feature in self.work.step.tensors)
             return [room(0, feature, BatchMemory()) for feature in features]
         return [np.empty(0, np.int64 if name == "__index__" else object) for name in self.columns]
 
@@ -245,10 +289,10 @@ class PipelineSource:
         run = self._runs[int(handle[0])]
         chunk, row = self._find(run, int(number))
         try:
-            return self.steps[step].call(chunk.places(row), list(values), draw)
+            assert isinstance(self.work, Columns)  # no other comes for single steps
+            return self.work.steps[step].call(chunk.places(row), list(values), draw)
         except BaseException as error:
-            assert run.failed is not None
-            run.failed[int(number)] = error
+            run.refused[int(number)] = error
             raise
 
     @CALLS.counted
@@ -259,27 +303,25 @@ class PipelineSource:
         """
         run = self._runs[int(handle[0])]
         ended = int(numbers[0]) < 0
-        if run.ended and run.error is not None:  # raised already, and what reads ahead goes on
-            raise run.error
+        if isinstance(run.state, Failed):
+            raise run.state.error
         through = run.issued if ended else int(numbers[-1]) + 1
         lost = set(range(int(expected), through)) - ({*numbers.tolist()} if not ended else set())
         for number in sorted(lost):
             error = self._why(run, number)
             if not isinstance(error, TarvizError) or self.pipeline.options.on_error == "raise":
-                run.ended = True
-                self._fail(run, error)
+                run.state, self.error = Failed(error), error
                 raise error
             run.report.add(error.fault, skipped=True)
         if ended:
             self._runs.pop(int(handle[0]), None)
-            if run.error is not None:
-                raise run.error
+            if isinstance(run.state, Failing):
+                raise run.state.error
         return True
 
     def _why(self, run: Run, number: int) -> BaseException:
         """The error of a record that did not come through: what Python raised, or raises now for the same record."""
-        assert run.failed is not None
-        found = run.failed.pop(number, None)
+        found = run.refused.pop(number, None)
         chunk, row = self._find(run, number)
         if found is None:
             try:
@@ -303,9 +345,6 @@ class PipelineSource:
                 if chunk.first <= number:
                     return chunk, number - chunk.first
         raise AssertionError(f"record {number} was let go too early")
-
-    def _fail(self, run: Run, error: BaseException) -> None:
-        run.error = self.error = error
 
     def drop(self, handle: int) -> None:
         """End an iteration that nobody goes on with: its shard is closed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -139,14 +140,20 @@ def fields_read(pipeline: Pipeline, fields: Schema, needs: frozenset[str] | None
     single = frozenset[str]().union(*(op.needs(frozenset()) or () for op in pipeline.chain if not isinstance(op, FieldOp)))
     made: dict[str, tuple[str, ...]] = {}
     for ext in fields:
-        groups = {names for names in asked if ext in names}
-        together = len(groups) == 1 and len(next(iter(groups))) > 1
-        names = next(iter(groups)) if together else (ext,)
-        if together and (single & set(names) or any(set(names) & set(other) for other in asked if other != names)):
-            names = (ext,)
+        names = _alternatives(ext, asked, single)
         if ext in needs and not any(set(names) & set(known) for known in made.values()):
             made[next(name for name in names if name in fields)] = names
     return made
+
+
+def _alternatives(ext: str, asked: list[tuple[str, ...]], single: frozenset[str]) -> tuple[str, ...]:
+    """The names that `ext` goes by with everybody who asks for it; itself alone where somebody asks for one of them (`single`: by name)."""
+    groups = {names for names in asked if ext in names}
+    if len(groups) != 1:
+        return (ext,)
+    (names,) = groups
+    alone = single & set(names) or any(set(names) & set(other) for other in asked if other != names)
+    return (ext,) if alone else names
 
 
 def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable[[], dict[str, Any]]) -> list[GraphStep]:
@@ -161,29 +168,21 @@ def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable
     live = [_live(found[at], chain[at:].needs(wanted)) for at in range(len(chain) + 1)]
     solid = [all(feature.dtype != "object" for feature in part.values()) for part in live]
     picking = any(isinstance(leaf, SelectJSON) for leaf in select.leaves()) or not solid[-1]
-    for feature in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)):
-        _check(feature, select)
+    _check_all(schema, select)
     python = [not (op.lowers and solid[at] and solid[at + 1]) for at, op in enumerate(chain)]
-    if picking and not solid[-1]:
-        python = [*python[:-1], True] if python else python
+    if python and not solid[-1]:
+        python[-1] = True
     made: list[GraphStep] = []
-    slices = chain.draw_slices
-    at = 0
-    while at < len(chain):
-        end = at + 1
-        while end < len(chain) and python[end] == python[at]:
-            end += 1
+    slices, at = chain.draw_slices, 0
+    for in_python, group in itertools.groupby(python):
+        end = at + len(list(group))
         part, draws = chain[at:end], slice(slices[at].start, slices[end - 1].stop)
-        tail = picking and end == len(chain)
-        if not python[at]:
+        if not in_python:
             made.append(GraphStep(part, draws, False))
-        elif tail:
+        elif picking and end == len(chain):
             made.append(GraphStep(part, draws, True, live[at], _picked(select, schema), True, select))
         elif all(isinstance(op, FieldOp) for op in part):
-            names = _touched(part, found[at : end + 1])
-            # A field that nobody selects (a decoded JSON tree) is not computed, and has no type that a tensor could be of.
-            takes = Schema({name: found[at][name] for name in names if name in live[at]})
-            made.append(GraphStep(part, draws, True, takes, tuple((name, found[end][name]) for name in names if name in live[end])))
+            made.append(_on_fields(part, draws, found[at : end + 1], live[at], live[end]))
         else:
             made.append(GraphStep(part, draws, True, live[at], tuple(live[end].items()), True))
         at = end
@@ -192,11 +191,20 @@ def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable
     return made
 
 
+def _on_fields(part: Chain, draws: slice, found: list[Schema], before: Schema, after: Schema) -> GraphStep:
+    """Ops on single fields as a call that takes and gives these fields alone.
+
+    A field that nobody selects (a decoded JSON tree) is not computed, and has no type that a tensor could be of.
+    """
+    names = _touched(part, found)
+    takes = Schema({name: found[0][name] for name in names if name in before})
+    return GraphStep(part, draws, True, takes, tuple((name, found[-1][name]) for name in names if name in after))
+
+
 def whole(pipeline: Pipeline, fields: Schema, schema: Structure) -> GraphStep:
     """All of the pipeline as one step in Python: what the graph is not to do."""
     chain, select = pipeline.chain, pipeline.select
-    for feature in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)):
-        _check(feature, select)
+    _check_all(schema, select)
     takes = _live(fields, chain.needs(select.needs()))
     return GraphStep(chain, slice(0, chain.draws), True, takes, _picked(select, schema), True, select)
 
@@ -234,8 +242,11 @@ def _picked(select: Selection, schema: Structure) -> tuple[tuple[str, Feature], 
     return tuple((leaf.ext, feature) for leaf, feature in zip(select.leaves(), found, strict=True))
 
 
-def _check(feature: Feature, select: Selection) -> None:
-    if feature.dtype not in _NUMBERS and feature.dtype not in ("bytes", "str"):
+def _check_all(schema: Structure, select: Selection) -> None:
+    """`SchemaError` where a selected value is of no type that a tensor has."""
+    for feature in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)):
+        if feature.dtype in _NUMBERS or feature.dtype in ("bytes", "str"):
+            continue
         raise SchemaError(
             f"the selection gives {feature}, which no tensor holds.",
             hint="Pick values of it with SelectJSON, say what they are with output_types, make an array of it with Func, or leave it out.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -156,8 +157,7 @@ class KeepAnswers:
         names = [name for name, kind in table.leaves.items() if kind]
         truth = truth or self.labels.chosen or "cls"
         predicted = predicted or next((name for name in names if _PREDICTED.search(name)), "")
-        choices = [name for name, kind in table.leaves.items() if kind in _LABELS and name not in RECORD and not _MEASURED.search(name)]
-        choices = sorted(choices, key=lambda name: _PREDICTED.search(name) is None)[:60]
+        choices = _label_columns(table.leaves)[:60]
         if not predicted or truth not in names or predicted == truth:
             return {"truth": truth, "predicted": "", "choices": choices}
         found = confusion(table, truth, predicted)
@@ -174,3 +174,9 @@ class KeepAnswers:
             "wrong": f"cast({truth} as varchar) != cast({predicted} as varchar)",
             "accuracy": found.accuracy,
         }
+
+
+def _label_columns(kinds: Mapping[str, str | None]) -> list[str]:
+    """The columns that may hold labels or predictions, those named like predictions first."""
+    names = [name for name, kind in kinds.items() if kind in _LABELS and name not in RECORD and not _MEASURED.search(name)]
+    return sorted(names, key=lambda name: _PREDICTED.search(name) is None)

@@ -114,12 +114,8 @@ class MapAnswers:
         embeddings = [{"name": ext, "kind": kind} for ext, kind in kinds if ext.rpartition(".")[2] == "npy"]
         pictures = [{"name": ext, "kind": "image"} for ext, kind in kinds if kind == "image" and not ext.endswith(".npy")]
         by = [method for method in projection.METHODS if method == "pca" or find_spec(method) is not None]
-        columns: list[Message] = []
         state = "none" if self.questions.refused is not None else self.questions.prepare()
-        if state in ("ready", "costly"):
-            leaves = self.questions.table.leaves
-            columns = [{"name": name, "type": kind or ""} for name, kind in leaves.items() if name not in RECORD and kind != "list"]
-            columns = [{"name": "size", "type": "bigint"}, *(one for one in columns if not one["name"].endswith((".checksum", ".phash")))]
+        columns = self._placing_columns() if state in ("ready", "costly") else []
         numeric = [one["name"] for one in columns if one["type"] in axes.NUMBERS or not one["type"]]
         return {
             "fields": [{**one, "name": readable(one["name"])} for one in (*embeddings, *pictures)],
@@ -129,6 +125,12 @@ class MapAnswers:
             "note": str(self.questions.refused or ""),
             "state": state,
         }
+
+    def _placing_columns(self) -> list[Message]:
+        """The columns that say something of where a record may stand."""
+        leaves = [(name, kind) for name, kind in self.questions.table.leaves.items() if name not in RECORD and kind != "list"]
+        names = [(name, kind) for name, kind in leaves if not name.endswith((".checksum", ".phash"))]
+        return [{"name": "size", "type": "bigint"}, *({"name": name, "type": kind or ""} for name, kind in names)]
 
     @rpc
     def map_points(self, x: str, y: str = "", by: str = "pca") -> Answer:

@@ -26,6 +26,7 @@ from tests.conftest import sampled, wait_until
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
 native = pytest.importorskip("tarviz.runners.tf.native")
+source = pytest.importorskip("tarviz.runners.tf.source")
 steps = pytest.importorskip("tarviz.runners.tf.steps")
 
 PHOTOS = "decode(jpg)|resize(jpg, (64, 48))"
@@ -78,8 +79,8 @@ def test_photos_are_worked_on_in_threads_and_tiny_pictures_in_the_graph(photos: 
     assert not pays("decode(jpg)|convert(jpg, float32)|resize(jpg, (64, 48))", jpg=photo(0, (500, 375)))
     assert not pays(PHOTOS, jpg=photo(0, (28, 28)))
     assert not pays("decode(cls)", cls=b"1" * 100_000)
-    assert Pipeline(photos, PHOTOS, select="jpg").tf()._source.native
-    assert not Pipeline(photos, PHOTOS, select="jpg").tf(graph=True)._source.native
+    assert isinstance(Pipeline(photos, PHOTOS, select="jpg").tf()._source.work, source.Threads)
+    assert isinstance(Pipeline(photos, PHOTOS, select="jpg").tf(graph=True)._source.work, source.Columns)
 
 
 def test_order_holds_when_threads_end_in_another(photos: str) -> None:

@@ -82,7 +82,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(params=["graph", "threads"])
 def where_ops_run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways a chain is run, whatever would pay."""
-    monkeypatch.setattr("tarviz.runners.tf.pays", lambda *_: request.param == "threads")
+    monkeypatch.setattr("tarviz.runners.tf.routes.pays", lambda *_: request.param == "threads")
 
 
 def assert_same(expected: Any, actual: Any) -> None:
