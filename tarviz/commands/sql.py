@@ -23,24 +23,26 @@ if TYPE_CHECKING:
 
     from tarviz.table.table import Table
 
-Format: TypeAlias = Literal["table", "csv", "json", "parquet"]
+Format: TypeAlias = Literal["table", "csv", "csv-safe", "json", "parquet"]
 SHOWN = 40  # rows that a terminal or a cell is shown
 _WIDE = 60  # characters of a value there
 
 
 @dataclass
 class Answer(verb_base.Result):
-    """What a query gave: an Arrow table as `.table`, `.df()` for pandas, `.rows` as tuples; `findings` of the shards beside it."""
+    """What a query gave: an Arrow table as `.table`, `.df()` for pandas, `.rows` as tuples; `findings` of the shards beside it, those of
+    types (`of_types`) among them."""
 
     table: pa.Table
     findings: dict[str, int] = field(default_factory=dict)
     output: str | None = None
+    of_types: Sequence[str] = ()
 
     __repr__ = redacted_repr
 
     @property
     def exit_code(self) -> int:
-        return 1 if self.findings else 0
+        return 1 if self.findings.keys() - set(self.of_types) else 0
 
     @property
     def columns(self) -> list[str]:
@@ -71,8 +73,7 @@ class Answer(verb_base.Result):
     def _notes(self) -> Iterator[str]:
         if len(self) > SHOWN:
             yield f"… {len(self) - SHOWN:,} more rows"
-        for name, count in self.findings.items():
-            yield f"{count:,} × {name}"
+        yield from self._notes_of_findings()
 
     def __str__(self) -> str:
         if self.output is not None:
@@ -81,7 +82,7 @@ class Answer(verb_base.Result):
         return "\n".join([verb_base.table(rows, header=tuple(map(safe, self.columns)), right=self._right()), *self._notes()])
 
     def _notes_of_findings(self) -> Iterator[str]:
-        yield from (f"{count:,} × {name}" for name, count in self.findings.items())
+        yield from (name if name in self.of_types else f"{count:,} × {name}" for name, count in self.findings.items())
 
     def to_dict(self) -> dict[str, Any]:
         return {"columns": self.columns, "rows": self.table.to_pylist(), "findings": self.findings}
@@ -109,6 +110,7 @@ def sql(
     workers: int | None = None,
     engine: str | None = None,
     address: str | None = None,
+    timeout: float | None = None,
     **reading: Any,
 ) -> Answer:
     """What one SELECT over `records` gives (`"SELECT cls, count(*), avg(jpg.width) FROM records GROUP BY cls"`).
@@ -116,19 +118,24 @@ def sql(
     Columns: `key`, `shard`, `n`, `size`; `cls`, `txt`, `json` (a struct: `json.meta.src`); `jpg.width`, `jpg.height`, `jpg.mode`,
     `wav.duration`, `npy.shape`, `EXT.size`, `EXT.checksum`, … They are made on first use, by threads or on an engine (`"ray"`, at
     `address`), and kept beside the cached indexes. With `output` the answer is written there, as its name (`.csv`, `.json`,
-    `.parquet`) or `format` says. A query sees the records, and `tags`, and nothing else: no file, no network; `memory` limits it.
+    `.parquet`) or `format` says. A query sees the records, and `tags`, and nothing else: no file, no network; `memory` and `timeout`
+    (seconds) limit it.
     `UsageError` names what is not there.
     """
     from tarviz.table import opened
     from tarviz.table.table import Table
 
-    table = urls if isinstance(urls, Table) else opened(urls, memory=memory, workers=workers, engine=engine, address=address, **reading)
+    table = (
+        urls
+        if isinstance(urls, Table)
+        else opened(urls, memory=memory, workers=workers, engine=engine, address=address, timeout=timeout, **reading)
+    )
     if not isinstance(urls, Table):
         with verb_base.progress(None, "shards", label="making columns") as bar:
             table.passes.progress = lambda done, total: bar.add(done - bar.done)
-            answer = Answer(table.arrow(query), table.findings)
+            answer = Answer(table.arrow(query), table.findings, of_types=table.notes)
     else:
-        answer = Answer(table.arrow(query), table.findings)
+        answer = Answer(table.arrow(query), table.findings, of_types=table.notes)
     if output is not None:
         answer.output = fspath(output)
         _write(answer, fspath(output), format or _format(fspath(output)))
@@ -152,7 +159,7 @@ def _write(answer: Answer, output: str, format: Format) -> None:
 
 
 def pieces(table: pa.Table, format: Format) -> Iterator[bytes]:
-    """The bytes of an answer as CSV, JSON lines or Parquet."""
+    """The bytes of an answer as CSV (`csv-safe`: no text in it is a formula to a spreadsheet), JSON lines or Parquet."""
     import io
     import json
 
@@ -167,18 +174,15 @@ def pieces(table: pa.Table, format: Format) -> Iterator[bytes]:
         for batch in table.to_batches(max_chunksize=4096):
             yield b"".join(json.dumps(row, default=str).encode() + b"\n" for row in batch.to_pylist())
         return
-    import csv
+    from tarviz.model.types import to_bytes
+    from tarviz.tools.table_formats import Csv
 
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(table.column_names)
+    writer = Csv(table.column_names, safe=format == "csv-safe")
+    yield writer.head()
     for batch in table.to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
-            writer.writerow([json.dumps(value) if isinstance(value, dict | list) else value for value in row.values()])
-        yield text.getvalue().encode("utf-8", "backslashreplace")
-        text.seek(0)
-        text.truncate()
-    yield text.getvalue().encode()
+            cells = [json.dumps(value) if isinstance(value, dict | list) else value for value in row.values()]
+            yield writer.row([None if cell is None else to_bytes(str(cell)) for cell in cells])
 
 
 @verb_base.verb(
@@ -191,8 +195,10 @@ def pieces(table: pa.Table, format: Format) -> Iterator[bytes]:
 @click.argument("words", nargs=-1, required=True, metavar="QUERY URL...")
 @verb_base.output_option
 @click.option("--csv", "format", flag_value="csv", help="The answer as CSV.")
+@click.option("--csv-safe", "format", flag_value="csv-safe", help="The same, formulas made harmless for spreadsheets.")
 @click.option("--parquet", "format", flag_value="parquet", help="The answer as Parquet; needs -o.")
 @click.option("--memory", metavar="SIZE", help="What the query may use. [default: half of the machine, 4 GiB at most]")
+@click.option("--timeout", type=float, metavar="SECONDS", help="How long the query may take.")
 @verb_base.tags_option
 @verb_base.workers_option
 @cluster_options
@@ -203,6 +209,7 @@ def command(
     output: str | None,
     format: Format | None,
     memory: str | None,
+    timeout: float | None,
     workers: int | None,
     engine: str,
     address: str | None,
@@ -223,7 +230,9 @@ def command(
         raise UsageError("the shards are missing.", hint="Write tarviz sql 'SELECT count(*) FROM records' SHARDS.")
     chosen: Format | None = "json" if as_json and output else format
     place = {"engine": None if engine == "local" else engine, "address": address}
-    answer = sql(query, urls, None if output in (None, "-") else output, format=chosen, memory=memory, workers=workers, **place)
+    answer = sql(
+        query, urls, None if output in (None, "-") else output, format=chosen, memory=memory, workers=workers, timeout=timeout, **place
+    )
     if format is not None and answer.output is None:
         if format == "parquet" and sys.stdout.isatty():
             raise UsageError("a terminal takes no Parquet.", hint="Name a file: -o answer.parquet.")

@@ -29,6 +29,7 @@ SUPPORT: tuple[str, ...] = (
     "labels",
     "making",
     "paths",
+    "relation",
     "rows",
     "sql",
     "table",
@@ -50,8 +51,9 @@ def opened(
     """A table over shards: one row per record, one column per field. Nothing is read before something is asked.
 
     `urls`: a path, URL, template, folder, or a list of these. `memory` limits what a query may use ("2GB"; else half of the
-    machine, 4 GiB at most). Columns are made by `workers` threads, or by workers of an engine (`"ray"`, at `address`), a shard at a
-    time each, and kept here. `tags` is a file of tags beside the data set, in place of those in the user's data folder.
+    machine, 4 GiB at most), `timeout` how many seconds it may take. Columns are made by `workers` threads, or by workers of an engine
+    (`"ray"`, at `address`), a shard at a time each, and kept here. `tags` is a file of tags beside the data set, in place of
+    those in the user's data folder.
     `reading` holds options of `ReadOptions`; damaged shards have the records before the damage.
     `MissingPackageError` where DuckDB or pyarrow is not installed.
     """

@@ -4,21 +4,55 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from tarviz.model.errors import UsageError
+from tarviz.model.errors import LimitError, UsageError
 
 if TYPE_CHECKING:
     import duckdb
 
+T = TypeVar("T")
+QUESTION = "tarviz-question"
+_GRACE = 0.3  # seconds that a query has to end by itself
 _OPEN = 64  # the last questions, which can be interrupted
 
 
 def stopped() -> UsageError:
     """What is raised in place of an answer that nobody wants any more."""
     return UsageError("the query was stopped.", code="E_STOPPED")
+
+
+def answered(work: Callable[[], T], interrupt: Callable[[], None], timeout: float | None = None) -> T:
+    """What a query gives. Where this is the main thread it runs in another one, which can be left: Ctrl-C ends the wait at once, and
+    DuckDB ends some queries (a join that is counted) only when they are done. `LimitError` after `timeout` seconds.
+    """
+    if threading.current_thread() is not threading.main_thread() and timeout is None:
+        return work()
+    found: list[T] = []
+    failed: list[BaseException] = []
+    over = threading.Event()
+
+    def ask() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:  # noqa: BLE001 (it is raised where the answer is waited for)
+            failed.append(error)
+        finally:
+            over.set()
+
+    threading.Thread(target=ask, name=QUESTION, daemon=True).start()
+    try:
+        if not over.wait(timeout):
+            raise LimitError(f"the query took longer than {timeout:g} s.", hint="Ask for less, or give it more time.")
+    except BaseException:
+        interrupt()
+        over.wait(_GRACE)
+        raise
+    if failed:
+        raise failed[0]
+    return found[0]
 
 
 class Interrupts:

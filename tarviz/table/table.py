@@ -24,9 +24,10 @@ from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
 from tarviz.table import columns, comparisons, database, paths, sql
 from tarviz.table.columns import NAMES, Part
-from tarviz.table.interrupts import Interrupts
+from tarviz.table.interrupts import Interrupts, answered
 from tarviz.table.making import json_structure, kept_columns
 from tarviz.table.making.passes import ColumnPasses, where
+from tarviz.table.relation import Relation
 from tarviz.table.rows import ChosenRows
 from tarviz.table.sql import Asked
 from tarviz.table.tags import GONE, Tags
@@ -50,6 +51,7 @@ class Table:
         workers: int | None = None,
         engine: str | None = None,
         address: str | None = None,
+        timeout: float | None = None,
         progress: Callable[[int, int], None] | None = None,
         tags: str | os.PathLike[str] | None = None,
         **reading: Any,
@@ -60,6 +62,7 @@ class Table:
         chosen = configured(tags=None if tags is None else os.fspath(tags)).tags
         self.tags_file = Path(chosen).expanduser().absolute() if chosen else None
         self._limit = None if memory is None else parse_size(memory)
+        self.timeout = timeout
         self._base: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()
         self._cached: dict[Any, Any] = {}
@@ -140,8 +143,9 @@ class Table:
 
     # questions
 
-    def sql(self, query: str) -> duckdb.DuckDBPyRelation:
-        """A DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.to_arrow_table()`. The query sees `records` and `tags` and nothing else.
+    def sql(self, query: str) -> Relation:
+        """What a query gives: `.fetchall()`, `.to_arrow_table()`, `.df()` (with pandas), `.pl()` (with polars). The query sees `records`
+        and `tags` and nothing else.
 
         `UsageError` names what is not there, with the nearest columns; `LimitError` comes when the query is run and needs too much memory.
         """
@@ -153,12 +157,11 @@ class Table:
             base = self._with_tags()
         cursor = self._asked.cursor(base)
         relation: duckdb.DuckDBPyRelation = self._translated(lambda: cursor.sql(text), asked.unknown)
-        return relation
+        return Relation(relation, lambda work: self._answered(work, cursor))
 
     def arrow(self, query: str) -> pa.Table:
         """What `query` gives, as an Arrow table; errors are ours."""
-        relation = self.sql(query)
-        return self._translated(relation.to_arrow_table)
+        return self.sql(query).to_arrow_table()
 
     def condition(self, where: str) -> str:
         """A condition of ours as SQL, its columns made: `has:json and cls = 3`, `dog`, `100 < json.w <= 500`."""
@@ -234,7 +237,7 @@ class Table:
         names = pa.array([redact(url) for url in self.urls], pa.string()).take(pa.array(shard))
         base.register("wanted", pa.table({"shard": names, "n": pa.array(n)}))
         rows = base.sql("SELECT r.* FROM _records r SEMI JOIN wanted USING (shard, n) ORDER BY shard, n")
-        found: pa.Table = self._translated(rows.to_arrow_table)
+        found: pa.Table = self._answered(rows.to_arrow_table, base)
         return found
 
     def facets(self, column: str, where: str = "", *, bins: int = 30, among: Among | None = None) -> Facet:
@@ -360,10 +363,13 @@ class Table:
         while True:
             cursor, version = self._asked.cursor(self._ready()), self.passes.version
             try:
-                return self._translated(partial(take, cursor))
+                return self._answered(partial(take, cursor), cursor)
             except TarvizError:  # files that got more columns meanwhile, here or in another process, are gone
                 if version == self.passes.version and not self.passes.gone(self._asked.stop):
                     raise
+
+    def _answered(self, work: Callable[[], Any], cursor: duckdb.DuckDBPyConnection) -> Any:
+        return self._translated(lambda: answered(work, cursor.interrupt, self.timeout))
 
     def _translated(self, work: Callable[[], Any], unknown: list[str] | None = None) -> Any:
         import duckdb

@@ -123,6 +123,21 @@ def records(found: Any) -> str:
     return "".join(parts)
 
 
+def rows(found: Any) -> str:
+    """A table over shards: its first records, in the columns made so far, and how many more columns there can be."""
+    made = [name for name, kind in found.columns.items() if kind is not None]
+    names = ", ".join('"' + name.replace('"', '""') + '"' for name in made[:_SHOWN_FIELDS])
+    first = found.sql(f"SELECT {names} FROM records ORDER BY shard, n LIMIT 8").to_arrow_table().to_pylist()
+    shown = [{name: "" if value is None else str(value)[:80] for name, value in row.items()} for row in first]
+    others = ", ".join(name for name in found.columns if name not in made)
+    parts = [
+        f"<div><b>{len(found):,} records</b> <span style='{_FAINT}'>in {len(found.urls):,} shard(s)</span></div>",
+        table(shown, right=[name for name in made if name not in ("key", "shard")]),
+        f"<div style='{_FAINT}'>made when they are asked for: {text(others, 400)}</div>" if others else "",
+    ]
+    return "".join(parts)
+
+
 def chain(found: Any) -> str:
     """A chain: its text, and what each op does."""
     steps = [{"op": str(op), "does": (type(op).__doc__ or "").strip().partition("\n")[0]} for op in found]
@@ -157,8 +172,8 @@ def _structure(features: Any) -> str:
 
 
 def bundle(found: Any) -> dict[str, str]:
-    """What a notebook shows for a record, records, an index, a chain or a pipeline; plain text where HTML is not wanted."""
-    makers = {"Records": records, "Chain": chain, "Pipeline": pipeline}
+    """What a notebook shows for a record, records, an index, a table, a chain or a pipeline; plain text where HTML is not wanted."""
+    makers = {"Records": records, "Chain": chain, "Pipeline": pipeline, "Table": rows}
     make = makers.get(type(found).__name__) or (index if hasattr(found, "shards") else record)
     try:
         return {"text/plain": repr(found), "text/html": make(found)}

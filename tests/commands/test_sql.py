@@ -42,7 +42,7 @@ def test_the_answer_is_written_as_the_name_says(shards, tmp_path, name):
 
     written = (tmp_path / name).read_bytes()
     if name == "o.csv":
-        assert b"cls,c,w\r\n0,3,6\r\n" == written[:16]
+        assert b"cls,c,w\n0,3,6\n" == written[:16]
     elif name == "o.json":
         assert {"cls": 0, "c": 3, "w": 6} == json.loads(written.splitlines()[0])
     else:
@@ -54,7 +54,7 @@ def test_the_answer_is_written_as_the_name_says(shards, tmp_path, name):
 def test_csv_goes_to_standard_output(shards, capfdbinary):
     assert 0 == main(["sql", "--csv", QUERY, str(shards)])
 
-    assert b"cls,c,w\r\n0,3,6\r\n1,3,7\r\n2,3,8\r\n" == capfdbinary.readouterr().out
+    assert b"cls,c,w\n0,3,6\n1,3,7\n2,3,8\n" == capfdbinary.readouterr().out
 
 
 @pytest.mark.parametrize("query", ["DELETE FROM records", "SELECT * FROM '/etc/passwd'", "SELECT nothing FROM records", "SELECT"])

@@ -1,0 +1,46 @@
+"""What a query gives: a relation of DuckDB that can be interrupted, with errors of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+
+class Relation:
+    """Rows of a query, which runs when they are asked for, and again each time: `fetchall()`, `to_arrow_table()`, `df()` (pandas), `pl()`
+    (polars), and whatever else a relation of DuckDB has. Printed, it shows its first rows."""
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation, run: Callable[[Callable[[], Any]], Any]) -> None:
+        self._relation: Any = relation
+        self._run = run
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self._relation.columns)
+
+    @property
+    def types(self) -> list[Any]:
+        return list(self._relation.types)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """The rows as Python values."""
+        rows: list[tuple[Any, ...]] = self._run(self._relation.fetchall)
+        return rows
+
+    def to_arrow_table(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        return self._run(self._relation.to_arrow_table)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._relation, name)
+        return (lambda *args, **more: self._run(lambda: found(*args, **more))) if callable(found) else found
+
+    def __len__(self) -> int:
+        return int(self._run(lambda: len(self._relation)))
+
+    def __repr__(self) -> str:
+        return str(self._run(lambda: repr(self._relation)))

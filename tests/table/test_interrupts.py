@@ -1,0 +1,100 @@
+"""Queries that take long: ended by Ctrl-C, by a limit of time; and what a notebook is shown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import tarviz
+from tarviz.commands.sql import sql
+from tarviz.model.errors import LimitError, UsageError
+
+JOIN = "SELECT count(*) FROM records a, records b, records c, records d, records e WHERE a.n < b.n + c.n + d.n + e.n"  # hours
+MANY = [(f"k{at:04}", {"cls": b"%d" % (at % 7), "json": b'{"w": %d}' % at}) for at in range(3000)]
+
+# Ctrl-C when the query has begun; DuckDB does not end it, so that nothing but leaving it helps.
+_ALONE = """
+import os, signal, sys, threading, time
+from tarviz.table.interrupts import QUESTION
+
+def press():
+    while not any(thread.name == QUESTION for thread in threading.enumerate()):
+        time.sleep(0.01)
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=press, daemon=True).start()
+"""
+_SHELL = _ALONE + "from tarviz.cli import main\nsys.exit(main(sys.argv[1:]))"
+_PYTHON = _ALONE + "import tarviz\ntarviz.sql(sys.argv[2], sys.argv[3])"
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize(("program", "code"), [(_SHELL, 130), (_PYTHON, None)])
+def test_ctrl_c_ends_a_query_that_does_not_end_by_itself(make, program: str, code: int | None):
+    path = make(MANY)
+    tarviz.table(path).sql("SELECT count(*) FROM records").fetchall()
+
+    done = subprocess.run([sys.executable, "-c", program, "sql", JOIN, str(path)], capture_output=True, text=True, timeout=120, check=False)
+
+    assert done.returncode == code if code else done.returncode
+    assert ("KeyboardInterrupt" in done.stderr) == (code is None)
+    assert "Query interrupted" not in done.stderr
+
+
+def test_a_query_ends_after_its_time_and_the_table_answers_again(make):
+    table = tarviz.table(make(MANY[:100]), timeout=0.2)
+
+    with pytest.raises(LimitError, match="longer than"):
+        table.sql("SELECT sum(md5(x::VARCHAR)::BLOB::VARCHAR = 'a') FROM range(3000000000) AS t(x)").fetchall()
+    table.timeout = None
+    assert [(100,)] == table.sql("SELECT count(*) FROM records").fetchall()
+
+
+def test_an_error_of_a_query_is_ours_when_its_rows_are_asked_for(make):
+    rows = tarviz.table(make(MANY[:3])).sql("SELECT error('no')")
+
+    with pytest.raises(UsageError, match="no"):
+        rows.fetchall()
+
+
+def test_a_query_of_another_thread_is_answered_there(make):
+    table = tarviz.table(make(MANY[:3]))
+    found: list[object] = []
+
+    thread = threading.Thread(target=lambda: found.append(table.sql("SELECT count(*) FROM records").fetchall()))
+    thread.start()
+    thread.join()
+    assert [[(3,)]] == found
+
+
+def test_what_a_query_gives_has_columns_rows_and_a_text(make):
+    rows = tarviz.table(make(MANY[:3])).sql("SELECT key, json.w FROM records ORDER BY n")
+
+    assert (["key", "w"], 3, [("k0000", 0)]) == (rows.columns, len(rows), rows.limit(1).fetchall())
+    assert "k0002" in repr(rows)
+
+
+def test_a_table_in_a_notebook_is_a_table(make):
+    table = tarviz.table(make(MANY[:20]))
+    table.sql("SELECT json.w FROM records").fetchall()
+
+    html = table._repr_mimebundle_()["text/html"]
+
+    assert "20 records" in html
+    assert "k0007" in html
+    assert "k0008" not in html
+
+
+def test_csv_for_spreadsheets_holds_no_formulas(make, tmp_path: Path):
+    path = make([("a", {"txt": b"=HYPERLINK(1)"}), ("b", {"txt": b"-5"})])
+
+    sql("SELECT txt FROM records ORDER BY key", path, tmp_path / "safe.csv", format="csv-safe")
+    sql("SELECT txt FROM records ORDER BY key", path, tmp_path / "plain.csv")
+
+    assert b"txt\n'=HYPERLINK(1)\n-5\n" == (tmp_path / "safe.csv").read_bytes()
+    assert b"txt\n=HYPERLINK(1)\n-5\n" == (tmp_path / "plain.csv").read_bytes()
