@@ -49,7 +49,7 @@ FEATURES = (
     Feature("command line", ("cli/*", "__main__.py"), "–"),
     Feature("viewers and looks", ("viewers/*", "looks/*"), "supervision 49,000"),
     Feature("ops, chains, selection", ("ops/*", "selection.py"), "grain 16,600, its readers included"),
-    Feature("pipeline", ("pipeline.py",), "–"),
+    Feature("pipeline", ("pipeline.py", "run_keywords.py"), "–"),
     Feature("tf.data", ("runners/tf/*",), "–"),
     Feature("eager, torch and Ray Data loops", ("runners/*",), "torchdata 4,400"),
     Feature("engines: threads, processes, Ray", ("engines/*",), "loky 5,500 for its processes"),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tarviz.commands.show import show as show
     from tarviz.commands.sort import sort as sort
     from tarviz.commands.split import split as split
+    from tarviz.commands.sql import sql as sql
     from tarviz.commands.tsv import tsv as tsv
     from tarviz.commands.verify import verify as verify
     from tarviz.dialects.tar2tf import Dataset as Dataset
@@ -44,9 +45,48 @@ if TYPE_CHECKING:
     from tarviz.read.stream import index as index
     from tarviz.read.stream import records as records
     from tarviz.runners.ray_data import read_ray as read_ray
-    from tarviz.table import opened as table  # noqa: F401 - the package itself can be called
+    from tarviz.table import opened as _table
+
+    table = _table  # the package itself can be called
 
 __version__ = "0.1.0"
+
+# Written out, for checkers and editors read it as it stands.
+__all__ = [
+    "__version__",
+    "Dataset",
+    "Pipeline",
+    "TarvizError",
+    "TarvizWarning",
+    "bench",
+    "blocks",
+    "browse",
+    "cat",
+    "compare",
+    "config",
+    "convert",
+    "create",
+    "deck",
+    "demo",
+    "errors",
+    "first",
+    "index",
+    "ls",
+    "ops",
+    "options",
+    "pcat",
+    "proc",
+    "read_ray",
+    "records",
+    "samples",
+    "show",
+    "sort",
+    "split",
+    "sql",
+    "table",
+    "tsv",
+    "verify",
+]
 
 _PUBLIC = {
     "Dataset": "tarviz.dialects.tar2tf",
@@ -67,23 +107,22 @@ _MODULES = {
     "table": "tarviz.table",
 }
 
-__all__ = [*_PUBLIC, *_MODULES]
+if not TYPE_CHECKING:  # a checker that saw it would take every name there could be for one of ours
 
+    def __getattr__(name):
+        """A public name, imported now; a verb's name (`tarviz.convert`) is the function in its file of `tarviz/commands`."""
+        if name in _PUBLIC:
+            value = getattr(importlib.import_module(_PUBLIC[name]), name)
+        elif name in _MODULES:
+            value = importlib.import_module(_MODULES[name])
+        elif not name.startswith("_") and _is_verb(name):
+            from tarviz.model import plugins
 
-def __getattr__(name: str) -> Any:
-    """A public name, imported now; a verb's name (`tarviz.convert`) is the function in its file of `tarviz/commands`."""
-    if name in _PUBLIC:
-        value = getattr(importlib.import_module(_PUBLIC[name]), name)
-    elif name in _MODULES:
-        value = importlib.import_module(_MODULES[name])
-    elif not name.startswith("_") and _is_verb(name):
-        from tarviz.model import plugins
-
-        value = getattr(plugins.load("commands", name), name)
-    else:
-        raise AttributeError(f"module 'tarviz' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+            value = getattr(plugins.load("commands", name), name)
+        else:
+            raise AttributeError(f"module 'tarviz' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def _is_verb(name: str) -> bool:
@@ -93,14 +132,11 @@ def _is_verb(name: str) -> bool:
     return PathFinder.find_spec(f"tarviz.{name}", __path__) is None and plugins.is_known("commands", name)
 
 
-def _verbs() -> tuple[str, ...]:
+def __dir__() -> list[str]:
+    """The public names, and the verbs that other packages add."""
     from tarviz.model import plugins
 
-    return plugins.names("commands")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_verbs()})
+    return sorted({*__all__, *plugins.names("commands")})
 
 
 def load_ipython_extension(ipython: Any) -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import os
+import pydoc
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
+import click
 import pytest
 
 import tarviz
+from tarviz import run_keywords
+from tarviz.model import plugins
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadOptions
+from tarviz.run_keywords import TfKeywords
 
 ROOT = Path(__file__).parents[1]
 
@@ -28,55 +37,168 @@ pipeline = tarviz.Pipeline("a.tar", "decode(jpg)", strict=True, on_error="skip")
 shard_index = tarviz.index("a.tar")
 listed = tarviz.ls("a.tar")
 shown = tarviz.show("a.tar")
-written = tarviz.convert("a.tar", "b.tfrecord")
-made = pipeline.convert("b.tfrecord")
-looked = tarviz.verify("a.tar")
-eager = pipeline.eager()
+written = tarviz.convert("a.tar", "b.tfrecord", types={"cls": "int64"}, strict=True, where="cls = 3")
+made = pipeline.convert("b.tfrecord", max_shard_size="100MB", num_workers=2)
+looked = tarviz.verify("a.tar", strict=True, deep=True, examples={"cls": "int64"})
+eager = pipeline.eager(batch=32, shuffle=1000, repeat=None, num_workers=2)
+numbered = pipeline.indexed(epoch=3)
+batches = pipeline.torch(shuffle=10, rank=0, world_size=2)
 data = tarviz.Dataset("a.tar")
-options = tarviz.options()
+options = tarviz.options(workers=4, block_size="1MiB")
+joined = tarviz.cat(["a.tar", "b.tar"], "c.tar", count=10, key_split="last-dot", keys=("a", "b"))
+found = tarviz.first("a.tar", where="cls = 3", group="shard")
+answer = tarviz.sql("SELECT count(*) FROM records", "a.tar")
+relation = tarviz.table("a.tar", memory="2GB", where="cls = 3").sql("SELECT 1")
+sorted_tar = tarviz.sort("a.tar", "b.tar", by="key", on_error="skip")
+processed = tarviz.proc("a.tar", "b.tar", op="decode(jpg)|encode(jpg)", mode="tar", strict=False)
 for name in (record.key, record["jpg"], records.report.records):
     pass
+pipeline.tf(batch=64, prefetch=2, deterministic=False, engine="ray")
+with tarviz.options(workers=4) as inside:
+    workers = inside.workers
 try:
     listed.exit_code
 except tarviz.TarvizError as error:
     fault = error
+    reveal_type(fault)
 """
-WRONG = 'tarviz.records("a.tar", strickt=True)\n'
-NAMES = re.findall(r"^(\w+) = ", CLIENT, re.MULTILINE)
+WRONG = [
+    'tarviz.records("a.tar", strickt=True)',
+    'tarviz.recrods("a.tar")',
+    "pipeline.tf(bacth=64)",
+    'pipeline.tf(batch="64")',
+    "pipeline.eager(shufle=3)",
+    "pipeline.torch(shufle=3)",
+    "pipeline.indexed(epoch='3')",
+    'pipeline.convert("b.tfrecord", stricct=True)',
+    'tarviz.convert("a.tar", "b.tfrecord", stricct=True)',
+    'tarviz.convert("a.tar", "b.tfrecord", types={"cls": "int65"})',
+    'tarviz.cat("a.tar", nosuch=1)',
+    'tarviz.sql("SELECT 1", "a.tar", nosuch=4)',
+    'tarviz.ls("a.tar", group="shards")',
+    'tarviz.table("a.tar", nosuch=1)',
+    'tarviz.table("a.tar").slq("SELECT 1")',
+    "tarviz.options(wrokers=4)",
+    'tarviz.options(workers="many")',
+]
+NAMES = re.findall(r"^(?:    )?(\w+) = ", CLIENT, re.MULTILINE)
+SCRIPT = CLIENT + "".join(f"reveal_type({name})\n" for name in NAMES if name != "fault") + "\n".join(WRONG) + "\n"
+FIRST_WRONG = SCRIPT.count("\n") - len(WRONG) + 1
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What mypy says of the client, and of a line with a wrong keyword; strict for the client, silent about what it imports."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the script of a user lies: lines that are right, then lines with one mistake each."""
     folder = tmp_path_factory.mktemp("client")
-    (folder / "client.py").write_text(CLIENT + "".join(f"reveal_type({name})\n" for name in NAMES) + WRONG)
+    (folder / "client.py").write_text(SCRIPT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def by_mypy(folder: Path) -> str:
+    """What mypy says of the script; strict for it, silent about what it imports."""
     (folder / "mypy.ini").write_text("[mypy]\nstrict = True\nfollow_imports = silent\nignore_missing_imports = True\n")
     argv = [sys.executable, "-m", "mypy", "--cache-dir", str(ROOT / ".mypy_cache" / "client"), "client.py"]
     environment = {"MYPYPATH": str(ROOT), "PATH": os.environ.get("PATH", "")}
     return subprocess.run(argv, cwd=folder, capture_output=True, text=True, env=environment, check=False).stdout
 
 
-def test_no_name_of_a_strict_client_is_any(said: str):
-    revealed = re.findall(r'client\.py:\d+: note: Revealed type is "(.*)"', said)
+@pytest.fixture(scope="module")
+def by_pyright(folder: Path) -> dict[str, list[tuple[int, str]]]:
+    """What pyright says of the script: (line, message) by severity."""
+    pytest.importorskip("pyright", reason="pyright is not installed")
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed: pyright needs it")
+    settings = {"include": ["client.py"], "extraPaths": [str(ROOT)], "typeCheckingMode": "strict", "reportMissingTypeStubs": False}
+    settings |= {"reportUnusedExpression": False, "reportUnusedVariable": False}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    argv = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(folder)]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    if not done.stdout.lstrip().startswith("{"):  # npm could not bring it
+        pytest.skip("pyright cannot be had: no registry of npm packages is reached")
+    said: dict[str, list[tuple[int, str]]] = {"error": [], "warning": [], "information": []}
+    for each in json.loads(done.stdout)["generalDiagnostics"]:
+        said[each["severity"]].append((each["range"]["start"]["line"] + 1, each["message"]))
+    return said
 
-    assert len(NAMES) == len(revealed), said
+
+def test_mypy_finds_every_wrong_line_and_no_right_one(by_mypy: str):
+    found = {int(number) for number in re.findall(r"client\.py:(\d+): error:", by_mypy)}
+
+    assert set(range(FIRST_WRONG, FIRST_WRONG + len(WRONG))) == found, by_mypy
+
+
+def test_pyright_finds_every_wrong_line_and_no_right_one(by_pyright: dict[str, list[tuple[int, str]]]):
+    found = {number for number, _ in by_pyright["error"]}
+
+    assert set(range(FIRST_WRONG, FIRST_WRONG + len(WRONG))) == found, by_pyright["error"]
+
+
+def test_no_name_of_a_strict_client_is_any(by_mypy: str):
+    revealed = re.findall(r'client\.py:\d+: note: Revealed type is "(.*)"', by_mypy)
+
+    assert len(NAMES) == len(revealed), by_mypy
     assert [] == [(name, kind) for name, kind in zip(NAMES, revealed, strict=True) if re.search(r"\bAny\b", kind)]
-    errors = [line for line in said.splitlines() if ": error:" in line]
-    assert 1 == len(errors), said
 
 
-def test_a_wrong_keyword_is_found_before_the_program_runs(said: str):
-    assert 'Unexpected keyword argument "strickt"' in said
+def test_no_name_is_unknown_to_pyright(by_pyright: dict[str, list[tuple[int, str]]]):
+    revealed = [message for _, message in by_pyright["information"] if message.startswith("Type of")]
+
+    assert len(NAMES) == len(revealed)
+    assert [] == [message for message in revealed if "Unknown" in message]
+
+
+@pytest.mark.parametrize("runner", ["eager", "tf", "torch", "indexed", "convert"])
+def test_the_keywords_of_a_runner_are_its_options(runner: str):
+    """Names, defaults and types; a runner may take more kinds of engine from our own dialects."""
+    if runner in ("tf", "torch"):
+        pytest.importorskip({"tf": "tensorflow", "torch": "torch"}[runner], reason=f"{runner} is not installed")
+    keywords = get_type_hints(getattr(run_keywords, f"{runner.capitalize()}Keywords"), include_extras=True)
+    run = tarviz.convert if runner == "convert" else plugins.load("runners", runner).run
+    kinds = get_type_hints(run)
+    taken = {name: part.default for name, part in inspect.signature(run).parameters.items() if part.kind is part.KEYWORD_ONLY}
+    taken = {name: default for name, default in taken.items() if runner != "convert" or name not in ("chain", "select", "seed")}
+
+    assert taken == {name: kind.__metadata__[0].default for name, kind in keywords.items()}
+    assert [] == [name for name in taken if kinds[name] != keywords[name].__origin__ and (runner, name) != ("tf", "engine")]
+
+
+def test_help_shows_every_option_of_a_runner():
+    shown = pydoc.plain(pydoc.render_doc(tarviz.Pipeline.tf))
+
+    assert "batch: int | None = None" in shown
+    assert "repeat: passes over the shards, each an epoch; None: without end [1]" in shown
+    assert [] == [name for name in TfKeywords.__annotations__ if f"        {name}: " not in shown]
+
+
+@pytest.mark.parametrize("verb", sorted(set(plugins.names("commands")) & set(tarviz.__all__) - {"config", "index"}))
+def test_options_of_the_shell_are_those_of_python(verb: str):
+    """One definition each: an option of the command that the function has too has the same default there."""
+    function, command = getattr(tarviz, verb), plugins.load("commands", verb).command
+    known = inspect.signature(function).parameters
+    offered = {option.name: option.default for option in command.params if isinstance(option, click.Option) and option.name in known}
+    stated = {name: default for name, default in offered.items() if isinstance(default, str | int | float)}  # the rest: the function's
+    same = {name: known[name].default or ("local" if name == "engine" else "") for name in stated}
+
+    assert {name: str(default) for name, default in same.items()} == {name: str(default or "") for name, default in stated.items()}
 
 
 def test_the_read_keywords_are_the_read_options():
     options = {each.name: each.type for each in fields(ReadOptions)}
+    keywords = {name: getattr(kind, "__forward_arg__", kind) for name, kind in ReadKeywords.__annotations__.items()}
 
-    assert options == {name: getattr(kind, "__forward_arg__", kind) for name, kind in ReadKeywords.__annotations__.items()}
+    assert "Any" == options.pop("where")  # inside, the records that it chose stand in its place
+    assert "str" == keywords.pop("where")
+    assert options == keywords
 
 
 def test_every_public_name_is_seen_by_type_checkers():
     text = (ROOT / "tarviz" / "__init__.py").read_text("utf-8")
-    declared = set(re.findall(r"import \w+ as (\w+)", text))
+    declared = set(re.findall(r"import \w+ as (\w+)", text)) | {"table", "__version__"}
 
     assert set(tarviz.__all__) <= declared
+
+
+def test_all_holds_the_verbs_and_dir_nothing_else():
+    assert set(plugins.names("commands")) <= set(tarviz.__all__)
+    assert sorted(tarviz.__all__) == dir(tarviz)

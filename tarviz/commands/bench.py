@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from tarviz.cli import verb_base
 from tarviz.model.errors import UsageError, redact, safe
+from tarviz.read.keywords import ReadKeywords
 
 if TYPE_CHECKING:
     from tarviz.widgets.bench.controller import BenchRun, Several
@@ -36,7 +37,7 @@ def bench(
     per_item: int | Callable[[Any], int] | None = None,
     baseline: Any = None,
     fail_below: float = 0.9,
-    **reading: Any,
+    **reading: Unpack[ReadKeywords],
 ) -> BenchView | BenchRun:
     """Measures a pipeline, or any iterable, on a thread: `.result`, `.wait()`, `.stop()`. In a notebook a widget, live.
 

@@ -10,11 +10,12 @@ import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from tarviz.cli import verb_base
+from tarviz.read.keywords import CutKeywords
 from tarviz.read.stream import ReadOptions, URLs
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def browse(
     classes: Sequence[str] | Mapping[int, str] = (),
     overlay: str = "",
     cache: bool = True,
-    **reading: Any,
+    **reading: Unpack[CutKeywords],
 ) -> BrowseView:
     """A widget to look through shards: `.selected`, `.marked`, `.records()`, `.spec`.
 

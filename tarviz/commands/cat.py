@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 from contextlib import closing
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Unpack
 
 import click
 import numpy as np
@@ -16,6 +16,7 @@ from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuffled, tool_options
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
@@ -42,7 +43,7 @@ def cat(
     address: str | None = None,
     jobs: int | None = None,
     resume: bool = False,
-    **reading: Any,
+    **reading: Unpack[ReadKeywords],
 ) -> Made:
     """Writes the records of shards into one tar. Raw bytes are copied: a member that keeps its name stays as it is, bit for bit.
 

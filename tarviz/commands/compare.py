@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -13,6 +13,7 @@ from tarviz.cli import html_page, verb_base
 from tarviz.model.errors import redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadOptions, URLs
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def compare(
     field: str = "",
     columns: Sequence[str] = (),
     draws: int = 1,
-    **reading: Any,
+    **reading: Unpack[ReadKeywords],
 ) -> CompareView:
     """A widget that compares chains on records: every step with dtype, shape, range, time, and what random ops drew.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Unpack
 
 import click
 
@@ -20,6 +20,7 @@ from tarviz.model.errors import Fault, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.query import expressions
+from tarviz.read.keywords import CutKeywords
 from tarviz.read.stream import ReadOptions, ReadReport, records, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
@@ -69,10 +70,11 @@ def first(
     output: str | PathLike[str] | None = None,
     *,
     where: str = "",
+    keys: str | tuple[str, ...] = (),
     select: str = "",
     field: str = PICTURES,
     files: str | None = None,
-    **reading: Any,
+    **reading: Unpack[CutKeywords],
 ) -> Found:
     """The first record that has the field and that `where` chooses; `select` is an expression of `tarviz.query.expressions` alone.
 
@@ -85,7 +87,7 @@ def first(
         expression, where = simple, ""
     else:
         expression = expressions.parse(select)
-    options = with_changes(ReadOptions(), {**reading, "where": where})
+    options = with_changes(ReadOptions(), {**reading, "where": where, "keys": keys})
     chosen = field_selection.picks(field)
     if len(chosen) != 1:
         raise UsageError(f"{field!r} names {len(chosen)} fields.", hint='Alternatives are joined by ";": "jpg;png".')

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Unpack
 
 import click
 
@@ -21,6 +21,7 @@ from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
 from tarviz.read import stream
 from tarviz.read.index import Index
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.shard_index import cached_index, keep_index, shard_index
 from tarviz.stores import URLs
 from tarviz.write.inputs import Inputs
@@ -67,7 +68,7 @@ def index(
     engine: str = "local",
     address: str | None = None,
     jobs: int | None = None,
-    **changes: Any,
+    **changes: Unpack[ReadKeywords],
 ) -> Indexed:
     """The index of shards: records by number and by key. With `dali` it is also written as the text of `wds2idx`.
 

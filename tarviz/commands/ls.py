@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as _json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import click
 import numpy as np
@@ -17,6 +17,7 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Member
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
+from tarviz.read.keywords import ReadKeywords
 from tarviz.stores import URLs
 
 MAX_NOTES = 20  # warnings of one shard shown as text
@@ -134,20 +135,21 @@ def fault_of(found: dict[str, Any], shard: str) -> Fault:
     return Fault(found["code"], found["message"], shard, found.get("key"), found.get("member"), found.get("offset"))
 
 
-def ls(urls: URLs, *, cache: bool = True, **reading_options: Any) -> Listing:
+def ls(urls: URLs, *, cache: bool = True, **reading_options: Unpack[ReadKeywords]) -> Listing:
     """What shards hold: records, bytes, fields. Only headers are read; the index that comes of it is kept (`cache`).
 
     Reads leniently and lists damage beside its shard; `NotFoundError` where a shard is missing.
     """
     targets = stream.shards(urls)
+    chosen: dict[str, Any] = dict(reading_options)
     if reading_options.get("where") or reading_options.get("keys"):
         choice = resolved(targets, stream.with_changes(None, {"strict": False, **reading_options}))
-        reading_options |= {"where": choice.where, "keys": ()}
+        chosen |= {"where": choice.where, "keys": ()}
     listed = []
     with verb_base.progress(len(targets), "shards") as bar, verb_base.silent_warnings():
         for url in targets:
             bar.add(0, label=redact(url))
-            listed.append(_listed(url, cache, reading_options))
+            listed.append(_listed(url, cache, chosen))
             bar.add()
     return Listing(listed)
 

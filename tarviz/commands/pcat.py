@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from os import PathLike, fspath
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import click
 
@@ -22,6 +22,7 @@ from tarviz.model.offers import offer
 from tarviz.model.processors import processors
 from tarviz.model.types import URL
 from tarviz.read.chosen import resolved
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
@@ -46,7 +47,7 @@ def pcat(
     address: str | None = None,
     jobs: int | None = None,
     resume: bool = False,
-    **reading: Any,
+    **reading: Unpack[ReadKeywords],
 ) -> Made:
     """Writes the records of shards into one tar, `workers` shards being read at a time (None: as configured; 0: one per processor).
 

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from os import PathLike, fspath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import click
 import numpy as np
@@ -22,6 +22,7 @@ from tarviz.model import config
 from tarviz.model.errors import DataError, SchemaError, TarvizError, UsageError, safe
 from tarviz.model.processors import processors
 from tarviz.model.types import Block, to_text
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, intake, pieces, ranges
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
@@ -93,7 +94,7 @@ def proc(
     address: str | None = None,
     jobs: int | None = None,
     resume: bool = False,
-    **reading: Any,
+    **reading: Unpack[ReadKeywords],
 ) -> Processed:
     """Runs something on each record and writes the records it leaves; one of `command`, `script`, `op`.
 

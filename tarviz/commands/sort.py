@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
 import click
 import numpy as np
@@ -23,6 +23,7 @@ from tarviz.model.errors import DataError, StoreError, TarvizError, UsageError
 from tarviz.model.types import URL, to_text
 from tarviz.query import expressions
 from tarviz.read.chosen import Chosen, resolved
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.shard import Shard
 from tarviz.read.spans import Batch, HeldTar, plain, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
@@ -54,7 +55,7 @@ def sort(
     address: str | None = None,
     jobs: int | None = None,
     resume: bool = False,
-    **reading: Any,
+    **reading: Unpack[ReadKeywords],
 ) -> Made:
     """Writes all records of shards in order: by key, by a field (`cls`) or a path into one (`json.w`), compared as bytes, `int` or `float`.
 

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import closing
 from dataclasses import asdict
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Unpack
 
 import click
 import numpy as np
@@ -20,6 +20,7 @@ from tarviz.model.config import parse_size
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
 from tarviz.read.chosen import resolved
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import SHARD_SUFFIXES, URLs
@@ -49,7 +50,7 @@ def split(
     address: str | None = None,
     jobs: int | None = None,
     resume: bool = False,
-    **reading: Any,
+    **reading: Unpack[ReadKeywords],
 ) -> Made:
     """Writes records into shards of at most `count` records and `size` bytes; with neither, 100 000 and 10⁹.
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import click
 
@@ -16,6 +16,7 @@ from tarviz.cli.shard_map import cluster_options
 from tarviz.model.errors import UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
+from tarviz.read.keywords import ReadKeywords
 from tarviz.stores import URLs
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def sql(
     engine: str | None = None,
     address: str | None = None,
     timeout: float | None = None,
-    **reading: Any,
+    **reading: Unpack[ReadKeywords],
 ) -> Answer:
     """What one SELECT over `records` gives (`"SELECT cls, count(*), avg(jpg.width) FROM records GROUP BY cls"`).
 
@@ -229,9 +230,16 @@ def command(
     if not urls:
         raise UsageError("the shards are missing.", hint="Write tarviz sql 'SELECT count(*) FROM records' SHARDS.")
     chosen: Format | None = "json" if as_json and output else format
-    place = {"engine": None if engine == "local" else engine, "address": address}
     answer = sql(
-        query, urls, None if output in (None, "-") else output, format=chosen, memory=memory, workers=workers, timeout=timeout, **place
+        query,
+        urls,
+        None if output in (None, "-") else output,
+        format=chosen,
+        memory=memory,
+        workers=workers,
+        timeout=timeout,
+        engine=None if engine == "local" else engine,
+        address=address,
     )
     if format is not None and answer.output is None:
         if format == "parquet" and sys.stdout.isatty():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
 import click
 
@@ -18,6 +18,7 @@ from tarviz.cli.tar_tool_options import Made, inputs_argument, opened, tool_opti
 from tarviz.model.errors import DataError, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer, to_bytes, to_text
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import Sink, Stat, URLs
@@ -69,7 +70,7 @@ def tsv(
     address: str | None = None,
     jobs: int | None = None,
     resume: bool = False,
-    **reading: Any,
+    **reading: Unpack[ReadKeywords],
 ) -> Tabulated:
     r"""Writes a table with a row for each record: its key, then the fields of the list (`"cls txt;caption"`, `"size:meta.txt"`).
 

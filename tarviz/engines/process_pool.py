@@ -32,6 +32,7 @@ from types import TracebackType
 from typing import IO, Any, NoReturn, Self
 
 from tarviz.engines import Done, Failed, Job, Tick
+from tarviz.model import config
 from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
 
 SPOOLS = 2  # files of a worker: one is read while it writes the other
@@ -165,6 +166,7 @@ class Workers:
             [sys.executable, "-c", code],
             stdin=subprocess.DEVNULL,
             stdout=2,  # what a user's function prints must not end up in data on stdout
+            env=config.environment(),
             pass_fds=[theirs_in, theirs_out, *numbers],
             start_new_session=True,
         )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Literal, TypedDict, Unpack
 
 from tarviz.model.environment import Watched
 from tarviz.model.errors import UsageError
@@ -109,7 +111,10 @@ def _data_home() -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What applies where a call does not say otherwise. Every field may stand in a file or as `TARVIZ_<FIELD>`."""
+    """What applies where a call does not say otherwise. Every field may stand in a file or as `TARVIZ_<FIELD>`.
+
+    A `with` makes these the options in force in this process, all its threads included, until its end.
+    """
 
     cache_dir: Path = field(default_factory=_cache_home, metadata={"read": _path, "means": "folder of what is kept"})
     data_dir: Path = field(default_factory=_data_home, metadata={"read": _path, "means": "folder of what is made by hand: tags and notes"})
@@ -127,6 +132,44 @@ class Options:
     progress: str = _option("auto", _progress, "progress bars: auto (on a terminal), on, off")
     override: str = _option("", _plugins, "plugins of other packages that replace our own, by name: ops.resize,viewers.text")
     workers: int = _option(0, _count, "parallel workers where a verb has them; 0: one per processor")
+
+    def __enter__(self) -> Options:
+        now = options()
+        changes = tuple((name, getattr(self, name)) for name in _READ if getattr(self, name) != getattr(now, name))
+        with _WITHIN_LOCK:
+            _WITHIN[:] = [*_WITHIN, (self, changes)]
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with _WITHIN_LOCK:  # another thread may have begun one in the meantime: not always the last
+            at = max(at for at, (each, _) in enumerate(_WITHIN) if each is self)
+            _WITHIN[:] = [*_WITHIN[:at], *_WITHIN[at + 1 :]]
+
+
+_WITHIN: list[tuple[Options, tuple[tuple[str, Any], ...]]] = []
+"""What each `with` that is open changes, the innermost last."""
+_WITHIN_LOCK = threading.Lock()
+
+
+class OptionKeywords(TypedDict, total=False):
+    """What `tarviz.options` takes of `Options`, as people may write it; None is not given. A test holds the two against each other."""
+
+    cache_dir: str | os.PathLike[str] | None
+    cache_size: int | float | str | None
+    cache_days: float | None
+    data_dir: str | os.PathLike[str] | None
+    tags: str | None
+    block_size: int | float | str | None
+    max_member_bytes: int | float | str | None
+    max_ratio: int | None
+    retry_timeout: float | None
+    stall_timeout: float | None
+    min_rate: int | float | str | None
+    connections: int | None
+    shard_cache: int | float | str | None
+    progress: Literal["auto", "on", "off"] | bool | None
+    override: str | None
+    workers: int | None
 
 
 MEANINGS = {each.name: str(each.metadata["means"]) for each in fields(Options)}
@@ -173,16 +216,19 @@ def _from_files() -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def sources(**given: Any) -> dict[str, tuple[Any, str]]:
-    """Every option's value and where it comes from: `argument`, `TARVIZ_…`, a file's path, `default`."""
+    """Every option's value and where it comes from: `argument`, `with`, `TARVIZ_…`, a file's path, `default`."""
     for name in given:
         _check_name(name)
     read = _from_files()
+    within = {name: value for _, changes in _WITHIN for name, value in changes}
     default = Options()
     result: dict[str, tuple[Any, str]] = {}
     for name in _READ:
         variable = f"TARVIZ_{name.upper()}"
         if given.get(name) is not None:
             result[name] = _convert(name, given[name], "argument"), "argument"
+        elif name in within:
+            result[name] = within[name], "with"
         elif os.environ.get(variable):
             result[name] = _convert(name, os.environ[variable], variable), variable
         else:
@@ -194,6 +240,11 @@ def sources(**given: Any) -> dict[str, tuple[Any, str]]:
 def _check_name(name: str) -> None:
     if name not in _READ:
         raise UsageError(f"{name!r} is not an option.", hint=f"There are: {', '.join(sorted(_READ))}.")
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process that is to have the options in force here: with what each open `with` changes."""
+    return {**os.environ, **{f"TARVIZ_{name.upper()}": str(value) for _, changes in _WITHIN for name, value in changes}}
 
 
 VARIABLES = (
@@ -227,17 +278,19 @@ def _places(_: tuple[bytes | str, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4)
-def _options(_: tuple[Any, ...]) -> Options:
+def _options(_: tuple[Any, ...], within: tuple[Any, ...]) -> Options:
     return Options(**{name: value for name, (value, _) in sources().items()})
 
 
-def options(**given: Any) -> Options:
+def options(**given: Unpack[OptionKeywords]) -> Options:
     """The options in force; an argument that is not None wins over environment, files and default.
+
+    `with tarviz.options(workers=4):` puts them in force until its end.
 
     >>> options(workers=3, block_size=None).workers
     3
     """
-    chosen = _options(_state())
+    chosen = _options(_state(), tuple(_WITHIN))
     for name in given:
         _check_name(name)
     changes = {name: _convert(name, value, "argument") for name, value in given.items() if value is not None}

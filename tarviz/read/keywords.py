@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints
+from typing import Literal, TypedDict, get_args, get_origin, get_type_hints
 
 from tarviz.model.types import Duplicates, Grouping, KeySplit, OnError
 
 
-class ReadKeywords(TypedDict, total=False):
-    """What `records`, `index`, `blocks` and `Pipeline` take of `ReadOptions`; a test holds the two against each other."""
+class CutKeywords(TypedDict, total=False):
+    """How records are cut, whichever of them are chosen."""
 
     strict: bool
     key_split: KeySplit
@@ -19,7 +19,12 @@ class ReadKeywords(TypedDict, total=False):
     block_size: int | None
     max_member_bytes: int | None
     max_ratio: int | None
-    where: Any
+
+
+class ReadKeywords(CutKeywords, total=False):
+    """What `records`, `index`, `blocks`, `Pipeline` and the verbs take of `ReadOptions`; a test holds the two against each other."""
+
+    where: str
     keys: str | tuple[str, ...]
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
+    from tarviz.read.keywords import ReadKeywords
     from tarviz.stores import URLs
     from tarviz.table.table import Table
 
@@ -46,7 +47,7 @@ def opened(
     engine: str | None = None,
     address: str | None = None,
     tags: str | os.PathLike[str] | None = None,
-    **reading: Any,
+    **reading: Unpack[ReadKeywords],
 ) -> Table:
     """A table over shards: one row per record, one column per field. Nothing is read before something is asked.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tarviz import engines
 from tarviz.model import config
 from tarviz.model.errors import UsageError
 
@@ -44,6 +47,9 @@ class TestOptions:
 
         assert 2 == config.options(workers=2).workers
         assert 5 == config.options(workers=None).workers
+
+    def test_the_keywords_are_the_options(self):
+        assert {each.name for each in fields(config.Options)} == config.OptionKeywords.__annotations__.keys()
 
     def test_the_local_file_wins_over_the_one_at_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.delenv("TARVIZ_CONFIG")
@@ -113,3 +119,53 @@ class TestParseSize:
     @given(st.floats(0, 1e15))
     def test_a_formatted_size_reads_back_within_a_percent(self, number: float):
         assert config.parse_size(config.format_size(number)) == pytest.approx(number, rel=0.006, abs=0.6)
+
+
+class TestWith:
+    def test_options_are_in_force_until_its_end(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("TARVIZ_WORKERS", "5")
+
+        with config.options(workers=4) as chosen:
+            assert (4, 4) == (chosen.workers, config.options().workers)
+            assert (4, "with") == config.sources()["workers"]
+            assert 2 == config.options(workers=2).workers
+        assert 5 == config.options().workers
+
+    def test_an_error_ends_it(self):
+        with pytest.raises(KeyError), config.options(max_ratio=7):
+            raise KeyError
+
+        assert 1000 == config.options().max_ratio
+
+    def test_the_inner_one_wins_and_keeps_the_rest_of_the_outer(self):
+        with config.options(workers=4, max_ratio=7), config.options(workers=2):
+            assert (2, 7) == (config.options().workers, config.options().max_ratio)
+
+    def test_one_that_ends_before_another_takes_away_only_its_own(self):
+        first, second = config.options(workers=4), config.options(max_ratio=7)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+
+        try:
+            assert (0, 7) == (config.options().workers, config.options().max_ratio)
+        finally:
+            second.__exit__(None, None, None)
+
+    def test_what_it_leaves_out_still_follows_the_environment(self, monkeypatch: pytest.MonkeyPatch):
+        with config.options(workers=4):
+            monkeypatch.setenv("TARVIZ_MAX_RATIO", "9")
+
+            assert 9 == config.options().max_ratio
+
+    def test_threads_and_processes_have_them_too(self):
+        with config.options(workers=4), ThreadPoolExecutor(1) as pool:
+            assert 4 == pool.submit(lambda: config.options().workers).result()
+            assert [4, 4] == list(engines.each("local", _Workers(), [1, 2], jobs=2))
+
+
+class _Workers:
+    """A job that says how many workers are configured where it runs."""
+
+    def __call__(self, task: int, file: object, tick: object) -> int:
+        return config.options().workers

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import click
 
@@ -27,6 +27,7 @@ from tarviz.ops import Chain
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.write import Exists, Names
 
@@ -37,7 +38,7 @@ def convert(
     *,
     chain: Any = None,
     select: Any = None,
-    types: Mapping[str, str] | None = None,
+    types: Mapping[str, example.Kind] | None = None,
     max_shard_size: int | float | str | None = None,
     num_workers: int | Literal["auto"] | None = "auto",
     compression: Compression | None = None,
@@ -50,7 +51,7 @@ def convert(
     dry_run: bool = False,
     engine: str = "local",
     address: str | None = None,
-    **options: Any,
+    **options: Unpack[ReadKeywords],
 ) -> Converted:
     """Writes the records of shards as `tf.train.Example` to TFRecord files; returns the paths written, with a report.
 
@@ -161,8 +162,8 @@ def _planned(recipe: Recipe, shards: Sequence[URL], names: Names, limit: int | N
 _PAIRS = {"--types": "--types cls=int64,jpg=bytes", "--select": "--select image=jpg,label=cls"}
 
 
-def _pairs(texts: Sequence[str], option: str) -> dict[str, str]:
-    pairs = {}
+def _pairs(texts: Sequence[str], option: str) -> dict[str, Any]:
+    pairs: dict[str, Any] = {}  # kinds of features are checked where they are used
     for part in ",".join(texts).split(","):
         name, mark, value = part.partition("=")
         if not (name.strip() and mark and value.strip()):

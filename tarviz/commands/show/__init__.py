@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, Unpack
 
 import click
 
@@ -17,6 +17,7 @@ from tarviz.model.errors import DataError, Fault, TarvizError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Record
 from tarviz.read.chosen import resolved
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadOptions, ReadReport, blocks, shards, with_changes
 from tarviz.stores import URLs
 
@@ -79,7 +80,7 @@ class Shown(verb_base.Result):
         return html_page.page(title, head + self._sheet())
 
 
-def show(urls: URLs, *, count: int = TEXT_COUNT, fields: str | None = None, **reading: Any) -> Shown:
+def show(urls: URLs, *, count: int = TEXT_COUNT, fields: str | None = None, **reading: Unpack[ReadKeywords]) -> Shown:
     """The first `count` records of shards, as a result that is text, HTML or JSON as asked; `fields` (`"jpg cls"`) are shown, None is all.
 
     Reads leniently: a record that may be incomplete is shown and warned of. Damage ends a shard and is listed; `reading` holds options of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, Unpack
 
 import click
 
@@ -14,11 +14,13 @@ from tarviz.cli.shard_map import jobs_options
 from tarviz.commands.verify.checks import check_tar, check_tfrecord
 from tarviz.commands.verify.verified import Verified as Verified
 from tarviz.formats import tfrecord
+from tarviz.formats.features import Kind
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
 from tarviz.model.urls import without_query
 from tarviz.read import stream as read_stream
 from tarviz.read.chosen import resolved
+from tarviz.read.keywords import ReadKeywords
 from tarviz.stores import URLs
 
 TFRECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records")
@@ -27,9 +29,8 @@ TFRECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records")
 def verify(
     urls: URLs,
     *,
-    strict: bool = False,
     deep: bool = False,
-    examples: bool | Mapping[str, str] = False,
+    examples: bool | Mapping[str, Kind] = False,
     format: str | None = None,
     repair: bool = False,
     output: str | None = None,
@@ -37,26 +38,26 @@ def verify(
     engine: str = "local",
     address: str | None = None,
     jobs: int | None = None,
-    **reading_options: Any,
+    **reading_options: Unpack[ReadKeywords],
 ) -> Verified:
     """Reads shards to their end and lists every fault; goes on after damage at the next header that is whole.
 
-    Lenient as `ls` is; `strict` makes errors of what strict reading refuses (missing end blocks, split records). `deep` decodes every field
-    that tarviz knows, and never runs a pickle. `examples` parses each record of a TFRecord file as `tf.train.Example`; a mapping
-    also says what its features must hold (`{"cls": "int64"}`). `format` is `tar` or `tfrecord`, None
-    decides by name, then by content. With `repair` what can be saved of a damaged tar is written beside it, or as `output`.
+    Lenient as `ls` is; `strict=True` makes errors of what strict reading refuses (missing end blocks, split records). `deep` decodes every
+    field that tarviz knows, and never runs a pickle. `examples` parses each record of a TFRecord file as `tf.train.Example`; a mapping
+    also says what its features must hold (`{"cls": "int64"}`). `format` is `tar` or `tfrecord`, None decides by name, then by content.
+    With `repair` what can be saved of a damaged tar is written beside it, or as `output`.
     With `tag` the records that faults name are tagged `bad` (`is:bad` in conditions and in the browser); that needs the extra `table`.
     `NotFoundError` and `StoreError` are raised: they say nothing about the data. `jobs` shards are read at a time, on the engine
     (`"local"`, `"ray"`) at `address`.
     """
-    options = read_stream.with_changes(read_stream.ReadOptions(strict=strict, on_error="skip"), reading_options)
+    options = read_stream.with_changes(read_stream.ReadOptions(strict=False, on_error="skip"), reading_options)
     types = None if examples is False else {} if examples is True else examples
     result = Verified()
     targets = read_stream.shards(urls)
     if "-" not in targets and (engines.travels(engine) or (jobs is not None and len(targets) > 1)):
         if repair:
             raise UsageError("a repair is done by one process.", hint="Leave out jobs and engine.")
-        job = _Job({"strict": strict, "deep": deep, "examples": examples, "format": format, **reading_options})
+        job = _Job({"deep": deep, "examples": examples, "format": format, **reading_options})
         with (
             verb_base.progress(len(targets), "shards") as bar,
             shard_table.shown(len(targets), "verify", lambda found: (found.records, None), engine) as heard,
@@ -147,7 +148,7 @@ def command(urls: tuple[str, ...], as_json: bool, strict: bool | None, examples:
     return verb_base.emit(verify(urls, strict=bool(strict), examples=_types(types) if types else examples, **options), as_json)
 
 
-def _types(text: str) -> dict[str, str]:
+def _types(text: str) -> dict[str, Any]:
     """`"cls=int64,jpg=bytes"` as a mapping.
 
     >>> _types("cls=int64,jpg=bytes")

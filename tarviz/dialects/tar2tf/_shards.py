@@ -116,7 +116,9 @@ def dataset(
     pipeline: Pipeline, output_types: Any, output_shapes: Any, num_workers: int, engine: str | Elsewhere | None = None
 ) -> tf.data.Dataset:
     """The pipeline as a tf.data.Dataset, in the requested dtypes and shapes."""
-    made: tf.data.Dataset = pipeline.tf(num_workers=num_workers, output_types=output_types, output_shapes=output_shapes, engine=engine)
+    made: tf.data.Dataset = pipeline.run(
+        "tf", num_workers=num_workers, output_types=output_types, output_shapes=output_shapes, engine=engine
+    )
     return made
 
 

@@ -74,9 +74,9 @@ def _eager(pipeline: Pipeline, name: str, setting: dict[str, Any], clock: Clock,
 
 
 def _tf(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
-    options = {"num_workers": setting.get("workers") or None, "prefetch": setting.get("prefetch")}
     size = mean_bytes(pipeline)
-    for batch in pipeline.tf(batch=setting["batch"], repeat=None, **options):
+    data = pipeline.tf(batch=setting["batch"], repeat=None, num_workers=setting.get("workers") or None, prefetch=setting.get("prefetch"))
+    for batch in data:
         count = leading(batch) if setting["batch"] else 1
         yield count, int(size * count)
 
