@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import get_type_hints
 
@@ -20,8 +19,6 @@ import pytest
 import tarviz
 from tarviz import run_keywords
 from tarviz.model import plugins
-from tarviz.read.keywords import ReadKeywords
-from tarviz.read.stream import ReadOptions
 from tarviz.run_keywords import TfKeywords
 
 ROOT = Path(__file__).parents[1]
@@ -181,15 +178,6 @@ def test_options_of_the_shell_are_those_of_python(verb: str):
     same = {name: known[name].default or ("local" if name == "engine" else "") for name in stated}
 
     assert {name: str(default) for name, default in same.items()} == {name: str(default or "") for name, default in stated.items()}
-
-
-def test_the_read_keywords_are_the_read_options():
-    options = {each.name: each.type for each in fields(ReadOptions)}
-    keywords = {name: getattr(kind, "__forward_arg__", kind) for name, kind in ReadKeywords.__annotations__.items()}
-
-    assert "Any" == options.pop("where")  # inside, the records that it chose stand in its place
-    assert "str" == keywords.pop("where")
-    assert options == keywords
 
 
 def test_every_public_name_is_seen_by_type_checkers():
