@@ -46,6 +46,7 @@ def opened(
     workers: int | None = None,
     engine: str | None = None,
     address: str | None = None,
+    timeout: float | None = None,
     tags: str | os.PathLike[str] | None = None,
     **reading: Unpack[ReadKeywords],
 ) -> Table:
@@ -60,7 +61,7 @@ def opened(
     """
     from tarviz.table.table import Table
 
-    return Table(urls, memory=memory, workers=workers, engine=engine, address=address, tags=tags, **reading)
+    return Table(urls, memory=memory, workers=workers, engine=engine, address=address, timeout=timeout, tags=tags, **reading)
 
 
 class _Callable(ModuleType):
