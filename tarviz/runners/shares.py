@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from bisect import bisect_left
@@ -94,6 +95,27 @@ class Reader:
     def numbers(self) -> tuple[int, ...]:
         """What tells its random order from that of others; nothing where it is alone."""
         return (self.rank * self.workers + self.worker,) if self.world * self.workers > 1 else ()
+
+
+# Classes that share out among ranks what one data set yields: they read it on rank 0 alone, or the same on every rank.
+_SHARING_MODULES = frozenset({"accelerate.data_loader", "transformers.trainer_pt_utils"})
+_SHARING_CLASSES = frozenset({"DataLoaderDispatcher", "IterableDatasetShard"})
+
+
+def shared_by_caller() -> bool:
+    """Whether whoever asks for records shares them out among the ranks itself, as accelerate does, and so Hugging Face's Trainer.
+
+    They take a DataLoader apart and tell its data set nothing; but what they ask of it is asked below their frames, which a
+    forked worker has too. https://huggingface.co/docs/accelerate/concept_guides/internal_mechanism
+    """
+    if _SHARING_MODULES.isdisjoint(sys.modules):
+        return False
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") in _SHARING_MODULES and type(frame.f_locals.get("self")).__name__ in _SHARING_CLASSES:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def distributed_rank(group: Any = None) -> tuple[int, int] | None:

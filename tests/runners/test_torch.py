@@ -126,6 +126,12 @@ class TestWorkers:
             assert all(ranks)
             assert list(range(53)) == sorted(itertools.chain.from_iterable(ranks))
 
+    def test_a_loader_made_of_its_attributes_gives_the_same_batches(self, tmp_path: Path) -> None:
+        loader = numbers(counted(tmp_path, [20])).torch().loader(5)
+        rebuilt = DataLoader(loader.dataset, batch_size=loader.batch_size, collate_fn=loader.collate_fn)
+
+        assert [batch.tolist() for batch in loader] == [batch.tolist() for batch in rebuilt]
+
     def test_spawned_workers_get_it_pickled(self, tmp_path: Path) -> None:
         loader = loaded(numbers(counted(tmp_path, [20])).torch(), batch_size=5, num_workers=2, multiprocessing_context="spawn")
 

@@ -91,5 +91,5 @@ class RandomMix(Base):
 
     def __iter__(self) -> Iterator[Any]:
         here = self._passes.here()
-        draw = random.Random(f"{self.seed}/{self._passes.begin(here)}/{here.seed}/{here.node}/{here.worker}")
+        draw = random.Random(f"{self.seed}/{self._passes.begin(here)}/{here.chance}/{here.node}/{here.worker}")
         return random_samples([iter(dataset) for dataset in self.datasets], self.probs, self.longest, draw)

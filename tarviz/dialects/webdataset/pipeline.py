@@ -68,7 +68,7 @@ class DataPipeline(Base, PipelineStage):
 
     def _flow(self, here: Place, number: str) -> Iterator[Any]:
         common = f"{self.seed}/{number}"
-        own = f"{common}/{here.seed}/{here.node}/{here.worker}"
+        own = f"{common}/{here.chance}/{here.node}/{here.worker}"
         split = max((at for at, stage in enumerate(self.pipeline) if stage in _SPLITTERS), default=0)
         flow = _begun(self.pipeline[0]) if self.pipeline else iter(())
         for at, stage in enumerate(self.pipeline[1:], 1):

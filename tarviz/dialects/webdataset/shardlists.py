@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
-from tarviz.dialects.webdataset.parts.places import Base, Passes, place
+from tarviz.dialects.webdataset.parts.places import Base, Passes, Place, place
 from tarviz.dialects.webdataset.parts.stages import Resampled
 from tarviz.dialects.webdataset.utils import is_iterable, make_seed, pytorch_worker_seed
 from tarviz.model.errors import UsageError
@@ -41,10 +41,14 @@ def split_urls(splitter: Splitter, urls: Sequence[str]) -> list[str]:
 
 def single_node_only(src: Iterable[Any], group: Any = None) -> Iterable[Any]:
     """All shards; refuses a distributed run, where every rank would see all of them."""
-    here = place(group)
+    refuse_several(place(group))
+    return src
+
+
+def refuse_several(here: Place) -> None:
+    """`UsageError` for a rank among others."""
     if here.nodes > 1:
         raise UsageError(f"this is node {here.node} of {here.nodes}.", hint="Pass nodesplitter=split_by_node, or one of your own.")
-    return src
 
 
 def split_by_node(src: Iterable[Any], group: Any = None) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
 from tarviz.runners.elsewhere import Elsewhere, elsewhere
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, check, chosen, state_of
-from tarviz.runners.shares import Reader, known, world_of
+from tarviz.runners.shares import Reader, known, shared_by_caller, world_of
 from tarviz.runners.torch.epochs import SIZE, Epochs
 from tarviz.runners.torch.worker_errors import travelling
 from tarviz.runners.walk import Walk
@@ -61,8 +61,9 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
     The loader's collate function makes tensors of arrays and numbers; text and bytes stay lists. Each worker of each rank reads
     shards of its own, or a range of the records where there are fewer shards than workers (`shares.pieces`); every record comes
     exactly once an epoch. `rank` and `world_size` default to those of `torch.distributed` where that is initialised, else to the
-    environment's RANK and WORLD_SIZE. `even` gives every rank equally many records, and so equally many batches where ranks have
-    equally many workers; up to `world_size - 1` records are left out, others in each epoch.
+    environment's RANK and WORLD_SIZE; where accelerate or Hugging Face's Trainer share out what comes, to (0, 1).
+    `even` gives every rank equally many records, and so equally many batches where ranks
+    have equally many workers; up to `world_size - 1` records are left out, others in each epoch.
 
     Every `iter` is a new epoch, with workers or without, persistent or not, from `epoch` on: random ops and shuffling draw anew.
     `set_epoch` pins one, also for workers that persist. `shuffle`: shards come in another order in every epoch, and records pass
@@ -93,6 +94,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
             if value is not None:
                 whole_number(name, value)
         self._given = None if rank is None and world_size is None else world_of(rank, world_size)
+        self._home: tuple[int, int] | None = None  # the world of the process whose worker this is
         self.pipeline = pipeline
         self.shuffle = shuffle or 0
         self.repeat = repeat
@@ -110,7 +112,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         return f"<{type(self).__name__} {self.pipeline!r}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_given": self.world(), "_now": None}
+        return {**self.__dict__, "_home": self.world(), "_now": None}
 
     def __len__(self) -> int:
         """Records of all workers of this rank, where an index of every shard is cached; `TypeError` otherwise."""
@@ -144,7 +146,16 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         self._loaded = self._now = None
 
     def world(self) -> tuple[int, int]:
-        """(rank, number of ranks)."""
+        """(rank, number of ranks): (0, 1) where accelerate or Trainer share out what comes."""
+        if shared_by_caller():
+            if self._given is not None and self._given[1] > 1:
+                raise UsageError(
+                    f"rank {self._given[0]} of {self._given[1]} was asked for, and accelerate shares out what comes once more.",
+                    hint="Leave rank= and world_size= out of Pipeline.torch(): accelerate and Trainer then see every record once.",
+                )
+            return 0, 1
+        if self._home is not None and get_worker_info() is not None:
+            return self._home
         return world_of(None, None) if self._given is None else self._given
 
     def plan(self, worker: int = 0, workers: int = 1, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
@@ -235,6 +246,7 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
     """
 
     dataset: Records
+    collate_fn: Callable[[Any], Any]
 
     def __init__(
         self, dataset: Records, *, batch_size: int | None = 1, collate_fn: Callable[[Any], Any] | None = None, **options: Any
@@ -242,7 +254,7 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
         if options.get("num_workers") and options.get("multiprocessing_context") is None:
             options["multiprocessing_context"] = safe_context()
         collate = collate_fn or (default_convert if batch_size is None else default_collate)
-        super().__init__(dataset, batch_size=batch_size, collate_fn=functools.partial(_stamped, collate, dataset), **options)
+        super().__init__(dataset, batch_size=batch_size, collate_fn=collate, **options)
         self._now: tuple[ReaderPlan, int] | None = None
         self._marks: dict[str, Any] = {}
         self._turn = 0
@@ -261,6 +273,15 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
         iterator = super().__iter__()
         dataset.take_loaded()  # workers have their copies
         return self._values(iterator)
+
+    def _get_iterator(self) -> Any:
+        # Batches of this loader bear stamps, those of one that others make of its attributes (accelerate, Ray Train) do not.
+        clean: Callable[[Any], Any] = self.collate_fn
+        self.collate_fn = functools.partial(_stamped, clean, self.dataset)
+        try:
+            return super()._get_iterator()
+        finally:
+            self.collate_fn = clean
 
     def _values(self, iterator: Any) -> Iterator[Any]:
         for value, (worker, mark) in iterator:

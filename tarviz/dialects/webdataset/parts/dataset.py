@@ -203,7 +203,7 @@ class WebDataset(DataPipeline, FluidInterface):
 
     def _entropy(self, number: str, here: Place) -> str:
         """What the order of a pass depends on: the seed if there is one, else what the DataLoader drew for its pass."""
-        return f"{self.seed}/{number}" if self.seed is not None or here.seed is None else f"{here.seed}/{number}"
+        return f"{self.seed}/{number}" if self.seed is not None or here.chance is None else f"{here.chance}/{number}"
 
     def state_dict(self) -> dict[str, Any]:
         """Where the latest iteration stands, JSON-ready. In a worker: where that worker stands (`WebLoader` gathers them)."""

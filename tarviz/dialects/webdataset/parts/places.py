@@ -10,7 +10,7 @@ from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
 from tarviz.dialects.webdataset.pytorch import IterableDataset as Base
-from tarviz.runners.shares import distributed_rank
+from tarviz.runners.shares import distributed_rank, shared_by_caller
 
 __all__ = ["Base", "Passes", "Place", "place"]
 
@@ -26,17 +26,27 @@ class Place:
     node: int = 0
     nodes: int = 1
     seed: int | None = None  # of the DataLoader's pass, the same in all its workers
+    shared: bool = False  # by whoever asks (accelerate): every rank reads the same, in the same order
+
+    @property
+    def chance(self) -> int | None:
+        """What else than a seed of one's own an order depends on: the seed of the DataLoader's pass, which is another on each rank."""
+        return None if self.shared else self.seed
 
 
 def place(group: Any = None) -> Place:
-    """Where this process stands. Torch is asked only when somebody imported it; its process group goes before `RANK`."""
+    """Where this process stands. Torch is asked only when somebody imported it; its process group goes before `RANK`.
+
+    Where accelerate or Trainer share out among the ranks what comes, there is one rank.
+    """
+    shared = shared_by_caller()
     node, nodes = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-    node, nodes = distributed_rank(group) or (node, nodes)
+    node, nodes = (0, 1) if shared else distributed_rank(group) or (node, nodes)
     data = sys.modules.get("torch.utils.data")
     info = data.get_worker_info() if data is not None else None
     if info is not None:
-        return Place(info.id, info.num_workers, node, nodes, info.seed - info.id)
-    return Place(int(os.environ.get("WORKER", 0)), int(os.environ.get("NUM_WORKERS", 1)), node, nodes)
+        return Place(info.id, info.num_workers, node, nodes, info.seed - info.id, shared)
+    return Place(int(os.environ.get("WORKER", 0)), int(os.environ.get("NUM_WORKERS", 1)), node, nodes, shared=shared)
 
 
 class Passes:
@@ -50,7 +60,7 @@ class Passes:
     def __init__(self, first: int = 0) -> None:
         self._own = first  # passes begun by this copy
         self._table = RawArray("q", 1 + _REMEMBERED)
-        self._home = Place()  # where the copy was made that a spawned worker got
+        self._home: Place | None = None  # where the copy was made that a spawned worker got
 
     @property
     def next(self) -> int:
@@ -63,8 +73,10 @@ class Passes:
 
     def here(self) -> Place:
         """Where this process stands; a spawned worker has its rank from the process that made it."""
-        now = place()
-        return replace(now, node=self._home.node, nodes=self._home.nodes) if now.nodes == 1 < self._home.nodes else now
+        now, home = place(), self._home
+        if home is None or now.seed is None or now.shared:
+            return now
+        return replace(now, node=home.node, nodes=home.nodes, shared=home.shared)
 
     def begin(self, here: Place) -> int:
         """The number of the pass that begins now."""

@@ -48,7 +48,7 @@ def _of_workers(saved: Mapping[str, Any], common: Mapping[str, Any]) -> list[dic
     return [{**begin, "worker": worker, **saved["states"].get(str(worker), {})} for worker in range(saved["workers"])]
 
 
-def place_of(state: Mapping[str, Any]) -> dict[str, int]:
+def place_of(state: Mapping[str, Any]) -> dict[str, Any]:
     """Worker and rank whose state it is."""
     return {name: state[name] for name in ("worker", "workers", "node", "nodes")}
 

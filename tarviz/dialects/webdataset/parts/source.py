@@ -13,7 +13,7 @@ from tarviz.dialects.webdataset.gopen import own_opener, rewrite_url
 from tarviz.dialects.webdataset.handlers import Handler, ignore_and_continue, reraise_exception, warn_and_continue
 from tarviz.dialects.webdataset.parts.places import Place
 from tarviz.dialects.webdataset.parts.samples import Needs, Sample, samples, selected
-from tarviz.dialects.webdataset.shardlists import Splitter, single_node_only, split_by_node, split_by_worker, split_urls
+from tarviz.dialects.webdataset.shardlists import Splitter, refuse_several, single_node_only, split_by_node, split_by_worker, split_urls
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Block
@@ -141,14 +141,14 @@ class Source:
         """What this process reads in one pass, in order: split among ranks and workers first, shuffled then."""
         urls = self.known()
         chance = random.Random(f"{seed}/{here.node}/{here.worker}/shards")
+        if self.nodesplitter is single_node_only:
+            refuse_several(here)
         if self.resampled:
-            if self.nodesplitter is single_node_only:
-                single_node_only(urls)
             return ((chance.choice(urls), 0, None) for _ in range(_RESAMPLED))
         if self.nodesplitter is split_by_node:  # of the rank whose pass this is, which may be one of a run that is resumed
             own = urls[here.node :: here.nodes]
         else:
-            own = urls if self.nodesplitter is None else split_urls(self.nodesplitter, urls)
+            own = urls if self.nodesplitter in (None, single_node_only) else split_urls(self.nodesplitter, urls)
         if not own and self.empty_check:
             raise UsageError(
                 f"rank {here.node} of {here.nodes} has no shard: there are {len(urls)} of them.",
