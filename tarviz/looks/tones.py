@@ -20,6 +20,11 @@ _STOPS = {
     "heat": ((0, 0, 0), (120, 28, 20), (220, 80, 20), (250, 180, 60), (255, 255, 230)),
     "grey": ((0, 0, 0), (255, 255, 255)),
 }
+# three of Okabe and Ito's, then each as far as can be from those before it, seen by normal eyes and by two kinds of colour-blind ones
+_DEALT = (
+    "e69f00 56b4e9 009e73 6611ff 2255bb bb0000 00ff99 006677 77eedd 66aa55 66ff66 00aaaa"
+    " 3399ff 5566ff 0077aa 226655 ff4433 66ddaa 55ddee ccee00 775533 55dd66 ff66aa 4477cc"
+)
 _SAMPLE = 1 << 18  # values a percentile is taken of
 _FEW = 400  # values of which all are shown
 _TAIL = 0.5  # percent left out at both ends
@@ -121,11 +126,14 @@ def table(palette: str) -> NDArray[np.uint8]:
 
 @cache
 def id_colours() -> NDArray[np.uint8]:
-    """256 colours uint8 [256, 3] that are easy to tell apart: 0 (nothing) is near black, 255 (void) light grey."""
+    """256 colours uint8 [256, 3] that are easy to tell apart: 0 (nothing) is near black, 255 (void) light grey.
+
+    The first ten are at least 24 apart (CIE 1976) for all eyes, deuteranopia and protanopia too, the first 24 at least 14.
+    """
     import colorsys
 
-    colours = [(26, 27, 32)]
-    for number in range(1, 255):
+    colours = [(26, 27, 32), *(tuple(bytes.fromhex(colour)) for colour in _DEALT.split())]
+    for number in range(len(colours), 255):
         hue, light = (number * 0.381966 + 0.53) % 1, (0.62, 0.46, 0.74)[(number // 5) % 3]
         colours.append(tuple(round(255 * part) for part in colorsys.hls_to_rgb(hue, light, 0.72)))  # type: ignore[arg-type]
     return np.array([*colours, (214, 214, 218)], np.uint8)

@@ -60,7 +60,7 @@ class TileRows:
             tiles, read = self.tiles.get(rows, image, px, unlabelled)
         buffers: list[Buffer] = []
         shown = []
-        names: set[str] = set()
+        names: dict[str, None] = {}  # in the order they come: colours are dealt out by it
         for row, tile, blobs in zip(rows, tiles, read, strict=True):
             item: Message = {"id": row.id, "n": row.record, "s": row.shard.number, "key": readable(row.key[:1200])}
             item |= {
@@ -74,7 +74,7 @@ class TileRows:
                 buffers.append(tile.picture)
             if tile.over:
                 item["tile"]["over"] = tile.over.message(buffers)
-                names |= {shape.name for shape in tile.over.shapes}
+                names |= dict.fromkeys(shape.name for shape in tile.over.shapes)
             shown.append(item)
         colours = {readable(name[:80]): self.overlays.colour(name) for name in names}
         found = {"query": query.number, "ordered": query.ordered, "start": start, "rows": shown, "label": label, "px": px}

@@ -45,8 +45,9 @@ class Overlaid:
         rows = [name for name, form in self._forms.items() if name in record and name not in self.behind and form]
         more = [shape for name in rows for shape in _shapes(record[name], self._forms[name], size)]
         if more:
-            self.overlays.known(more)
             over = Over(over.width, over.height, (*over.shapes, *more), over.masks, (*over.fields, *rows))
+        for shape in over.shapes:
+            self.overlays.colour(shape.name)
         self._lying |= frozenset(over.fields)
         return over or None
 

@@ -9,6 +9,8 @@ import { h } from "../host/core.mjs";
  * @typedef {{ picture: HTMLImageElement, scale: number, x: number, y: number }} Laid where the picture lies, in CSS pixels
  */
 
+const DASHES = [[], [7, 3], [2, 3]];
+
 /** What of the overlays is shown, shared by tiles and pane; `changed` is called when the reader changes it. */
 export class Layers {
   /** @param {Record<string, string>} colours name → #rrggbb @param {() => void} changed */
@@ -20,11 +22,20 @@ export class Layers {
     this.opacity = 0.5;
     /** @type {Set<string>} classes that are hidden */
     this.hidden = new Set();
+    /** @type {Map<string, number[]>} */
+    this.dashes = new Map();
   }
 
   /** @param {string} name */
   colour(name) {
     return this.colours[name] ?? "#ffb000";
+  }
+
+  /** Lines of the first ten classes are whole, those of the next are dashed, then dotted. @param {string} name @returns {number[]} */
+  dash(name) {
+    if (this.dashes.size !== Object.keys(this.colours).length)
+      this.dashes = new Map(Object.keys(this.colours).map((each, at) => [each, DASHES[Math.floor(at / 10) % DASHES.length]]));
+    return this.dashes.get(name) ?? [];
   }
 
   /** @param {keyof Layers["on"]} kind */
@@ -107,6 +118,7 @@ export function drawOver(pen, over, layers, { scale, x, y }, { names = true, mas
     pen.lineWidth = 1.75;
     pen.strokeStyle = colour;
     pen.fillStyle = colour;
+    pen.setLineDash(kind === "points" ? [] : layers.dash(name));
     if (kind === "box") {
       const [left, top, width, height] = numbers;
       pen.strokeRect(x + left * scale, y + top * scale, width * scale, height * scale);

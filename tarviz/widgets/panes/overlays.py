@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import zlib
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -69,6 +69,7 @@ class Overlays:
             raise UsageError(f"Boxes have no form {form!r}.", hint=f"There are: {', '.join(looked_up.FORMATS)}.")
         self._expression = None if self.wish in ("", NONE) else expressions.parse_value(self.wish)
         self.colours: dict[str, str] = {}
+        self._lock = threading.Lock()
         self._found: dict[str, int] = {}
 
     def fields(self, sizes: Mapping[str, int], picture: str) -> list[str]:
@@ -112,21 +113,16 @@ class Overlays:
                 if is_text
                 else looked_up.find(value, width, height, self.form)
             )
-        self.known(shapes)
         shapes = [_smaller(shape, min(side or _MASK_SIDE, _MASK_SIDE)) for shape in shapes]
         return Over(width, height, tuple(shapes), tuple(masks), tuple(of))
 
-    def known(self, shapes: Sequence[Shape]) -> None:
-        """Give the names of shapes their colours."""
-        for shape in shapes:
-            if shape.name not in self.colours and len(self.colours) < 400:
-                # by the name alone: the same class has the same colour in every shard and at every start
-                number = int(shape.name) + 1 if shape.name.isdigit() else 1 + zlib.crc32(shape.name.encode("utf-8", "replace")) % 250
-                self.colours[shape.name] = tones.id_colour(number)
-
     def colour(self, name: str) -> str:
-        """The colour of a class, as `#rrggbb`."""
-        return self.colours.get(name, "#ffb000")
+        """The colour of a class, as `#rrggbb`: dealt out as names are first asked for, so that no two of them share one as far as colours
+        go; class numbers have those that masks give them."""
+        with self._lock:
+            if name not in self.colours and len(self.colours) < 400:
+                self.colours[name] = tones.id_colour(int(name) + 1 if name.isdigit() else len(self.colours) + 1)
+            return self.colours.get(name, "#ffb000")
 
 
 def _smaller(shape: Shape, side: int) -> Shape:

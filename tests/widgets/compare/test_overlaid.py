@@ -141,3 +141,11 @@ class TestTune:
         assert run.wait(30)
 
         assert all("rotate(jpg, 39)" == strip.tiles[-1].op for strip in run.columns[0].strips)
+
+
+def test_no_two_of_a_hundred_classes_have_one_colour():
+    from tarviz.widgets.panes.overlays import Overlays
+
+    overlays = Overlays()
+
+    assert 100 == len({overlays.colour(name) for name in ["aeroplane", "cow", "sheep", "train", *(f"c{n}" for n in range(96))]})

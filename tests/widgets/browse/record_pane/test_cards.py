@@ -120,7 +120,8 @@ class TestOverlays:
     def test_a_class_has_the_same_colour_at_every_start(self, opened):
         found = [opened(kind).first()[0]["rows"]["colours"] for kind in ("coco", "coco", "voc")]
 
-        assert found[0] == found[1] == found[2] != {}
+        assert found[0] == found[1] != {}
+        assert set(found[0].values()) == set(found[2].values())
 
     def test_a_saved_sheet_has_them_drawn_in(self, opened):
         assert opened("coco").picture() != opened("coco", overlay="none").picture()
@@ -167,7 +168,9 @@ class TestTable:
     def test_columns_are_texts_names_in_json_and_sizes(self, opened):
         assert ["json.caption", "txt", "json.url"] == opened("captions").session.records.columns()["columns"][:3]
         assert "size(jpg)" in opened("captions").session.records.columns()["columns"]
-        assert ["json.text", "json.id", "json.meta.source", "json.meta.lang", "json.meta.tokens"] == opened("text").columns()["columns"]
+        assert ["json.text", "json.id", "json.meta.source", "json.meta.lang", "json.meta.tokens"] == opened(
+            "text"
+        ).session.records.columns()["columns"]
 
     def test_columns_are_told_where_nothing_fits(self, opened):
         browser = opened("text")
