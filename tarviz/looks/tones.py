@@ -135,7 +135,7 @@ def id_colours() -> NDArray[np.uint8]:
     colours = [(26, 27, 32), *(tuple(bytes.fromhex(colour)) for colour in _DEALT.split())]
     for number in range(len(colours), 255):
         hue, light = (number * 0.381966 + 0.53) % 1, (0.62, 0.46, 0.74)[(number // 5) % 3]
-        colours.append(tuple(round(255 * part) for part in colorsys.hls_to_rgb(hue, light, 0.72)))  # type: ignore[arg-type]
+        colours.append(tuple(round(255 * part) for part in colorsys.hls_to_rgb(hue, light, 0.72)))
     return np.array([*colours, (214, 214, 218)], np.uint8)
 
 

@@ -387,7 +387,7 @@ class TestMany:
         page.until("[...document.querySelectorAll('.tvz-key')].some((k) => k.title === 'k09999')")
 
         assert page.page.controller.shards.tiles.made - made < 25 * 60
-        assert page.peak <= 2
+        assert page.peak <= 3  # two, and a poll
         assert page.tab.evaluate("document.querySelectorAll('.tvz-tile').length") < 60
         assert [] == page.errors
 

@@ -17,7 +17,7 @@ from tarviz import stores
 from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.model.config import options as configured
-from tarviz.model.errors import DataError, Fault, TarvizError
+from tarviz.model.errors import DataError, Fault, StoreError, TarvizError
 from tarviz.model.types import Duplicates
 from tarviz.read.blocks import Blocks
 from tarviz.read.headers import header_steps
@@ -49,7 +49,7 @@ class Scan:
         self.cache = cache
         self.focus: int | None = None
         self._want = 0
-        self._all = False
+        self._all: set[object] = set()  # who wants everything scanned
         self._closed = False
         self._wake = threading.Condition()
         self._calm = threading.Condition()
@@ -64,11 +64,16 @@ class Scan:
             self._want = max(self._want, count)
             self._wake.notify_all()
 
-    def go_on(self) -> None:
-        """Scan everything to its end."""
+    def go_on(self, who: object = None) -> None:
+        """Scan everything to its end, for somebody's sake."""
         with self._wake:
-            self._all = True
+            self._all.add(who)
             self._wake.notify_all()
+
+    def rest(self, who: object) -> None:
+        """Somebody wants no more than what is looked at."""
+        with self._wake:
+            self._all.discard(who)
 
     def look_at(self, shard: int | None) -> None:
         """Scan this shard first; None: in order."""
@@ -163,7 +168,8 @@ class Scan:
     def _fail(self, shard: ShardRows, error: TarvizError) -> None:
         self._runs.pop(shard.number, None)
         shard.faults.append(fault_of(error.at(shard=shard.url)))
-        shard.state = "missing" if error.code == "E_NOT_FOUND" else "damaged"
+        far = isinstance(error, StoreError) and not shard.local
+        shard.state = "missing" if error.code == "E_NOT_FOUND" else "unreachable" if far else "damaged"
 
 
 def fault_of(error: TarvizError) -> Fault:

@@ -75,6 +75,7 @@ class Session:
             "total": sum(shard.count for shard in rows.shards),
             "exact": rows.finished,
             "shards": [status.shard_message(shard) for shard in rows.shards if shard.changed > since or since < 0],
+            "trouble": next(filter(None, map(status.trouble, rows.shards)), ""),
             "status": status.sentence(rows),
             "table": self.table.about_table(),
             "job": self.shards.job.message(),
@@ -112,15 +113,18 @@ class Session:
         before.stop()
         self._used(self)
         self.shards.scan.look_at(shard)
-        if query.needs_content:
-            self.shards.scan.go_on()
+        if wish.plain or (wish.sort == "order" and not wish.conditions):
+            self.shards.scan.rest(self)
+        else:  # what is searched for may lie behind what was read so far
+            self.shards.scan.go_on(self)
         found: Message = {"query": query.number, "where": where, "sort": sort, "seed": seed, "shard": shard, "also": list(wish.also)}
         return found | {"descending": descending, "python": self.spec()}
 
     @rpc
     def stop(self) -> Message:
-        """End the running search; what was found stays."""
+        """End the running search, and reading for its sake; what was found stays."""
         self.look.query.stop()
+        self.shards.scan.rest(self)
         return {}
 
     @rpc
@@ -196,4 +200,5 @@ class Session:
 
     def close(self) -> None:
         self.look.query.stop()
+        self.shards.scan.rest(self)
         self.shards.maps.left(id(self.map))

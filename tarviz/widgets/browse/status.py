@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from tarviz import stores
 from tarviz.formats.records import split_name
@@ -10,6 +11,7 @@ from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, TarvizError, redact, safe
 from tarviz.model.types import to_bytes, to_text
 from tarviz.model.urls import base_name
+from tarviz.stores.retry import waiting
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse.rows import Rows, ShardRows
 
@@ -34,8 +36,17 @@ def shard_message(shard: ShardRows) -> dict[str, Any]:
         "compression": shard.compression,
         "faults": len(shard.faults),
         "stale": shard.stale,
+        "trouble": trouble(shard),
         "share": min(1.0, shard.scanned / size) if size and not shard.compression else None,
     }
+
+
+def trouble(shard: ShardRows) -> str:
+    """What a far shard waits for, or why it was given up: host and cause. "" where it answers."""
+    if shard.state == "unreachable" and shard.faults:
+        return redact(safe(f"{shard.faults[-1].code}: {shard.faults[-1].message}"))[:400]
+    found = "" if shard.local else waiting(shard.url)
+    return f"{urlsplit(redact(shard.url)).netloc or name(shard)} does not answer: {safe(found)}" if found else ""
 
 
 def faults(rows: Rows, limit: int = 60) -> list[dict[str, Any]]:
@@ -77,12 +88,12 @@ def sentence(rows: Rows) -> str:
     streamed = next((shard for shard in shards if shard.compression and not shard.finished), None)
     if streamed is not None:
         parts.append(f"{streamed.compression}: read from the front")
-    for state, words in (("damaged", "damaged"), ("missing", "missing")):
-        if number := sum(shard.state == state for shard in shards):
-            parts.append(f"{number} shard{'s' if number > 1 else ''} {words}")
+    counts = {state: sum(shard.state == state for shard in shards) for state in ("damaged", "missing", "unreachable")}
+    parts += [f"{number} shard{'s' if number > 1 else ''} {state}" for state, number in counts.items() if number]
+    parts += [text for shard in shards if (text := trouble(shard))][:1]
     if stale := [name(shard) for shard in shards if shard.stale]:
         parts.append(f"{stale[0]}{f' and {len(stale) - 1} more' if len(stale) > 1 else ''} changed since the scan: scan again")
-    if rows.finished and not count and not any(shard.state in ("damaged", "missing") for shard in shards):
+    if rows.finished and not count and not any(shard.state in ("damaged", "missing", "unreachable") for shard in shards):
         parts.append("nothing in here")
     return " · ".join(parts)
 

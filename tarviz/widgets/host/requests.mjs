@@ -46,31 +46,31 @@ export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () 
     clearTimeout(job.timer);
     if (job.timer === "slow" && --slow === 0) onSlow(false);
   };
-  const pump = () => {
-    while (flying.size < limit && waiting.length) {
-      const job = /** @type {Job} */ (waiting.shift());
-      flying.set(job.id, job);
-      stats.sent += 1;
-      stats.peak = Math.max(stats.peak, flying.size);
-      job.timer = setTimeout(() => {
-        job.timer = "slow";
-        slow += 1;
-        onSlow(true);
-      }, timeout);
-      try {
-        model.send({ k: "tvz:req", id: job.id, session, name: job.name, msg: job.msg });
-      } catch (error) {
-        drop(job);
-        job.fail(
-          new RpcError({
-            type: "NoKernel",
-            msg: `The kernel behind this was restarted or is gone (${/** @type {any} */ (error).message}).`,
-            hint: "Run the cell again.",
-            code: "no-kernel",
-          }),
-        );
-      }
+  const fly = (/** @type {Job} */ job) => {
+    flying.set(job.id, job);
+    stats.sent += 1;
+    stats.peak = Math.max(stats.peak, flying.size);
+    job.timer = setTimeout(() => {
+      job.timer = "slow";
+      slow += 1;
+      onSlow(true);
+    }, timeout);
+    try {
+      model.send({ k: "tvz:req", id: job.id, session, name: job.name, msg: job.msg });
+    } catch (error) {
+      drop(job);
+      job.fail(
+        new RpcError({
+          type: "NoKernel",
+          msg: `The kernel behind this was restarted or is gone (${/** @type {any} */ (error).message}).`,
+          hint: "Run the cell again.",
+          code: "no-kernel",
+        }),
+      );
     }
+  };
+  const pump = () => {
+    while (flying.size < limit && waiting.length) fly(/** @type {Job} */ (waiting.shift()));
   };
   const overtaken = () => new RpcError({ type: "Overtaken", msg: "overtaken by a later request", hint: "", code: "overtaken" });
 
@@ -95,10 +95,11 @@ export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () 
   /**
    * @param {string} name
    * @param {any} [msg]
-   * @param {{ keep?: boolean }} [options] `keep`: do not cancel older requests of the same name
+   * @param {{ keep?: boolean, urgent?: boolean }} [options] `keep`: do not cancel older requests of the same name; `urgent`: do not wait
+   *   for those in flight, which may wait for a far server
    * @returns {Promise<Answer>}
    */
-  const call = (name, msg = {}, { keep = false } = {}) =>
+  const call = (name, msg = {}, { keep = false, urgent = false } = {}) =>
     new Promise((done, fail) => {
       if (!keep) {
         for (const job of [...waiting]) {
@@ -113,7 +114,9 @@ export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () 
           job.fail(overtaken());
         }
       }
-      waiting.push({ id: `${session}-${(count += 1)}`, name, msg, done, fail, timer: 0, keep });
+      const job = { id: `${session}-${(count += 1)}`, name, msg, done, fail, timer: 0, keep };
+      if (urgent) fly(job);
+      else waiting.push(job);
       pump();
     });
   return Object.assign(call, { stats, session });

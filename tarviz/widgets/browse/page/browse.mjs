@@ -69,6 +69,8 @@ export class BrowserView {
       picks: [...this.picks],
       row: this.config.start,
     };
+    /** what a far shard waits for, "" where all answer */
+    this.far = "";
     /** how many pages look at these shards */
     this.pages = 1;
     /** @type {any} how far columns are made, as the controller says */

@@ -38,7 +38,7 @@ export class Polls {
     this.polling = true;
     this.polled = performance.now();
     try {
-      const { r } = await view.rpc("poll", { since: view.version, want: this.wanted(), idle }, { keep: true });
+      const { r } = await view.rpc("poll", { since: view.version, want: this.wanted(), idle }, { keep: true, urgent: true });
       view.lost = false;
       this.take(r);
     } catch (error) {
@@ -66,6 +66,7 @@ export class Polls {
     view.exact = poll.exact;
     view.total = poll.total;
     view.pages = poll.pages;
+    view.far = poll.trouble;
     view.marks.take(poll.marks).catch((error) => view.trouble(error));
     if (poll.query.number !== view.query) view.searches.renew();
     else {
@@ -85,7 +86,7 @@ export class Polls {
           ? ""
           : poll.query.note
             ? poll.query.note
-            : `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}`;
+            : `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}${readSoFar(view.shards)}`;
       if (poll.query.error) view.say(poll.query.error, "bad");
       this.followFirst();
     }
@@ -136,4 +137,12 @@ export class Polls {
       view.select(0);
     } else if (view.pane.record) view.pane.fill();
   }
+}
+
+/** How much of far shards was read, while some of them still are. @param {any[]} shards */
+function readSoFar(shards) {
+  const known = shards.filter((shard) => shard?.size && shard.share !== null);
+  const size = known.reduce((sum, shard) => sum + shard.size, 0);
+  const read = known.reduce((sum, shard) => sum + shard.size * shard.share, 0);
+  return known.some((shard) => shard.state === "scanning") && read < size ? `, ${formatBytes(read)} of ${formatBytes(size)} read` : "";
 }

@@ -83,7 +83,7 @@ export class Rail {
           ? h(
               "span",
               {
-                class: shard.state === "damaged" || shard.state === "missing" ? "tvz-bad" : "tvz-warn",
+                class: ["damaged", "missing", "unreachable"].includes(shard.state) ? "tvz-bad" : "tvz-warn",
                 "aria-label": `${shard.faults} findings`,
               },
               "⚠",
@@ -225,7 +225,7 @@ export class Rail {
 }
 
 /** @param {any} shard */
-const finished = (shard) => ["done", "damaged", "missing"].includes(shard.state);
+const finished = (shard) => ["done", "damaged", "missing", "unreachable"].includes(shard.state);
 
 /** @param {any} shard */
 const shardTitle = (shard) =>
@@ -235,6 +235,7 @@ const shardTitle = (shard) =>
     `${formatCount(shard.count)} records`,
     shard.state,
     shard.compression,
+    shard.trouble,
     shard.stale ? "changed since the scan" : "",
   ]
     .filter(Boolean)

@@ -40,8 +40,11 @@ export class StatusLine {
       actions.push(
         h("button", { title: "read all shards to their end", onclick: () => view.rpc("go_on").then(() => view.wake()) }, "scan all"),
       );
-    const stale = view.shards.find((s) => s?.stale || s?.state === "missing");
-    if (stale) actions.push(h("button", { onclick: () => view.searches.again(stale.number) }, "scan again"));
+    const stale = view.shards.find((s) => s?.stale || s?.state === "missing" || s?.state === "unreachable");
+    if (stale)
+      actions.push(
+        h("button", { onclick: () => view.searches.again(stale.number) }, stale.state === "unreachable" ? "retry" : "scan again"),
+      );
     const key = actions.map((a) => a.textContent).join();
     if (this.shownActions !== key) {
       this.shownActions = key;
@@ -75,12 +78,15 @@ export class StatusLine {
   }
 
   /** @param {boolean} slow */
-  tellSlow(slow) {
+  async tellSlow(slow) {
+    if (slow && !this.view.lost) await this.view.polls.now(false); // is it the page that does not answer, or a store behind it?
     if (slow)
       this.say(
-        this.view.model.media
-          ? "The server of this page has not answered yet: it is reading, or it was stopped (tarviz browse, in its terminal)."
-          : "No answer from the kernel: it is busy, or it was restarted. Run the cell again to go on.",
+        this.view.far
+          ? this.view.far
+          : this.view.model.media
+            ? "The server of this page has not answered yet: it is reading, or it was stopped (tarviz browse, in its terminal)."
+            : "No answer from the kernel: it is busy, or it was restarted. Run the cell again to go on.",
         "bad",
       );
     else {

@@ -156,7 +156,7 @@ class Row:
 
 @dataclass(eq=False)
 class ShardRows:
-    """One shard and what is known of it. `state`: waiting, scanning, paused, done, damaged, missing."""
+    """One shard and what is known of it. `state`: waiting, scanning, paused, done, damaged, missing, unreachable."""
 
     number: int
     url: URL
@@ -180,7 +180,7 @@ class ShardRows:
 
     @property
     def finished(self) -> bool:
-        return self.state in ("done", "damaged", "missing")
+        return self.state in ("done", "damaged", "missing", "unreachable")
 
     @property
     def local(self) -> bool:
