@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.formats import sniff
-from tarviz.formats.checksums import combined
 from tarviz.formats.compression import ByteSource, Inflater
 from tarviz.formats.compression import kind as _magic
 from tarviz.formats.example_block import Examples
@@ -93,7 +92,7 @@ def _headers(size: NDArray[np.int64]) -> NDArray[np.uint8]:
 
 @dataclass(slots=True, eq=False)
 class Frames:
-    """Records to be framed: `size` in bytes of each, frame included. They are summed and framed by whoever takes the buffers."""
+    """Records to be framed: `size` in bytes of each, frame included. They are framed when the buffers are taken."""
 
     size: NDArray[np.int64]
     _whole: Sequence[bytes] | None
@@ -104,20 +103,6 @@ class Frames:
 
     def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]:
         """What to write for the records `first:last`, in order: one buffer where they are short. Long payloads are not copied."""
-        return self._framed(first, last)[0]
-
-    def summed(self, first: int = 0, last: int | None = None, start: int = 0) -> tuple[list[Buffer], int]:
-        """The same, and the CRC32C of what gave `start` with these bytes after it; long payloads are looked at once for both."""
-        buffers, edges, crcs = self._framed(first, last)
-        if self._whole is not None:
-            return buffers, crc32c(buffers[0], start)
-        sums, sizes = np.empty(2 * len(edges), np.uint32), np.zeros(2 * len(edges), np.int64)
-        sums[0], sums[1::2], sums[2::2] = start, np.fromiter(map(_crc, edges), np.uint32, len(edges)), crcs
-        sizes[1::2], sizes[2::2] = np.fromiter(map(len, edges), np.int64, len(edges)), self.size[first:last] - FRAME
-        return buffers, combined(sums, sizes)
-
-    def _framed(self, first: int, last: int | None) -> tuple[list[Buffer], list[bytes], NDArray[np.uint32]]:
-        """The buffers, what stands before, between and after the records in them, and the CRC32C of each record."""
         whole = self._whole
         records: Sequence[Any] = (self._pieces if whole is None else whole)[first:last]
         crcs = np.fromiter(map(_crc_of_pieces if whole is None else _crc, records), np.uint32, len(records))
@@ -125,12 +110,12 @@ class Frames:
         if whole is not None:
             flat: list[bytes] = [b""] * (2 * len(records) + 1)
             flat[0::2], flat[1::2] = edges, records
-            return [b"".join(flat)], edges, crcs
+            return [b"".join(flat)]
         buffers: list[Buffer] = []
         for edge, pieces in zip(edges, records, strict=False):
             # An Example begins with bytes of its own, which are few: two buffers in one.
             buffers += [b"".join((edge, pieces[0])), *pieces[1:]]
-        return [*buffers, edges[-1]], edges, crcs
+        return [*buffers, edges[-1]]
 
 
 def frame(records: Examples | Sequence[bytes]) -> Frames:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 from tarviz import stores
 from tarviz.formats.tfrecord import crc32c
@@ -23,19 +23,6 @@ from tarviz.write.packing import Packing, packer
 
 _DIRECT = 1 << 20  # bytes of an output from which on a thread writes
 _AT_ONCE = 8 << 20  # bytes written before an abort is looked for
-
-
-@runtime_checkable
-class SummedRun(Protocol):
-    """Records that give the CRC32C of their bytes along with these."""
-
-    def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]:
-        """What to write for the records `first:last`."""
-        ...
-
-    def summed(self, first: int = 0, last: int | None = None, start: int = 0) -> tuple[list[Buffer], int]:
-        """The same, and the CRC32C of what gave `start` with these bytes after it."""
-        ...
 
 
 class Later(Protocol):
@@ -139,24 +126,13 @@ class Output(Whole):
         else:
             self._put(buffers)
 
-    def put_summed(self, run: SummedRun, first: int, last: int) -> None:
-        """The same for records that know the sum of their bytes, which nobody has to look at again for it."""
-        if self._packer is not None or not self._summed:
-            self.put(run.buffers(first, last))
-        else:
-            self._put(*run.summed(first, last, self._crc))
-
-    def _put(self, buffers: Sequence[Buffer], crc: int | None = None) -> None:
-        """Append bytes; `crc` is that of the file with them, where it is known."""
+    def _put(self, buffers: Sequence[Buffer]) -> None:
         if not buffers:
             return
-        if crc is None:
-            crc = self._crc
-            for buffer in buffers if self._summed else ():
-                crc = crc32c(buffer, crc)
+        for buffer in buffers if self._summed else ():
+            self._crc = crc32c(buffer, self._crc)
         self._size += sum(map(len, buffers))
         self._sink.writev(buffers)
-        self._crc = crc
 
     def send(self, fd: int, begin: int, end: int) -> int:
         """Append the bytes `begin`…`end` of an open file: up to where it had them."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.formats.tfrecord import Compression
+from tarviz.formats.tfrecord import Compression, Frames
 from tarviz.model import config
 from tarviz.model.errors import UsageError
 from tarviz.model.types import Buffer
@@ -17,7 +17,7 @@ from tarviz.stores import Whole
 from tarviz.write.inputs import Inputs
 from tarviz.write.manifest import Part, Written
 from tarviz.write.names import Exists, Names
-from tarviz.write.output import Output, SummedRun
+from tarviz.write.output import Output
 
 
 class Run(Protocol):
@@ -30,15 +30,15 @@ class Run(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Records:
-    """Records that are framed and summed by the thread that writes them."""
+    """Records that are framed by the thread that writes them."""
 
-    run: SummedRun
+    run: Frames
     first: int
     last: int
     size: int
 
     def write_to(self, output: Output) -> None:
-        output.put_summed(self.run, self.first, self.last)
+        output.put(self.run.buffers(self.first, self.last))
 
 
 @dataclass(eq=False)
@@ -93,7 +93,7 @@ class Outputs(Whole):
                 continue
             output = self._open()
             size = int(ends[last - 1]) - base
-            output.write([_Records(run, first, last, size)] if isinstance(run, SummedRun) else run.buffers(first, last), last - first)
+            output.write([_Records(run, first, last, size)] if isinstance(run, Frames) else run.buffers(first, last), last - first)
             self._room -= size
             if self._source is not None and numbers is not None:
                 self._note(int(numbers[first]), stop if last == count else int(numbers[last]))
