@@ -130,6 +130,8 @@ class Verb(click.Command):
 
     def __init__(self, *args: Any, example: str | Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if any(each.name == "urls" for each in self.params):
+            self.params.append(_storage_option())
         self.examples = [example] if isinstance(example, str) else list(example)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -144,6 +146,30 @@ def verb(name: str, *, example: str | Sequence[str], **attributes: Any) -> Calla
     """`@verb("ls", example="tarviz ls 'data/train-{0000..0003}.tar'")` over the function that reads the command line."""
     settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
     return click.command(name, cls=Verb, example=example, context_settings=settings, **attributes)
+
+
+def _storage_option() -> click.Option:
+    """`--storage-option K=V`, in force by itself for as long as the verb runs, also for the processes that it starts."""
+
+    def use(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
+        if not values:
+            return
+        name = "TARVIZ_STORAGE_OPTIONS"
+        table = _json.loads(config.options().storage_options or "{}")
+        for each in values:
+            key, equals, value = each.partition("=")
+            if not (key and equals):
+                raise click.BadParameter("write NAME=VALUE.", ctx, param)
+            try:
+                table[key] = _json.loads(value)
+            except ValueError:
+                table[key] = value
+        before = os.environ.get(name)
+        os.environ[name] = _json.dumps(table)
+        ctx.call_on_close(lambda: os.environ.pop(name) if before is None else os.environ.__setitem__(name, before))
+
+    words = "What the store of the URLs is told: requester_pays=true, key_filename=~/.ssh/id, ..."
+    return click.Option(["--storage-option"], multiple=True, metavar="NAME=VALUE", expose_value=False, callback=use, help=words)
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only

@@ -93,6 +93,25 @@ def _path(value: Any) -> Path:
     return Path(value).expanduser()
 
 
+class Hidden(str):
+    """Text that may hold secrets: what shows it says that it is there, and no more."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'" if self else "''"
+
+
+def _storage(value: Any) -> Hidden:
+    """JSON of an object, as text; objects stand in it under beginnings of URLs alone."""
+    import json
+
+    found = json.loads(value) if isinstance(value, str) and value else value or {}
+    if not isinstance(found, dict) or any(isinstance(each, dict) != ("://" in name) for name, each in found.items()):
+        raise ValueError
+    return Hidden(json.dumps(found, sort_keys=True) if found else "")
+
+
 def _option(default: Any, read: Callable[[Any], Any], means: str) -> Any:
     return field(default=default, metadata={"read": read, "means": means})
 
@@ -131,6 +150,9 @@ class Options:
     shard_cache: int = _option(0, parse_size, "bytes of remote shards kept in the cache folder for the next reading; 0: none")
     progress: str = _option("auto", _progress, "progress bars: auto (on a terminal), on, off")
     override: str = _option("", _plugins, "plugins of other packages that replace our own, by name: ops.resize,viewers.text")
+    storage_options: str = _option(
+        Hidden(), _storage, "JSON of what stores are told: requester_pays, … for all URLs, or by their beginning"
+    )
     workers: int = _option(0, _count, "parallel workers where a verb has them; 0: one per processor")
 
     def __enter__(self) -> Options:
@@ -169,6 +191,7 @@ class OptionKeywords(TypedDict, total=False):
     shard_cache: int | float | str | None
     progress: Literal["auto", "on", "off"] | bool | None
     override: str | None
+    storage_options: Mapping[str, Any] | str | None
     workers: int | None
 
 
@@ -190,6 +213,8 @@ def _convert(name: str, value: Any, source: str) -> Any:
     try:
         return _READ[name](value)
     except (ValueError, TypeError, OverflowError) as error:
+        if name == "storage_options":
+            raise UsageError(f"{source}: storage_options are no JSON object.", hint='Write {"requester_pays": true}.') from None
         raise UsageError(f"{source}: {value!r} does not fit {name} ({MEANINGS[name]}).") from error
 
 

@@ -1,23 +1,27 @@
 """Any other scheme that fsspec knows (`sftp://`, `webhdfs://`, `ftp://`, …): what its filesystem can promise, and no more.
 
 A read that breaks goes on where it broke, once the object is seen to be the same (by fsspec's own checksum of it,
-or time and size). Errors, waits and credentials are the filesystem's. A write goes to a name beside the final one
+or time and size). Errors, waits and credentials are the filesystem's; its options
+are the storage options of the URL. A write goes to a name beside the final one
 and is renamed; where the filesystem cannot rename, nothing is written.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ftplib
 import os
 import secrets
+import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from tarviz.model.errors import ChangedError, MissingPackageError, NotFoundError, StoreError, redact
+from tarviz.model.errors import ChangedError, MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError, redact
 from tarviz.model.types import URL, Buffer
+from tarviz.stores._storage_options import storage_options
 from tarviz.stores.base import Sink, Stat, Store, Stream, refuse_taken
 from tarviz.stores.retry import Attempts, Clock, RetryError
 
@@ -25,6 +29,10 @@ _PIECE = 1 << 20
 _TIMEOUT = 60.0
 _TIMES = ("mtime", "modified", "last_modified", "LastModified", "modify")
 _NAMES = ("etag", "ETag", "checksum", "md5", "generation", "version_id", *_TIMES, "created")
+_DAV = {"webdav+http": "http", "webdav+https": "https"}  # `webdav://` alone says no host: fsspec asks for the option `base_url`
+_HIDE = {ord("#"): "\ue000", ord("?"): "\ue001"}
+_SHOW = {ord(hidden): sign for sign, hidden in _HIDE.items()}
+_T = TypeVar("_T")
 
 
 def knows(scheme: str) -> bool:
@@ -33,7 +41,7 @@ def knows(scheme: str) -> bool:
         import fsspec
     except ImportError:
         return False
-    return scheme in fsspec.available_protocols()
+    return scheme in _DAV or scheme in fsspec.available_protocols()
 
 
 @dataclass(frozen=True)
@@ -48,9 +56,7 @@ class AnyStore(Store):
     remote: ClassVar[bool] = True
 
     def stat(self, url: URL) -> Stat:
-        place, path = _filesystem(url)
-        with _errors(url):
-            return _stat(url, _info(place, path, url))
+        return _stat(url, _ask(url, lambda place, path: _info(place, path, url)))
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
         return _AnyStream(url, offset, etag)
@@ -64,9 +70,7 @@ class AnyStore(Store):
         return bytes(found)
 
     def list(self, url: URL) -> Iterator[Stat]:
-        place, path = _filesystem(url)
-        with _errors(url):
-            rows = place.ls(path, detail=True)
+        rows = _ask(url, _rows)
         found = [(str(row["name"]).rstrip("/").rpartition("/")[2], row) for row in rows if row.get("type") != "directory"]
         return iter([_stat(URL(f"{url.rstrip('/')}/{name}"), row) for name, row in sorted(found, key=lambda each: each[0])])
 
@@ -74,29 +78,76 @@ class AnyStore(Store):
         return _AnySink(url, None if replace else self)
 
     def delete(self, url: URL) -> None:
-        place, path = _filesystem(url)
-        with _errors(url):
-            _info(place, path, url)
-            place.rm_file(path)
+        _ask(url, lambda place, path: _info(place, path, url) and place.rm_file(path))
 
 
-def _filesystem(url: URL) -> tuple[Any, str]:
-    """The filesystem of a URL, and the path in it. Nothing that it lists is kept: what is there now counts."""
+def _filesystem(url: URL, fresh: bool = False) -> tuple[Any, str]:
+    """The filesystem of a URL, and the path in it. Nothing that it lists is kept: what is there now counts.
+
+    `fresh`: not over a connection that fsspec has kept for this thread.
+    """
     try:
         import fsspec
     except ImportError as error:
         raise MissingPackageError.of("fsspec", f"{url.partition(':')[0]}:// URLs", "any") from error
+    options = dict(storage_options(url))
+    scheme, _, rest = url.partition("://")
+    if scheme in _DAV:
+        host, _, rest = rest.partition("/")
+        options = {"base_url": f"{_DAV[scheme]}://{host}/"} | options
+        scheme = "webdav"
     with _errors(url):
-        place, path = fsspec.core.url_to_fs(url, use_listings_cache=False, skip_instance_cache=False)
-    return place, str(path)
+        kind = fsspec.get_filesystem_class(scheme)
+        # fsspec splits a path at these signs, which are part of a file's name
+        whole = f"{scheme}://{rest}".translate(_HIDE)
+        named = {name: _shown(value) for name, value in kind._get_kwargs_from_urls(whole).items()}
+        if fresh:
+            kind.clear_instance_cache()
+        place = fsspec.filesystem(scheme, **named | options)
+        path = _shown(str(kind._strip_protocol(whole)))
+        if scheme == "webdav" and not set("%#?;").isdisjoint(path):  # webdav4 would take them for parts of a URL, and mean another file
+            raise UsageError("webdav4 cannot name a file with %, #, ? or ; in it.", shard=url, hint="Rename it.")
+        return place, path
+
+
+def _shown(value: Any) -> Any:
+    return value.translate(_SHOW) if isinstance(value, str) else value
+
+
+def _ask(url: URL, call: Callable[[Any, str], _T]) -> _T:
+    """What `call` finds in the filesystem, tried a second time over a new connection: one that was kept may be dead."""
+    with _errors(url):
+        try:
+            return call(*_filesystem(url))
+        except BaseException as error:
+            if not _may_pass(error):
+                raise
+        return call(*_filesystem(url, fresh=True))
 
 
 def _info(place: Any, path: str, url: URL) -> dict[str, Any]:
-    place.invalidate_cache(path)
+    place.invalidate_cache()
     found: dict[str, Any] = place.info(path)
     if found.get("type") == "directory":
         raise NotFoundError("it is a folder.", shard=url, hint="End the URL with / to take the shards in it.")
     return found
+
+
+def _rows(place: Any, path: str) -> list[dict[str, Any]]:
+    """What lies in a folder."""
+    place.invalidate_cache()
+    found: list[dict[str, Any]] = place.ls(path, detail=True)
+    if any(row.get("type") != "directory" and str(row["name"]).strip("/") == path.strip("/") for row in found):
+        raise NotADirectoryError(path)
+    return found
+
+
+def _rename(place: Any, old: str, new: str) -> None:
+    """In one step, over what is there: webdav4 moves files of fsspec by a copy, or not at all."""
+    if place.protocol[0] == "webdav":
+        place.client.move(old, new, overwrite=True)
+    else:
+        place.mv(old, new)
 
 
 def _stat(url: URL, info: dict[str, Any]) -> Stat:
@@ -113,23 +164,40 @@ def _seconds(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-@contextlib.contextmanager
-def _errors(url: URL) -> Iterator[None]:
-    """Errors of a filesystem as ours."""
-    try:
-        yield
-    except (NotFoundError, StoreError):
-        raise
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise NotFoundError("there is no such object.", shard=url, hint="Check the URL.") from error
-    except PermissionError as error:
-        raise StoreError(f"access is refused: {redact(str(error))}.", code="E_AUTH", shard=url) from error
-    except ImportError as error:
-        hint = "Install the package that fsspec names."
-        raise MissingPackageError(f"{url.partition(':')[0]}:// URLs need a package: {error}.", shard=url, hint=hint) from error
-    except (OSError, EOFError, ValueError, TypeError, RuntimeError, NotImplementedError) as error:
-        what = redact(" ".join(str(error).split())) or type(error).__name__
-        raise StoreError(f"the filesystem says: {what}.", shard=url) from error
+class _errors(contextlib.AbstractContextManager[None]):  # noqa: N801  (used like a function)
+    """Errors of a filesystem as ours: it raises what its library has, so any exception may be one."""
+
+    def __init__(self, url: URL) -> None:
+        self._url = url
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        url = self._url
+        if not isinstance(error, Exception) or isinstance(error, TarvizError):
+            return
+        said = redact(" ".join(str(error).split())) or type(error).__name__
+        if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+            raise NotFoundError("there is no such object.", shard=url, hint="Check the URL.") from error
+        if isinstance(error, ImportError):
+            hint = "Install the package that fsspec names."
+            raise MissingPackageError(f"{url.partition(':')[0]}:// URLs need a package: {said}.", shard=url, hint=hint) from error
+        if _refused(error):
+            hint = "Check user, password or key: in the URL, or as a storage option (TARVIZ_STORAGE_OPTIONS)."
+            raise StoreError(f"access is refused: {said}.", code="E_AUTH", shard=url, hint=hint) from error
+        raise StoreError(f"the filesystem says: {said}.", shard=url) from error
+
+
+def _refused(error: Exception) -> bool:
+    """Whether a server, of whatever kind, does not let us in."""
+    status = getattr(getattr(error, "response", None), "status_code", None) or getattr(error, "status_code", None)
+    reply = str(error)[:3] if isinstance(error, ftplib.error_perm) else ""  # RFC 959: 530 and 532 mean that somebody has to log in
+    names = {each.__name__ for each in type(error).__mro__}
+    return isinstance(error, PermissionError) or "AuthenticationException" in names or status in (401, 403) or reply in ("530", "532")
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether a new connection may help."""
+    final = FileNotFoundError | FileExistsError | NotADirectoryError | IsADirectoryError | ImportError | NotImplementedError | TypeError
+    return isinstance(error, Exception) and not isinstance(error, TarvizError | final) and not _refused(error)
 
 
 class _AnyStream(Stream):
@@ -144,21 +212,25 @@ class _AnyStream(Stream):
         self._closed = threading.Event()
         self._attempts = Attempts(url, _TIMEOUT, Clock(), self._closed)
         self.offset = offset
-        self.stat = self._look()
+        self.stat = _stat(url, _ask(url, self._meet))
         if etag is not None and etag != self.stat.etag:
             raise self._changed(etag, self.stat)
 
+    def _meet(self, place: Any, path: str) -> dict[str, Any]:
+        self._place, self._path = place, path
+        return _info(place, path, self._url)
+
     def _look(self) -> Stat:
-        with _errors(self._url):
-            return _stat(self._url, _info(self._place, self._path, self._url))
+        return _stat(self._url, _info(self._place, self._path, self._url))
 
     def _changed(self, before: str | None, now: Stat) -> ChangedError:
         what = f"the object was replaced: {before} before, {now.etag} now."
         return ChangedError(what, shard=self._url, offset=self.offset, hint="Read it again from the beginning.")
 
     def readinto(self, buffer: memoryview, /) -> int:
-        if os.getpid() != self._owner:  # a forked child: the file is the parent's
+        if os.getpid() != self._owner:  # a forked child: file and connection are the parent's
             self._owner, self._file, self._lock = os.getpid(), None, threading.Lock()
+            self._place, self._path = _filesystem(self._url)
         with self._lock:
             self._attempts.begin()
             while not self._closed.is_set():
@@ -169,6 +241,8 @@ class _AnyStream(Stream):
                     data = self._next(min(len(buffer), _PIECE))
                 except RetryError as error:
                     self._drop()
+                    with contextlib.suppress(StoreError):  # said by the next attempt
+                        self._place, self._path = _filesystem(self._url, fresh=True)
                     if not self._closed.is_set():
                         self._attempts.failed(error, self.offset, reached=True)
                     continue
@@ -182,7 +256,9 @@ class _AnyStream(Stream):
         """At the end: whether the bytes were all of one object, where the filesystem reads it piece by piece."""
         if self._file is not None:
             self._drop()
-            if (now := self._look()).etag != self.stat.etag:
+            with _errors(self._url):
+                now = self._look()
+            if now.etag != self.stat.etag:
                 raise self._changed(self.stat.etag, now)
 
     def _next(self, length: int) -> bytes:
@@ -194,12 +270,10 @@ class _AnyStream(Stream):
                 if self.offset:
                     self._file.seek(self.offset)
             data: bytes = self._file.read(length)
-        except (StoreError, NotFoundError):
-            raise
-        except (FileNotFoundError, PermissionError, ImportError, NotImplementedError):
-            with _errors(self._url):
-                raise
-        except (OSError, EOFError, ValueError, RuntimeError) as error:
+        except BaseException as error:
+            if not _may_pass(error):
+                with _errors(self._url):
+                    raise
             raise RetryError(redact(str(error)) or type(error).__name__, at_once=True) from error
         if not data and self.stat.size is not None:
             raise RetryError(f"it ended {self.stat.size - self.offset} bytes early", at_once=True)
@@ -208,7 +282,7 @@ class _AnyStream(Stream):
     def _drop(self) -> None:
         file, self._file = self._file, None
         if file is not None:
-            with contextlib.suppress(OSError, EOFError, ValueError, RuntimeError):
+            with contextlib.suppress(StoreError, NotFoundError), _errors(self._url):
                 file.close()
 
     def close(self) -> None:
@@ -222,16 +296,18 @@ class _AnySink(Sink):
     """A file beside the final name, renamed at the end."""
 
     def __init__(self, url: URL, spare: AnyStore | None) -> None:
-        self._place, self._path = _filesystem(url)
         self._url = url
         self._spare = spare  # whose object of that name is left alone
-        folder, slash, name = self._path.rpartition("/")
-        self._temporary = f"{folder}{slash}.{name}.tmp-{secrets.token_hex(8)}"
         self._stat: Stat | None = None
-        with _errors(url):
-            if folder:
-                self._place.makedirs(folder, exist_ok=True)
-            self._file: Any = self._place.open(self._temporary, "wb")
+        self._file: Any = _ask(url, self._begin)
+
+    def _begin(self, place: Any, path: str) -> Any:
+        self._place, self._path = place, path
+        folder, slash, name = path.rpartition("/")
+        self._temporary = f"{folder}{slash}.{name}.tmp-{secrets.token_hex(8)}"
+        if folder:
+            place.makedirs(folder, exist_ok=True)
+        return place.open(self._temporary, "wb")
 
     def write(self, data: Buffer, /) -> None:
         if self._file is None:
@@ -243,16 +319,17 @@ class _AnySink(Sink):
         if self._stat is None:
             if self._file is None:
                 raise StoreError("the write was aborted.", shard=self._url, code="E_WRITE")
-            file, self._file = self._file, None
             try:
                 with _errors(self._url):
-                    file.close()
+                    self._file.close()
+                self._file = None
                 if self._spare is not None:
                     refuse_taken(self._spare, self._url)
                 with _errors(self._url):
-                    self._place.mv(self._temporary, self._path)
+                    _rename(self._place, self._temporary, self._path)
                     self._stat = _stat(self._url, _info(self._place, self._path, self._url))
             except BaseException:
+                self.abort()
                 self._remove()
                 raise
         return self._stat
@@ -260,12 +337,12 @@ class _AnySink(Sink):
     def abort(self) -> None:
         if self._file is not None:
             file, self._file = self._file, None
-            with contextlib.suppress(OSError, ValueError, RuntimeError):
-                file.close()
+            with contextlib.suppress(StoreError, NotFoundError), _errors(self._url):
+                getattr(file, "discard" if isinstance(file, tempfile.SpooledTemporaryFile) else "close")()  # webdav4 would send it
             self._remove()
 
     def _remove(self) -> None:
-        with contextlib.suppress(OSError, ValueError, RuntimeError, NotImplementedError):
+        with contextlib.suppress(StoreError, NotFoundError), _errors(self._url):
             self._place.rm_file(self._temporary)
 
 

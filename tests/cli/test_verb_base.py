@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -187,3 +189,18 @@ class TestResultsOfOthers:
 
     def test_urls_in_it_keep_no_secret(self):
         assert "s3cret" not in str(Tallied(1, "https://me:s3cret@host/a.tar?token=s3cret").to_dict())
+
+
+def test_a_storage_option_is_in_force_while_the_verb_runs(monkeypatch):
+    monkeypatch.setenv("TARVIZ_STORAGE_OPTIONS", '{"kept": 1}')
+
+    @verb_base.verb("some", example="some")
+    @verb_base.urls_argument
+    def some(urls):
+        return json.loads(os.environ["TARVIZ_STORAGE_OPTIONS"])
+
+    line = ["--storage-option", "requester_pays=true", "--storage-option", "key=~/id", "a.tar"]
+    assert {"kept": 1, "requester_pays": True, "key": "~/id"} == some.main(line, standalone_mode=False)
+    assert '{"kept": 1}' == os.environ["TARVIZ_STORAGE_OPTIONS"]
+    with pytest.raises(click.BadParameter, match="NAME=VALUE"):
+        some.main(["--storage-option", "alone", "a.tar"], standalone_mode=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -169,3 +170,23 @@ class _Workers:
 
     def __call__(self, task: int, file: object, tick: object) -> int:
         return config.options().workers
+
+
+class TestStorageOptions:
+    def test_they_are_json_by_the_beginning_of_a_url(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("TARVIZ_STORAGE_OPTIONS", '{"a": 1, "s3://b/": {"a": 2}}')
+
+        assert {"a": 1, "s3://b/": {"a": 2}} == json.loads(config.options().storage_options)
+
+    @pytest.mark.parametrize("text", ["[1]", "{", '{"a": {"b": 1}}', '{"s3://b/": 1}', "planted-secret"])
+    def test_others_are_refused_and_not_shown(self, monkeypatch: pytest.MonkeyPatch, text: str):
+        monkeypatch.setenv("TARVIZ_STORAGE_OPTIONS", text)
+        with pytest.raises(UsageError, match="no JSON object") as caught:
+            config.options()
+
+        assert "planted" not in str(caught.value)
+
+    def test_their_values_are_not_shown(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("TARVIZ_STORAGE_OPTIONS", '{"password": "planted-secret"}')
+
+        assert "planted" not in repr(config.options()) + repr(config.sources())

@@ -23,6 +23,7 @@ def free_port() -> int:
 class Daemon:
     """The command `argv`, which answers at `url` once it serves. A context manager: it runs inside of its `with`.
 
+    `url` is `tcp://host:port` for what is no HTTP.
     It is ended by its own id, and gets no Ctrl-C of this process. What it says goes to a file: a pipe that nobody reads would stop it.
     """
 
@@ -89,7 +90,7 @@ class Daemon:
         end = time.monotonic() + 60
         while time.monotonic() < end and self.runs:
             try:
-                ask("GET", self.url)
+                _meet(self.url)
             except urllib.error.HTTPError as error:
                 error.close()
                 return  # it answers, whatever it says
@@ -100,6 +101,14 @@ class Daemon:
         self._log.seek(0)
         said = self._log.read()[-2000:]
         raise RuntimeError(f"{self._argv!r} does not answer: {said.decode('utf-8', 'replace')[-500:]}")
+
+
+def _meet(url: str) -> None:
+    if url.startswith("tcp://"):
+        host, _, port = url.removeprefix("tcp://").rpartition(":")
+        socket.create_connection((host, int(port)), 5).close()
+    else:
+        ask("GET", url)
 
 
 def ask(method: str, url: str) -> None:

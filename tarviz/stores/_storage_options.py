@@ -1,0 +1,41 @@
+"""What a store is told besides its URLs: who pays, keys of the caller's own, a version, and what a filesystem of fsspec takes."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tarviz.model import config
+from tarviz.model.errors import UsageError
+from tarviz.model.types import URL
+
+
+def storage_options(url: URL) -> Mapping[str, Any]:
+    """The storage options that are in force for a URL.
+
+    Those of the option `storage_options`, and over them those that stand there under a beginning of the URL, the longest last:
+    `{"requester_pays": true, "s3://other/": {"requester_pays": false}}`.
+    """
+    text = config.options().storage_options
+    return _options(text, url) if text else {}
+
+
+@functools.lru_cache(maxsize=1024)
+def _options(text: str, url: str) -> Mapping[str, Any]:
+    table: dict[str, Any] = json.loads(text)
+    found = {name: value for name, value in table.items() if "://" not in name}
+    for begin in sorted((name for name in table if "://" in name and url.startswith(name)), key=len):
+        found |= table[begin]
+    return found
+
+
+def taken(url: URL, *names: str) -> dict[str, Any]:
+    """The storage options of a URL, for a store that takes those of these names alone; `UsageError` names another one."""
+    found = dict(storage_options(url))
+    if unknown := next((name for name in found if name not in names), None):
+        scheme = url.partition("://")[0]
+        hint = f"There are: {', '.join(names)}." if names else 'Write it under the URLs it is for: {"s3://bucket/": {…}}.'
+        raise UsageError(f"{scheme}:// URLs take no storage option {unknown!r}.", shard=url, hint=hint)
+    return found
