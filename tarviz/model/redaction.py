@@ -33,6 +33,7 @@ _SCHEME = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}")
 # What shows by its form that it is a token: JSON Web Tokens, those of GitHub, GitLab, Hugging Face, AWS key ids.
 _FORM = re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*|\b(?:gh[a-z]_|github_pat_|glpat-|hf_)\w{16,}|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")
 _CLOSING = ":,;.)]}"
+_SWITCHES = ("true", "false")  # AWS_SKIP_SIGNATURE=true is advice, no secret
 
 
 def safe(text: str) -> str:
@@ -68,7 +69,7 @@ def _without_values(text: str) -> str:
         name = unquote(found[1]).lower().replace("-", "_")
         if found.start() < at or not (_ANYWHERE.search(name) or _WHOLE.fullmatch(name)):
             continue
-        if value := _VALUE.match(text, found.end()):
+        if (value := _VALUE.match(text, found.end())) and value[0].rstrip(_CLOSING).lower() not in _SWITCHES:
             parts += [text[at : found.end()], "***"]
             at = found.end() + len(value[0].rstrip(_CLOSING))
     return "".join([*parts, text[at:]])

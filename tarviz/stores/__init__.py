@@ -24,16 +24,16 @@ from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias, cast
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from tarviz.model import plugins
 from tarviz.model.config import options
-from tarviz.model.errors import NotFoundError, UsageError, redact
+from tarviz.model.errors import NotFoundError, StoreError, TarvizError, UsageError, redact
 from tarviz.model.types import URL
-from tarviz.model.urls import ALIASES, base_name, is_local, local_path, scheme_of
+from tarviz.model.urls import ALIASES, base_name, is_local, local_path, scheme_of, without_query
 from tarviz.stores.base import Sink, Stat, Store, Stream, Whole, fill, is_there
 from tarviz.stores.paths import SHARD_SUFFIXES, is_shard, nearest
-from tarviz.stores.templates import braces, natural
+from tarviz.stores.templates import braces, matching, natural
 
 SUPPORT = ("base", "cache_files", "cached", "paths", "retry", "templates")  # what stores are built with, not stores
 
@@ -122,7 +122,7 @@ def join(prefix: str | PathLike[str], name: str) -> URL:
     if scheme == "file":
         return URL(os.path.join(local_path(text), name))
     if scheme not in ("http", "https"):
-        return URL(f"{text if text.endswith('://') else text.rstrip('/') + '/'}{name}")
+        return URL(f"{text}{'' if text.endswith('/') else '/'}{name}")
     parts = urlsplit(text)
     return URL(urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(name, errors='surrogateescape')}")))
 
@@ -130,11 +130,11 @@ def join(prefix: str | PathLike[str], name: str) -> URL:
 def expand(urls: URLs) -> list[URL]:
     """The shards that URLs, templates, globs, folders or lists of these stand for, in order, duplicates kept.
 
-    Braces are expanded first (a million names at most). A folder stands for the shards directly in it, sorted
-    so that 2 comes before 10; for a remote folder end the URL with `/`. `*`, `?`, `[…]` and `**` match local
-    files. A name that exists just as it is written is never taken for a pattern. Text is one URL: commas
-    outside of braces are part of the name. Local names are looked up at once (`NotFoundError` says what lies
-    near); remote ones are not.
+    Braces are expanded first (a million names at most). A folder or a bucket stands for the shards directly in it, sorted
+    so that 2 comes before 10; on the web end its URL with `/`. `*` matches within a name and `**` folders too, on
+    every store that lists; `?` and `[…]` are letters of an object's name, and match local files. A name that exists
+    just as it is written is never taken for a pattern. Text is one URL: commas outside of braces are part of the
+    name. Local names and patterns are looked up at once (`NotFoundError` says what lies near).
 
     >>> expand("https://host/train-{0..2}.tar")[-1]
     'https://host/train-2.tar'
@@ -163,19 +163,68 @@ def _expand(text: str) -> list[URL]:
         return _folder(path) if os.path.isdir(path) else [URL(path)] if os.path.exists(path) else _local(path)
     names = [URL(name) for name in braces(text)]
     store = of(names[0])
-    if store.lists and names[0].endswith("/"):
+    if not store.lists:
+        return names
+    if "*" in without_query(text)[0]:
+        return [shard for name in names for shard in _matching(store, name)]
+    if names[0].endswith("/") or (store.selects and "/" not in names[0].partition("://")[2]):
         return [shard for name in names for shard in _folder(name)]
-    return _select(store, text, names) if store.selects and len(names) > 1 else names
+    if len(names) > 1:
+        return _select(store, text, names) if store.selects else names
+    return names if is_shard(base_name(text)) or scheme_of(text) in ("http", "https") else _object_or_folder(store, names[0])
 
 
 def _folder(url: str) -> list[URL]:
     """The shards directly in a folder."""
-    shards = [stat.url for stat in of(url).list(URL(url)) if is_shard(base_name(stat.url))]
+    return _shards(url, of(url).list(URL(url)))
+
+
+def _shards(folder: str, stats: Iterable[Stat]) -> list[URL]:
+    """Those in a folder that are shards."""
+    shards = [stat.url for stat in stats if is_shard(base_name(stat.url))]
     if not shards:
-        raise NotFoundError(
-            f"the folder holds no shard ({', '.join(SHARD_SUFFIXES)}).", shard=url, hint=_deeper(url) or "Name the files, or a pattern."
-        )
+        hint = _deeper(folder) or "Name the files, or a pattern."
+        raise NotFoundError(f"the folder holds no shard ({', '.join(SHARD_SUFFIXES)}).", shard=folder, hint=hint)
     return sorted(shards, key=natural)
+
+
+def _object_or_folder(store: Store, url: URL) -> list[URL]:
+    """A name that says not what it is: the object of that name, or the shards in the folder."""
+    try:
+        store.stat(url)
+    except NotFoundError:
+        try:
+            listed = list(store.list(URL(f"{url}/")))
+        except TarvizError:
+            return [url]  # nothing there either: who reads it is told so
+        return _shards(url, listed)
+    except TarvizError:  # who may not ask may still read
+        pass
+    return [url]
+
+
+def _matching(store: Store, pattern: URL) -> list[URL]:
+    """The objects that a pattern fits; itself, where an object is called so, or where nobody may list."""
+    web = scheme_of(pattern) in ("http", "https")
+    name, query = without_query(pattern)
+    begin = name[: name.index("*")]
+    folder = begin[: begin.rindex("/") + 1]
+    deep = "/" in name[len(begin) :] or "**" in name
+    try:
+        found = [stat.url for stat in (store.walk(URL(begin)) if deep else store.list(URL(folder + query)))]
+    except NotFoundError:
+        found = []
+    except StoreError as error:
+        if error.code != "E_AUTH" and not web:  # few web servers show their folders
+            raise
+        return [pattern]
+    if pattern in found or (web and not found):
+        return [pattern]
+    rule = matching(unquote(name) if web else name)
+    matches = sorted((url for url in found if rule.fullmatch(unquote(without_query(url)[0]) if web else url)), key=natural)
+    if not matches:
+        raise NotFoundError("no object matches.", shard=pattern, hint=f"Check the pattern; {folder} is where it begins.")
+    return matches
 
 
 def _deeper(url: str) -> str | None:
@@ -189,7 +238,14 @@ def _deeper(url: str) -> str | None:
 def _select(store: Store, template: str, names: list[URL]) -> list[URL]:
     """Those of the names that a listing shows: what a range means on an object store."""
     folders = dict.fromkeys(name.rpartition("/")[0] for name in names)
-    there = {stat.url for folder in folders for stat in store.list(URL(folder + "/"))}
+    try:
+        there = {stat.url for folder in folders for stat in store.list(URL(folder + "/"))}
+    except StoreError as error:
+        if error.code != "E_AUTH":
+            raise
+        return names  # who may not list may still read
+    if template in there:
+        return [URL(template)]
     found = [name for name in names if name in there]
     if not found:
         raise NotFoundError(f"none of the {len(names)} objects of the template exists.", shard=template)

@@ -19,7 +19,7 @@ from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, 
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
-from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
+from tarviz.stores._remote.buckets import bucket_and_name, folder, path, with_query
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.upload import UploadSink
 from tarviz.stores.base import Sink, Stat, refuse_taken
@@ -75,16 +75,21 @@ class AisStore(BucketStore):
         from aistore.sdk.list_object_flag import ListObjectFlag
 
         base, name = _base(url)
-        prefix = f"{name.rstrip('/')}/" if name else ""
-        flags = [ListObjectFlag.NO_RECURSION]
+        prefix = folder(name)
         below = False
         with _errors(URL(base + prefix)):
-            for entry in bucket_of(url).list_objects_iter(prefix=prefix, props="name,size", flags=flags):
+            for entry in bucket_of(url).list_objects_iter(prefix=prefix, props="name,size", flags=[ListObjectFlag.NO_RECURSION]):
                 below = True
                 if not entry.name.endswith("/") and "/" not in entry.name.removeprefix(prefix):
                     yield Stat(URL(base + entry.name), entry.size)
         if not below:
             raise NotFoundError("nothing exists under this name.", shard=base + prefix, hint="Check bucket and prefix.")
+
+    def walk(self, url: URL) -> Iterator[Stat]:
+        base, name = _base(url)
+        with _errors(url):
+            for entry in bucket_of(url).list_objects_iter(prefix=name, props="name,size"):
+                yield Stat(URL(base + entry.name), entry.size)
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         return UploadSink(url, _AisUpload(self, url, replace))

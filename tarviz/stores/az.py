@@ -15,7 +15,7 @@ from typing import ClassVar
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access, Kept
 from tarviz.stores._remote.azure_keys import API, VARIABLES, Account, find_account, find_token, shared_key, with_sas
-from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
+from tarviz.stores._remote.buckets import bucket_and_name, folder, path, with_query
 from tarviz.stores._remote.listing import azure_pages
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.upload import AzureUpload, UploadSink, delete
@@ -82,11 +82,14 @@ class AzureStore(BucketStore):
         return _AzureAccess()
 
     def list(self, url: URL) -> Iterator[Stat]:
-        scheme = url.partition("://")[0]
-        bucket, name = bucket_and_name(url)
-        prefix = f"{name.rstrip('/')}/" if name else ""
-        base = f"{scheme}://{bucket}/"
-        return azure_pages(base, prefix, lambda query: self.page(URL(f"{scheme}://{bucket}"), query))
+        return self._pages(url, folder(bucket_and_name(url)[1]))
+
+    def walk(self, url: URL) -> Iterator[Stat]:
+        return self._pages(url, bucket_and_name(url)[1], deep=True)
+
+    def _pages(self, url: URL, prefix: str, *, deep: bool = False) -> Iterator[Stat]:
+        base = f"{url.partition('://')[0]}://{bucket_and_name(url)[0]}"
+        return azure_pages(f"{base}/", prefix, lambda query: self.page(URL(base), query), deep=deep)
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         return UploadSink(url, AzureUpload(self, url, {} if replace else {"If-None-Match": "*"}))

@@ -154,6 +154,14 @@ class Store(Protocol):
         """The objects that lie directly in a folder, sorted by name (code points). `NotFoundError` without a folder."""
         ...
 
+    def walk(self, url: URL) -> Iterator[Stat]:
+        """The objects whose URLs begin with `url`, however deep they lie, sorted by name; that there are none is no error.
+
+        A store that shows one folder at a time gives those that lie directly in the folder.
+        """
+        folder = URL(url[: url.rindex("/") + 1])
+        return (stat for stat in self.list(folder) if stat.url.startswith(url))
+
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         """A sink for an object that exists, whole, once it is committed. Parent folders are made.
 

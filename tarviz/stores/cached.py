@@ -77,6 +77,9 @@ class CachedStore(Store):
     def list(self, url: URL) -> Iterator[Stat]:
         return self.store.list(url)
 
+    def walk(self, url: URL) -> Iterator[Stat]:
+        return self.store.walk(url)
+
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         return self.store.create(url, replace=replace)
 

@@ -19,7 +19,7 @@ from urllib3 import BaseHTTPResponse, exceptions
 from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
-from tarviz.stores._remote.buckets import path, with_query
+from tarviz.stores._remote.buckets import path, refuse_dots, with_query
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores.base import Sink, Stat
 from tarviz.stores.retry import RetryError
@@ -37,6 +37,7 @@ class _Repository:
         match = _URL.fullmatch(url)
         if match is None:
             raise UsageError("the URL names no repository.", shard=url, hint="Write hf://datasets/ORG/NAME/name.tar.")
+        refuse_dots(url)
         self.kind = match[1] or "models"
         self.id = match[2]
         self.revision = match[3] or "main"
@@ -110,9 +111,9 @@ class HubStore(BucketStore):
     def _access(self) -> Access:
         return _HubAccess()
 
-    def _rows(self, url: URL, folder: str) -> Iterator[dict[str, Any]]:
+    def _rows(self, url: URL, folder: str, *, deep: bool = False) -> Iterator[dict[str, Any]]:
         place: URL | None = url
-        query = {"tree": folder, "recursive": "false", "expand": "false"}
+        query = {"tree": folder, "recursive": "true" if deep else "false", "expand": "false"}
         while place is not None:
             rows, place = self.persist(url, lambda stall, at=place, asked=query: self._tree(url, at, asked, stall))  # type: ignore[misc]
             yield from rows
@@ -135,9 +136,19 @@ class HubStore(BucketStore):
 
     def list(self, url: URL) -> Iterator[Stat]:
         found = _Repository(url)
-        folder = found.name.strip("/")
-        rows = sorted((row for row in self._rows(url, folder) if row.get("type") == "file"), key=lambda row: str(row["path"]))
-        return iter([Stat(URL(f"{found.base}{row['path']}"), int(row.get("size") or 0)) for row in rows])
+        return self._stats(found, self._rows(url, found.name.strip("/")))
+
+    def walk(self, url: URL) -> Iterator[Stat]:
+        found = _Repository(url)
+        try:
+            stats = self._stats(found, self._rows(url, found.name.rpartition("/")[0], deep=True))
+        except NotFoundError:  # no such folder
+            return iter(())
+        return (stat for stat in stats if stat.url.startswith(url))
+
+    def _stats(self, found: _Repository, rows: Iterator[dict[str, Any]]) -> Iterator[Stat]:
+        files = sorted((row for row in rows if row.get("type") == "file"), key=lambda row: str(row["path"]))
+        return iter([Stat(URL(f"{found.base}{row['path']}"), int(row.get("size") or 0)) for row in files])
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         raise UsageError("hf:// URLs can be read, not written.", shard=url, hint="Write to a folder, then: hf upload ORG/NAME FOLDER.")

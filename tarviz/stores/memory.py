@@ -35,11 +35,14 @@ class MemoryStore(Store):
         return _find(url, etag)[0][offset : offset + length]
 
     def list(self, url: URL) -> Iterator[Stat]:
-        folder = url.rstrip("/") + "/"
+        folder = url if url.endswith("/") else f"{url}/"
         below = sorted(name for name in list(_objects) if name.startswith(folder))
         if not below:
             raise NotFoundError("there is no such folder.", shard=url)
         return iter([_objects[name][1] for name in below if "/" not in name[len(folder) :]])
+
+    def walk(self, url: URL) -> Iterator[Stat]:
+        return iter([_objects[name][1] for name in sorted(name for name in list(_objects) if name.startswith(url))])
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         return _MemorySink(url, replace)

@@ -14,6 +14,8 @@ LIMIT = 1_000_000
 _DEPTH = 16
 _INTS = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.-?(\d+))?", re.ASCII)
 _CHARS = re.compile(r"[A-Za-z]\.\.[A-Za-z](?:\.\.-?\d+)?")
+_STARS = re.compile(r"(\*\*/|\*\*|\*)")
+_RULES = {"**/": r"(?:(?!\.)[^/]+/)*", "**": r"(?!(?<=/)\.).*", "*": r"(?!(?<=/)\.)[^/]*"}
 _NUMBERS = re.compile(r"(\d+)", re.ASCII)
 
 
@@ -91,6 +93,16 @@ def _count_braces(inner: str) -> int:
             parts.append(inner[start:at])
             start = at + 1
     return sum(map(_count, [*parts, inner[start:]])) if parts else _count(inner)
+
+
+def matching(pattern: str) -> re.Pattern[str]:
+    """What the names that fit a pattern look like: `*` is any part of a name but for its slashes and a dot that hides it, `**/` any
+    folders, and every other sign is itself.
+
+    >>> [bool(matching("s3://b/**/a-*.tar").fullmatch(f"s3://b/{name}")) for name in ("a-1.tar", "x/y/a-?.tar", "a-1/b.tar")]
+    [True, True, False]
+    """
+    return re.compile("".join(_RULES.get(part) or re.escape(part) for part in _STARS.split(pattern)), re.DOTALL)
 
 
 def natural(name: str) -> list[tuple[int, float, str]]:

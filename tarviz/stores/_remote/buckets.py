@@ -19,7 +19,27 @@ def bucket_and_name(url: URL) -> tuple[str, str]:
     bucket, _, name = rest.partition("/")
     if not bucket:
         raise UsageError("the URL names no bucket.", shard=url, hint=f"Write {scheme}://bucket/name.tar.")
+    refuse_dots(url)
     return bucket, name
+
+
+def refuse_dots(url: URL) -> None:
+    """`UsageError` for a name with a part `.` or `..`: on the way to the server it would become the name of another object.
+
+    Source: RFC 3986 §5.2.4, which HTTP clients, proxies and servers apply to every path.
+    """
+    if "/." in url and not {".", ".."}.isdisjoint(url.split("/")):
+        hint = "Name the object itself. One that is really called so can be read by the cloud's own tools."
+        raise UsageError("the name has a part '.' or '..', which HTTP takes for a way to another object.", shard=url, hint=hint)
+
+
+def folder(name: str) -> str:
+    """What the names of the objects in a folder begin with: a slash more, where it has none at its end.
+
+    >>> folder("train"), folder("train//"), folder("")
+    ('train/', 'train//', '')
+    """
+    return name if not name or name.endswith("/") else f"{name}/"
 
 
 def path(*names: str) -> str:

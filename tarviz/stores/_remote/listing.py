@@ -21,13 +21,15 @@ class Pages(Protocol):
     def __call__(self, query: dict[str, str]) -> bytes: ...
 
 
-def s3_pages(base: str, prefix: str, page: Pages) -> Iterator[Stat]:
+def s3_pages(base: str, prefix: str, page: Pages, *, deep: bool = False) -> Iterator[Stat]:
     """The objects directly below `prefix`, sorted by name, a thousand at a time; `base` + name is their URL.
+
+    `deep`: all whose names begin so, and it is no error that there are none.
 
     Source: docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html; Google's XML interface speaks it too.
     """
-    query = {"list-type": "2", "prefix": prefix, "delimiter": "/"}
-    below = False
+    query = {"list-type": "2", "prefix": prefix} | ({} if deep else {"delimiter": "/"})
+    below = deep
     while True:
         root = _tree(page(query), base)
         below |= root.find("CommonPrefixes") is not None
@@ -43,10 +45,10 @@ def s3_pages(base: str, prefix: str, page: Pages) -> Iterator[Stat]:
     _exists(below, base + prefix)
 
 
-def azure_pages(base: str, prefix: str, page: Pages) -> Iterator[Stat]:
+def azure_pages(base: str, prefix: str, page: Pages, *, deep: bool = False) -> Iterator[Stat]:
     """As `s3_pages`, of Azure. Source: learn.microsoft.com/rest/api/storageservices/list-blobs"""
-    query = {"restype": "container", "comp": "list", "prefix": prefix, "delimiter": "/"}
-    below = False
+    query = {"restype": "container", "comp": "list", "prefix": prefix} | ({} if deep else {"delimiter": "/"})
+    below = deep
     while True:
         root = _tree(page(query), base)
         below |= next(root.iter("BlobPrefix"), None) is not None

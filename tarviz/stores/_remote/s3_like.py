@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from tarviz.model.types import URL
-from tarviz.stores._remote.buckets import bucket_and_name
+from tarviz.stores._remote.buckets import bucket_and_name, folder
 from tarviz.stores._remote.listing import s3_pages
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.upload import S3Upload, UploadSink, delete
@@ -23,9 +23,13 @@ class S3LikeStore(BucketStore):
 
     def list(self, url: URL) -> Iterator[Stat]:
         bucket, name = bucket_and_name(url)
-        prefix = f"{name.rstrip('/')}/" if name else ""
         base = URL(f"{url.partition('://')[0]}://{bucket}/")
-        return s3_pages(base, prefix, lambda query: self.page(base, query))
+        return s3_pages(base, folder(name), lambda query: self.page(base, query))
+
+    def walk(self, url: URL) -> Iterator[Stat]:
+        bucket, name = bucket_and_name(url)
+        base = URL(f"{url.partition('://')[0]}://{bucket}/")
+        return s3_pages(base, name, lambda query: self.page(base, query), deep=True)
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         return UploadSink(url, S3Upload(self, url, {} if replace else self.absent))
