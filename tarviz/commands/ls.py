@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as _json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
@@ -17,7 +17,9 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Member
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
+from tarviz.read.index import Index
 from tarviz.read.keywords import ReadKeywords
+from tarviz.read.several import several
 from tarviz.stores import URLs
 
 MAX_NOTES = 20  # warnings of one shard shown as text
@@ -135,28 +137,27 @@ def fault_of(found: dict[str, Any], shard: str) -> Fault:
     return Fault(found["code"], found["message"], shard, found.get("key"), found.get("member"), found.get("offset"))
 
 
-def ls(urls: URLs, *, cache: bool = True, **reading_options: Unpack[ReadKeywords]) -> Listing:
-    """What shards hold: records, bytes, fields. Only headers are read; the index that comes of it is kept (`cache`).
+def ls(urls: URLs, *, cache: bool = True, jobs: int | None = None, **reading_options: Unpack[ReadKeywords]) -> Listing:
+    """What shards hold: records, bytes, fields. The index that comes of it is kept (`cache`).
 
-    Reads leniently and lists damage beside its shard; `NotFoundError` where a shard is missing.
+    Of local shards, and of those far away with large members, only headers are read; of others far away, `jobs` (16) of which are
+    looked at at a time, everything, since that costs less than a request a header. Reads leniently and lists damage beside its shard;
+    `NotFoundError` where a shard is missing.
     """
     targets = stream.shards(urls)
-    chosen: dict[str, Any] = dict(reading_options)
-    if reading_options.get("where") or reading_options.get("keys"):
-        choice = resolved(targets, stream.with_changes(None, {"strict": False, **reading_options}))
-        chosen |= {"where": choice.where, "keys": ()}
+    options = resolved(targets, stream.with_changes(None, {"strict": False, **reading_options}))
     listed = []
     with verb_base.progress(len(targets), "shards") as bar, verb_base.silent_warnings():
-        for url in targets:
-            bar.add(0, label=redact(url))
-            listed.append(_listed(url, cache, chosen))
-            bar.add()
+        bar.add(0, label=redact(targets[0]))
+        for found in several(targets, lambda url, look: _listed(url, cache, options, look), jobs):
+            listed.append(found)
+            bar.add(label=redact(found.url))
     return Listing(listed)
 
 
-def _listed(url: URL, cache: bool, options: dict[str, Any]) -> ShardListing:
+def _listed(url: URL, cache: bool, options: stream.ReadOptions, look: Callable[[], None]) -> ShardListing:
     try:
-        index = stream.index([url], cache=cache, **options).shards[0]
+        index = Index([url], options, cache=cache, look=look).shards[0]
     except DataError as error:
         return ShardListing(url, None, 0, {}, (), error.to_dict())
     weights = np.bincount(index.ext, weights=index.members.size, minlength=len(index.exts))
@@ -211,16 +212,17 @@ def entries(urls: URLs, *, concatenated: bool = False) -> Entries:
 @verb_base.urls_argument
 @click.option("--members", is_flag=True, help="Every entry of the tar, of any type; with --json one object per line.")
 @click.option("--cache/--no-cache", default=True, help="Keep the index that comes of it.", show_default=True)
+@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Shards far away that are looked at at a time. [default: 16]")
 @verb_base.json_option
 @verb_base.quiet_option
 @verb_base.reading_options
-def command(urls: tuple[str, ...], members: bool, cache: bool, as_json: bool, concatenated: bool, **options: Any) -> Any:
+def command(urls: tuple[str, ...], members: bool, cache: bool, jobs: int | None, as_json: bool, concatenated: bool, **options: Any) -> Any:
     """List shards: records, sizes, fields, and what is damaged.
 
-    Only headers are read. Exit code 0: clean; 1: warnings; 2: damage. A folder stands for the shards in it, and quotes keep a template
-    from the shell.
+    Only headers are read, but for shards far away with small members: those are streamed once. Exit code 0: clean; 1: warnings;
+    2: damage. A folder stands for the shards in it, and quotes keep a template from the shell.
     """
     if members:
         return verb_base.emit(entries(urls, concatenated=concatenated), as_json)
     options["strict"] = bool(options["strict"])
-    return verb_base.emit(ls(urls, cache=cache, concatenated=concatenated, **options), as_json)
+    return verb_base.emit(ls(urls, cache=cache, jobs=jobs, concatenated=concatenated, **options), as_json)

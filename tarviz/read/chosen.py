@@ -48,7 +48,11 @@ class Chosen:
 
 def version(url: URL) -> dict[str, Any]:
     """Which bytes a shard holds now."""
-    stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
+    return version_of(stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False))
+
+
+def version_of(stat: Stat) -> dict[str, Any]:
+    """Which bytes a shard held when it was asked."""
     return {"size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
 
 

@@ -84,13 +84,29 @@ class MemberListing:
         self.place, self.wants = scanner.at, scanner.wants
 
 
-def header_steps(url: URL, sink: HeaderSink[Found], report: ReadReport) -> Iterator[Found]:
-    """What `sink` says of the headers of a shard, window by window; the bytes that were read are counted in the report."""
-    stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
-    if headers_alone(url, stat):
-        yield from _around_payloads(url, stat, sink, report)
-    else:
-        yield from _through_stream(url, sink, report)
+def header_steps(url: URL, sink: HeaderSink[Found], report: ReadReport, shard: Shard | None = None) -> Generator[Found, None, str | None]:
+    """What `sink` says of the headers of a shard, window by window; the bytes that were read are counted in the report.
+
+    `shard`: it, opened, of which nothing was read yet; it is closed. The generator returns how the shard is packed.
+    """
+    if shard is None and stores.is_local(url):
+        stat = stores.of(url).stat(url)
+        if headers_alone(url, stat):
+            yield from _around_payloads(url, stat, sink, report)
+            return None
+    with closing(shard or Shard(url)) as shard:
+        plain = shard.compression is None and shard.stat.ranges and shard.stat.size is not None
+        head, count, broken = memoryview(bytearray(_SMALLEST if plain else 0)), 0, None
+        try:  # a look at the first headers, of the answer that may bring all
+            while count < len(head) and (read := shard.readinto(head[count:])):
+                count += read
+        except Exception as error:  # noqa: BLE001  what came before it is looked at first
+            broken = error
+        if not _members_are_large(url, head[:count]):
+            yield from _through_stream(url, shard, head[:count], broken, sink, report)
+            return shard.compression
+    yield from _around_payloads(url, shard.stat, sink, report)
+    return None
 
 
 def headers_alone(url: URL, stat: Stat) -> bool:
@@ -106,8 +122,13 @@ def headers_alone(url: URL, stat: Stat) -> bool:
         return False
     if local:
         return True
+    return _members_are_large(url, memoryview(head))
+
+
+def _members_are_large(url: URL, head: memoryview) -> bool:
+    """Whether a request for each header costs less than all payloads, by the first bytes of a plain tar."""
     scanner = Scanner(url, strict=False)
-    found = scanner.scan(memoryview(head), 0, final=False)
+    found = scanner.scan(head, 0, final=False)
     return len(found) > 0 and scanner.at >= _LARGE * len(found)
 
 
@@ -160,31 +181,33 @@ def _single_headers(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) 
     return scanner.take(table[: len(places)], np.array(places, np.int64))
 
 
-def _through_stream(url: URL, sink: HeaderSink[Found], report: ReadReport) -> Iterator[Found]:
-    """Read everything once, keeping no more than the headers of one member."""
-    with closing(Shard(url)) as shard:
-        buffer, filled, base, final = bytearray(_LARGEST), 0, 0, False
-        broken: Exception | None = None
-        while not sink.over:
-            while filled < len(buffer) and not final:
-                try:
-                    count = shard.readinto(memoryview(buffer)[filled:])
-                except Exception as error:  # noqa: BLE001  what came before it is looked at first
-                    broken, count = error, 0
-                final, filled = count == 0, filled + count
-                report.bytes += count
-            yield from sink.walk(memoryview(buffer)[:filled].toreadonly(), base, final=final, broken=broken)
-            begin = min(sink.place, base + filled)
-            left = bytes(memoryview(buffer)[begin - base : filled])
-            if begin == sink.place and sink.wants - begin > len(buffer):  # a header that does not fit
-                buffer = bytearray(-(-(sink.wants - begin) // BLOCK) * BLOCK)
-            buffer[: len(left)] = left
-            base, filled = begin, len(left)
-        try:
-            while broken is None and not final:  # the source's own checks are made at its end
-                final = shard.readinto(memoryview(buffer)) == 0
-        except DataError as error:  # of a packed shard's trailer, for one: the records before it stand
-            sink.source_failed(error)
-        if shard.trailing is not None:
-            text = f"bytes that are not {shard.compression} follow at compressed byte {shard.trailing}."
-            sink.notes.append(Fault("W_TRAILING", text, url))
+def _through_stream(
+    url: URL, shard: Shard, head: memoryview, broken: Exception | None, sink: HeaderSink[Found], report: ReadReport
+) -> Iterator[Found]:
+    """Read everything once, keeping no more than the headers of one member; `head` was read already, up to where it broke."""
+    buffer, filled, base, final = bytearray(_LARGEST), len(head), 0, broken is not None
+    buffer[:filled] = head
+    report.bytes += filled
+    while not sink.over:
+        while filled < len(buffer) and not final:
+            try:
+                count = shard.readinto(memoryview(buffer)[filled:])
+            except Exception as error:  # noqa: BLE001  what came before it is looked at first
+                broken, count = error, 0
+            final, filled = count == 0, filled + count
+            report.bytes += count
+        yield from sink.walk(memoryview(buffer)[:filled].toreadonly(), base, final=final, broken=broken)
+        begin = min(sink.place, base + filled)
+        left = bytes(memoryview(buffer)[begin - base : filled])
+        if begin == sink.place and sink.wants - begin > len(buffer):  # a header that does not fit
+            buffer = bytearray(-(-(sink.wants - begin) // BLOCK) * BLOCK)
+        buffer[: len(left)] = left
+        base, filled = begin, len(left)
+    try:
+        while broken is None and not final:  # the source's own checks are made at its end
+            final = shard.readinto(memoryview(buffer)) == 0
+    except DataError as error:  # of a packed shard's trailer, for one: the records before it stand
+        sink.source_failed(error)
+    if shard.trailing is not None:
+        text = f"bytes that are not {shard.compression} follow at compressed byte {shard.trailing}."
+        sink.notes.append(Fault("W_TRAILING", text, url))

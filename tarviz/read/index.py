@@ -17,6 +17,7 @@ from tarviz.model.types import URL, Block, Key, Member, Record, rich_form, to_by
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
 from tarviz.read.seek_points import seek_points
+from tarviz.read.several import several
 from tarviz.read.shard_index import entered_blocks, refusal, shard_index
 from tarviz.read.sidecar import hold
 from tarviz.stores import Store
@@ -32,8 +33,9 @@ class Index(Sequence[Record]):
     """The records of shards by number (over all shards, from 0) and by key; each is read on access.
 
     `len(index)`, `index[17]`, `index["train/n00000017"]`, `index.keys()`. Building reads headers only; it is then
-    kept in the cache folder. Reading a record of a plain tar reads that record's bytes and no others; in one packed by
-    gzip it is inflated from the nearest place that was reached before, in other packed shards from the front.
+    kept in the cache folder. Of shards far away `jobs` (16) are looked at at a time; `look` is called meanwhile and may raise.
+    Reading a record of a plain tar reads that record's bytes and no others; in one packed by gzip it is inflated from the nearest
+    place that was reached before, in other packed shards from the front.
     `ChangedError` when the shard changed since it was indexed.
     """
 
@@ -44,6 +46,8 @@ class Index(Sequence[Record]):
         *,
         cache: bool = True,
         progress: Callable[[int, int], None] | None = None,
+        jobs: int | None = None,
+        look: Callable[[], None] | None = None,
     ) -> None:
         self.urls = list(urls)
         self.options = ReadOptions(strict=False) if options is None else options
@@ -52,8 +56,12 @@ class Index(Sequence[Record]):
 
             self.options = resolved(self.urls, self.options)
         self.shards: list[ShardIndex] = []
-        for number, url in enumerate(self.urls):
-            built = shard_index(url, self.options, cache=cache, sidecars=self._may_believe())
+        believe = self._may_believe()
+
+        def build(url: URL, each: Callable[[], None]) -> ShardIndex | None:
+            return shard_index(url, self.options, cache=cache, sidecars=believe, look=look or each)
+
+        for number, (url, built) in enumerate(zip(self.urls, several(self.urls, build, jobs), strict=True)):
             assert built is not None  # may_stream is true
             if self.options.strict and (error := refusal(url, self.options, built)) is not None:
                 raise error

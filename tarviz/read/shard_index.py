@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import mmap
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,11 @@ from tarviz.read.headers import header_steps
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
 from tarviz.read.rules import Decided
-from tarviz.read.shard import adjacent_blocks
-from tarviz.read.sidecar import members_of, tail_of
+from tarviz.read.shard import Shard, adjacent_blocks
+from tarviz.read.sidecar import is_beside, members_of, tail_of
 from tarviz.read.walker import Walker
 from tarviz.stores import Stat
-from tarviz.stores.cache_files import Temporary, folder_of, stem, touch, trim
+from tarviz.stores.cache_files import Temporary, folder_of, is_kept, stem, touch, trim
 
 _LOG = logging.getLogger(__name__)
 _FAULTS = 1000  # warnings kept in an index
@@ -48,25 +49,44 @@ _LENIENT = (
 
 
 def shard_index(
-    url: URL, options: ReadOptions, *, cache: bool = True, may_stream: bool = True, sidecars: bool = False
+    url: URL,
+    options: ReadOptions,
+    *,
+    cache: bool = True,
+    may_stream: bool = True,
+    sidecars: bool = False,
+    look: Callable[[], None] = lambda: None,
 ) -> ShardIndex | None:
     """The index of one shard, from the cache or built now; None when `may_stream` is false and only reading it all would do.
 
     A damaged shard has the index of what stands before the damage, with `error` set. With `sidecars`, an index of DALI's beside a
-    shard far away is taken in place of reading that, `claimed`; one that does not fit is a warning, `W_SIDECAR`.
+    shard far away is taken in place of reading that, `claimed`; one that does not fit is a warning, `W_SIDECAR`. `look` is called
+    between windows of headers, and may raise.
     """
+    far = url != "-" and not stores.is_local(url)
+    if far and may_stream and not (cache and is_kept("index", url)) and not (sidecars and is_beside(url)):
+        with closing(Shard(url)) as shard:  # its answer tells the version: nothing has to be asked before
+            return _made(shard.stat, options, cache, False, look, shard)
     stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
     if cache and (found := cached_index(stat, options)) is not None:
         return found
+    if not may_stream and not (not far and kind(stores.of(url).read(url, 0, 6)) is None):
+        return None
+    return _made(stat, options, cache, sidecars, look)
+
+
+def _made(
+    stat: Stat, options: ReadOptions, cache: bool, sidecars: bool, look: Callable[[], None], shard: Shard | None = None
+) -> ShardIndex:
+    """The index of this version of a shard, which was opened already where it is given."""
+    url = stat.url
     doubt: list[dict[str, Any]] = []
     try:
         if sidecars and (claimed := _by_sidecar(stat, options)) is not None:
             return claimed
     except DataError as error:
         doubt.append(Fault("W_SIDECAR", f"{error.message} It is not used. {error.hint}", url).to_dict())
-    if not may_stream and not (stores.is_local(url) and kind(stores.of(url).read(url, 0, 6)) is None):
-        return None
-    built = _build(url, options)
+    built = _build(url, options, look, shard)
     built = keep_index(stat, options, built) if cache else replace(built, identity=_identity(stat))
     return replace(built, warnings=doubt + built.warnings) if doubt else built
 
@@ -160,10 +180,17 @@ def _identity(stat: Stat) -> dict[str, Any]:
     return {"url": redact(identity(stat.url)), "size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
 
 
-def _build(url: URL, options: ReadOptions) -> ShardIndex:
+def _build(url: URL, options: ReadOptions, look: Callable[[], None], shard: Shard | None) -> ShardIndex:
     walker = replace(options, strict=False, on_error="raise").walker(url, payloads="none")
     walker.patience = 1 << 17
-    return indexed(walker, list(header_steps(url, walker, ReadReport())), kind(stores.of(url).read(url, 0, 6)) if url != "-" else None)
+    steps = header_steps(url, walker, ReadReport(), shard)
+    found = []
+    while True:
+        look()
+        try:
+            found.append(next(steps))
+        except StopIteration as end:
+            return indexed(walker, found, end.value)
 
 
 def indexed(walker: Walker, steps: Sequence[Decided], packed: str | None = None) -> ShardIndex:

@@ -36,10 +36,15 @@ def places(url: URL) -> list[URL]:
     ['s3://data/train-0.v2.idx', 's3://data/train-0.idx']
     """
     folder, slash, name = url.rpartition("/")
-    if not slash or without_query(url)[1]:
-        return []  # a signature is of one object
+    if not slash or without_query(url)[1] or name.lower().endswith(stores.SHARD_SUFFIXES[1:]):
+        return []  # a signature is of one object, and no sidecar of a packed shard
     stems = (name.rpartition(".")[0], name[: name.find(".", 1)])
     return [URL(f"{folder}/{stem}.idx") for stem in dict.fromkeys(stems) if stem]
+
+
+def is_beside(url: URL) -> bool:
+    """Whether there is a sidecar that names members: asked before anything else, since one answer brings all of a shard far away."""
+    return any((_text(place) or "").startswith("v1.2 ") for place in places(url))
 
 
 def members_of(stat: Stat) -> tuple[URL, Members] | None:

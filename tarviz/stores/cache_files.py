@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -21,7 +22,11 @@ DERIVED: Final = ("index", "table")  # folders of what is made again where it is
 _GRACE = 600.0  # seconds that a file stays at least which somebody has just used: a query may need many of them
 _PAUSE = 60.0  # seconds between two looks at all the files
 _DAY = 86_400.0
+_STEM = 20  # digits of `stem`
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+_OWN: set[Path] = set()  # folder and stem of what this process has kept
 
 
 class KeptFile(NamedTuple):
@@ -71,6 +76,7 @@ class Temporary:
         os.fsync(self.file.fileno())
         self.path.replace(place)
         self.file.close()
+        _OWN.add(place.with_name(place.name[:_STEM]))
 
     def drop(self) -> None:
         """Remove it."""
@@ -97,6 +103,20 @@ def kept_files(folder: Path, begin: str = "") -> list[KeptFile]:
                     status = entry.stat()
                     found.append(KeptFile(Path(entry.path), status.st_size, status.st_atime))
     return found
+
+
+def is_kept(kind: str, url: str) -> bool:
+    """Whether anything is kept of a shard, of whatever version, as the folder was within the last second."""
+    name, folder = stem(url), folder_of(kind)
+    return folder / name in _OWN or name in _stems(folder, int(time.monotonic()))
+
+
+@functools.lru_cache(maxsize=4)
+def _stems(folder: Path, _: int) -> frozenset[str]:
+    try:
+        return frozenset(name[:_STEM] for name in os.listdir(folder))
+    except OSError:
+        return frozenset()
 
 
 def _remove_stale(path: str) -> None:

@@ -1,4 +1,4 @@
-"""Names of objects: every letter of them survives reading, writing, listing, indexing, folders and patterns, as the cloud's own tools do it."""
+"""Names of objects: every letter survives reading, writing, listing, indexing, folders and patterns, as with the clouds' own tools."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Unpack
 
@@ -21,6 +21,7 @@ from tarviz.model.urls import without_query
 from tarviz.read import stream as read_stream
 from tarviz.read.chosen import resolved
 from tarviz.read.keywords import ReadKeywords
+from tarviz.read.several import several
 from tarviz.stores import URLs
 
 TFRECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records")
@@ -70,13 +71,23 @@ def verify(
         return result
     options = resolved(targets, options)
     with verb_base.progress(None, "records") as bar, verb_base.silent_warnings():
-        for url in targets:
+
+        def check(url: URL, look: Callable[[], None]) -> Verified:
+            own = Verified(shards=1)
             bar.add(0, label=redact(url))
+
+            def tick(count: int) -> None:
+                look()
+                bar.add(count)
+
             if (format or _format(url)) == "tfrecord":
-                check_tfrecord(url, result, types, bar)
+                check_tfrecord(url, own, types, tick)
             else:
-                check_tar(url, options, result, deep, bar)
-            result.shards += 1
+                check_tar(url, options, own, deep, tick)
+            return own
+
+        for own in several(targets, check):
+            result.merge(own)
     if tag:
         _tag(targets, result, options)
     if not repair:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 
 from tarviz import stores
-from tarviz.cli import verb_base
 from tarviz.commands.verify.verified import Verified
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import DataError, SchemaError, TarvizError
@@ -14,7 +13,7 @@ from tarviz.model.types import URL, Block, Record
 from tarviz.read import stream as read_stream
 
 
-def check_tar(url: URL, options: read_stream.ReadOptions, result: Verified, deep: bool, bar: verb_base.Progress) -> None:
+def check_tar(url: URL, options: read_stream.ReadOptions, result: Verified, deep: bool, tick: Callable[[int], object]) -> None:
     report = read_stream.ReadReport()
     error: TarvizError | None = None
     run = read_stream.blocks(url, options, report=report)
@@ -23,7 +22,7 @@ def check_tar(url: URL, options: read_stream.ReadOptions, result: Verified, deep
             for block in run:
                 if deep:
                     _decode(block, result)
-                bar.add(len(block))
+                tick(len(block))
         except DataError as found:
             error = found.at(shard=url)
     for fault in (*report.skipped, *report.warnings):
@@ -34,7 +33,7 @@ def check_tar(url: URL, options: read_stream.ReadOptions, result: Verified, deep
     result.bytes += report.bytes
 
 
-def check_tfrecord(url: URL, result: Verified, types: Mapping[str, str] | None, bar: verb_base.Progress) -> None:
+def check_tfrecord(url: URL, result: Verified, types: Mapping[str, str] | None, tick: Callable[[int], object]) -> None:
     """`types` None: the framing alone; a mapping: each record is parsed too, its features held against it and the first record's."""
     kinds: dict[str, str | None] = dict(types or {})
     with stores.of(url).open(url) as stream:
@@ -44,7 +43,7 @@ def check_tfrecord(url: URL, result: Verified, types: Mapping[str, str] | None, 
             for number, payload in enumerate(reader):
                 if types is not None and (error := _unparsable(payload, kinds)) is not None:
                     result.add(error.at(shard=url, records_before=number))
-                bar.add()
+                tick(1)
         except DataError as error:
             result.add(error.at(shard=url))
     for fault in reader.faults:

@@ -22,9 +22,9 @@ from tarviz.model.errors import ChangedError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.model.urls import digest
-from tarviz.read.chosen import version
+from tarviz.read.chosen import version, version_of
 from tarviz.read.stream import ReadOptions
-from tarviz.stores import cache_files
+from tarviz.stores import Stat, cache_files
 from tarviz.table.columns import NAMES, Part, text_of
 from tarviz.table.making import shard_columns
 from tarviz.table.making.json_structure import Structure
@@ -198,8 +198,10 @@ def _empty() -> pa.Schema:
 
 def kept(urls: Iterable[URL], options: ReadOptions) -> list[KeptColumns]:
     """What is kept of the present versions of shards; nothing is read but a few bytes. A file that is damaged there counts as absent."""
-    there = _there()
-    return [_kept(url, options, there) for url in urls]
+    there, every = _there(), list(urls)
+    asked = dict.fromkeys(url for url in every if url != "-")
+    stats = dict(zip(asked, stores.stats(list(asked)), strict=True))
+    return [_kept(url, options, there, version_of(stats.get(url, Stat(url, ranges=False)))) for url in every]
 
 
 def _there() -> dict[str, Path]:
@@ -217,11 +219,10 @@ def _there() -> dict[str, Path]:
     return {stem: path for stem, (_, path) in latest.items()}
 
 
-def _kept(url: URL, options: ReadOptions, there: dict[str, Path]) -> KeptColumns:
+def _kept(url: URL, options: ReadOptions, there: dict[str, Path], now: dict[str, Any]) -> KeptColumns:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    now = version(url)
     if now["size"] is None or not (now["etag"] or now["mtime"]):
         return KeptColumns(url, now)
     stem = name(url, now, options)

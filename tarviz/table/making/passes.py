@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tarviz import engines
+from tarviz import engines, stores
 from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.processors import processors
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
+from tarviz.read.several import AT_ONCE
 from tarviz.read.stream import ReadOptions
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.interrupts import stopped
@@ -31,6 +32,11 @@ def _size(file: Path) -> int:
         return file.stat().st_size
     except OSError:
         return 0
+
+
+def _at_once(shards: Sequence[KeptColumns]) -> int:
+    """How many shards are worked on at a time: a server's answers are waited for by many, files by one for each processor."""
+    return processors() if all(stores.is_local(shard.url) for shard in shards) else max(processors(), AT_ONCE)
 
 
 def where(urls: Sequence[str], engine: str | None, address: str | None) -> tuple[str, str | None] | None:
@@ -126,7 +132,7 @@ class ColumnPasses:
         if self._engine is not None:
             self._elsewhere(todo, wanted, look)
             return
-        with ThreadPoolExecutor(min(self._workers or processors(), len(todo)), "tarviz-table") as pool:
+        with ThreadPoolExecutor(min(self._workers or _at_once(todo), len(todo)), "tarviz-table") as pool:
             try:
                 for done, _ in enumerate(pool.map(lambda shard: self._extend(shard, wanted, look), todo), 1):
                     self._done = done
