@@ -9,7 +9,6 @@ from typing import TypeVar, cast
 
 from tarviz import stores
 from tarviz.model.errors import UsageError
-from tarviz.model.in_order import in_order
 from tarviz.model.types import URL
 
 AT_ONCE = 16
@@ -32,6 +31,8 @@ def several(urls: Sequence[URL], work: Callable[[URL, Callable[[], None]], R], j
         yield from (work(url, look) for url in urls)
         return
     from concurrent.futures import ThreadPoolExecutor  # what looks at one shard does not wait for its import
+
+    from tarviz.model.in_order import in_order
 
     def outcome(url: URL) -> tuple[R, None] | tuple[None, Exception]:
         try:
