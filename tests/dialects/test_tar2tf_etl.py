@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import tarfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote_plus
 
 import numpy as np
 import pytest
@@ -19,10 +17,10 @@ pytest.importorskip("aistore", reason="AIStore: pip install 'tarviz[ais]'")
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
 from tarviz.dialects.tar2tf import Dataset
-from tarviz.dialects.tar2tf._forms import FORMS, Wire
+from tarviz.dialects.tar2tf._transformed import packed, unpacked
 from tarviz.dialects.tar2tf.ops import SelectJSON
 from tarviz.formats import example, tfrecord
-from tarviz.model.errors import DataError, Fault, SchemaError, StoreError, TarvizError, TarvizWarning, UsageError
+from tarviz.model.errors import DataError, Fault, SchemaError, StoreError, TarvizError, TarvizWarning
 from tarviz.model.types import URL
 from tarviz.ops import Func
 from tarviz.read.stream import ReadReport
@@ -91,38 +89,10 @@ def test_tensors_and_epochs_are_those_made_here(cluster: Cluster, beside: Datase
 
 
 @pytest.mark.programs
-def test_tensors_are_the_same_when_they_come_as_tfrecord(cluster: Cluster) -> None:
-    dataset = Dataset("data", cluster.url, CHAIN, ["jpg", "cls"], remote_exec=True, remote_form="tfrecord")
-    try:
-        here, there = dataset.load("train-{0..1}.tar", remote_exec=False), dataset.load("train-{0..1}.tar")
-        before = len(cluster.requests)
-        same(here, there)
-
-        asked = [line for _, _, line in cluster.requests[before:] if "etl_name=tarviz-" in line]
-        assert asked
-        assert all('"form": "tfrecord"' in unquote_plus(line) for line in asked)
-        assert there.report.records == 41
-        with pytest.raises(DataError, match=r"bad\.tar"):
-            values(dataset.load("bad.tar"))
-        cluster.fails = [Fail(cut=20_000), Fail(cut=30_001)]
-        assert list(range(30)) == [int(label) for _, label in dataset.load("train-0.tar", num_workers=1)]
-        assert [] == cluster.fails
-    finally:
-        dataset.stop()
-
-
-@pytest.mark.programs
 def test_what_the_transformer_sends_is_a_tfrecord_file_that_tensorflow_reads(cluster: Cluster, beside: Dataset) -> None:
     import tensorflow as tf
 
-    asked = {
-        "chain": "decode(jpg)|resize(jpg, (8, 9))|decode(cls)",
-        "seed": 0,
-        "epoch": 0,
-        "options": {},
-        "fields": None,
-        "form": "tfrecord",
-    }
+    asked = {"chain": "decode(jpg)|resize(jpg, (8, 9))|decode(cls)", "seed": 0, "epoch": 0, "options": {}, "fields": None}
     with ais.transformed(URL("ais://data/train-1.tar"), beside._transformer.name, json.dumps(asked)) as stream:
         data = stream.read()
 
@@ -132,11 +102,6 @@ def test_what_the_transformer_sends_is_a_tfrecord_file_that_tensorflow_reads(clu
     assert list(range(30, 41)) == [each["cls"].int64_list.value[0] for each in records]
     assert (8, 9, 3) == tf.reshape(tf.io.decode_raw(records[0]["jpg"].bytes_list.value[0], tf.uint8), (8, 9, 3)).shape
     assert 11 == json.loads(end["__head__"].bytes_list.value[0])["rows"]
-
-
-def test_a_form_that_there_is_not_is_refused() -> None:
-    with pytest.raises(UsageError, match="not one of tar, tfrecord"):
-        Dataset("data", remote_form="zip")  # type: ignore[arg-type]
 
 
 @pytest.mark.programs
@@ -220,9 +185,8 @@ def test_a_function_goes_to_the_next_engine(cluster: Cluster) -> None:
     assert any("a function has none" in str(each.message) for each in told)
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-class TestForms:
-    def test_values_go_there_and_back(self, form: Wire) -> None:
+class TestTransport:
+    def test_values_go_there_and_back(self) -> None:
         value = {
             "b": b"\0x",
             "none": b"",
@@ -241,7 +205,7 @@ class TestForms:
             "true": True,
         }
 
-        (row,) = form.unpacked(io.BytesIO(b"".join(form.packed([Row("k\udcff", 7, value)], None, ReadReport()))), ReadReport())
+        (row,) = unpacked(io.BytesIO(b"".join(packed([Row("k\udcff", 7, value)], None, ReadReport()))), ReadReport())
 
         assert ("k\udcff", 7, list(value)) == (row.key, row.behind, list(row.value))
         for name, there in row.value.items():
@@ -249,49 +213,39 @@ class TestForms:
             assert getattr(value[name], "dtype", None) == getattr(there, "dtype", None)
             np.testing.assert_array_equal(value[name], there)
 
-    def test_fields_that_nobody_wants_stay_there_and_what_was_met_comes(self, form: Wire) -> None:
+    def test_fields_that_nobody_wants_stay_there_and_what_was_met_comes(self) -> None:
         report = ReadReport(records=1, bytes=9, shards=1)
         report.add(Fault("W_X", "odd"))
         found = ReadReport()
 
-        (row,) = form.unpacked(io.BytesIO(b"".join(form.packed([Row("k", 1, {"x": 1, "y": 2})], frozenset("y"), report))), found)
+        (row,) = unpacked(io.BytesIO(b"".join(packed([Row("k", 1, {"x": 1, "y": 2})], frozenset("y"), report))), found)
 
         assert {"y": 2} == row.value
         assert report.to_dict() == found.to_dict()
 
-    def test_every_early_end_is_noticed(self, form: Wire) -> None:
-        whole = b"".join(form.packed([Row(f"k{at}", at + 1, {"x": b"y" * at}) for at in range(3)], None, ReadReport()))
-        for size in (*range(0, 4 * 512, 100), *range(2560, len(whole) - 1024 - 512, 512)):
-            if size < len(whole):
-                with pytest.raises(StoreError, match="E_LENGTH"):
-                    list(form.unpacked(io.BytesIO(whole[:size]), ReadReport()))
+    def test_every_early_end_is_noticed(self) -> None:
+        whole = b"".join(packed([Row(f"k{at}", at + 1, {"x": b"y" * at}) for at in range(3)], None, ReadReport()))
+        for size in range(0, len(whole), 7):
+            with pytest.raises(StoreError, match="E_LENGTH"):
+                list(unpacked(io.BytesIO(whole[:size]), ReadReport()))
 
-    def test_something_else_is_an_error(self, form: Wire) -> None:
-        others = {"tar": tar_of(b"[]"), "tfrecord": b"".join(tfrecord.frame([example.encode({"x": 1})]).buffers())}
-        for data in (*others.values(), b"<html>" * 100):
+    def test_something_else_is_an_error(self) -> None:
+        for data in (b"".join(tfrecord.frame([example.encode({"x": 1})]).buffers()), b"<html>" * 100):
             with pytest.raises(TarvizError, match=r"E_FORMAT|E_LENGTH"):
-                list(form.unpacked(io.BytesIO(data), ReadReport()))
+                list(unpacked(io.BytesIO(data), ReadReport()))
 
-    def test_what_does_not_travel_is_the_error_of_its_record(self, form: Wire) -> None:
+    def test_what_does_not_travel_is_the_error_of_its_record(self) -> None:
         rows = [Row("k", 1, {"x": object()}), Row("l", 2, {"x": 1})]
 
-        bad, good = form.unpacked(io.BytesIO(b"".join(form.packed(rows, None, ReadReport()))), ReadReport())
+        bad, good = unpacked(io.BytesIO(b"".join(packed(rows, None, ReadReport()))), ReadReport())
 
         assert isinstance(bad.value, SchemaError)
         assert {"x": 1} == good.value
 
 
 def test_a_record_that_was_spoilt_on_its_way_is_asked_for_again() -> None:
-    data = bytearray(b"".join(FORMS["tfrecord"].packed([Row("k", 1, {"x": b"y" * 99})], None, ReadReport())))
+    data = bytearray(b"".join(packed([Row("k", 1, {"x": b"y" * 99})], None, ReadReport())))
     data[60] ^= 1
 
     with pytest.raises(StoreError, match="comes damaged"):
-        list(FORMS["tfrecord"].unpacked(io.BytesIO(data), ReadReport()))
-
-
-def tar_of(data: bytes) -> bytes:
-    with tarfile.open(fileobj=(stream := io.BytesIO()), mode="w") as tar:
-        info = tarfile.TarInfo("0.json")
-        info.size = len(data)
-        tar.addfile(info, io.BytesIO(data))
-    return stream.getvalue()
+        list(unpacked(io.BytesIO(data), ReadReport()))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tarviz import engines
 from tarviz.dialects.tar2tf import _shards
-from tarviz.dialects.tar2tf._forms import FORMS, Form
 from tarviz.dialects.tar2tf._records import CONVERSIONS
 from tarviz.model.errors import ChainError, MissingPackageError, StoreError, TarvizWarning, UsageError
 from tarviz.model.types import URL
@@ -46,8 +45,7 @@ class Dataset:
     data, in pods of the AIStore cluster, where the bucket is of one that has ETL (`stop` takes the transformer away); else on the cluster
     of Ray that this process is in, or that RAY_ADDRESS names, and refuses a chain that cannot travel (one with a `Func`); where
     there is no cluster it warns once, and the work is done here, as it is with False. None goes to a cluster where there is one and
-    the chain can travel. Tensors and their order are the same. `remote_form` is that in which transformed shards come from AIStore:
-    `"tar"`, or `"tfrecord"`, files of `tf.train.Example` whose every record has its checksum.
+    the chain can travel. Tensors and their order are the same.
 
     >>> from tarviz.ops import Decode, Resize
     >>> dataset = Dataset("data/", conversions=[Decode("jpg"), Resize("jpg", (32, 32))], selections=["jpg", "cls"])
@@ -64,12 +62,8 @@ class Dataset:
         remote_exec: bool | None = None,
         *,
         where: str = "",
-        remote_form: Form = "tar",
     ) -> None:
         self.where = where
-        if remote_form not in FORMS:
-            raise UsageError(f"remote_form={remote_form!r} is not one of {', '.join(FORMS)}.")
-        self._form = remote_form
         self.bucket_name = os.fspath(bucket_name) if isinstance(bucket_name, str | os.PathLike) else bucket_name
         self._prefix = _shards.prefix(bucket_name, proxy_url)
         self.proxy_url = proxy_url
@@ -111,7 +105,7 @@ class Dataset:
             self._tell(f"the conversions do not run next to the data ({why}); the next engine has them.")
             return None
         assert self._transformer is not None  # begun above
-        return _etl.Etl("ais-etl", count=count or None, name=self._transformer.name, form=self._form)
+        return _etl.Etl("ais-etl", count=count or None, name=self._transformer.name)
 
     def _tell(self, why: str) -> None:
         """Says once that conversions are not run elsewhere."""

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tarviz.dialects.tar2tf._forms import FORMS, Form
+from tarviz.dialects.tar2tf import _transformed
 from tarviz.model.errors import MissingPackageError, StoreError, TarvizError
 from tarviz.model.offers import offer
 from tarviz.model.types import URL
@@ -53,10 +53,9 @@ def begin(url: URL) -> ais.Transformer:
 
 @dataclass(frozen=True, slots=True)
 class Etl(Elsewhere):
-    """A transformer that is there: `name` is that of the ETL, `form` that in which shards come."""
+    """A transformer that is there: `name` is that of the ETL."""
 
     name: str = ""
-    form: Form = "tar"
 
     def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> AbstractContextManager[RowSource]:
         """The transformer; what is done with a record is the chain, as text."""
@@ -79,7 +78,7 @@ class _Transformer:
             while waiting or running:
                 while waiting and len(running) < (self._place.count or _SHARDS):
                     at, piece = waiting.popleft()
-                    running.append((at, piece, _Reader(self._place.name, piece.url, asked, self._place.form)))
+                    running.append((at, piece, _Reader(self._place.name, piece.url, asked)))
                 at, piece, reader = running[0]
                 for row in reader.rows():
                     if isinstance(row.value, TarvizError):
@@ -101,8 +100,7 @@ class _Transformer:
         options = {name: value for name, value in given.items() if value != getattr(plain, name)}
         needs = pipeline.select.needs()
         names = None if needs is None else sorted(needs)
-        what = {"chain": str(pipeline.chain), "seed": pipeline.seed, "epoch": epoch, "options": options, "fields": names}
-        return json.dumps(what | {"form": self._place.form})
+        return json.dumps({"chain": str(pipeline.chain), "seed": pipeline.seed, "epoch": epoch, "options": options, "fields": names})
 
     def _picked(self, piece: Piece, row: Row) -> Row:
         places = {"__key__": row.key, "__shard__": piece.url, "__index__": row.behind - 1}
@@ -116,9 +114,8 @@ class _Transformer:
 class _Reader:
     """A transformed shard read by a thread of its own; one that ends early is asked for again, and what came is passed over."""
 
-    def __init__(self, name: str, url: URL, asked: str, form: Form) -> None:
+    def __init__(self, name: str, url: URL, asked: str) -> None:
         self.report = ReadReport()
-        self._unpacked = FORMS[form].unpacked
         self._name, self._url, self._asked = name, url, asked
         self._queue: queue.Queue[Any] = queue.Queue(_AHEAD)
         self._stopped = threading.Event()
@@ -141,7 +138,7 @@ class _Reader:
             report, last = ReadReport(), None
             try:
                 with ais.transformed(self._url, self._name, self._asked) as data:
-                    for at, row in enumerate(self._unpacked(data, report)):
+                    for at, row in enumerate(_transformed.unpacked(data, report)):
                         if at >= given:
                             if not self._put(row):
                                 return

@@ -1,51 +1,139 @@
-"""A shard after a chain as a tar: what a transformer beside the data sends, and what is made of it here.
+"""A shard after a chain as TFRecord: what a transformer beside the data sends, and what is made of it here.
 
-A record is a member `N.json` (its key, the number of the record after it, names and kinds of its fields) and one member for each field;
-one that an op refused has the error in their place. A last member says how many records there were, so that no end goes unnoticed.
+Each record is a `tf.train.Example`, which TensorFlow parses as any other: bytes and text as they are, whole numbers as int64, float32
+as float, arrays as their bytes (`tf.io.decode_raw`), the key as `__key__`. `__head__` is JSON: the number of the record after it, kinds of
+the fields, or the error of one that an op refused. The last one, without fields, says how many records there were.
 """
 
 from __future__ import annotations
 
-import io
+import functools
 import json
-import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 
+from tarviz.formats import example, tfrecord
+from tarviz.formats.compression import ByteSource
 from tarviz.model.errors import DataError, Fault, SchemaError, StoreError, TarvizError
 from tarviz.model.types import to_bytes, to_text
 from tarviz.read.stream import ReadReport
 from tarviz.runners.elsewhere import Row
 
-END = "end"
+_HEAD = "__head__"
+_END = "end"
+_MOST = 1 << 40  # bytes of a record: memory grows with what comes, not with what is promised
+_WHOLE = np.iinfo(np.int64)
 
 
 def packed(rows: Iterable[Row], wanted: frozenset[str] | None, report: ReadReport) -> Iterator[bytes]:
-    """The tar of rows whose values are records, piece by piece. `wanted`: the fields that go along, None: all.
+    """The TFRecord file of rows whose values are records, piece by piece. `wanted`: the fields that go along, None: all.
 
+    >>> import io
     >>> rows = [Row("k", 1, {"cls": 3, "jpg": np.zeros((2, 1), np.uint8)})]
-    >>> row, = unpacked(io.BytesIO(b"".join(packed(rows, None, ReadReport()))), ReadReport())
+    >>> data = b"".join(packed(rows, None, ReadReport()))
+    >>> [sorted(example.decode(each)) for each in tfrecord.read(data)]
+    [['__head__', '__key__', 'cls', 'jpg'], ['__head__', '__key__']]
+    >>> row, = unpacked(io.BytesIO(data), ReadReport())
     >>> row.key, row.value["cls"], row.value["jpg"].shape
     ('k', 3, (2, 1))
     """
+
+    def examples() -> Iterator[bytes]:
+        count = 0
+        for row in rows:
+            yield _example(row, wanted)
+            count += 1
+        yield _made(_END, _ending(count, report), {}, {})
+
+    for together in tfrecord.together(examples()):
+        yield from map(bytes, tfrecord.frame(together).buffers())
+
+
+def _example(row: Row, wanted: frozenset[str] | None) -> bytes:
+    head = _head_of(row)
+    features: dict[str, Any] = {}
+    kinds: dict[str, str] = {}
+    if "error" not in head:
+        try:
+            made = {name: _feature(name, value) for name, value in _fields_of(row, wanted)}
+        except SchemaError as error:
+            return _made(row.key, _head_of(row, error), {}, {})
+        head["fields"] = [[name, what] for name, (what, _, _) in made.items()]
+        features = {name: value for name, (_, value, _) in made.items()}
+        kinds = {name: kind for name, (_, _, kind) in made.items()}
+    return _made(row.key, head, features, kinds)
+
+
+def _made(key: str, head: Any, features: dict[str, Any], kinds: dict[str, str]) -> bytes:
+    return example.encode({"__key__": to_bytes(key), _HEAD: json.dumps(head).encode(), **features}, {**kinds, _HEAD: "bytes"})
+
+
+def _feature(name: str, value: Any) -> tuple[list[Any], Any, str]:
+    """What the head says of a value, and the value as a feature, with its kind."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return ["bytes"], bytes(value), "bytes"
+    if isinstance(value, str):
+        return ["text"], to_bytes(value), "bytes"
+    if isinstance(value, int) and not isinstance(value, bool) and _WHOLE.min <= value <= _WHOLE.max:
+        return ["int"], value, "int64"
+    if isinstance(value, np.ndarray | np.generic) and not np.asarray(value).dtype.hasobject:
+        array = np.asarray(value)
+        what = ["array" if isinstance(value, np.ndarray) else "number", array.dtype.str, array.shape]
+        if array.ndim == 0 and array.dtype in (np.int64, np.int32, np.float32):
+            return what, array.item(), "float" if array.dtype.kind == "f" else "int64"
+        return what, array.tobytes(), "bytes"
+    return ["json"], _json_of(name, value), "bytes"
+
+
+def _decoded(found: Mapping[str, list[Any]], name: str, what: list[Any]) -> Any:
+    (kind, *more), (value,) = what, found[name]
+    if kind in ("bytes", "int"):
+        return value
+    if kind == "text":
+        return to_text(value)
+    if kind == "json":
+        return json.loads(value)
+    dtype, shape = np.dtype(more[0]), tuple(more[1])
+    array = np.frombuffer(value, dtype).reshape(shape).copy() if isinstance(value, bytes) else np.array(value, dtype)
+    return array if kind == "array" else array[()]
+
+
+def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[Row]:
+    """The rows of such a file. `StoreError` with the code `E_LENGTH` where it ends early, `DataError` where it is something else."""
     count = 0
-    for row in rows:
-        yield from _record(count, row, wanted)
-        count += 1
-    yield _member(f"{END}.json", json.dumps(ending(count, report)).encode())
-    yield bytes(1024)
+    try:
+        for data in tfrecord.read(cast("ByteSource", stream), compression=None, max_record_bytes=_MOST):
+            found = example.decode(data)
+            (said,) = found[_HEAD]
+            head = json.loads(bytes(said))  # type: ignore[arg-type]
+            if "rows" in head:
+                _ended(head, count, report)
+                return
+            yield _row_of(head, functools.partial(_decoded, found))
+            count += 1
+    except OSError as error:
+        raise _short(count) from error
+    except DataError as error:
+        if error.code == "E_TRUNCATED":
+            raise _short(count) from error
+        if error.code in ("E_DATA_CRC", "E_LENGTH_CRC"):  # spoilt on its way: it is asked for again
+            raise StoreError(f"the transformed shard comes damaged: {error.message}", code="E_NETWORK") from error
+        raise DataError(f"the cluster sends no transformed shard: {error.message}", code="E_FORMAT") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"the cluster sends no transformed shard: {error}.", code="E_FORMAT") from error
+    raise _short(count)
 
 
-def ending(count: int, report: ReadReport) -> dict[str, Any]:
+def _ending(count: int, report: ReadReport) -> dict[str, Any]:
     """What the end says: how many rows came, and what reading met."""
     end = {"rows": count, "shards": report.shards, "bytes": report.bytes, "records": report.records}
     return end | {"warnings": [asdict(fault) for fault in report.warnings], "skipped": [asdict(fault) for fault in report.skipped]}
 
 
-def head_of(row: Row, error: TarvizError | None = None) -> dict[str, Any]:
+def _head_of(row: Row, error: TarvizError | None = None) -> dict[str, Any]:
     """What stands before the values of a row; with the error in their place that is given, or that the row holds."""
     head: dict[str, Any] = {"key": row.key, "behind": row.behind}
     if error is None and isinstance(row.value, TarvizError):
@@ -55,43 +143,12 @@ def head_of(row: Row, error: TarvizError | None = None) -> dict[str, Any]:
     return head
 
 
-def fields_of(row: Row, wanted: frozenset[str] | None) -> list[tuple[str, Any]]:
+def _fields_of(row: Row, wanted: frozenset[str] | None) -> list[tuple[str, Any]]:
     """The fields of a row that go along."""
     return [(name, value) for name, value in row.value.items() if not name.startswith("__") and (wanted is None or name in wanted)]
 
 
-def _record(number: int, row: Row, wanted: frozenset[str] | None) -> Iterator[bytes]:
-    head, made = head_of(row), {}
-    if "error" not in head:
-        try:
-            made = {name: _encoded(name, value) for name, value in fields_of(row, wanted)}
-            head["fields"] = [[name, kind] for name, (kind, _) in made.items()]
-        except SchemaError as error:
-            head = head_of(row, error)
-    yield _member(f"{number}.json", json.dumps(head).encode())
-    for at, (_, data) in enumerate(made.values()):
-        yield _member(f"{number}.{at}", data)
-
-
-def _member(name: str, data: bytes) -> bytes:
-    info = tarfile.TarInfo(name)
-    info.size = len(data)
-    return info.tobuf(tarfile.USTAR_FORMAT) + data + bytes(-len(data) % 512)
-
-
-def _encoded(name: str, value: Any) -> tuple[str, bytes]:
-    if isinstance(value, bytes | bytearray | memoryview):
-        return "bytes", bytes(value)
-    if isinstance(value, str):
-        return "text", to_bytes(value)
-    if isinstance(value, np.ndarray | np.generic) and not np.asarray(value).dtype.hasobject:
-        stream = io.BytesIO()
-        np.save(stream, np.asarray(value), allow_pickle=False)
-        return "array" if isinstance(value, np.ndarray) else "number", stream.getvalue()
-    return "json", json_of(name, value)
-
-
-def json_of(name: str, value: Any) -> bytes:
+def _json_of(name: str, value: Any) -> bytes:
     """A value as JSON; `SchemaError` where it is none."""
     try:
         return json.dumps(value).encode()
@@ -100,51 +157,7 @@ def json_of(name: str, value: Any) -> bytes:
         raise SchemaError(what, details={"field": name}, hint="remote_exec=False runs the chain here.") from None
 
 
-def _decoded(kind: str, data: bytes) -> Any:
-    if kind == "bytes":
-        return data
-    if kind == "text":
-        return to_text(data)
-    if kind == "json":
-        return json.loads(data)
-    array = np.load(io.BytesIO(data), allow_pickle=False)
-    return array if kind == "array" else array[()]
-
-
-def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[Row]:
-    """The rows of such a tar. `StoreError` with the code `E_LENGTH` where it ends early, `DataError` where it is something else."""
-    count = 0
-    try:
-        with tarfile.open(fileobj=stream, mode="r|") as tar:
-            members = iter(tar)
-            for member in members:
-                head = json.loads(_content(tar, member))
-                if member.name == f"{END}.json":
-                    ended(head, count, report)
-                    return
-                yield row_of(head, lambda name, kind: _decoded(kind, _content(tar, _next(members))))
-                count += 1
-    except (tarfile.TarError, OSError, EOFError, StopIteration, RuntimeError) as error:
-        raise short(count) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"the cluster sends no transformed shard: {error}.", code="E_FORMAT") from error
-    raise short(count)
-
-
-def short(count: int) -> StoreError:
-    """The error of a shard that ends after so many records, without its end."""
-    return StoreError(f"the transformed shard ends early, after {count} records.", code="E_LENGTH")
-
-
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = tar.extractfile(member)
-    data = b"" if file is None else file.read()
-    if len(data) != member.size:
-        raise EOFError
-    return data
-
-
-def row_of(head: Mapping[str, Any], value: Callable[[str, Any], Any]) -> Row:
+def _row_of(head: Mapping[str, Any], value: Callable[[str, Any], Any]) -> Row:
     """The row that follows a head; `value(name, kind)` is that of each field, asked for in their order."""
     return Row(head["key"], head["behind"], _value(head, value))
 
@@ -157,17 +170,10 @@ def _value(head: Mapping[str, Any], value: Callable[[str, Any], Any]) -> Any:
     return error.at(key=told["key"], member=told["member"], offset=told["offset"])
 
 
-def _next(members: Iterator[tarfile.TarInfo]) -> tarfile.TarInfo:
-    member = next(members, None)
-    if member is None:
-        raise EOFError
-    return member
-
-
-def ended(head: Mapping[str, Any], count: int, report: ReadReport) -> None:
+def _ended(head: Mapping[str, Any], count: int, report: ReadReport) -> None:
     """Count in what the end says."""
     if head["rows"] != count:
-        raise short(count)
+        raise _short(count)
     report.shards += head["shards"]
     report.bytes += head["bytes"]
     report.records += head["records"]
@@ -175,3 +181,8 @@ def ended(head: Mapping[str, Any], count: int, report: ReadReport) -> None:
         report.add(Fault(**fault))
     for fault in head["skipped"]:
         report.add(Fault(**fault), skipped=True)
+
+
+def _short(count: int) -> StoreError:
+    """The error of a shard that ends after so many records, without its end."""
+    return StoreError(f"the transformed shard ends early, after {count} records.", code="E_LENGTH")

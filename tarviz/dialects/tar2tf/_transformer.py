@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from aistore.sdk.etl.webserver.http_multi_threaded_server import HTTPMultiThreadedServer
 
-from tarviz.dialects.tar2tf._forms import FORMS
+from tarviz.dialects.tar2tf import _transformed
 from tarviz.model.errors import TarvizError
 from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
@@ -24,19 +24,17 @@ class TarTransformer(HTTPMultiThreadedServer):  # type: ignore[misc]
     """For `init_class` of the SDK. What is to be done comes with each request, as JSON: see `transform_stream`."""
 
     def transform_stream(self, reader: BinaryIO, path: str, etl_args: str) -> Iterator[bytes]:
-        """The shard that `reader` gives, after a chain, as a tar (see `_transformed`) or as TFRecord (see `_transformed_examples`).
+        """The shard that `reader` gives, after a chain, as TFRecord (see `_transformed`).
 
-        `etl_args` is JSON: `chain` (its text), `seed`, `epoch`, `options` (of reading), `fields` (those wanted, null: all), `form`
-        ("tar", "tfrecord").
+        `etl_args` is JSON: `chain` (its text), `seed`, `epoch`, `options` (of reading), `fields` (those wanted, null: all).
         """
         asked = json.loads(etl_args)
-        packed = FORMS[asked["form"]].packed
         fields = None if asked["fields"] is None else frozenset(asked["fields"])
         with tempfile.NamedTemporaryFile(suffix=_suffix(path)) as file:
             shutil.copyfileobj(reader, file, 1 << 20)
             file.flush()
             pipeline, report = Pipeline(file.name, asked["chain"] or None, seed=asked["seed"], **asked["options"]), ReadReport()
-            yield from packed(_rows(pipeline, asked["epoch"], report), fields, report)
+            yield from _transformed.packed(_rows(pipeline, asked["epoch"], report), fields, report)
 
 
 def _rows(pipeline: Pipeline, epoch: int, report: ReadReport) -> Iterator[Row]:
