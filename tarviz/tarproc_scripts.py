@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tarviz.cli import main
@@ -15,118 +15,57 @@ from tarviz.query import expressions
 from tarviz.write import piped
 
 
-class Flag(NamedTuple):
-    """What an old flag is today: its name (None: it is no longer needed and left out), and whether a value follows."""
+class Old(NamedTuple):
+    """An old tool: the verb it is today, and what its flags are; flags that are the same are not listed."""
 
-    now: str | None
-    value: bool = True
+    verb: str
+    renamed: str = ""  # "old=new …", and the value follows
+    switches: str = ""  # "old=new …" without a value
+    dropped: str = ""  # no longer needed, without a value
+    dropped_values: str = ""  # no longer needed, with one
+
+    def flags(self) -> dict[str, tuple[str | None, bool]]:
+        """Old flag → what it is today (None: it is left out), and whether a value follows."""
+        found: dict[str, tuple[str | None, bool]] = {}
+        for pairs, takes in ((self.renamed, True), (self.switches, False)):
+            found |= {old: (new, takes) for old, _, new in (pair.partition("=") for pair in pairs.split())}
+        for names, takes in ((self.dropped, False), (self.dropped_values, True)):
+            found |= dict.fromkeys(names.split(), (None, takes))
+        return found
 
 
-_VERBOSE = {"-v": Flag(None, False), "-b": Flag(None, False), "--braceexpand": Flag(None, False)}
+_CAT = Old("cat", "--filelist=--files", "--nodata=--count=0", "-v -b --braceexpand --eof", "--output-mode")
 
-_CAT = {
-    **_VERBOSE,
-    "--filelist": Flag("--files"),
-    "--output-mode": Flag(None),
-    "--eof": Flag(None, False),
-    "--nodata": Flag("--count=0", False),
-}
-
-# old name → (verb, old flag → flag of today); flags that are the same are not listed
-VERBS: Mapping[str, tuple[str, Mapping[str, Flag]]] = {
-    "tar2tsv": ("tsv", {}),
-    "tarcat": ("cat", _CAT),
-    "tarscat": ("cat", _CAT),
-    "tarcats": ("cat", _CAT),
-    "tarcreate": ("create", {"-f": Flag("--delimiter"), "--delim": Flag("--delimiter")}),
-    "tarfirst": ("first", {"-v": Flag(None, False), "-S": Flag("--select"), "--select": Flag("--select")}),
-    "tarpcat": (
-        "pcat",
-        {
-            **_VERBOSE,
-            "-p": Flag("--workers"),
-            "-s": Flag("--shuffle"),
-            "--filelist": Flag("--files"),
-            "--dummy": Flag("--output=/dev/null", False),
-        },
-    ),
-    "tarproc": (
+VERBS: Mapping[str, Old] = {
+    "tar2tsv": Old("tsv"),
+    "tarcat": _CAT,
+    "tarscat": _CAT,
+    "tarcats": _CAT,
+    "tarcreate": Old("create", "-f=--delimiter --delim=--delimiter"),
+    "tarfirst": Old("first", "-S=--select --select=--select", dropped="-v"),
+    "tarpcat": Old("pcat", "-p=--workers -s=--shuffle --filelist=--files", "--dummy=--output=/dev/null", "-v -b --braceexpand"),
+    "tarproc": Old(
         "proc",
-        {
-            "-v": Flag(None, False),
-            "--parallel": Flag("--workers"),
-            "-S": Flag("--script"),
-            "-e": Flag("--on-error"),
-            "--error-handling": Flag("--on-error"),
-            "-w": Flag(None),
-            "--working_dir": Flag(None),
-            "-F": Flag("--require"),
-            "--fieldmode": Flag("--require"),
-            "-E": Flag("--exclude"),
-            "-I": Flag("--include"),
-            "--silent": Flag("--quiet", False),
-            "--count": Flag("--count"),
-            "-O": Flag(None),
-            "--command-output": Flag(None),
-            "--direct-output": Flag(None, False),
-            "--keepdir": Flag(None, False),
-            "--debug": Flag(None, False),
-        },
+        "--parallel=--workers -S=--script -e=--on-error --error-handling=--on-error -F=--require --fieldmode=--require "
+        "-E=--exclude -I=--include --count=--count",
+        "--silent=--quiet",
+        "-v --direct-output --keepdir --debug",
+        "-w --working_dir -O --command-output",
     ),
-    "tarshow": (
-        "show",
-        {
-            "-v": Flag(None, False),
-            "--field": Flag("--fields"),
-            "-N": Flag(None, False),
-            "--normalize": Flag(None, False),
-            "-C": Flag(None),
-            "--cmap": Flag(None),
-            "-d": Flag(None),
-            "--delay": Flag(None),
-            "--silent": Flag(None, False),
-            "--verbatim-keys": Flag(None, False),
-            "--use-keyboard": Flag(None, False),
-        },
+    "tarshow": Old("show", "--field=--fields", "", "-v -N --normalize --silent --verbatim-keys --use-keyboard", "-C --cmap -d --delay"),
+    "tarsort": Old(
+        "sort", "-s=--by --sortkey=--by -S=--as --sorttype=--as", "", "--update --keep", "-k --key -r --report -t --tempfile --commit"
     ),
-    "tarsort": (
-        "sort",
-        {
-            "-s": Flag("--by"),
-            "--sortkey": Flag("--by"),
-            "-S": Flag("--as"),
-            "--sorttype": Flag("--as"),
-            "-k": Flag(None),
-            "--key": Flag(None),
-            "-r": Flag(None),
-            "--report": Flag(None),
-            "-t": Flag(None),
-            "--tempfile": Flag(None),
-            "--commit": Flag(None),
-            "--update": Flag(None, False),
-            "--keep": Flag(None, False),
-        },
-    ),
-    "tarsplit": (
+    "tarsplit": Old(
         "split",
-        {
-            "-v": Flag(None, False),
-            "--verbose": Flag(None, False),
-            "-n": Flag("--count"),
-            "--num-samples": Flag("--count"),
-            "--max-size": Flag("--size"),
-            "-C": Flag("--command"),
-            "--command": Flag("--command"),
-            "-z": Flag("+gzip", False),
-            "--compress": Flag("+gzip", False),
-            "--nodelete": Flag(None, False),
-        },
+        "-n=--count --num-samples=--count --max-size=--size -C=--command --command=--command",
+        "-z=+gzip --compress=+gzip",
+        "-v --verbose --nodelete",
     ),
 }
 _POLICY = {"abort": ["--on-error", "raise"], "ignore": ["--keep-failed"], "skip": ["--on-error", "skip"]}
 _BUFFER = "1000"
 _FRAGMENT = re.compile(r"(.+)#(?:0,)?(\d+)")
-_COUNTED = {"cat", "pcat", "proc", "show", "tsv"}
 
 
 def translated(name: str, arguments: list[str]) -> list[str]:
@@ -135,36 +74,34 @@ def translated(name: str, arguments: list[str]) -> list[str]:
     >>> translated("tarsort", ["-S", "shuffle", "-r", "100", "small.tar"])
     ['sort', '--shuffle', 'small.tar']
     """
-    verb, flags = VERBS[name]
-    if name == "tarproc" and any(word == "-c" or word.startswith(("-c", "--command", "-S")) for word in arguments):
-        flags = {**flags, "-s": Flag("--separator")}  # in 2019; a script in 2020
-    words: list[str] = [verb]
-    rest = list(arguments)
+    old = VERBS[name]
+    flags = old.flags()
+    if name == "tarproc" and any(word.startswith(("-c", "--command", "-S")) for word in arguments):
+        flags["-s"] = "--separator", True  # in 2019; a script in 2020
+    words = [old.verb, *_renamed(flags, list(arguments))]
+    for mend in _MENDS.get(old.verb, ()):
+        words = mend(words)
+    return words
+
+
+def _renamed(flags: Mapping[str, tuple[str | None, bool]], rest: list[str]) -> Iterator[str]:
+    """The words of a command line, old flags by the names of today."""
     while rest:
         word = rest.pop(0)
         if word == "--":
-            words += [word, *rest]
-            break
+            yield from (word, *rest)
+            return
         flag, equals, value = word.partition("=")
-        if flag not in flags and word[:2] in flags and word[:1] == "-" and word[1:2] != "-":  # -c2
+        if flag not in flags and re.match(r"-[^-]", word) and word[:2] in flags:  # -c2
             flag, equals, value = word[:2], "=", word[2:]
-        if flag not in flags or (flags[flag].value is False and equals):
-            words.append(word)
-            continue
-        now, takes = flags[flag]
-        if takes and not equals:
-            value = rest.pop(0) if rest else ""
-        if now is not None:
-            words += _meant(now, value) if takes else now.split("=", 1)
-    if verb == "cat" and "--shuffle" in words and not "".join(words[words.index("--shuffle") + 1 :][:1]).isdigit():
-        words.insert(words.index("--shuffle") + 1, _BUFFER)  # once a flag without a number
-    if verb == "show" and not {"-h", "--help"} & set(words) and _no_input(words[1:]):
-        words.append("-")
-    if verb == "proc":  # every file was a record, and what -f left out was gone
-        words[1:1] = ["--others", *(["--only-fields"] if _value_of(words, "-f", "--fields") else [])]
-    if verb == "split":
-        _name_shards(words)
-    return _counted(words) if verb in _COUNTED else words
+        now, takes = flags.get(flag, (word, False))
+        if flag not in flags or (equals and not takes):
+            yield word
+        elif not takes:
+            yield from now.split("=", 1) if now else ()
+        else:
+            value = value if equals else rest.pop(0) if rest else ""
+            yield from _meant(now, value) if now else ()
 
 
 def _value_of(words: list[str], short: str, long: str) -> tuple[int, str, str] | None:
@@ -178,15 +115,32 @@ def _value_of(words: list[str], short: str, long: str) -> tuple[int, str, str] |
     return None
 
 
-def _name_shards(words: list[str]) -> None:
+def _with_buffer(words: list[str]) -> list[str]:
+    """`--shuffle` was once a flag without a number."""
+    at = words.index("--shuffle") + 1 if "--shuffle" in words else 0
+    return [*words[:at], _BUFFER, *words[at:]] if at and not "".join(words[at : at + 1]).isdigit() else words
+
+
+def _from_stdin(words: list[str]) -> list[str]:
+    """`tarshow` without a file read standard input."""
+    return words if {"-h", "--help"} & set(words) or not _no_input(words[1:]) else [*words, "-"]
+
+
+def _every_file(words: list[str]) -> list[str]:
+    """Every file was a record, and what -f left out was gone."""
+    return [words[0], "--others", *(["--only-fields"] if _value_of(words, "-f", "--fields") else []), *words[1:]]
+
+
+def _name_shards(words: list[str]) -> list[str]:
     """Shards were named temp-000000.tar; packed ones end in .tgz."""
     suffix = ".tgz" if "+gzip" in words else ""
-    words[:] = [word for word in words if word != "+gzip"]
+    words = [word for word in words if word != "+gzip"]
     given = _value_of(words, "-o", "--output")
     if given is None:
-        words[1:1] = ["--output", f"temp{suffix}"]
-    elif "{" not in given[2] and not given[2].startswith("|") and not given[2].endswith((".tgz", ".gz")):
+        return [words[0], "--output", f"temp{suffix}", *words[1:]]
+    if "{" not in given[2] and not given[2].startswith("|") and not given[2].endswith((".tgz", ".gz")):
         words[given[0]] = "".join([*given[1:], suffix])
+    return words
 
 
 def _counted(words: list[str]) -> list[str]:
@@ -196,6 +150,17 @@ def _counted(words: list[str]) -> list[str]:
         return words
     (at, match) = found[0]
     return [words[0], "--count", str(int(match[2]) + 1), *words[1:at], match[1], *words[at + 1 :]]
+
+
+# What else a verb has to be told for it to do what the old tool did.
+_MENDS: Mapping[str, Sequence[Callable[[list[str]], list[str]]]] = {
+    "cat": (_with_buffer, _counted),
+    "pcat": (_counted,),
+    "proc": (_every_file, _counted),
+    "show": (_from_stdin, _counted),
+    "split": (_name_shards,),
+    "tsv": (_counted,),
+}
 
 
 def _meant(flag: str, value: str) -> list[str]:
