@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import struct
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,8 @@ def claims(head: bytes) -> bool:
 def open_picture(blob: memoryview, ext: str) -> Picture:
     """The picture's header, read and checked; pixels are not decoded yet.
 
-    `LimitError` (E_IMAGE_TOO_LARGE) above 64 million pixels, `DataError` (E_DECODE) where it is not a picture.
+    `LimitError` (E_IMAGE_TOO_LARGE) above 64 million pixels, `DataError` where it is not a picture (E_DECODE), and where it is one of a
+    form that PIL does not draw (E_NOT_SHOWN).
     """
     from PIL import Image as Pil
 
@@ -69,12 +71,35 @@ def open_picture(blob: memoryview, ext: str) -> Picture:
             found = re.search(r"\d+", str(error))
             raise _too_large(int(found[0]) if found else 0, "") from error
         except (OSError, SyntaxError, ValueError, EOFError) as error:
+            if form := _whole_tiff(blob):
+                raise DataError(f"a TIFF that cannot be shown ({form}).", code="E_NOT_SHOWN") from error
             head = bytes(blob[:64]).lstrip().lower()
             what = "it is HTML" if head.startswith((b"<html", b"<!doctype", b"<script")) else "no picture format PIL knows, or cut short"
             raise DataError(f".{ext} is not a picture: {what}.", code="E_DECODE") from error
     if picture.width * picture.height > MAX_PIXELS:
         raise _too_large(picture.width * picture.height, f"{picture.width}×{picture.height}, ")
     return picture
+
+
+def _whole_tiff(blob: memoryview) -> str:
+    """What the first picture of a TIFF is, where all its strips or tiles are there: "13 bands of 16 bits"; "" for anything else.
+
+    Tags: TIFF 6.0, section 8, and 273/279 (strips), 324/325 (tiles).
+    """
+    from PIL import TiffImagePlugin
+
+    try:
+        tags = TiffImagePlugin.ImageFileDirectory_v2(bytes(blob[:8]))
+        file = io.BytesIO(blob)
+        file.seek(tags.next)
+        tags.load(file)
+        places = tags.get(273) or tags.get(324) or ()
+        sizes = tags.get(279) or tags.get(325) or ()
+        whole = bool(places) and all(at + size <= len(blob) for at, size in zip(places, sizes, strict=True))
+        bits = tags.get(258, (1,))
+        return f"{tags.get(277, 1)} bands of {bits[0]} bits" if whole and tags[256] and tags[257] else ""
+    except (OSError, SyntaxError, ValueError, EOFError, KeyError, TypeError, struct.error):
+        return ""
 
 
 def _too_large(pixels: int, size: str) -> LimitError:

@@ -63,7 +63,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
         root = node(load(blob, meta.ext))
     except DataError as error:
         text = bytes(blob[:4096]).decode("utf-8", "replace")
-        return Panel(f"{error.code}: {error.message}", [Note(f"{error.code}: {error.message}", "bad"), Text(text)])
+        return Panel(f"{error.code}: {error.message}", [Note(f"{error.code}: {error.message}", "bad"), Text(text)], error=error)
     return Panel(node_text(root, 120), [*_said(root), Tree(root, meta.ext)], _facts(root))
 
 

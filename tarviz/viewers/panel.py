@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from tarviz.model.errors import LimitError, safe
+from tarviz.model.errors import LimitError, TarvizError, safe
 from tarviz.model.redaction import redacted_repr
 
 MAX_PIXELS = 64_000_000
@@ -178,7 +178,7 @@ class Control:
 class Panel:
     """One field, ready to be shown: a one-line `summary`, `facts` as (name, value), `blocks`, `controls`.
 
-    `viewer` is the viewer's name, set by the registry. `str()` is its plain text.
+    `viewer` is the viewer's name, set by the registry; `error` says why the field is not shown. `str()` is its plain text.
 
     >>> print(Panel("2 lines", [Text("hello\\nworld")]))
     2 lines
@@ -191,6 +191,7 @@ class Panel:
     facts: list[tuple[str, str]] = field(default_factory=list)
     controls: list[Control] = field(default_factory=list)
     viewer: str = ""
+    error: TarvizError | None = None
 
     def __str__(self) -> str:
         lines = [safe(self.summary), *(f"{safe(name)}: {safe(value)}" for name, value in self.facts)]

@@ -16,6 +16,7 @@ from tarviz.viewers.panel import Hex, Meta, Note, Panel
 
 log = logging.getLogger(__name__)
 _FALLBACK = "bytes"
+_NOT_SHOWN = "E_NOT_SHOWN"  # whole, as far as can be told, and of a form that no viewer draws
 
 
 @cache
@@ -100,10 +101,10 @@ def view(blob: bytes | memoryview, meta: Meta, *, as_: str | None = None) -> Pan
     return replace(panel, viewer=name)
 
 
-def refusal(blob: bytes | memoryview, meta: Meta) -> tuple[str, str] | None:
-    """(code, message) where a payload cannot be decoded; None where it can, or is of no kind that is decoded."""
-    code, colon, message = view(blob, meta).summary.partition(": ")
-    return (code, message) if colon and code.startswith("E_") else None
+def refusal(blob: bytes | memoryview, meta: Meta) -> TarvizError | None:
+    """Why a payload is damaged; None where it can be decoded, where it is only not shown, or is of no kind that is decoded."""
+    error = view(blob, meta).error
+    return None if error is None or error.code == _NOT_SHOWN else error
 
 
 def decode_error(ext: str, error: BaseException) -> DataError:
@@ -114,7 +115,10 @@ def decode_error(ext: str, error: BaseException) -> DataError:
 
 def _refused(error: TarvizError, blob: memoryview) -> Panel:
     return Panel(
-        f"{error.code}: {error.message}", [Note(f"{error.code}: {error.message}", "bad"), Hex()], [("size", f"{len(blob):,} bytes")]
+        f"{error.code}: {error.message}",
+        [Note(f"{error.code}: {error.message}", "warn" if error.code == _NOT_SHOWN else "bad"), Hex()],
+        [("size", f"{len(blob):,} bytes")],
+        error=error,
     )
 
 

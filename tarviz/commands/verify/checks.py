@@ -81,7 +81,7 @@ def undecodable(record: Record, ext: str) -> TarvizError | None:
     refused = viewers.refusal(record[ext], viewers.Meta(ext, record.key, record.shard))
     if refused is None:
         return None
-    error = DataError(refused[1], code=refused[0], shard=record.shard, key=record.key)
+    error = DataError(refused.message, code=refused.code, shard=record.shard, key=record.key)
     for member in record.members:
         if member.name.lower().endswith(f".{ext}"):
             error.at(member=member.name, offset=member.header_offset)

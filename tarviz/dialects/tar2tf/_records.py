@@ -40,13 +40,13 @@ def default_record_to_example(record: Mapping[str, Any]) -> dict[str, Any]:
         raise SchemaError(
             f"the default record_to_example expects {missing}; there are {there}.", hint="Pass a record_to_example of your own."
         )
+    field = "cls"
     try:
-        label = int(decode_class(record["cls"]))
-        picture = open_picture(record[image])
+        label = int(decode_class(record[field]))
+        field = image
+        picture = open_picture(record[field])
     except DataError as error:
-        raise error.at(
-            member=f"{record.get('__key__')}.{image}" if "picture" in error.message else f"{record.get('__key__')}.cls"
-        ) from None
+        raise error.at(member=f"{record.get('__key__')}.{field}") from None
     depth = 3 if picture.mode in ("P", "CMYK") else len(picture.getbands())
     return {"height": picture.height, "width": picture.width, "depth": depth, "label": label, "image_raw": bytes(record[image])}
 

@@ -12,7 +12,7 @@ import re
 import socket
 import ssl
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 from urllib.parse import unquote, urlsplit
@@ -263,13 +263,13 @@ def _json_message(head: bytes) -> str:
 def _raise(error: Exception, url: str, host: str) -> NoReturn:
     """The error of a request that got no answer, sorted by whether another attempt may help."""
     if isinstance(error, exceptions.ProxyError):
-        if "Tunnel connection failed: 4" in str(error):
+        if _says("the proxy refuses the tunnel", error):
             raise StoreError(f"the proxy refuses: {redact(str(error.original_error))}.", code="E_AUTH", shard=url) from error
         raise RetryError("the proxy could not be reached", unreached=True) from error
     if isinstance(error, exceptions.NameResolutionError):
         raise RetryError(f"the host name {host} could not be looked up", unreached=True, refused=True) from error
     if isinstance(error, exceptions.NewConnectionError):
-        refused = "refused" in str(error)
+        refused = any(isinstance(each, ConnectionRefusedError) for each in causes(error))
         raise RetryError(f"no connection to {host}: {_last(error)}", unreached=True, refused=refused) from error
     if isinstance(error, exceptions.ConnectTimeoutError):
         raise RetryError(f"no connection to {host} in time", code="E_STALL", unreached=True) from error
@@ -281,7 +281,7 @@ def _raise(error: Exception, url: str, host: str) -> NoReturn:
         hint = "The certificate is not trusted here; SSL_CERT_FILE may name the right authority. Verification is never switched off."
         raise StoreError(f"TLS failed: {error.args[0] if error.args else error}.", shard=url, hint=hint) from error
     if isinstance(error, exceptions.LocationValueError | http.client.InvalidURL | ValueError):
-        if str(error).startswith("Invalid header value"):  # which it shows, and which may be a token read with its line's end
+        if _says("a header cannot be sent", error):  # the text shows it, and it may be a token read with its line's end
             raise UsageError("a header holds what cannot be sent, such as the end of a line.", shard=url) from None
         raise UsageError(f"the URL or a header cannot be sent: {redact(str(error))}.", shard=url) from error
     cause: object = error.args[1] if len(error.args) > 1 else error
@@ -290,8 +290,26 @@ def _raise(error: Exception, url: str, host: str) -> NoReturn:
     raise RetryError(f"the connection broke before the answer: {_last(error)}", at_once=True) from error
 
 
+# What http.client says in words alone: CPython's Lib/http/client.py, `_tunnel` and `putheader`.
+_HTTP_CLIENT_SAYS = {
+    "the proxy refuses the tunnel": re.compile(r"Tunnel connection failed: 4\d\d"),
+    "a header cannot be sent": re.compile(r"Invalid header value"),
+}
+
+
+def _says(what: str, error: BaseException) -> bool:
+    return any(isinstance(each, OSError | ValueError) and _HTTP_CLIENT_SAYS[what].match(str(each)) for each in causes(error))
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, what it was raised from, and so on."""
+    inner: BaseException | None = error
+    while inner is not None:
+        yield inner
+        inner = inner.__cause__ or inner.__context__
+
+
 def _last(error: BaseException) -> str:
     """The words of the system under an error of urllib3."""
-    while (inner := error.__cause__ or error.__context__) is not None:
-        error = inner
+    *_, error = causes(error)
     return getattr(error, "strerror", None) or redact(str(error)) or type(error).__name__

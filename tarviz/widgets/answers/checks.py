@@ -60,12 +60,10 @@ def _others(rows: Rows, table: Table, exts: list[str], say: Callable[[str], None
         say(f"decoding {', '.join(wanted)}: {low:,} of {total:,} records")
         for want, blob in _payloads(rows, low, wanted):
             table.look()
-            refused = (
-                (blob.code, blob.message) if isinstance(blob, TarvizError) else viewers.refusal(blob, viewers.Meta(want.ext, want.row.key))
-            )
+            refused = blob if isinstance(blob, TarvizError) else viewers.refusal(blob, viewers.Meta(want.ext, want.row.key))
             if refused is not None:
                 pair = redact(want.row.shard.url), want.row.key
-                found.setdefault(f".{want.ext}: {refused[0]}: {refused[1]}"[:300], []).append(pair)
+                found.setdefault(f".{want.ext}: {refused.code}: {refused.message}"[:300], []).append(pair)
     return found
 
 

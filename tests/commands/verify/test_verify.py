@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tarviz import cli
@@ -148,6 +150,30 @@ class TestVerify:
 
         assert (1797, 0, 5) == (result.records, result.exit_code, result.shards)
         assert "1,797 records in 5 files: no fault found" == str(result)
+
+    @pytest.mark.parametrize("label", ["E_coli: K12", "E_DECODE: not at all", "E_"])
+    def test_what_a_label_says_is_no_fault(self, label: str, tmp_path: Path):
+        (tmp_path / "a.tar").write_bytes(
+            b"".join(piece for ext in ("label", "txt") for piece in tar_member(f"r1.{ext}", label.encode())) + TAR_END
+        )
+
+        result = verify(str(tmp_path / "a.tar"), deep=True)
+
+        assert ([], [], 0) == (result.faults, result.warnings, result.exit_code)
+
+    def test_a_tiff_that_is_whole_and_cannot_be_shown_is_no_fault(self, tmp_path: Path):
+        tifffile = pytest.importorskip("tifffile", reason="tifffile is not installed")
+        file = io.BytesIO()
+        tifffile.imwrite(
+            file, np.arange(13 * 64 * 64, dtype="uint16").reshape(13, 64, 64), planarconfig="separate", photometric="minisblack"
+        )
+        whole = file.getvalue()
+        members = [*tar_member("a.tif", whole), *tar_member("b.tif", whole[: len(whole) // 2]), TAR_END]
+        (tmp_path / "a.tar").write_bytes(b"".join(members))
+
+        result = verify(str(tmp_path / "a.tar"), deep=True)
+
+        assert [("E_DECODE", "b")] == [(fault["code"], fault["record"]) for fault in result.faults]
 
     def test_deep_names_the_field_that_cannot_be_decoded(self):
         result = verify(str(TARS / "D00-hostile-payloads.tar"), deep=True)
