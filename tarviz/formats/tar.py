@@ -6,6 +6,9 @@ with GNU's long names and sparse files.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,18 +29,52 @@ _ORDINARY = b"0\x007123456DSVMN"  # types of members, of no extension header
 SKIPPED = frozenset(MEMBER_TYPES.index(kind) for kind in ("symlink", "hardlink", "char", "block", "fifo"))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Headers:
+    """A header is next. `orphan`: an extension header stood before an end of the archive, and the member it belongs to is missing."""
+
+    orphan: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Damaged:
+    """A header cannot be read, or what it promises is not there.
+
+    `bad` is the byte of that header, `faulty` the name and type of its member, where they could be read. `extended`: it was, or may have
+    been, an extension header, and the member after it has lost its name or size with it. `go_on`: the byte where the next member
+    begins, where there is no doubt of it.
+    """
+
+    error: DataError
+    bad: int
+    faulty: tuple[bytes, int] | None = None
+    extended: bool = False
+    go_on: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ended:
+    """The end-of-archive mark was read, or the tar is over without one (`over`).
+
+    `open_end`: members may be missing here. `lone`: the mark was one block of zeros, and that is said. `behind`: what was found after
+    it so far, zeros, bytes that are no tar, or a member, which is an `error` in strict reading.
+    """
+
+    open_end: bool
+    over: bool = False
+    lone: bool = False
+    behind: Literal["zeros", "bytes", "member"] = "zeros"
+    error: DataError | None = None
+
+
 class Scanner:
     """Finds the members of one tar in the buffers it is handed, front to back.
 
-    `at` is the byte of the tar where the next header must be. After each `scan`, exactly one holds: more bytes are
-    wanted (`wants` says up to which byte at least), `ended` (the end-of-archive mark was read; `behind` looks at what
-    follows, up to the end of the file: then it is `over`), or `error` is set. Where a buffer ends changes none of it.
+    `at` is the byte of the tar where the next header must be. After each `scan` the `state` tells what follows: more bytes are
+    wanted (`Headers`; `wants` says up to which byte at least), `Ended` (`behind` looks at what follows, up to the end of the file:
+    then it is `over`), or `Damaged`, until `skip_to`. Where a buffer ends changes none of it.
 
-    `notes` collects warnings as faults; `strict` turns those that may hide loss into errors. `open_end` says that members may be
-    missing where the archive ended. Of an error, `faulty` is the name and type of the member it is about, where that member's
-    header could be read, and `bad` the byte of the header that could not; `extended`: that one was
-    (or may have been) an extension header, and the member after it has lost its name or size with it;
-    `go_on` the byte where the next member begins, where the error leaves no doubt of it. Not thread-safe.
+    `notes` collects warnings as faults; `strict` turns those that may hide loss into errors. Not thread-safe.
     """
 
     def __init__(self, shard: str, *, strict: bool = True, concatenated: bool = False) -> None:
@@ -47,22 +84,31 @@ class Scanner:
         self.at = 0
         self.wants = BLOCK
         self.found = 0
-        self.ended = False
-        self.over = False
-        self.open_end = False
-        self.error: DataError | None = None
-        self.faulty: tuple[bytes, int] | None = None
-        self.bad = 0
-        self.extended = False
-        self.go_on: int | None = None
+        self.state: Headers | Damaged | Ended = Headers()
         self.notes: list[Fault] = []
-        self._lone = False  # the end mark was one block of zeros, and that is said
-        self._junk = False  # after the end-of-archive marker stand bytes that are not a tar
-        self._late = False  # … and a header
         self._spread = 0  # bytes from header to header in the last buffer
         self._followed = False
         self._last: Entry | None = None
         self._tail: tuple[bytes, int, int, int] = (b"", 0, 0, 0)  # name, start, data, size of the last regular member
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end-of-archive mark was read."""
+        return isinstance(self.state, Ended)
+
+    @property
+    def over(self) -> bool:
+        """Whether all that follows the end mark was looked at."""
+        return isinstance(self.state, Ended) and self.state.over
+
+    @property
+    def open_end(self) -> bool:
+        """Whether members may be missing where the archive ended."""
+        return isinstance(self.state, Ended) and self.state.open_end
+
+    @property
+    def error(self) -> DataError | None:
+        return None if isinstance(self.state, Headers) else self.state.error
 
     def scan(self, data: memoryview, base: int, *, final: bool = False) -> Members:
         """The members whose headers lie in `data`, whose first byte is byte `base` of the tar (a multiple of 512).
@@ -72,7 +118,7 @@ class Scanner:
         """
         rows = GatheredMembers()
         table: header_scan.Headers | None = None
-        while not self.ended and self.error is None:
+        while isinstance(self.state, Headers):
             position = self.at - base
             left = len(data) - position
             if left < BLOCK:
@@ -196,7 +242,7 @@ class Scanner:
                 self._fail(DataError(text, code="E_HEADER", offset=self.at), data, position)
                 return False
             self._note("W_ORPHAN_EXT", text, self.at)
-            self.open_end = True
+            self.state = Headers(orphan=True)
             self.at = walk.at
             return True
         except DataError as error:
@@ -206,8 +252,9 @@ class Scanner:
         for code, text in notes:
             self._note(code, text, entry.start, member)
             if code in _STRICT and self.strict:
-                self._fail(DataError(text, code=_STRICT[code], offset=entry.start, member=member), data, position, walk)
-                self.faulty, self.extended, self.go_on = entry[:2] if code == "W_SIZE_MISMATCH" else None, False, entry.end
+                refusal = DataError(text, code=_STRICT[code], offset=entry.start, member=member)
+                refusal.at(shard=self.shard)
+                self.state = Damaged(refusal, walk.at, entry[:2] if code == "W_SIZE_MISMATCH" else None, go_on=entry.end)
                 return False
         rows.add(entry)
         self.at = entry.end
@@ -216,7 +263,7 @@ class Scanner:
 
     def _zeros(self, data: memoryview, position: int, final: bool) -> bool:
         """A zero block: the end mark is two of them."""
-        second = data[position + BLOCK : position + 2 * BLOCK].tobytes()
+        second, lone = data[position + BLOCK : position + 2 * BLOCK].tobytes(), False
         if len(second) < BLOCK and not final:
             self.wants = self.at + 2 * BLOCK
             return False
@@ -226,13 +273,14 @@ class Scanner:
                 if self.concatenated:
                     self.at += BLOCK
                     return True
-                self._lone = True
+                lone = True
         elif len(second) < BLOCK:
             self._note("W_NO_EOF", "one zero block ends the tar where two should.", self.at)
         elif self.at == 0:
             self._note("W_EMPTY", "the tar is valid and holds nothing.", self.at)
         self.at += 2 * BLOCK if not second.strip(b"\0") else BLOCK
-        self.ended = True
+        assert isinstance(self.state, Headers)
+        self.state = Ended(open_end=self.state.orphan, lone=lone)
         return False
 
     def behind(self, data: memoryview, base: int, *, final: bool = False) -> bool:
@@ -242,7 +290,8 @@ class Scanner:
         """
         position = max(self.at - base, 0)
         rest = np.frombuffer(data, np.uint8)[position:]
-        if not self._junk and not self._late and rest.any():
+        assert isinstance(self.state, Ended)
+        if self.state.behind == "zeros" and rest.any():
             place = base + (position + (0 if rest[0] else int((rest != 0).argmax()))) // BLOCK * BLOCK
             header = data[place - base : place - base + BLOCK].tobytes()
             if len(header) < BLOCK and not final:
@@ -250,36 +299,37 @@ class Scanner:
                 return False
             if len(header) == BLOCK and pax.checksum_right(header):
                 if self.concatenated:
-                    self.at, self.ended, self.open_end = place, False, False
+                    self.at, self.state = place, Headers()
                     return True
-                self._member_behind(place)
+                self.state = self._member_behind(self.state, place)
             else:
                 self._note("W_TRAILING", "bytes that are not a tar stand after the end of the archive.", place)
-                self._junk, self.at = True, place
-        if self._junk and not self._late and (found := self._header_from(data, base, self.at)) is not None:
-            self._member_behind(found)
+                self.at, self.state = place, replace(self.state, behind="bytes")
+        if self.state.behind == "bytes" and (found := self._header_from(data, base, self.at)) is not None:
+            self.state = self._member_behind(self.state, found)
         self.at = max(self.at, (base + len(data)) // BLOCK * BLOCK)
         self.wants = self.at + BLOCK
-        self.over = final or self.error is not None
+        self.state = replace(self.state, over=final or self.state.error is not None)
         return False
 
-    def _member_behind(self, place: int) -> None:
-        self._late = self.open_end = True
+    def _member_behind(self, state: Ended, place: int) -> Ended:
+        error: DataError | None = None
         if self.strict:
-            self.error = DataError(
+            error = DataError(
                 "another member begins after the end-of-archive blocks: a second archive, or zeros where members were.",
                 code="E_TRAILING",
                 shard=self.shard,
                 offset=place,
                 hint="Read with concatenated=True to go on there, or with strict=False to stop before it.",
             )
-            self.bad = place
-        elif not self._lone:
+        elif not state.lone:
             self._note("W_TRAILING", "another member begins after the end of the archive; it is not read.", place)
+        return replace(state, behind="member", open_end=True, error=error)
 
     def resync(self, data: memoryview, base: int) -> int | None:
-        """After an error: the byte where the next member begins, None when `data` does not tell. Does not move."""
-        return self._header_from(data, base, self.bad + BLOCK) if self.go_on is None else self.go_on
+        """After damage: the byte where the next member begins, None when `data` does not tell. Does not move."""
+        assert isinstance(self.state, Damaged)
+        return self._header_from(data, base, self.state.bad + BLOCK) if self.state.go_on is None else self.state.go_on
 
     @staticmethod
     def _header_from(data: memoryview, base: int, place: int) -> int | None:
@@ -295,14 +345,14 @@ class Scanner:
 
     @property
     def damaged_name(self) -> bytes | None:
-        """The name in the header that an error is about, as far as it can be read."""
-        name = None if self.error is None else self.error.member
-        return None if name is None or self.extended else to_bytes(name)
+        """The name in the header that is damaged, as far as it can be read."""
+        if not isinstance(self.state, Damaged) or self.state.extended or self.state.error.member is None:
+            return None
+        return to_bytes(self.state.error.member)
 
     def skip_to(self, at: int, member: tuple[bytes, int, int, int] | None = None) -> None:
         """Go on at byte `at` after an error; or after `member` (name, start, data, stored bytes), as if nothing after it was read."""
-        self.at, self.wants, self.error, self.faulty, self.go_on = at, at + BLOCK, None, None, None
-        self.ended = self.over = self.open_end = self._junk = self._late = self._lone = False
+        self.at, self.wants, self.state = at, at + BLOCK, Headers()
         if member is not None:
             self._last, self._tail, self.notes = None, member, [note for note in self.notes if (note.offset or 0) <= member[1]]
 
@@ -322,30 +372,26 @@ class Scanner:
 
     def _no_end(self) -> None:
         text = "the tar ends without its end-of-archive blocks; members may be missing."
-        self.bad = self.at
         if self.strict:
-            self.error = DataError(
-                text, code="E_NO_EOF", shard=self.shard, offset=self.at, hint="Compare with the source, or read with strict=False."
-            )
+            hint = "Compare with the source, or read with strict=False."
+            self.state = Damaged(DataError(text, code="E_NO_EOF", shard=self.shard, offset=self.at, hint=hint), self.at)
         else:
             self._note("W_NO_EOF", text, self.at)
-            self.ended = self.over = self.open_end = True
+            self.state = Ended(open_end=True, over=True)
 
     def _truncated(self, have_until: int) -> None:
         name, start, place, size = self._tail if self._last is None else self._of_last(self._last)
         have = max(have_until - place, 0)
-        self.bad = self.at
         member = to_text(name.rstrip(b"\0"))
         if have >= size:
             text = "the last member's padding is cut; its data is whole."
             if self.strict:
-                self.error = DataError(text, code="E_TRUNCATED", shard=self.shard, member=member, offset=start)
+                self.state = Damaged(DataError(text, code="E_TRUNCATED", shard=self.shard, member=member, offset=start), self.at)
             else:
                 self._note("W_TRUNCATED_PADDING", text, have_until, member)
-                self.ended = self.over = self.open_end = True
+                self.state = Ended(open_end=True, over=True)
             return
-        self.faulty = name.rstrip(b"\0"), FILE if self._last is None else self._last.type
-        self.error = DataError(
+        error = DataError(
             f"the header promises {size} bytes, {have} are there, the data ends at byte {have_until}.",
             code="E_TRUNCATED",
             shard=self.shard,
@@ -354,6 +400,7 @@ class Scanner:
             hint="Fetch it again or ask whoever wrote it.",
             details={"need": size, "have": have},
         )
+        self.state = Damaged(error, self.at, (name.rstrip(b"\0"), FILE if self._last is None else self._last.type))
 
     @staticmethod
     def _of_last(entry: Entry) -> tuple[bytes, int, int, int]:
@@ -373,10 +420,11 @@ class Scanner:
             error = DataError("this is not a tar file.", code="E_NOT_TAR", offset=0, hint=sniff.hint(head))
         if error.code == "E_CHECKSUM":
             error.at(member=self._name(data, position))
-        self.bad, self.faulty = (self.at, None) if walk is None else (walk.at, walk.member)
-        bad = data[self.bad - (self.at - position) :][:BLOCK].tobytes()
-        self.extended = self.faulty is None and (error.code != "E_CHECKSUM" or not _ordinary(bad))
-        self.error = error.at(shard=self.shard)  # type: ignore[assignment]
+        bad, faulty = (self.at, None) if walk is None else (walk.at, walk.member)
+        header = data[bad - (self.at - position) :][:BLOCK].tobytes()
+        extended = faulty is None and (error.code != "E_CHECKSUM" or not _ordinary(header))
+        error.at(shard=self.shard)
+        self.state = Damaged(error, bad, faulty, extended)
 
     def _note(self, code: str, text: str, offset: int, member: str | None = None) -> None:
         self.notes.append(Fault(code, text, self.shard, None, member, offset))

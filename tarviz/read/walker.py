@@ -15,7 +15,7 @@ import numpy as np
 from tarviz.formats.header_scan import BLOCK
 from tarviz.formats.member_table import joined, picked
 from tarviz.formats.records import Grouped, Grouper, part
-from tarviz.formats.tar import Scanner
+from tarviz.formats.tar import Damaged, Scanner
 from tarviz.model.errors import DataError, Fault, LimitError, TarvizError
 from tarviz.model.types import Members, to_bytes, to_text
 from tarviz.read.neighbours import Held, Neighbours
@@ -44,7 +44,7 @@ class Resyncing:
     `lost`: the record that was open there, and is not given.
     """
 
-    error: DataError
+    damage: Damaged
     lost: Grouped | None
 
 
@@ -247,7 +247,8 @@ class Walker:
             return members.part(0, large), _Damage(self._pass_over(members, large), member)
         if error is None:
             return members, None
-        return members, _Damage(error, self.scanner.faulty if error is self.scanner.error else None)
+        state = self.scanner.state
+        return members, _Damage(error, state.faulty if isinstance(state, Damaged) and error is state.error else None)
 
     def _joined(self, new: Members | None) -> Members:
         """The members that wait and the new ones; none wait from here on."""
@@ -315,8 +316,8 @@ class Walker:
             self._near.damaged(key, scanner.damaged_name)
         if isinstance(cause, PassingOver):
             self.state = replace(cause, lost=lost)
-        elif cause is scanner.error and (rules.skip or scanner.error.code not in _ENDS):
-            self.state = Resyncing(scanner.error, lost)
+        elif isinstance(scanner.state, Damaged) and in_tar and (rules.skip or scanner.state.error.code not in _ENDS):
+            self.state = Resyncing(scanner.state, lost)
         else:
             if isinstance(cause, TarvizError):
                 self._place(cause, None, lost)
@@ -382,20 +383,20 @@ class Walker:
         """Look for the header to go on at; False when the window does not tell."""
         scanner, skip = self.scanner, self.rules.skip
         place = scanner.resync(self._data, self._base)
-        limit = scanner.bad + _LOOK
+        limit, error = state.damage.bad + _LOOK, state.damage.error
         if not skip and place is not None and place >= limit:
             place = None
         if place is None and not final and (skip or self._until < limit):
             return False
-        self._place(state.error, place, state.lost)
+        self._place(error, place, state.lost)
         if not skip:
-            self._stop(state.error)
+            self._stop(error)
             return True
-        self.skipped.append(state.error.fault)
+        self.skipped.append(error.fault)
         if place is None:
             yield from self._finish()
             return True
-        self.state = Reading(distrust=place if scanner.extended else None)
+        self.state = Reading(distrust=place if state.damage.extended else None)
         scanner.skip_to(place)
         self._noted = place
         return True

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tarviz.formats.tar import Scanner
+from tarviz.formats.tar import Damaged, Ended, Headers, Scanner
 from tarviz.model.errors import TarvizError
 from tarviz.testing.strategies import numbered, records, shard
 from tests import effort
@@ -163,3 +163,30 @@ def test_what_a_pax_header_is_called_is_no_matter(size: int):
         at, size = scanner.at, max(size, scanner.wants - scanner.at)
 
     assert [("W_NAME_ENCODING", 2048)] == [(note.code, note.offset) for note in scanner.notes]
+
+
+class TestStates:
+    def test_headers_lead_to_the_end_mark_and_that_to_what_stands_behind(self):
+        data = shard(numbered(3))
+        scanner = Scanner("a.tar", strict=False)
+        scanner.scan(memoryview(data), 0)
+
+        assert isinstance(scanner.state, Ended)
+        assert ("zeros", False) == (scanner.state.behind, scanner.over)
+
+        scanner.behind(memoryview(data + b"junk" * 200), 0, final=True)
+
+        assert ("bytes", True, None) == (scanner.state.behind, scanner.over, scanner.error)
+
+    def test_damage_says_where_and_is_left_by_going_on_elsewhere(self):
+        data = bytearray(shard(numbered(3)))
+        data[148:156] = b"00000000"  # the checksum of the first header
+        scanner = Scanner("a.tar")
+        scanner.scan(memoryview(bytes(data)), 0, final=True)
+
+        assert isinstance(scanner.state, Damaged)
+        assert ("E_CHECKSUM", 0, False) == (scanner.state.error.code, scanner.state.bad, scanner.ended)
+
+        scanner.skip_to(scanner.resync(memoryview(bytes(data)), 0))
+
+        assert isinstance(scanner.state, Headers)

@@ -216,7 +216,7 @@ class TestStates:
         list(one.walk(memoryview(RECORD + b"x" * 1024)))
 
         assert isinstance(one.state, Resyncing)
-        assert "E_CHECKSUM" == one.state.error.code
+        assert "E_CHECKSUM" == one.state.damage.error.code
 
         list(one.walk(memoryview(RECORD + b"x" * 1024 + OTHER)))
 
