@@ -5,4 +5,6 @@ what goes wrong is a `TarvizError` with shard, key and byte, or by `on_error="sk
 The engine is imported in its file only.
 """
 
-SUPPORT = ("arguments", "elsewhere", "plans", "ray_shards", "shares", "shuffle_buffer", "walk")  # what runners are built with, not runners
+SUPPORT = (  # what runners are built with, not runners
+    "arguments", "batch_memory", "batch_rows", "elsewhere", "indexed", "plans", "ray_shards", "shares", "shuffle_buffer", "walk",
+)  # fmt: skip

@@ -39,6 +39,13 @@ def at(page: Any) -> Any:
     return page.tab.evaluate("JSON.parse(document.querySelector('.tvz-ctile[aria-selected=true]').dataset.place)")
 
 
+def begin(page: Any) -> None:
+    """Stand on the first step of the first chain."""
+    page.until("JSON.parse(document.querySelector('.tvz-ctile[aria-selected=true]').dataset.place).column === 1")
+    page.tab.locator("""[data-place='{"record":0,"column":0,"step":0}']""").click()
+    page.tab.focus(".tvz-strips")
+
+
 def drawn(page: Any) -> list[int]:
     """How many different colours the stage shows at some points: 1 is an empty stage."""
     return page.tab.evaluate(
@@ -65,8 +72,33 @@ def test_every_step_of_every_chain_is_there(page: Any):
     assert [] == page.errors
 
 
+def test_the_first_view_is_where_the_first_two_chains_lead(page: Any):
+    page.until("document.querySelector('.tvz-stage-b').textContent.includes('turned: flip')")
+
+    assert "small: convert" in page.tab.locator(".tvz-stage-a").inner_text()
+    assert {"record": 0, "column": 1, "step": 2} == at(page)
+
+
+def test_a_and_b_are_chosen_by_the_mouse(page: Any):
+    begin(page)
+    for which, column, step, name in (("a", 0, 1, "small: resize"), ("b", 1, 1, "turned: rotate")):
+        tile = page.tab.locator(f"""[data-place='{{"record":0,"column":{column},"step":{step}}}']""")
+        tile.hover()
+        tile.locator(f"[data-pin={which}]").click()
+        page.until(f"document.querySelector('.tvz-stage-{which}').textContent.includes('{name}')")
+    assert [] == page.errors
+
+
+def test_another_runner_is_chosen_from_one_menu_with_a_sentence(page: Any):
+    choices = page.tab.get_by_label("run also as").locator("option").all_inner_texts()
+
+    assert "run also as …" == choices[0]
+    assert any(text.startswith("tf.data: as .tf() runs them") for text in choices)
+    assert not [text for text in choices if "batch_" in text or "indexed" in text]
+
+
 def test_arrows_move_and_the_stage_follows(page: Any):
-    page.tab.focus(".tvz-strips")
+    begin(page)
     assert {"record": 0, "column": 0, "step": 0} == at(page)
     page.key("ArrowRight", "ArrowRight", "ArrowDown")
     assert {"record": 0, "column": 1, "step": 2} == at(page)
@@ -79,7 +111,7 @@ def test_arrows_move_and_the_stage_follows(page: Any):
 
 
 def test_difference_wipe_and_blink(page: Any):
-    page.tab.focus(".tvz-strips")
+    begin(page)
     page.key("ArrowRight", "d")
     page.until("document.querySelector('.tvz-stage-modes [aria-pressed=true]').textContent === 'difference'")
     page.key("+", "+")
@@ -105,7 +137,7 @@ def test_difference_wipe_and_blink(page: Any):
 
 
 def test_a_and_b_are_chosen_and_let_go(page: Any):
-    page.tab.focus(".tvz-strips")
+    begin(page)
     page.key("ArrowRight", "a", "ArrowDown", "b", "ArrowRight")
 
     assert "small: resize" in page.tab.locator(".tvz-stage-a").inner_text()
@@ -129,9 +161,9 @@ def test_last_steps_only(page: Any):
     page.tab.focus(".tvz-strips")
     page.key("l")
     page.until("document.querySelectorAll('.tvz-ctile').length === 3 * (1 + 3)")
-    page.key("ArrowRight", "ArrowDown")
+    page.key("ArrowLeft", "ArrowDown")
 
-    assert {"record": 1, "column": 1, "step": 2} == at(page)
+    assert {"record": 1, "column": 0, "step": 2} == at(page)
 
 
 def test_records_more(page: Any):
@@ -142,7 +174,7 @@ def test_records_more(page: Any):
 
 
 def test_chains_are_copied_and_sorted(page: Any):
-    page.tab.focus(".tvz-strips")
+    begin(page)
     page.key("y")
     assert CHAINS["small"] == page.tab.evaluate("navigator.clipboard.readText()")
     page.key("t")
@@ -212,7 +244,7 @@ class TestOverlays:
 class TestSliders:
     def test_a_number_moves_its_chain_which_is_copied(self, boxed: Path, open_widget: Callable[..., Any]):
         page = open_widget(Compare(boxed, ALONG, records=2), ".tvz-ctile .tvz-over")
-        page.tab.focus(".tvz-strips")
+        begin(page)
         page.key("s")
         slider = page.tab.locator("input[aria-label='rotate angle of along']")
         slider.focus()

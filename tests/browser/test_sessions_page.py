@@ -197,3 +197,17 @@ class TestAddresses:
         assert "96" == again.tab.get_by_label("size of the tiles").input_value()
         again.until("document.querySelector('.tvz-label')?.textContent === 'owl'")
         assert again.tab.evaluate(probes.COLUMNS) == page.tab.evaluate(probes.COLUMNS)
+
+
+def test_the_enlarged_view_walks_and_closes_by_the_mouse(three, open_page):
+    page = open_page(three, where="cls = 1")
+    says(page, "20 shown")
+    page.tab.locator(".tvz-tile").nth(1).dblclick()
+    page.until("document.querySelector('.tvz-zoomed .tvz-walk')?.textContent.includes('2 of 20')")
+    page.tab.get_by_role("button", name="next record (→)").click()
+    page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000007'")
+    page.tab.get_by_role("button", name="record before (←)").click()
+    page.until("document.querySelector('.tvz-pane h2')?.title === 'set/n000004'")
+    page.tab.get_by_role("button", name="back to the grid (Esc)").click()
+    assert 0 == page.tab.locator(".tvz-zoomed").count()
+    assert [] == page.errors

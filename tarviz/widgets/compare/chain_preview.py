@@ -30,7 +30,12 @@ KEPT = 768 << 20
 """Bytes of values kept for the stage; what comes later keeps its thumbnail only."""
 
 EAGER = "eager"
-TITLES = {"tf": "tf.data", "eager": "eager"}
+TITLES = {"tf": "tf.data", "eager": "eager", "ray_data": "Ray Data"}
+SENTENCES = {
+    "tf": "as .tf() runs them: ops as a TensorFlow graph where they have one",
+    "ray_data": "as .ray_data() runs them: record by record in Ray's workers",
+}
+"""What another runner makes of the chains, for people who choose one."""
 
 Values = dict[str, Any]
 

@@ -72,6 +72,7 @@ export class CompareView {
     /** @type {HTMLElement} */
     this.root = h("div", { class: "tvz tvz-compare", role: "region", "aria-label": `tarviz comparison of ${first.config.title}` });
     this.build(el);
+    this.fresh = !saved.at;
     this.take(first.poll, model.get("_pictures"));
     this.staged.show();
     if (this.running) this.loop();
@@ -98,11 +99,19 @@ export class CompareView {
       },
       ...[88, 120, 144].map((px) => h("option", { value: String(px), selected: px === this.px }, `${px} px`)),
     );
-    this.runnerButtons = config.runners.map((/** @type {[string, string]} */ [name, title]) =>
-      h(
-        "button",
-        { title: `run the chains by ${title} too and say what differs`, "data-runner": title, onclick: () => this.changes.add(name) },
-        `+ ${title}`,
+    this.runnerSelect = h(
+      "select",
+      {
+        "aria-label": "run also as",
+        title: "run the chains by another runner too, and say what differs",
+        onchange: () => {
+          this.changes.add(this.runnerSelect.value);
+          this.runnerSelect.value = "";
+        },
+      },
+      h("option", { value: "" }, "run also as …"),
+      ...config.runners.map((/** @type {string[]} */ [name, title, sentence]) =>
+        h("option", { value: name, "data-runner": title }, sentence ? `${title}: ${sentence}` : title),
       ),
     );
     this.moreButton = button("+ record", "one record more", () => this.changes.more());
@@ -125,7 +134,7 @@ export class CompareView {
       this.overButton,
       this.allButton,
       this.moreButton,
-      ...this.runnerButtons,
+      this.runnerSelect,
       this.pxSelect,
     );
     this.heads = h("table", { class: "tvz-heads" });
@@ -146,6 +155,8 @@ export class CompareView {
       (/** @type {any} */ event) => {
         const tile = event.target.closest("[data-place]");
         if (tile) this.select(JSON.parse(tile.dataset.place));
+        const pin = event.target.closest("[data-pin]");
+        if (pin) this.pin(pin.dataset.pin);
       },
       { signal },
     );
@@ -211,10 +222,21 @@ export class CompareView {
     for (const strip of message.strips) {
       this.strips.set(`${strip.record}:${strip.column}`, { ...strip, version: message.version, tiles: strip.tiles.map(picture) });
     }
+    if (this.fresh) this.begin();
     this.drawHeads();
     this.drawTiles();
     this.tell();
     if (message.strips.some((/** @type {any} */ strip) => strip.record === this.at.record)) this.staged.show();
+  }
+
+  /** What is looked at first: where two chains lead, side by side. */
+  begin() {
+    const other = this.columns.findIndex((column) => column.name !== this.columns[0].name);
+    const last = (/** @type {number} */ column) => (this.strips.get(`0:${column}`)?.tiles.length ?? 0) - 1;
+    if (other < 0 || last(0) < 0 || last(other) < 0) return;
+    this.fresh = false;
+    this.a = { column: 0, step: last(0) };
+    this.at = { record: 0, column: other, step: last(other) };
   }
 
   /** @param {unknown} error */
@@ -223,7 +245,9 @@ export class CompareView {
     if (error instanceof RpcError && error.fault.code === "no-kernel") {
       this.lost = true;
       this.running = false;
-      this.tell(`${error.fault.msg} ${error.fault.hint} The thumbnails that were there stay.`);
+      this.tell(
+        error.fault.type === "Saved" ? error.fault.msg : `${error.fault.msg} ${error.fault.hint} The thumbnails that were there stay.`,
+      );
     } else this.tell(error instanceof RpcError ? `${error.fault.msg} ${error.fault.hint}` : String(error));
   }
 
@@ -257,7 +281,9 @@ export class CompareView {
     this.overButton.hidden = !tiles.some((tile) => tile.over);
     this.sliders.draw();
     this.allButton.hidden = !this.columns.some((column) => column.random);
-    for (const each of this.runnerButtons) each.hidden = this.columns.some((column) => column.runner === each.dataset.runner);
+    for (const each of this.runnerSelect.querySelectorAll("[data-runner]"))
+      each.disabled = this.columns.some((column) => column.runner === each.dataset.runner);
+    this.runnerSelect.hidden = !this.config.runners.length;
   }
 
   drawTiles() {

@@ -25,6 +25,7 @@ from tarviz.widgets.compare import text as compare_text
 from tarviz.widgets.compare.chain_numbers import tuned
 from tarviz.widgets.compare.chain_preview import (
     EAGER,
+    SENTENCES,
     TITLES,
     Column,
     Room,
@@ -309,7 +310,9 @@ class Compare(Controller):
     def first(self, session: str = "") -> Answer:
         self.wait(_AT_FIRST)
         message, buffers = self.poll()
-        others = [[name, TITLES.get(name, name)] for name in plugins.names("runners") if name not in (EAGER, "torch")]
+        others = [
+            [name, TITLES.get(name, name), SENTENCES.get(name, "")] for name in plugins.names("runners") if name not in (EAGER, "torch")
+        ]
         config: Message = {"title": self.title, "runners": others, "most": MOST, "python": readable(self.spec)}
         return {"config": config, "poll": message}, buffers
 

@@ -126,6 +126,14 @@ export function drawStep(tile, place, { px, url, layers, mask }) {
       title: tile.op,
     },
     box,
+    // for the mouse; by keys they are a and b
+    h(
+      "span",
+      { class: "tvz-pins", "aria-hidden": "true" },
+      ...["a", "b"].map((which) =>
+        h("span", { "data-pin": which, title: `show this step as ${which.toUpperCase()} (${which})` }, which.toUpperCase()),
+      ),
+    ),
     h(
       "div",
       { class: "tvz-ccap" },

@@ -137,8 +137,19 @@ export class RecordPane {
         text,
       );
     const body = h("div", { class: "tvz-body", role: "tabpanel" });
+    const { view } = this;
+    const walk = (/** @type {string} */ text, /** @type {string} */ name, /** @type {() => void} */ act) =>
+      h("button", { "aria-label": name, title: name, onclick: act }, text);
     fill(
       this.root,
+      h(
+        "div",
+        { class: "tvz-walk", role: "group", "aria-label": "the records shown" },
+        walk("‹", "record before (←)", () => view.select(view.at - 1)),
+        h("span", { class: "tvz-faint tvz-number" }, `${formatCount(view.at + 1)} of ${formatCount(view.count)}`),
+        walk("›", "next record (→)", () => view.select(view.at + 1)),
+        walk("✕", "back to the grid (Esc)", () => view.zoom(false)),
+      ),
       h(
         "div",
         { class: "tvz-pane-head" },
