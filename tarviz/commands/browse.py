@@ -10,7 +10,7 @@ import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
 import click
 
@@ -83,6 +83,7 @@ def browse(
 @click.option(
     "--overlay", default="", metavar="WHERE", help="Boxes or mask: json.annotations, json.boxes:xyxy, seg.png, none. [default: found]"
 )
+@click.option("--classes", "names", type=click.File(), metavar="FILE", help="Names of class numbers, one a line, from 0.")
 @click.option("--image", default="", metavar="EXT", help="Field shown in the grid. [default: the first picture]")
 @click.option("--px", default="160", type=click.Choice(["96", "160", "256"]), show_default=True, help="Side of a tile.")
 @click.option("--from", "start", default="", metavar="KEY|#N", help="Record to begin at.")
@@ -92,13 +93,23 @@ def browse(
 @click.option("--idle-exit", default="", metavar="TIME", help="Exit after this long without a request: 90s, 30m, 2h.")
 @verb_base.quiet_option
 def command(
-    urls: tuple[str, ...], port: int, host: str, opening: bool, idle_exit: str, shuffle: int | None, sort: str, px: str, **wish: Any
+    urls: tuple[str, ...],
+    port: int,
+    host: str,
+    opening: bool,
+    idle_exit: str,
+    shuffle: int | None,
+    sort: str,
+    px: str,
+    names: TextIO | None,
+    **wish: Any,
 ) -> Any:
     """Look through shards: pictures, texts, arrays, sound; filter, sort, mark, inspect.
 
     Prints the address of a page for this machine alone and serves it until Ctrl-C. In a notebook the magic shows the same as a widget.
     """
-    chosen = {**wish, "sort": sort if shuffle is None else "random", "seed": shuffle or 0, "px": int(px)}
+    classes = names.read().splitlines() if names else ()
+    chosen = {**wish, "classes": classes, "sort": sort if shuffle is None else "random", "seed": shuffle or 0, "px": int(px)}
     door = click.get_current_context().find_root().obj
     if verb_base.for_widgets(door):
         return verb_base.emit(browse(list(urls), **chosen))

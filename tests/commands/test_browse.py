@@ -15,6 +15,7 @@ import pytest
 
 from tarviz.commands.browse import can_open, seconds
 from tarviz.model.errors import UsageError
+from tarviz.widgets.host.rpc import unpack
 from tests.widgets.conftest import records, tar
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +51,23 @@ def test_it_prints_its_address_serves_and_ends_at_ctrl_c(shard):
     assert "" == out
     assert "Traceback" not in err
     assert 0 == process.returncode
+
+
+def test_class_numbers_have_the_names_of_a_file(shard, tmp_path):
+    (tmp_path / "classes.txt").write_text("cat\ndog\nowl\n")
+    process = start(shard, "--classes", tmp_path / "classes.txt")
+    parts = urlsplit(process.stdout.readline().strip())
+    connection = http.client.HTTPConnection("127.0.0.1", parts.port, timeout=100)
+    connection.request("GET", f"/?{parts.query}")
+    cookie = connection.getresponse()
+    cookie.read()
+    connection.request("GET", "/state?session=a", headers={"Cookie": cookie.headers["Set-Cookie"].partition(";")[0]})
+    message, _ = unpack(connection.getresponse().read())
+    connection.close()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=100)
+
+    assert ["0 cat", "1 dog", "2 owl"] == [row["label"] for row in message["_first"]["rows"]["rows"][:3]]
 
 
 def test_it_ends_by_itself_when_nobody_looks(shard):

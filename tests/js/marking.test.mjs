@@ -10,7 +10,19 @@ import { RpcError } from "../../tarviz/widgets/host/requests.mjs";
 
 test("what differs from the usual goes into the address and comes back", () => {
   const picks = [["cls", { where: "cls = 1 or cls = 2", text: "cls: 1, 2" }]];
-  const shown = { ...PLAIN, where: "json.w > 3 & 'ü#'", picks, sort: "random", seed: 7, shard: 2, only: true, view: "table", px: 96, label: "", row: "a/b c" };
+  const shown = {
+    ...PLAIN,
+    where: "json.w > 3 & 'ü#'",
+    picks,
+    sort: "random",
+    seed: 7,
+    shard: 2,
+    only: true,
+    view: "table",
+    px: 96,
+    label: "",
+    row: "a/b c",
+  };
 
   assert.deepEqual(shown, { ...PLAIN, ...read(`#${written(shown)}`) });
   assert.equal("", written(PLAIN));
@@ -96,7 +108,10 @@ test("twenty are marked by two actions, taken back by one, and inverted", async 
   curation.begin(5);
   await curation.range(30);
   await curation.range(24);
-  assert.deepEqual(Array.from({ length: 20 }, (_, at) => at + 5), [...all.marked].sort((a, b) => a - b));
+  assert.deepEqual(
+    Array.from({ length: 20 }, (_, at) => at + 5),
+    [...all.marked].sort((a, b) => a - b),
+  );
   assert.equal(20, marks.size);
 
   await curation.invert();

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tarviz.looks import roles
 from tarviz.model.config import format_size
 from tarviz.model.errors import UsageError, redact
 from tarviz.table.columns import RECORD
@@ -155,11 +156,11 @@ class KeepAnswers:
         ranked by."""
         table = self.questions.table
         names = [name for name, kind in table.leaves.items() if kind]
-        truth = truth or self.labels.chosen or "cls"
+        truth = truth or next((name for name in (self.labels.chosen, *roles.LABELS) if name in names), "")
         predicted = predicted or next((name for name in names if _PREDICTED.search(name)), "")
         choices = _label_columns(table.leaves)[:60]
         if not predicted or truth not in names or predicted == truth:
-            return {"truth": truth, "predicted": "", "choices": choices}
+            return {"truth": truth, "predicted": "", "choices": choices if truth or predicted else []}  # no labels: nothing to compare
         found = confusion(table, truth, predicted)
         shown = found.labels[:20]
         return {

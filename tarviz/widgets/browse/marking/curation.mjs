@@ -76,7 +76,7 @@ export class Curation {
       if (!added.length && !dropped.length) return;
       const text = said(added.length, dropped.length);
       history.did({ text, undo: () => marks.change(dropped, added), redo: () => marks.change(added, dropped) });
-      if (told) say(text, "undo", () => this.undo());
+      if (told) say(marks.size === added.length ? text : `${text}: ${formatCount(marks.size)} in all`, "undo", () => this.undo());
     } catch (error) {
       trouble(error);
     }
