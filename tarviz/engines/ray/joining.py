@@ -15,6 +15,9 @@ from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
 TRIES = 3  # a task whose worker is lost is done again so often
 _STAY = ("cache_dir", "workers", "progress")  # options that are those of a machine
 _ANSWER = 10.0  # seconds that a cluster has to answer
+# How every gRPC connection begins, and the kind of frame that the server sends first: RFC 9113 §3.4, §6.5.
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+_SETTINGS = b"\4"
 _BEGIN = "ray start --head begins one; address= (--address) or RAY_ADDRESS names it."
 # A node that is cut off closes no connection: tasks there are missed when it leaves a question unanswered; Ray itself asks after 5 minutes.
 _KEEPALIVE = {"RAY_grpc_client_keepalive_time_ms": "20000", "RAY_grpc_client_keepalive_timeout_ms": "20000"}
@@ -82,9 +85,20 @@ def reach(address: str | None) -> None:
     if not host or not port.isdigit():
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER) as connection:
+            if os.environ.get("RAY_USE_TLS") == "1":
+                return
+            connection.sendall(_GREETING)
+            answer = b""
+            while len(answer) < 4 and (more := connection.recv(4 - len(answer))):
+                answer += more
+    except TimeoutError as error:
+        raise UsageError(f"there is no Ray at {address}: what listens there says nothing.", hint=_BEGIN) from error
     except (OSError, OverflowError) as error:
         raise UsageError(f"there is no Ray at {address}: {error}.", hint=_BEGIN) from error
+    if answer[3:] != _SETTINGS:
+        what = f"there is no Ray at {address}: another server answers there, which speaks no gRPC."
+        raise UsageError(what, hint="Ray's own port is 6379 (ray status shows it), that of ray:// 10001; 8265 is its dashboard's.")
 
 
 def connect(ray: Any, plan: EnginePlan) -> bool:
