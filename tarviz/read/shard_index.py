@@ -29,7 +29,7 @@ from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
 from tarviz.read.rules import Decided
 from tarviz.read.shard import Shard, adjacent_blocks
-from tarviz.read.sidecar import is_beside, members_of, tail_of
+from tarviz.read.sidecar import members_of, tail_of
 from tarviz.read.walker import Walker
 from tarviz.stores import Stat
 from tarviz.stores.cache_files import Temporary, folder_of, is_kept, stem, touch, trim
@@ -64,9 +64,9 @@ def shard_index(
     between windows of headers, and may raise.
     """
     far = url != "-" and not stores.is_local(url)
-    if far and may_stream and not (cache and is_kept("index", url)) and not (sidecars and is_beside(url)):
+    if far and may_stream and not (cache and is_kept("index", url)):
         with closing(Shard(url)) as shard:  # its answer tells the version: nothing has to be asked before
-            return _made(shard.stat, options, cache, False, look, shard)
+            return _made(shard.stat, options, cache, sidecars, look, shard)
     stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
     if cache and (found := cached_index(stat, options)) is not None:
         return found

@@ -42,11 +42,6 @@ def places(url: URL) -> list[URL]:
     return [URL(f"{folder}/{stem}.idx") for stem in dict.fromkeys(stems) if stem]
 
 
-def is_beside(url: URL) -> bool:
-    """Whether there is a sidecar that names members: asked before anything else, since one answer brings all of a shard far away."""
-    return any((_text(place) or "").startswith("v1.2 ") for place in places(url))
-
-
 def members_of(stat: Stat) -> tuple[URL, Members] | None:
     """The sidecar of a shard far away, and the members it names; None where there is none or where it does not pay.
 
