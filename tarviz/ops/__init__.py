@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tarviz.ops.augment import Augment
     from tarviz.ops.carry import Carry
     from tarviz.ops.center_crop import CenterCrop
+    from tarviz.ops.clip import Clip
     from tarviz.ops.convert import Convert
     from tarviz.ops.decode import Decode
     from tarviz.ops.drop import Drop
@@ -27,11 +28,15 @@ if TYPE_CHECKING:
     from tarviz.ops.flip import Flip
     from tarviz.ops.func import Func
     from tarviz.ops.keep import Keep
+    from tarviz.ops.log_mel import LogMel
+    from tarviz.ops.mix_down import MixDown
     from tarviz.ops.normalize import Normalize
+    from tarviz.ops.random_clip import RandomClip
     from tarviz.ops.random_crop import RandomCrop
     from tarviz.ops.rename import Rename
     from tarviz.ops.resize import Resize
     from tarviz.ops.rotate import Rotate
+    from tarviz.ops.spectrogram import Spectrogram
     from tarviz.selection import Select, SelectDict, SelectJSON, SelectList
 
 SUPPORT = ("base", "chain_text", "chains", "joints", "random_draws", "values")  # what ops are built with, not ops
@@ -41,6 +46,7 @@ __all__ = [
     "Carry",
     "CenterCrop",
     "Chain",
+    "Clip",
     "Convert",
     "Decode",
     "Draw",
@@ -50,8 +56,11 @@ __all__ = [
     "Flip",
     "Func",
     "Keep",
+    "LogMel",
+    "MixDown",
     "Normalize",
     "Op",
+    "RandomClip",
     "RandomCrop",
     "RecordOp",
     "Rename",
@@ -61,6 +70,7 @@ __all__ = [
     "SelectDict",
     "SelectJSON",
     "SelectList",
+    "Spectrogram",
     "Step",
     "draws",
     "parse_chain",

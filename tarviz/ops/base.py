@@ -99,10 +99,18 @@ class Op(ABC):
         """Whether `run_schema` knows the result without looking at a record."""
         return True
 
+    def generalized(self, seen: Feature) -> Feature:
+        """What is known of a field of all records from that of one, where `typed` is false."""
+        return seen
+
     @property
     def lowers(self) -> bool:
         """Whether `run_tf` can do this op inside a TensorFlow graph."""
         return False
+
+    def lowers_on(self, schema: Schema) -> bool:
+        """Whether it can on fields of that schema."""
+        return self.lowers
 
     def native(self, feature: Feature) -> bool:
         """Whether `run` works on such a field in native code that lets go of the interpreter, faster than TensorFlow does the same."""

@@ -32,7 +32,7 @@ class CenterCrop(GeometricOp):
         return Cropped(size, (size[0] - self.size[0]) // 2, (size[1] - self.size[1]) // 2, self.size)
 
     def infer_size(self, feature: Feature) -> Size:
-        check_crop(self, feature.shape, self.size)
+        check_crop(self, feature.shape[-3:], self.size)
         return self.size
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:

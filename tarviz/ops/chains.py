@@ -116,7 +116,7 @@ class Chain(Sequence[Op]):
                 if probe is None:
                     raise SchemaError(f"{op} does not say what it returns.", hint="Give it output_types, or a record to try it on.")
                 before = self[:number].run(probe())
-                guess = _observed(before, self[number : number + 1].run(before), schema)
+                guess = _observed(op, before, self[number : number + 1].run(before), schema)
             schema = guess
         return schema
 
@@ -283,11 +283,11 @@ def _drawn(chain: Chain, record: Mapping[str, Any], seed: int, epoch: int) -> ND
     return np.asarray(draws(chain, [to_bytes(str(record.get("__key__", "")))], seed, epoch)[0])
 
 
-def _observed(before: dict[str, Any], after: dict[str, Any], schema: Schema) -> Schema:
+def _observed(op: Op, before: dict[str, Any], after: dict[str, Any], schema: Schema) -> Schema:
     """The schema of `after`: fields the op left alone keep what is known of them."""
     return Schema(
         {
-            name: schema[name] if name in schema and before.get(name, _ABSENT) is value else feature_of(value)
+            name: schema[name] if name in schema and before.get(name, _ABSENT) is value else op.generalized(feature_of(value))
             for name, value in after.items()
             if name not in PLACES
         }

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from tarviz.model.errors import ChainError, SchemaError
-from tarviz.model.types import Feature
+from tarviz.model.types import Buffer, Feature, Schema
 from tarviz.ops.base import Draw, FieldOp
 from tarviz.ops.convert import dtype_name
+from tarviz.ops.values.films import ANIMATIONS, WHOLE, Cut
 from tarviz.ops.values.images import pair
-from tarviz.ops.values.payloads import Kind, decode_payload, kind_of
-from tarviz.ops.values.pictures import MAX_PIXELS, decode_picture, decodes_fast
+from tarviz.ops.values.payloads import Kind, Wish, decode_payload, kind_of, sound_of
+from tarviz.ops.values.pictures import MAX_PIXELS, decodes_fast
+
+# Which options say something of a kind; `unsafe` may stand anywhere: it names extensions.
+_OPTIONS: dict[str, frozenset[str]] = {
+    "picture": frozenset(("channels", "orient", "least", "dtype", "page")),
+    "sound": frozenset(("rate", "mono", "start", "seconds")),
+    "film": frozenset(("frames", "every", "fps", "start", "seconds", "least", "sound", "rate", "mono")),
+    "class": frozenset(("dtype",)),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Decode(FieldOp):
-    """Decodes a field by its extension; a field whose name says nothing is taken for a picture.
+    """Decodes a field by its extension; a field whose name says nothing by its first bytes, as a picture where these say nothing.
 
-    Pictures (JPEG, PNG, GIF, BMP, WebP, TIFF, PPM) become uint8 [h, w, channels]: `channels` 3, 1 or 4 converts,
-    0 keeps what is there; alpha is dropped, not blended; an animation gives its first frame; 16-bit samples keep
-    their high byte; the EXIF orientation is applied only with `orient=True`. `cls`, `cls2`, `class`, `index`, `id` become a
-    number of `dtype`, `txt` a str, `json` its tree, `npy` an array, `npz` a dict of them; `….gz` is unpacked first.
-    Pickles are refused unless `unsafe` names them.
+    **Pictures** (JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, AVIF, JPEG 2000, JPEG XL) become uint8 [h, w, channels]: `channels` 3, 1 or 4
+    converts; alpha is dropped, not blended; an animation gives its first frame; of 16-bit samples the high byte is kept; the EXIF
+    orientation is applied only with `orient=True`. What the file holds comes with `dtype`, its numbers never scaled (`dtype=uint16`
+    keeps 16 bits, `float32` fractions), and with `channels=0`: all its bands, of a palette (VOC's masks) the numbers, in the file's
+    dtype where none is named. `page` is another page of a TIFF.
+
+    **Sound** (wav, flac, mp3, ogg, opus, m4a, aiff, wma) becomes float32 [samples, channels] in −1 … 1, and the field `EXT.rate` its
+    samples a second. `rate` resamples, `mono` is the mean of the channels, `start` and `seconds` read that part alone.
+
+    **Films** (mp4, mkv, webm, avi, mov; gif and webp where one of these options is there) become uint8 [frames, h, w, 3]: `frames`
+    of them spread evenly, each `every`th, or `fps` a second, of the part from `start` on, `seconds` long; all without these.
+    `sound=True` gives what is heard meanwhile as `EXT.sound`, and `EXT.rate`.
+
+    `cls`, `cls2`, `class`, `index`, `id` become a number of `dtype`, `txt` a str, `json` its tree, `npy` an array, `npz` and tables
+    (csv, tsv, parquet, arrow) a dict of arrays, msgpack, cbor, yaml, toml, safetensors what their libraries give; `….gz` is unpacked
+    first. Pickles are refused unless `unsafe` names them.
 
     `least`, (height, width): a JPEG of more pixels than a `resize` after it needs is decoded at a half, a quarter or an eighth of
     its sides, never smaller than that; the same pixels in every runner, and four to ten times as fast for photos of 12 Mpx. They
@@ -30,12 +53,24 @@ class Decode(FieldOp):
 
     In the graph JPEG decodes with `INTEGER_ACCURATE`, bit-equal to PIL; where a JPEG is slightly damaged, PIL may forgive what
     TensorFlow refuses.
+
+    >>> print(Decode("wav", rate=16000, mono=True).run_schema(Schema(wav=Feature("bytes"))))
+    wav: float32[?, 1], wav.rate: int32
     """
 
     channels: int = field(default=3, kw_only=True)
     orient: bool = field(default=False, kw_only=True)
     least: tuple[int, int] | None = field(default=None, kw_only=True)
     dtype: str | None = field(default=None, kw_only=True)
+    page: int = field(default=0, kw_only=True)
+    rate: int | None = field(default=None, kw_only=True)
+    mono: bool = field(default=False, kw_only=True)
+    frames: int | None = field(default=None, kw_only=True)
+    every: int | None = field(default=None, kw_only=True)
+    fps: float | None = field(default=None, kw_only=True)
+    start: float = field(default=0, kw_only=True)
+    seconds: float | None = field(default=None, kw_only=True)
+    sound: bool = field(default=False, kw_only=True)
     unsafe: tuple[str, ...] = field(default=(), kw_only=True)
 
     name: ClassVar[str] = "decode"
@@ -47,9 +82,27 @@ class Decode(FieldOp):
             self.put("least", pair(self.name, self.least, "a least size"))
         if self.dtype is not None:
             self.put("dtype", dtype_name(self.name, self.dtype))
-            if "float" in str(self.dtype):
+            if "float" in str(self.dtype) and self.kind == "class":
                 raise ChainError(f"{self.name} reads whole numbers; put convert after it for {self.dtype}.")
         self.put("unsafe", (self.unsafe,) if isinstance(self.unsafe, str) else tuple(self.unsafe))
+        for name, least in (("page", 0), ("rate", 1), ("frames", 1), ("every", 1)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise ChainError(f"{self.name} expects {name} as a whole number from {least} on, got {value!r}.")
+        for name in ("fps", "start", "seconds"):
+            value = getattr(self, name)
+            if value is not None and (
+                isinstance(value, bool) or not isinstance(value, int | float) or not (value > 0 or (name == "start" and value == 0))
+            ):
+                raise ChainError(f"{self.name} expects {name} as a number above 0, got {value!r}.")
+        if sum(each is not None for each in (self.frames, self.every, self.fps)) > 1:
+            raise ChainError(f"{self.name} takes one of frames, every and fps.")
+        known, asked = _OPTIONS.get(self.kind, frozenset()), set(self.arguments()[1])
+        if self.kind != "gz" and (idle := sorted(asked - known - {"unsafe"})):
+            there = ", ".join(sorted(known)) or "no options"
+            raise ChainError(
+                f"{self.name} has no use for {', '.join(idle)} where {self.ext} is {_words(self.kind)}.", hint=f"It takes {there}."
+            )
 
     @property
     def kind(self) -> Kind:
@@ -57,41 +110,82 @@ class Decode(FieldOp):
         kind = kind_of(self.exts[0])
         if kind == "gz" and "." in self.exts[0]:
             kind = kind_of(self.exts[0].rpartition(".")[0])
+        if kind == "picture" and self._cut != WHOLE and self.exts[0].lower().rpartition(".")[2] in ANIMATIONS:
+            return "film"
         return "picture" if kind == "unknown" else kind
 
     @property
+    def _cut(self) -> Cut:
+        return Cut(self.frames, self.every, self.fps, self.start, self.seconds)
+
+    @property
     def typed(self) -> bool:
+        if self.kind == "picture":
+            return self.channels != 0 or self.dtype is not None
         return self.kind not in ("npy", "npz", "gz", "pickle")
 
     @property
     def lowers(self) -> bool:
-        if kind_of(self.exts[0]) == "gz" or self.orient or self.least is not None:
+        if kind_of(self.exts[0]) == "gz" or self.orient or self.least is not None or self.page:
             return False
-        return self.kind == "class" or (self.kind == "picture" and self.channels in (1, 3))
+        return self.kind == "class" or (self.kind == "picture" and self.channels in (1, 3) and self.dtype in (None, "uint8"))
 
     def native(self, feature: Feature) -> bool:
         return self.kind == "picture" and decodes_fast()
 
     def apply(self, value: Any, draw: Draw | None = None) -> Any:
-        if not isinstance(value, bytes | bytearray | memoryview):
-            raise SchemaError(f"{self} expects bytes, got {type(value).__name__}. Is it decoded twice?", details={"field": self.ext})
-        if kind_of(self.exts[0]) == "unknown":
-            return decode_picture(value, channels=self.channels, orient=self.orient, least=self.least)
-        wish: dict[str, Any] = {
-            "channels": self.channels,
-            "orient": self.orient,
-            "least": self.least,
-            "dtype": self.dtype,
-            "unsafe": self.unsafe,
-        }
-        return decode_payload(self.exts[0], value, **wish)
+        return decode_payload(self.exts[0], self._payload(value), self._wish)
+
+    def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
+        ext = self.field(record)
+        if self.kind == "sound":
+            heard = sound_of(ext, self._payload(record[ext]), self._wish)
+            return {**record, ext: heard.samples, f"{ext}.rate": np.int32(heard.rate)}
+        made = {**record, ext: self.apply(record[ext])}
+        if self.sound:
+            heard = sound_of(ext, self._payload(record[ext]), self._wish)
+            made |= {f"{ext}.sound": heard.samples, f"{ext}.rate": np.int32(heard.rate)}
+        return made
+
+    def _payload(self, value: Any) -> Buffer:
+        if isinstance(value, bytes | bytearray | memoryview):
+            return value
+        raise SchemaError(f"{self} expects bytes, got {type(value).__name__}. Is it decoded twice?", details={"field": self.ext})
+
+    @property
+    def _wish(self) -> Wish:
+        return Wish(self.channels, self.orient, self.least, self.dtype, self.page, self.rate, self.mono, self._cut, self.unsafe)
+
+    def _beside(self, ext: str) -> tuple[str, ...]:
+        """The fields that come beside a field of that name."""
+        return (f"{ext}.rate",) if self.kind == "sound" else (f"{ext}.sound", f"{ext}.rate") if self.sound else ()
+
+    def touched(self, there: Mapping[str, Any]) -> tuple[str, ...]:
+        ext = self.field(there)
+        return (ext, *self._beside(ext))
+
+    @property
+    def named(self) -> frozenset[str]:
+        return frozenset((*self.exts, *(name for ext in self.exts for name in self._beside(ext))))
+
+    def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
+        return None if wanted is None else (wanted - self.named) | set(self.exts)
+
+    def run_schema(self, schema: Schema) -> Schema:
+        ext = self.field(schema)
+        beside = {f"{ext}.sound": Feature("float32", (None, 1 if self.mono else None)), f"{ext}.rate": Feature("int32")}
+        return Schema({**schema, ext: self.infer(schema[ext]), **{name: beside[name] for name in self._beside(ext)}})
 
     def infer(self, feature: Feature) -> Feature:
         if feature.dtype != "bytes":
             raise SchemaError(f"{self} expects bytes, got {feature}. Is it decoded twice?", details={"field": self.ext})
         match self.kind:
             case "picture":
-                return Feature("uint8", (None, None, self.channels or None))
+                return Feature(self.dtype or "uint8", (None, None, self.channels or None))
+            case "sound":
+                return Feature("float32", (None, 1 if self.mono else None))
+            case "film":
+                return Feature("uint8", (self.frames, None, None, 3))
             case "class":
                 return Feature(self.dtype or "int64")
             case "text":
@@ -104,6 +198,9 @@ class Decode(FieldOp):
                 )
             case _:
                 return Feature("object")
+
+    def generalized(self, seen: Feature) -> Feature:
+        return Feature(seen.dtype, (None, None, None)) if self.kind == "picture" else seen
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:
         import tensorflow as tf
@@ -150,3 +247,7 @@ def _graph_decodes(value: Any, *, colour: bool) -> Any:
         is_grey = tf.cond(size >= 26, lambda: tf.strings.substr(value, 24, 2) == b"\x08\x00", lambda: False)
         return tf.cond(is_jpeg, jpeg_fits, lambda: tf.logical_and(is_grey, if_png()))
     return tf.cond(is_jpeg, lambda: tf.cond(size > 100_000, jpeg_fits, lambda: True), if_png)
+
+
+def _words(kind: Kind) -> str:
+    return {"structured": "an object or a table", "npy": "an array", "npz": "arrays"}.get(kind, f"a {kind}")

@@ -39,7 +39,7 @@ class Flip(GeometricOp):
         return Still(size) if draw is not None and draw[0] >= self.p else Mirrored(size, self.direction)
 
     def infer_size(self, feature: Feature) -> tuple[int | None, int | None]:
-        return feature.shape[0], feature.shape[1]
+        return feature.shape[-3], feature.shape[-2]
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:
         import tensorflow as tf

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import Feature
 from tarviz.ops.base import Draw, FieldOp
-from tarviz.ops.values.images import check_image, image_of
+from tarviz.ops.values.images import FRAMES, check_image, image_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +39,26 @@ class Normalize(FieldOp):
             self.put(what, plain if isinstance(given, list | tuple | np.ndarray) else plain[0])
 
     def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
-        image = image_of(self, value)
+        image = image_of(self, value, FRAMES)
         mean, std = self.rows(image)
-        made = np.asarray(np.reshape(image, (image.shape[0], image.shape[1] * image.shape[2])) - mean)
+        made = np.asarray(np.reshape(image, (math.prod(image.shape[:-2]), image.shape[-2] * image.shape[-1])) - mean)
         return np.asarray(np.divide(made, std, out=made)).reshape(image.shape)
 
     def rows(self, image: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Mean and std for a row of the image, laid out as its numbers are: seven times as fast as numbers for each channel."""
         self._check(Feature(str(image.dtype), image.shape))
         mean, std = (np.asarray(numbers, image.dtype) for numbers in (self.mean, self.std))
-        return tuple(np.tile(each, image.shape[1]) if each.size > 1 else each for each in (mean, std))  # type: ignore[return-value]
+        return tuple(np.tile(each, image.shape[-2]) if each.size > 1 else each for each in (mean, std))  # type: ignore[return-value]
 
     def infer(self, feature: Feature) -> Feature:
-        return self._check(check_image(self, feature))
+        return self._check(check_image(self, feature, FRAMES))
 
     def _check(self, feature: Feature) -> Feature:
         if not feature.dtype.startswith("float"):
             cure = f"Put convert({self.ext}, float32) before it."
             raise SchemaError(f"{self} expects a float image, got {feature}. {cure}", details={"field": self.ext})
         for numbers in (self.mean, self.std):
-            channels = feature.shape[2]
+            channels = feature.shape[-1]
             if isinstance(numbers, tuple) and channels is not None and len(numbers) not in (1, channels):
                 raise SchemaError(f"{self} has {len(numbers)} numbers for {channels} channels.", details={"field": self.ext})
         return feature

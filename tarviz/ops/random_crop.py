@@ -37,7 +37,7 @@ class RandomCrop(GeometricOp):
         return Cropped(size, int(down * (size[0] - self.size[0] + 1)), int(right * (size[1] - self.size[1] + 1)), self.size)
 
     def infer_size(self, feature: Feature) -> Size:
-        check_crop(self, feature.shape, self.size)
+        check_crop(self, feature.shape[-3:], self.size)
         return self.size
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:

@@ -46,7 +46,7 @@ class Rotate(GeometricOp):
         return Turned(size, self.drawn_angle(draw))
 
     def infer_size(self, feature: Feature) -> tuple[int | None, int | None]:
-        return feature.shape[0], feature.shape[1]
+        return feature.shape[-3], feature.shape[-2]
 
     def describe_draw(self, draw: Draw) -> str:
         return f"turned by {self.drawn_angle(draw):.1f}°"

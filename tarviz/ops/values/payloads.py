@@ -1,4 +1,4 @@
-"""Values from payloads, by the kind their extension names: picture, text, JSON, class, npy, npz, gz.
+"""Values from payloads, by the kind their extension names: picture, sound, film, text, JSON, class, arrays, objects, tables, gz.
 
 Nothing here runs code from the data: pickles are refused unless they are named, array headers are checked
 against the bytes that are there, and compressed data may not grow without limit.
@@ -15,6 +15,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -23,15 +24,44 @@ from numpy.typing import NDArray
 from tarviz.model.config import options
 from tarviz.model.errors import DataError, LimitError
 from tarviz.model.types import Buffer
+from tarviz.ops.values.films import ANIMATIONS, FILMS, WHOLE, Cut, decode_film
+from tarviz.ops.values.sounds import SOUNDS, Heard, decode_sound
+from tarviz.ops.values.structured import READERS, decode_structured
 
-Kind: TypeAlias = Literal["picture", "text", "json", "jsonl", "class", "npy", "npz", "gz", "pickle", "unknown"]
+Kind: TypeAlias = Literal[
+    "picture", "sound", "film", "text", "json", "jsonl", "class", "npy", "npz", "structured", "gz", "pickle", "unknown"
+]
 
-PICTURES = ("jpg", "jpeg", "jpe", "jfif", "png", "gif", "bmp", "webp", "tif", "tiff", "ppm", "pgm", "pbm", "pnm")
+PICTURES = (
+    "jpg",
+    "jpeg",
+    "jpe",
+    "jfif",
+    "png",
+    "gif",
+    "bmp",
+    "webp",
+    "tif",
+    "tiff",
+    "ppm",
+    "pgm",
+    "pbm",
+    "pnm",
+    "avif",
+    "jp2",
+    "j2k",
+    "jpx",
+    "jxl",
+)
 CLASSES = ("cls", "cls2", "class", "index", "id", "count")
-_TEXTS = ("txt", "text", "transcript", "csv", "tsv", "md", "htm", "html", "xml", "svg", "yaml", "yml", "toml", "log")
+_TEXTS = ("txt", "text", "transcript", "md", "htm", "html", "xml", "svg", "log", "srt", "vtt")
 _PICKLES = ("pkl", "pickle", "pyd", "pck", "pth", "pt", "ckpt", "joblib", "dill")
+_STRUCTURED = {ending: name for name, reader in READERS.items() for ending in reader.endings}
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(PICTURES, "picture"),
+    **dict.fromkeys(SOUNDS, "sound"),
+    **dict.fromkeys(FILMS, "film"),
+    **dict.fromkeys(_STRUCTURED, "structured"),
     **dict.fromkeys(CLASSES, "class"),
     **dict.fromkeys(_TEXTS, "text"),
     **dict.fromkeys(_PICKLES, "pickle"),
@@ -50,8 +80,13 @@ _MAGIC: tuple[tuple[bytes, Kind], ...] = (
     (b"II*\0", "picture"),
     (b"MM\0*", "picture"),
     (b"\x93NUMPY", "npy"),
+    (b"fLaC", "sound"),
+    (b"OggS", "sound"),
+    (b"ID3", "sound"),
+    (b"\x1aE\xdf\xa3", "film"),
     (b"\x1f\x8b", "gz"),
 )
+_RIFF: dict[bytes, Kind] = {b"WEBP": "picture", b"WAVE": "sound", b"AVI ": "film"}
 _FLOOR = 1 << 20
 _WHOLE = re.compile(rb"[+-]?[0-9]{1,20}")
 _NPY_HEADER = 65536
@@ -61,53 +96,74 @@ def kind_of(ext: str, data: Buffer | None = None) -> Kind:
     """The kind of a field: by the last part of its extension, else by the first bytes of `data`.
 
     >>> kind_of("seg.png"), kind_of("image", b"\\xff\\xd8\\xff\\xe0"), kind_of("mp4")
-    ('picture', 'picture', 'unknown')
+    ('picture', 'picture', 'film')
     """
     kind = _KINDS.get(ext.lower().rpartition(".")[2])
     if kind is not None or data is None:
         return kind or "unknown"
     head = bytes(data[:16])
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "picture"
+    if head[:4] == b"RIFF":
+        return _RIFF.get(head[8:12], "unknown")
+    if head[4:8] == b"ftyp":
+        return "picture" if head[8:12] in (b"avif", b"avis") else "film"
     return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "unknown")
 
 
-def decode_payload(
-    ext: str,
-    data: Buffer,
-    *,
-    channels: int = 3,
-    orient: bool = False,
-    least: tuple[int, int] | None = None,
-    dtype: str | None = None,
-    unsafe: Collection[str] = (),
-) -> Any:
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a chain asks of a payload, beyond its kind: the options of the op `decode`, with their defaults."""
+
+    channels: int = 3
+    orient: bool = False
+    least: tuple[int, int] | None = None
+    dtype: str | None = None
+    page: int = 0
+    rate: int | None = None
+    mono: bool = False
+    cut: Cut = WHOLE
+    unsafe: Collection[str] = ()
+
+
+def decode_payload(ext: str, data: Buffer, wish: Wish = Wish()) -> Any:
     """The value of a field's payload.
 
-    Pictures become uint8 [h, w, channels] (`pictures.decode_picture`), text `str` (UTF-8, byte order mark
-    dropped), JSON its tree, class fields a number of `dtype` (int64), `npy` an array, `npz` a dict of arrays;
-    `….gz` is unpacked and then decoded by the rest of its name. `unsafe` names the extensions whose pickles may be loaded,
-    which lets the data run any code.
+    Pictures become an array [h, w, channels] (`raster.decode_picture`), sound float32 [samples, channels] (`sounds.decode_sound`), films
+    uint8 [frames, h, w, 3] (`films.decode_film`), text `str` (UTF-8, byte order mark dropped), JSON its tree, class fields a number of
+    `wish.dtype` (int64), `npy` an array, `npz` a dict of arrays, what `structured.READERS` names its tree or columns; `….gz` is
+    unpacked and then decoded by the rest of its name. `wish.unsafe` names the extensions whose pickles may be loaded, which lets the
+    data run any code.
 
-    Errors: `E_DECODE`, `E_LIMIT`, `E_IMAGE_TOO_LARGE`, `E_UNSAFE_DECODER`, with the field in `details`.
+    Errors: `E_DECODE`, `E_LIMIT`, `E_IMAGE_TOO_LARGE`, `E_UNSAFE_DECODER`, with the field in `details`; `E_MISSING_PACKAGE`.
     """
     try:
-        return _decode(ext, data, channels=channels, orient=orient, least=least, dtype=dtype, unsafe=unsafe)
+        return _decode(ext, data, wish)
     except DataError as error:
         error.details.setdefault("field", ext)
         raise
 
 
-def _decode(
-    ext: str, data: Buffer, *, channels: int, orient: bool, least: tuple[int, int] | None, dtype: str | None, unsafe: Collection[str]
-) -> Any:
-    match kind_of(ext, data):
-        case "picture":
-            from tarviz.ops.values.pictures import decode_picture
+def sound_of(ext: str, data: Buffer, wish: Wish) -> Heard:
+    """The sound of a payload, of a film too, with its sample rate; errors as `decode_payload` has them."""
+    try:
+        return decode_sound(data, rate=wish.rate, mono=wish.mono, start=wish.cut.start, seconds=wish.cut.seconds)
+    except DataError as error:
+        error.details.setdefault("field", ext)
+        raise
 
-            return decode_picture(data, channels=channels, orient=orient, least=least)
+
+def _decode(ext: str, data: Buffer, wish: Wish) -> Any:
+    last = ext.lower().rpartition(".")[2]
+    match kind_of(ext, data):
+        case "picture" if wish.cut != WHOLE and last in ANIMATIONS:
+            return decode_film(data, wish.cut, least=wish.least)
+        case "picture":
+            return _picture(data, wish)
+        case "sound":
+            return sound_of(ext, data, wish).samples
+        case "film":
+            return decode_film(data, wish.cut, least=wish.least)
         case "class":
-            return decode_class(data, dtype or "int64")
+            return decode_class(data, wish.dtype or "int64")
         case "text":
             return decode_text(data)
         case "json":
@@ -118,15 +174,34 @@ def _decode(
             return decode_npy(data)
         case "npz":
             return decode_npz(data)
+        case "structured":
+            return decode_structured(_STRUCTURED[last], data)
         case "gz":
             inner = ext.rpartition(".")[0] if "." in ext else ""
             plain = gunzip(data)
-            return _decode(inner, plain, channels=channels, orient=orient, least=least, dtype=dtype, unsafe=unsafe) if inner else plain
+            return _decode(inner, plain, wish) if inner else plain
         case "pickle":
-            return _unpickle(ext, data, unsafe)
+            return _unpickle(ext, data, wish.unsafe)
         case _:
-            known = ", ".join(sorted(_KINDS))
-            raise DataError(f"there is no decoder for {ext!r}.", code="E_DECODE", hint=f"Decoders: {known}. A Func can read others.")
+            return _unnamed(ext, data, wish)
+
+
+def _picture(data: Buffer, wish: Wish) -> NDArray[Any]:
+    from tarviz.ops.values.raster import decode_picture
+
+    return decode_picture(data, channels=wish.channels, orient=wish.orient, least=wish.least, dtype=wish.dtype, page=wish.page)
+
+
+def _unnamed(ext: str, data: Buffer, wish: Wish) -> NDArray[Any]:
+    """A picture under a name that says nothing, of a format that `kind_of` does not know by its first bytes."""
+    try:
+        return _picture(data, wish)
+    except DataError as error:
+        if error.code != "E_DECODE" or error.hint:
+            raise
+        known = ", ".join(sorted(_KINDS))
+        message = f"there is no decoder for {ext!r}, and {error.message}"
+        raise DataError(message, code="E_DECODE", hint=f"Decoders: {known}. A Func can read others.") from error
 
 
 def decode_class(data: Buffer, dtype: str = "int64") -> Any:

@@ -20,9 +20,9 @@ MAX_PIXELS = 64_000_000
 MAX_BYTES = 256_000_000
 CHANNELS = {0: None, 1: "L", 3: "RGB", 4: "RGBA"}
 
-_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
+_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM", "AVIF", "JPEG2000")
 # What Pillow's plugins let out on damaged data, next to OSError; found by fuzzing, see tests/ops/test_pictures.py
-_DAMAGE = (
+DAMAGE = (
     OSError,
     SyntaxError,
     ValueError,
@@ -38,21 +38,10 @@ _DAMAGE = (
 _BOMBS = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
-def decode_picture(data: Buffer, *, channels: int = 3, orient: bool = False, least: tuple[int, int] | None = None) -> NDArray[np.uint8]:
-    """The picture as uint8 [height, width, channels], in memory of its own.
-
-    `channels` 1, 3 or 4 converts (alpha is dropped, not blended; a palette is looked up; CMYK is converted);
-    0 keeps what there is (1 to 4, palettes as RGB or RGBA). An animation gives its first frame. 16-bit samples
-    keep their high byte. `orient=True` turns the picture as its EXIF tag says; TensorFlow and the default do not.
-    `least`, (height, width) in pixels: a JPEG is decoded at a half, a quarter or an eighth of its sides, the smallest of
-    these that is at least that large (libjpeg's scaled decoding); other pictures, and smaller ones, are not scaled.
-
-    Errors: `E_IMAGE_TOO_LARGE` above 64 Mpx or 256 MB, `E_DECODE` for anything that is not a whole picture.
-    """
-    if (pixels := _fast(data, channels, orient, least)) is not None:
-        return pixels
-    image = _loaded(data, channels, orient, least)
-    pixels = np.array(image, np.uint8)
+def decode_colours(data: Buffer, channels: int, *, orient: bool = False, least: tuple[int, int] | None = None) -> NDArray[np.uint8]:
+    """The picture as uint8 [height, width, channels], in memory of its own: `raster.decode_picture` without a dtype says how."""
+    if (pixels := _fast(data, channels, orient, least)) is None:
+        pixels = np.array(_loaded(data, channels, orient, least), np.uint8)
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
 
 
@@ -62,7 +51,7 @@ def decodes_fast() -> bool:
 
 
 def decode_image(data: Buffer, *, channels: int = 3, orient: bool = False) -> Image.Image:
-    """The picture of `decode_picture` as a PIL image, in mode L, LA, RGB or RGBA."""
+    """The picture of `decode_colours` as a PIL image, in mode L, LA, RGB or RGBA."""
     if (pixels := _fast(data, channels, orient)) is not None:
         return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
     image = _loaded(data, channels, orient)
@@ -97,10 +86,12 @@ def _loaded(data: Buffer, channels: int, orient: bool, least: tuple[int, int] | 
         if orient:
             image = ImageOps.exif_transpose(image)
         return _converted(image, channels)
+    except DataError:
+        raise
     except MemoryError as error:
         raise LimitError(f"{_size(image)} did not fit in memory.", code="E_IMAGE_TOO_LARGE") from error
-    except _DAMAGE as error:
-        raise DataError(f"the {image.format} picture is damaged: {_reason(error)}.", code="E_DECODE") from error
+    except DAMAGE as error:
+        raise DataError(f"the {image.format} picture is damaged: {reason(error)}.", code="E_DECODE") from error
 
 
 def open_picture(data: Buffer) -> Image.Image:
@@ -109,13 +100,13 @@ def open_picture(data: Buffer) -> Image.Image:
         image = Image.open(io.BytesIO(data), formats=_FORMATS)
         wide = {"I": 4, "F": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}.get(image.mode, len(image.getbands()))
     except _BOMBS as error:
-        raise LimitError(f"the picture is too large: {_reason(error)}.", code="E_IMAGE_TOO_LARGE") from error
+        raise LimitError(f"the picture is too large: {reason(error)}.", code="E_IMAGE_TOO_LARGE") from error
     except UnidentifiedImageError as error:
         raise DataError(f"this is not a picture: {_seen(data)}.", code="E_DECODE") from error
     except MemoryError as error:
         raise LimitError("the header of the picture asks for more memory than there is.", code="E_IMAGE_TOO_LARGE") from error
-    except _DAMAGE as error:
-        raise DataError(f"the header of the picture is damaged: {_reason(error)}.", code="E_DECODE") from error
+    except DAMAGE as error:
+        raise DataError(f"the header of the picture is damaged: {reason(error)}.", code="E_DECODE") from error
     check_size(image.width, image.height, wide)
     return image
 
@@ -135,7 +126,9 @@ def _converted(image: Image.Image, channels: int) -> Image.Image:
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     elif image.mode in ("I", "F"):
         if image.format != "PNG":
-            raise ValueError(f"32-bit samples (mode {image.mode}) do not fit into uint8; read them with Func")
+            dtype = "float32" if image.mode == "F" else "int32"
+            hint = f"decode(…, dtype={dtype}) keeps them."
+            raise DataError(f"it holds 32-bit samples (mode {image.mode}), which are no colours of 8 bits.", code="E_DECODE", hint=hint)
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     mode = CHANNELS[channels] or _own_mode(image)
     return image.convert(mode) if image.mode != mode else image
@@ -187,7 +180,7 @@ def _fast_jpeg() -> Callable[..., NDArray[np.uint8] | None] | None:
 
 
 def decode_in_place(data: Buffer, least: tuple[int, int] | None, room: Room) -> NDArray[np.uint8] | None:
-    """The picture of `decode_picture` as uint8 [height, width, 4] in memory that `room` gives, its colours and a byte that means nothing;
+    """The picture of `decode_colours` as uint8 [height, width, 4] in memory that `room` gives, its colours and a byte that means nothing;
     None for what is not decoded fast."""
     return _fast(data, 3, False, least, room)
 
@@ -206,6 +199,6 @@ def _size(image: Image.Image) -> str:
     return f"a picture of {image.width} x {image.height} pixels"
 
 
-def _reason(error: Any) -> str:
+def reason(error: Any) -> str:
     text = str(error).strip().rstrip(".") or type(error).__name__
     return text if len(text) <= 200 else text[:200] + "…"

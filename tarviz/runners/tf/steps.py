@@ -169,7 +169,7 @@ def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable
     solid = [all(feature.dtype != "object" for feature in part.values()) for part in live]
     picking = any(isinstance(leaf, SelectJSON) for leaf in select.leaves()) or not solid[-1]
     _check_all(schema, select)
-    python = [not (op.lowers and solid[at] and solid[at + 1]) for at, op in enumerate(chain)]
+    python = [not (op.lowers_on(found[at]) and solid[at] and solid[at + 1]) for at, op in enumerate(chain)]
     if python and not solid[-1]:
         python[-1] = True
     made: list[GraphStep] = []

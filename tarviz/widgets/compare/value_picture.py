@@ -15,7 +15,7 @@ from tarviz import viewers
 from tarviz.looks import tones
 from tarviz.model.errors import TarvizError, safe
 from tarviz.ops.base import feature_of
-from tarviz.ops.values.pictures import decode_picture
+from tarviz.ops.values.raster import decode_picture
 
 Pixels = NDArray[np.uint8]
 

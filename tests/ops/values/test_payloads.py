@@ -19,7 +19,7 @@ from PIL import Image
 
 from tarviz.model.config import options
 from tarviz.model.errors import DataError, TarvizError
-from tarviz.ops.values.payloads import decode_npy, decode_payload, gunzip, kind_of
+from tarviz.ops.values.payloads import Wish, decode_npy, decode_payload, gunzip, kind_of
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream as read_stream
 from tests import effort, memory
@@ -75,10 +75,16 @@ class TestHostilePayloads:
         if member in EXPECTED:
             assert EXPECTED[member] == outcome
 
-    def test_markup_and_yaml_are_text(self) -> None:
-        found = {member: decode_payload(ext, data) for member, ext, data in hostile() if ext in ("svg", "html", "yaml")}
+    def test_markup_is_text(self) -> None:
+        found = {member: decode_payload(ext, data) for member, ext, data in hostile() if ext in ("svg", "html")}
 
         assert all(isinstance(value, str) for value in found.values())
+
+    def test_yaml_that_would_call_something_is_refused(self) -> None:
+        for _, ext, data in hostile():
+            if ext == "yaml":
+                with pytest.raises(DataError, match="not yaml"):
+                    decode_payload(ext, data)
 
     def test_the_last_record_is_still_read_when_the_others_are_skipped(self) -> None:
         pipeline = Pipeline(str(D00), "decode(png;jpg;gif;bmp;npy;npz)", on_error="skip", select="__key__")
@@ -107,14 +113,14 @@ class TestKinds:
     def test_a_pickle_is_loaded_only_when_it_is_named(self) -> None:
         data = pickle.dumps([1, 2])
 
-        assert [1, 2] == decode_payload("pkl", data, unsafe=["pkl"])
+        assert [1, 2] == decode_payload("pkl", data, Wish(unsafe=["pkl"]))
         with pytest.raises(DataError) as caught:
-            decode_payload("pkl", data, unsafe=["npy"])
+            decode_payload("pkl", data, Wish(unsafe=["npy"]))
         assert "E_UNSAFE_DECODER" == caught.value.code
 
     def test_a_broken_pickle_is_a_decoding_error(self) -> None:
         with pytest.raises(DataError) as caught:
-            decode_payload("pkl", b"\x80\x04", unsafe=["pkl"])
+            decode_payload("pkl", b"\x80\x04", Wish(unsafe=["pkl"]))
         assert "E_DECODE" == caught.value.code
 
 

@@ -1,0 +1,31 @@
+"""Sound of several channels as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.errors import SchemaError
+from tarviz.model.types import Feature
+from tarviz.ops.base import Draw, FieldOp
+
+
+@dataclass(frozen=True, slots=True)
+class MixDown(FieldOp):
+    """The mean of the channels of a sound [samples, channels], as [samples, 1] (`librosa.to_mono`, `mono=True` of `decode`)."""
+
+    name: ClassVar[str] = "mix_down"
+
+    def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
+        if not isinstance(value, np.ndarray) or value.ndim != 2:
+            raise SchemaError(f"{self} expects sound [samples, channels], got {type(value).__name__}.", details={"field": self.ext})
+        return np.asarray(value.mean(axis=1, keepdims=True, dtype=value.dtype))
+
+    def infer(self, feature: Feature) -> Feature:
+        if not feature.dtype.startswith("float") or len(feature.shape) != 2:
+            cure = f" Put decode({self.exts[0]}) before it." if feature.dtype == "bytes" else ""
+            raise SchemaError(f"{self} expects sound [samples, channels], got {feature}.{cure}", details={"field": self.ext})
+        return Feature(feature.dtype, (feature.shape[0], 1))

@@ -1,0 +1,206 @@
+"""Films and animations from bytes: the frames asked for, uint8 [frames, height, width, 3], and no more decoded than it takes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.model.config import options
+from tarviz.model.errors import DataError, LimitError, MissingPackageError
+from tarviz.model.types import Buffer
+from tarviz.ops.values.pictures import DAMAGE, reason, reduction
+
+FILMS = ("mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ogv", "wmv", "flv", "3gp", "ts")
+ANIMATIONS = ("gif", "webp", "apng")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Which frames of a film: of the part from `start` on, `seconds` long, either `frames` of them (the middles of as many equal
+    parts), each `every`th, or `fps` a second; all where nothing is said. A time stands for the frame that is on the screen then."""
+
+    frames: int | None = None
+    every: int | None = None
+    fps: float | None = None
+    start: float = 0
+    seconds: float | None = None
+
+    def times(self, length: float | None) -> list[float] | None:
+        """Seconds from the film's begin, rising, for a film of that many seconds; None where frames are counted instead."""
+        if self.every is not None or (self.frames is None and self.fps is None) or length is None:
+            return None
+        end = length if self.seconds is None else min(length, self.start + self.seconds)
+        span = max(end - self.start, 0)
+        if self.frames is not None:
+            return [self.start + span * (at + 0.5) / self.frames for at in range(self.frames)]
+        fps = self.fps or 1
+        return [self.start + at / fps for at in range(max(1, int(np.ceil(span * fps - 1e-9))))]
+
+    def thinned(self, shown: Sequence[float], length: float) -> list[int]:
+        """The same choice among frames whose times are known: their numbers, rising."""
+        times = self.times(length)
+        if times is None:
+            end = float("inf") if self.seconds is None else self.start + self.seconds
+            return [at for at, time in enumerate(shown) if self.start - 1e-9 <= time < end - 1e-9][:: self.every or 1]
+        return [max(int(np.searchsorted(shown, time + 1e-9, side="right")) - 1, 0) for time in times]
+
+
+WHOLE = Cut()
+"""Every frame."""
+
+
+def decode_film(data: Buffer, cut: Cut, *, least: tuple[int, int] | None = None) -> NDArray[np.uint8]:
+    """The frames of a film as uint8 [frames, height, width, 3], upright, in the colours and the range that the film says.
+
+    Films by PyAV (extra `media`), which seeks to the key frame before a time and decodes from there; GIF, WebP and PNG by Pillow.
+    `least`, (height, width): frames come at a half, a quarter or an eighth of their sides, never smaller than that.
+
+    Errors: `E_MISSING_PACKAGE`, `E_DECODE`, `E_LIMIT` for frames of more than the option `max_member_bytes`.
+    """
+    if bytes(data[:4]) in (b"GIF8", b"RIFF", b"\x89PNG") and bytes(data[8:12]) != b"AVI ":
+        return _animation(data, cut, least)
+    try:
+        import av
+    except ImportError as error:
+        raise MissingPackageError.of("av", "a film", "media") from error
+    try:
+        with av.open(io.BytesIO(data)) as file:
+            if not file.streams.video:
+                raise DataError("there is no film in it.", code="E_DECODE")
+            return _stack(_upright(frame, least) for frame in _chosen(file, file.streams.video[0], cut))
+    except (av.FFmpegError, ValueError, OverflowError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"this is no film that can be read: {error}.", code="E_DECODE") from error
+
+
+def _chosen(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
+    import av
+
+    stream.thread_type = "AUTO"
+    length = stream.duration * stream.time_base if stream.duration else Fraction(file.duration, av.time_base) if file.duration else None
+    times = cut.times(None if length is None else float(length))
+    first = stream.start_time or 0
+    if times is not None:
+        return _at_times(file, stream, [first + int(Fraction(time).limit_denominator(1_000_000) / stream.time_base) for time in times])
+    if cut.every is None and (cut.frames is not None or cut.fps is not None):
+        return _counted(file, stream, cut)
+    return _in_turn(file, stream, cut, first)
+
+
+def _at_times(file: Any, stream: Any, wanted: Sequence[int]) -> Iterator[Any]:
+    """The frame on the screen at each of rising times, in the stream's time base."""
+    frames: Iterator[Any] = iter(())
+    held = ahead = None
+    begun = False
+    for time in wanted:
+        if not begun or _far(stream, held, time):
+            if begun or _key_before(stream, time) is not None:
+                file.seek(time, stream=stream, backward=True)
+            frames, held, ahead, begun = file.decode(stream), None, None, True
+        while True:
+            ahead = next(frames, None) if ahead is None else ahead
+            if ahead is None or (held is not None and (ahead.pts or 0) > time):
+                break
+            held, ahead = ahead, None
+        if held is None:
+            raise DataError("the film ends before its first frame.", code="E_DECODE")
+        yield held
+
+
+def _far(stream: Any, held: Any, time: int) -> bool:
+    """Whether a key frame lies between the frame that is held and a later time: then going there is less than decoding on."""
+    key = _key_before(stream, time)
+    return key is not None and (held is None or key > (held.dts if held.dts is not None else held.pts or 0))
+
+
+def _key_before(stream: Any, time: int) -> int | None:
+    """The decoding time of the last key frame before a time, by the file's index; None for a file without one."""
+    entries = stream.index_entries
+    at = entries.search_timestamp(time, backward=True) if len(entries) else -1
+    return None if at is None or at < 0 else int(entries[at].timestamp)
+
+
+def _in_turn(file: Any, stream: Any, cut: Cut, first: int) -> Iterator[Any]:
+    start = first + int(Fraction(cut.start).limit_denominator(1_000_000) / stream.time_base)
+    end = None if cut.seconds is None else start + int(Fraction(cut.seconds).limit_denominator(1_000_000) / stream.time_base)
+    if cut.start:
+        file.seek(start, stream=stream, backward=True)
+    number = 0
+    for frame in file.decode(stream):
+        if (frame.pts or 0) < start:
+            continue
+        if end is not None and (frame.pts or 0) >= end:
+            return
+        if number % (cut.every or 1) == 0:
+            yield frame
+        number += 1
+
+
+def _counted(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
+    """Frames of a film that does not say how long it is: all of it is decoded once for their times, and once more for them."""
+    shown = [float(frame.time or 0) for frame in file.decode(stream)]
+    if not shown:
+        raise DataError("the film has no frame.", code="E_DECODE")
+    step = (shown[-1] - shown[0]) / max(len(shown) - 1, 1) or 1.0
+    wanted = cut.thinned([time - shown[0] for time in shown], shown[-1] - shown[0] + step)
+    file.seek(0)
+    rest = list(wanted)
+    for number, frame in enumerate(file.decode(stream)):
+        while rest and rest[0] == number:
+            yield frame
+            rest.pop(0)
+
+
+def _upright(frame: Any, least: tuple[int, int] | None) -> NDArray[np.uint8]:
+    quarters = round((frame.rotation or 0) / 90) % 4
+    height, width = (frame.width, frame.height) if quarters % 2 else (frame.height, frame.width)
+    by = reduction(height, width, least)
+    pixels: NDArray[np.uint8] = frame.to_ndarray(format="rgb24", width=max(frame.width // by, 1), height=max(frame.height // by, 1))
+    return np.rot90(pixels, quarters) if quarters else pixels
+
+
+def _animation(data: Buffer, cut: Cut, least: tuple[int, int] | None) -> NDArray[np.uint8]:
+    from PIL import Image, ImageSequence
+
+    try:
+        with Image.open(io.BytesIO(data), formats=("GIF", "WEBP", "PNG")) as image:
+            frames: list[NDArray[np.uint8]] = []
+            shown, now = [], 0.0
+            total = getattr(image, "n_frames", 1)
+            _check_size(total, image.height, image.width)
+            by = reduction(image.height, image.width, least)
+            for one in ImageSequence.Iterator(image):
+                colours = one.convert("RGB")
+                frames.append(np.array(colours.reduce(by) if by > 1 else colours))
+                shown.append(now)
+                now += max(float(one.info.get("duration", 100)), 10) / 1000  # browsers, too, show no frame for less
+            return _stack(frames[at] for at in cut.thinned(shown, now))
+    except DAMAGE as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"the animation is damaged: {reason(error)}.", code="E_DECODE") from error
+
+
+def _stack(frames: Iterator[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    kept: list[NDArray[np.uint8]] = []
+    for frame in frames:
+        kept.append(frame)
+        _check_size(len(kept), *frame.shape[:2])
+    if not kept:
+        raise DataError("there is no frame in that part of the film.", code="E_DECODE")
+    if any(frame.shape != kept[0].shape for frame in kept):
+        raise DataError("its frames are of several sizes.", code="E_DECODE")
+    return np.stack(kept)
+
+
+def _check_size(frames: int, height: int, width: int) -> None:
+    if frames * height * width * 3 > options().max_member_bytes:
+        hint = "frames=, every=, seconds= or least= take less; the option max_member_bytes sets the limit."
+        raise LimitError(f"{frames} frames of {width} x {height} pixels are more than the limit.", hint=hint)

@@ -1,0 +1,114 @@
+"""Objects and tables in a field: MessagePack, CBOR, ten, safetensors, YAML, TOML, CSV, Parquet, Arrow, each by its own library."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import tomllib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tarviz.formats.tenbin import decode_buffer
+from tarviz.model.errors import DataError, MissingPackageError
+from tarviz.model.types import Buffer
+
+_DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, EOFError, RuntimeError, OSError, MemoryError)
+
+
+class Reader(NamedTuple):
+    """How a kind is read: its endings, how, and the library that has to be there: module, package, extra, its own kind of error."""
+
+    endings: tuple[str, ...]
+    read: Callable[[bytes], Any]
+    module: str = ""
+    package: str = ""
+    extra: str | None = None
+    error: str = ""
+
+
+def decode_structured(kind: str, data: Buffer) -> Any:
+    """The value of a payload of one of `READERS`: a tree, or a dict of arrays by name (tables: by column).
+
+    Errors: `E_MISSING_PACKAGE`, `E_DECODE`.
+    """
+    reader = READERS[kind]
+    damage: tuple[type[BaseException], ...] = _DAMAGE
+    if reader.module:
+        try:
+            module = importlib.import_module(reader.module)
+        except ImportError as error:
+            raise MissingPackageError.of(reader.package, f"a field of {kind}", reader.extra) from error
+        damage = (*_DAMAGE, getattr(module, reader.error)) if reader.error else _DAMAGE
+    try:
+        return reader.read(bytes(data))
+    except damage as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"this is not {kind}: {error}.", code="E_DECODE") from error
+
+
+def _msgpack(data: bytes) -> Any:
+    import msgpack
+
+    return msgpack.unpackb(data, strict_map_key=False)
+
+
+def _cbor(data: bytes) -> Any:
+    import cbor2
+
+    return cbor2.loads(data)
+
+
+def _yaml(data: bytes) -> Any:
+    import yaml
+
+    return yaml.safe_load(data)
+
+
+def _toml(data: bytes) -> Any:
+    return tomllib.loads(data.decode("utf-8-sig"))
+
+
+def _safetensors(data: bytes) -> Any:
+    from safetensors.numpy import load
+
+    return load(data)
+
+
+def _columns(table: Any) -> dict[str, Any]:
+    return {name: np.asarray(column.to_numpy()) for name, column in zip(table.column_names, table.columns, strict=True)}
+
+
+def _csv(data: bytes, delimiter: str = ",") -> Any:
+    from pyarrow import csv
+
+    return _columns(csv.read_csv(io.BytesIO(data), parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)))
+
+
+def _parquet(data: bytes) -> Any:
+    from pyarrow import parquet
+
+    return _columns(parquet.read_table(io.BytesIO(data)))
+
+
+def _arrow(data: bytes) -> Any:
+    from pyarrow import ipc
+
+    opened = ipc.open_file if data[:6] == b"ARROW1" else ipc.open_stream
+    return _columns(opened(io.BytesIO(data)).read_all())
+
+
+READERS: dict[str, Reader] = {
+    "msgpack": Reader(("mp", "msgpack", "msg"), _msgpack, "msgpack", "msgpack", "media", "UnpackException"),
+    "cbor": Reader(("cbor",), _cbor, "cbor2", "cbor2", "media", "CBORError"),
+    "ten": Reader(("ten", "tb"), decode_buffer),
+    "safetensors": Reader(("safetensors",), _safetensors, "safetensors", "safetensors", "media", "SafetensorError"),
+    "yaml": Reader(("yaml", "yml"), _yaml, "yaml", "pyyaml", "media", "YAMLError"),
+    "toml": Reader(("toml",), _toml),
+    "csv": Reader(("csv",), _csv, "pyarrow", "pyarrow", "table", "ArrowException"),
+    "tsv": Reader(("tsv",), lambda data: _csv(data, "\t"), "pyarrow", "pyarrow", "table", "ArrowException"),
+    "parquet": Reader(("parquet", "pq"), _parquet, "pyarrow", "pyarrow", "table", "ArrowException"),
+    "arrow": Reader(("arrow", "feather", "ipc"), _arrow, "pyarrow", "pyarrow", "table", "ArrowException"),
+}

@@ -1,0 +1,182 @@
+"""Pictures with more than colours of 8 bits: the numbers are those that tifffile, imagecodecs, Pillow and TensorFlow read."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from tarviz.model.errors import DataError
+from tarviz.ops.values.raster import decode_picture, in_channels, in_dtype, read_raster
+
+RANDOM = np.random.default_rng(3)
+MEDIA = "the extra `media`"
+
+
+def saved(image: Image.Image, form: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, form, **options)
+    return file.getvalue()
+
+
+def tiff(array: Any, **options: Any) -> bytes:
+    tifffile = pytest.importorskip("tifffile", reason=MEDIA)
+    file = io.BytesIO()
+    tifffile.imwrite(file, array, **options)
+    return file.getvalue()
+
+
+class TestPng:
+    def test_16_bits_of_grey_stay_as_they_are(self) -> None:
+        depth = RANDOM.integers(1000, 8942, (30, 40), np.uint16)
+        data = saved(Image.fromarray(depth), "PNG")
+
+        np.testing.assert_array_equal(depth, decode_picture(data, dtype="uint16", channels=1)[:, :, 0])
+        np.testing.assert_array_equal(depth, decode_picture(data, channels=0)[:, :, 0])
+        np.testing.assert_array_equal(depth >> 8, decode_picture(data, channels=1)[:, :, 0])
+
+    @pytest.mark.parametrize("bands", [2, 3, 4])
+    def test_16_bits_of_colours_are_those_of_tensorflow(self, bands: int) -> None:
+        imagecodecs = pytest.importorskip("imagecodecs", reason=MEDIA)
+        tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+        data = imagecodecs.png_encode(RANDOM.integers(0, 65536, (9, 7, bands), np.uint16))
+
+        np.testing.assert_array_equal(tf.io.decode_png(data, dtype=tf.uint16).numpy(), decode_picture(data, channels=0))
+
+    def test_a_mask_of_voc_gives_its_class_numbers(self) -> None:
+        numbers = RANDOM.choice([0, 2, 4, 255], (20, 20)).astype(np.uint8)
+        image = Image.fromarray(numbers, "L")
+        image.putpalette([n for n in range(256) for _ in range(3)])
+        data = saved(image, "PNG")
+
+        np.testing.assert_array_equal(numbers, decode_picture(data, channels=0)[:, :, 0])
+        np.testing.assert_array_equal(numbers.astype(np.int32), decode_picture(data, channels=0, dtype="int32")[:, :, 0])
+
+    def test_8_bits_in_a_wider_dtype_keep_their_numbers(self) -> None:
+        numbers = RANDOM.integers(0, 256, (5, 6, 3), np.uint8)
+        data = saved(Image.fromarray(numbers), "PNG")
+
+        for dtype in ("uint16", "int32", "float32"):
+            found = decode_picture(data, dtype=dtype)
+            assert dtype == found.dtype
+            np.testing.assert_array_equal(numbers, found)
+
+
+class TestTiff:
+    @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "uint32", "int32", "float16", "float32", "float64"])
+    @pytest.mark.parametrize(
+        ("shape", "options"),
+        [
+            ((16, 24), {}),
+            ((16, 24, 3), {"photometric": "rgb"}),
+            ((16, 32, 4), {"photometric": "rgb", "extrasamples": ["unassalpha"], "tile": (16, 16)}),
+            ((16, 24, 13), {"photometric": "minisblack", "planarconfig": "contig", "compression": "zlib"}),
+            ((13, 16, 24), {"photometric": "minisblack", "planarconfig": "separate"}),
+            ((16, 24), {"compression": "lzw", "byteorder": ">"}),
+        ],
+    )
+    def test_numbers_are_those_of_tifffile(self, dtype: str, shape: tuple[int, ...], options: dict[str, Any]) -> None:
+        array = (RANDOM.random(shape) * 200).astype(dtype)
+        data = tiff(array, **options)
+        expected = np.moveaxis(array, 0, 2) if shape[0] == 13 else array.reshape(*shape[:2], -1)
+
+        found = decode_picture(data, channels=0)
+
+        assert dtype == found.dtype
+        np.testing.assert_array_equal(expected, found)
+
+    def test_pages_are_turned(self) -> None:
+        pages = RANDOM.integers(0, 256, (4, 8, 8), np.uint8)
+        data = tiff(pages, photometric="minisblack")
+
+        for number, page in enumerate(pages):
+            np.testing.assert_array_equal(page, decode_picture(data, channels=1, page=number)[:, :, 0])
+        with pytest.raises(DataError, match="no page 4: there are 4"):
+            decode_picture(data, page=4)
+
+    @pytest.mark.parametrize(("shape", "dtype"), [((16, 24, 13), "uint16"), ((16, 24), "float64")])
+    def test_what_is_no_colour_is_not_called_damaged_and_says_how_it_is_read(self, shape: tuple[int, ...], dtype: str) -> None:
+        data = tiff(np.ones(shape, dtype), photometric="minisblack", planarconfig="contig" if len(shape) == 3 else None)
+
+        with pytest.raises(DataError, match="whole picture") as caught:
+            decode_picture(data)
+
+        assert f"dtype={dtype}" in str(caught.value.hint)
+
+    def test_a_tiff_that_is_cut_is_an_error(self) -> None:
+        data = tiff(RANDOM.integers(0, 65536, (64, 64), np.uint16), compression="zlib")
+
+        for length in (9, 100, len(data) // 2, len(data) - 1):
+            with pytest.raises(DataError):
+                decode_picture(data[:length], channels=0)
+
+
+class TestOthers:
+    @pytest.mark.parametrize("bands", [1, 3])
+    @pytest.mark.parametrize("top", [255, 1000, 65535])
+    def test_netpbm_gives_the_numbers_it_holds(self, bands: int, top: int) -> None:
+        numbers = RANDOM.integers(0, top + 1, (5, 4, bands)).astype(">u2" if top > 255 else "u1")
+        data = b"P%d\n# by hand\n4 5\n%d\n" % (6 if bands == 3 else 5, top) + numbers.tobytes()
+
+        np.testing.assert_array_equal(numbers, decode_picture(data, channels=0))
+
+    def test_jpeg_of_12_bits(self) -> None:
+        imagecodecs = pytest.importorskip("imagecodecs", reason=MEDIA)
+        data = imagecodecs.jpeg_encode(RANDOM.integers(0, 4096, (16, 16, 3), np.uint16), bitspersample=12)
+
+        np.testing.assert_array_equal(imagecodecs.jpeg_decode(data), decode_picture(data, dtype="uint16"))
+        with pytest.raises(DataError, match="no colours of 8 bits"):
+            decode_picture(data)
+
+    @pytest.mark.parametrize("codec", ["jpeg2k", "jpegxl"])
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+    def test_jpeg_2000_and_xl(self, codec: str, dtype: Any) -> None:
+        imagecodecs = pytest.importorskip("imagecodecs", reason=MEDIA)
+        data = getattr(imagecodecs, f"{codec}_encode")(RANDOM.integers(0, 255, (16, 16, 3)).astype(dtype))
+
+        np.testing.assert_array_equal(getattr(imagecodecs, f"{codec}_decode")(data), decode_picture(data, channels=0))
+
+    @pytest.mark.parametrize("turn", range(1, 9))
+    def test_the_orientation_of_a_picture_is_that_of_pillow(self, turn: int) -> None:
+        exif = Image.Exif()
+        exif[0x0112] = turn
+        pixels = RANDOM.integers(0, 65536, (6, 9), np.uint16)
+        data = saved(Image.fromarray(pixels), "PNG", exif=exif)
+        wide = tiff(np.stack([pixels] * 5, axis=2), photometric="minisblack", planarconfig="contig", extratags=[(274, "H", 1, turn)])
+
+        turned = read_raster(data, orient=True)[:, :, 0]
+
+        np.testing.assert_array_equal(turned, read_raster(wide, orient=True)[:, :, 4])
+
+    def test_only_a_tiff_has_pages(self) -> None:
+        with pytest.raises(DataError, match="only a TIFF has pages"):
+            decode_picture(saved(Image.new("L", (3, 3)), "PNG"), page=1)
+
+
+class TestChannels:
+    @given(st.sampled_from(["L", "LA", "RGB", "RGBA"]), st.sampled_from([1, 3, 4]), st.integers(0, 99))
+    def test_8_bits_are_converted_as_pillow_does(self, mode: str, channels: int, seed: int) -> None:
+        bands = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}[mode]
+        pixels = np.random.default_rng(seed).integers(0, 256, (4, 5, bands), np.uint8)
+        data = saved(Image.fromarray(pixels[:, :, 0] if bands == 1 else pixels, mode), "PNG")
+
+        np.testing.assert_array_equal(decode_picture(data, channels=channels), in_channels(pixels, channels))
+
+    def test_bands_are_no_channels(self) -> None:
+        with pytest.raises(DataError, match="13 bands"):
+            in_channels(np.zeros((2, 2, 13), np.uint16), 3)
+
+
+class TestDtype:
+    def test_a_number_that_does_not_fit_is_said(self) -> None:
+        with pytest.raises(DataError, match="from 0 to 27001"):
+            in_dtype(np.array([[[0], [27001]]], np.uint16), "uint8")
+
+    def test_fractions_are_no_whole_numbers(self) -> None:
+        with pytest.raises(DataError, match="not whole numbers"):
+            in_dtype(np.ones((1, 1, 1), np.float32), "int32")

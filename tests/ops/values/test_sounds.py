@@ -1,0 +1,135 @@
+"""Sound: the samples of soundfile and PyAV, the rates of soxr, the spectrograms of librosa."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tarviz.model.errors import DataError
+from tarviz.ops import parse_chain
+from tarviz.ops.values.sounds import decibels, decode_sound, mel_bands, power_spectrogram
+
+NOISE = np.random.default_rng(5).uniform(-0.4, 0.4, (12_000, 2)).astype(np.float32)
+FORMS = [
+    ("WAV", "PCM_16"),
+    ("WAV", "PCM_24"),
+    ("WAV", "FLOAT"),
+    ("WAV", "ULAW"),
+    ("FLAC", "PCM_24"),
+    ("OGG", "VORBIS"),
+    ("MP3", None),
+    ("AIFF", "PCM_16"),
+]
+
+
+def sound(form: str = "FLAC", subtype: str | None = None, rate: int = 8000, samples: Any = NOISE) -> bytes:
+    soundfile = pytest.importorskip("soundfile", reason="the extra `media`")
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format=form, subtype=subtype)
+    return file.getvalue()
+
+
+def film_sound(codec: str, form: str) -> bytes:
+    av = pytest.importorskip("av", reason="the extra `media`")
+    file = io.BytesIO()
+    with av.open(file, "w", format=form) as out:
+        stream = out.add_stream(codec, rate=16_000, layout="stereo")
+        stream.bit_rate = 64_000
+        frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(NOISE.T), format="fltp", layout="stereo")
+        frame.rate = 16_000
+        for packet in (*stream.encode(frame), *stream.encode()):
+            out.mux(packet)
+    return file.getvalue()
+
+
+class TestSamples:
+    @pytest.mark.parametrize(("form", "subtype"), FORMS)
+    def test_they_are_those_of_soundfile(self, form: str, subtype: str | None) -> None:
+        data = sound(form, subtype)
+        import soundfile
+
+        expected, rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
+        found = decode_sound(data)
+
+        assert (rate, np.float32) == (found.rate, found.samples.dtype)
+        np.testing.assert_allclose(expected, found.samples, rtol=0, atol=1e-6 if form == "MP3" else 0)
+
+    @pytest.mark.parametrize(("codec", "form"), [("aac", "ipod"), ("wmav2", "asf")])
+    def test_what_soundfile_does_not_know_is_that_of_av(self, codec: str, form: str) -> None:
+        data = film_sound(codec, form)
+        import av
+
+        with av.open(io.BytesIO(data)) as file:
+            expected = np.concatenate([frame.to_ndarray() for frame in file.decode(audio=0)], axis=1).T
+        found = decode_sound(data)
+
+        assert 16_000 == found.rate
+        np.testing.assert_allclose(expected, found.samples, atol=1e-4)
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.floats(0, 1.4), st.floats(0.01, 2))
+    def test_a_part_is_that_part_of_the_whole(self, start: float, seconds: float) -> None:
+        data = sound("FLAC")
+        whole = decode_sound(data).samples
+        begin = round(start * 8000)
+
+        np.testing.assert_array_equal(
+            whole[begin : begin + round(seconds * 8000)], decode_sound(data, start=start, seconds=seconds).samples
+        )
+
+    def test_a_part_by_av_is_that_part_too(self) -> None:
+        data = film_sound("aac", "ipod")
+        whole = decode_sound(data).samples
+
+        np.testing.assert_array_equal(whole[1600:4800], decode_sound(data, start=0.1, seconds=0.2).samples)
+
+    def test_one_channel_and_another_rate(self) -> None:
+        soxr = pytest.importorskip("soxr", reason="the extra `media`")
+        found = decode_sound(sound("WAV", "FLOAT"), rate=16_000, mono=True)
+
+        assert 16_000 == found.rate
+        np.testing.assert_allclose(soxr.resample(NOISE.mean(axis=1), 8000, 16_000), found.samples[:, 0], atol=1e-6)
+
+    @pytest.mark.parametrize("data", [b"", b"RIFF\0\0\0\0WAVE", b"fLaC", b"<html>", b"ID3" + bytes(50)])
+    def test_what_is_no_sound_is_an_error(self, data: bytes) -> None:
+        pytest.importorskip("av", reason="the extra `media`")
+        with pytest.raises(DataError, match="E_DECODE"):
+            decode_sound(data)
+
+
+class TestSpectrograms:
+    @pytest.mark.parametrize(("size", "hop"), [(400, 160), (512, 128), (1024, 1000)])
+    def test_power_is_that_of_librosa(self, size: int, hop: int) -> None:
+        librosa = pytest.importorskip("librosa", reason="librosa is the oracle for spectrograms")
+        expected = np.abs(librosa.stft(NOISE.T, n_fft=size, hop_length=hop)) ** 2
+
+        np.testing.assert_allclose(expected.transpose(2, 1, 0), power_spectrogram(NOISE, size=size, hop=hop), rtol=1e-4, atol=1e-4)
+
+    @pytest.mark.parametrize(("rate", "bands", "low", "high"), [(8000, 80, 0, 4000), (16_000, 128, 20, 7600), (44_100, 40, 0, 22_050)])
+    def test_bands_are_those_of_librosa(self, rate: int, bands: int, low: float, high: float) -> None:
+        librosa = pytest.importorskip("librosa", reason="librosa is the oracle for spectrograms")
+        expected = librosa.filters.mel(sr=rate, n_fft=512, n_mels=bands, fmin=low, fmax=high)
+
+        np.testing.assert_allclose(expected.T, mel_bands(rate, 512, bands, low, high), atol=1e-7)
+
+    def test_silence_is_a_hundred_below(self) -> None:
+        np.testing.assert_allclose([-100, 0], decibels(np.array([0, 1], np.float32)), atol=1e-4)
+
+
+class TestChains:
+    def test_the_rate_travels_with_the_sound(self) -> None:
+        record = {"__key__": "a", "flac": sound()}
+
+        assert 8000 == parse_chain("decode(flac)").run(record)["flac.rate"]
+        assert (16_000, (48_000, 1)) == (
+            (made := parse_chain("decode(flac, rate=16000, mono=True)|clip(flac, seconds=3)").run(record))["flac.rate"],
+            made["flac"].shape,
+        )
+
+    def test_a_mel_spectrogram_needs_the_rate_that_only_decode_knows(self) -> None:
+        assert {"flac"} == parse_chain("decode(flac)|log_mel(flac)").needs(["flac"])

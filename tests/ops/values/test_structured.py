@@ -1,0 +1,99 @@
+"""Objects and tables in a field: what was written comes back, and damage is an error of ours."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tarviz.formats.tenbin import encode_buffer
+from tarviz.model.errors import DataError
+from tarviz.ops.values.payloads import decode_payload
+from tarviz.ops.values.structured import READERS
+
+TREE = {"a": [1, 2.5, None], "b": {"c": "grün"}}
+
+
+def written(kind: str) -> tuple[bytes, Any]:
+    """A payload, and its value."""
+    module = READERS[kind].module
+    if module:
+        pytest.importorskip(module, reason=f"{READERS[kind].package} reads {kind}")
+    return WRITERS[kind]()
+
+
+def _table(save: Callable[[Any, Any], None]) -> tuple[bytes, Any]:
+    import pyarrow as pa
+
+    out = io.BytesIO()
+    save(pa.table({"x": [1, 2, 3], "y": [0.5, 1.5, 2.5]}), out)
+    return out.getvalue(), {"x": np.array([1, 2, 3]), "y": np.array([0.5, 1.5, 2.5])}
+
+
+def _parquet() -> tuple[bytes, Any]:
+    from pyarrow import parquet
+
+    return _table(parquet.write_table)
+
+
+def _arrow() -> tuple[bytes, Any]:
+    from pyarrow import feather
+
+    return _table(lambda table, out: feather.write_feather(table, out, compression="uncompressed"))
+
+
+def _msgpack() -> tuple[bytes, Any]:
+    import msgpack
+
+    return msgpack.packb(TREE), TREE
+
+
+def _cbor() -> tuple[bytes, Any]:
+    import cbor2
+
+    return cbor2.dumps(TREE), TREE
+
+
+def _safetensors() -> tuple[bytes, Any]:
+    from safetensors.numpy import save
+
+    arrays = {"w": np.arange(6, dtype=np.float32).reshape(2, 3)}
+    return save(arrays), arrays
+
+
+COLUMNS = {"x": np.array([1, 2]), "s": np.array(["a", "b"], object)}
+WRITERS: dict[str, Callable[[], tuple[bytes, Any]]] = {
+    "msgpack": _msgpack,
+    "cbor": _cbor,
+    "ten": lambda: (encode_buffer([np.eye(2, dtype=np.float32)]), [np.eye(2, dtype=np.float32)]),
+    "safetensors": _safetensors,
+    "yaml": lambda: ("a: [1, 2.5, null]\nb: {c: grün}\n".encode(), TREE),
+    "toml": lambda: (b"[b]\nc = 1\n", {"b": {"c": 1}}),
+    "csv": lambda: (b"x,s\n1,a\n2,b\n", COLUMNS),
+    "tsv": lambda: (b"x\ts\n1\ta\n2\tb\n", COLUMNS),
+    "parquet": _parquet,
+    "arrow": _arrow,
+}
+
+
+def test_each_kind_has_a_case() -> None:
+    assert set(READERS) == set(WRITERS)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_it_comes_back_under_each_of_its_endings(kind: str) -> None:
+    data, value = written(kind)
+
+    for ending in READERS[kind].endings:
+        np.testing.assert_equal(decode_payload(ending, data), value)
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("damage", [b"\x91", b"{\0"])
+def test_what_it_is_not_is_an_error_of_ours(kind: str, damage: bytes) -> None:
+    written(kind)
+    with pytest.raises(DataError, match="E_DECODE"):
+        decode_payload(READERS[kind].endings[0], damage)
