@@ -26,6 +26,9 @@ _OPTIONS: dict[str, frozenset[str]] = {
 }
 
 
+_ABOVE_0 = 1e-9
+
+
 @dataclass(frozen=True, slots=True)
 class Decode(FieldOp):
     """Decodes a field by its extension; a field whose name says nothing by its first bytes, as a picture where these say nothing.
@@ -86,17 +89,20 @@ class Decode(FieldOp):
                 raise ChainError(f"{self.name} reads whole numbers; put convert after it for {self.dtype}.")
         self.put("unsafe", (self.unsafe,) if isinstance(self.unsafe, str) else tuple(self.unsafe))
         for name, least in (("page", 0), ("rate", 1), ("frames", 1), ("every", 1)):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise ChainError(f"{self.name} expects {name} as a whole number from {least} on, got {value!r}.")
+            self._check_number(name, int, least)
         for name in ("fps", "start", "seconds"):
-            value = getattr(self, name)
-            if value is not None and (
-                isinstance(value, bool) or not isinstance(value, int | float) or not (value > 0 or (name == "start" and value == 0))
-            ):
-                raise ChainError(f"{self.name} expects {name} as a number above 0, got {value!r}.")
+            self._check_number(name, (int, float), 0 if name == "start" else _ABOVE_0)
         if sum(each is not None for each in (self.frames, self.every, self.fps)) > 1:
             raise ChainError(f"{self.name} takes one of frames, every and fps.")
+        self._check_use()
+
+    def _check_number(self, name: str, kind: type | tuple[type, ...], least: float) -> None:
+        value = getattr(self, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or value < least):
+            what = f"a whole number from {least} on" if kind is int else "a number above 0"
+            raise ChainError(f"{self.name} expects {name} as {what}, got {value!r}.")
+
+    def _check_use(self) -> None:
         known, asked = _OPTIONS.get(self.kind, frozenset()), set(self.arguments()[1])
         if self.kind != "gz" and (idle := sorted(asked - known - {"unsafe"})):
             there = ", ".join(sorted(known)) or "no options"
