@@ -97,7 +97,7 @@ class Decode(FieldOp):
         self._check_use()
 
     def _check_number(self, name: str, kind: type | tuple[type, ...], least: float) -> None:
-        value = getattr(self, name)
+        value: Any = getattr(self, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or value < least):
             what = f"a whole number from {least} on" if kind is int else "a number above 0"
             raise ChainError(f"{self.name} expects {name} as {what}, got {value!r}.")
