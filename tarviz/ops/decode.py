@@ -96,7 +96,7 @@ class Decode(FieldOp):
             raise ChainError(f"{self.name} takes one of frames, every and fps.")
         self._check_use()
 
-    def _check_number(self, name: str, kind: type | tuple[type, ...], least: float) -> None:
+    def _check_number(self, name: str, kind: Any, least: float) -> None:
         value: Any = getattr(self, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or value < least):
             what = f"a whole number from {least} on" if kind is int else "a number above 0"
