@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeGuard
 
 from tarviz.looks import runs, voc, yolo
@@ -54,6 +54,7 @@ class Shape:
     numbers: tuple[float, ...]
     name: str = ""
     score: float | None = None
+    item: int = field(default=0, compare=False, repr=False)  # shapes of one annotation have the same
 
 
 def read(blob: bytes | memoryview, ext: str, width: int, height: int, form: str = "") -> list[Shape]:
@@ -64,26 +65,37 @@ def read(blob: bytes | memoryview, ext: str, width: int, height: int, form: str 
     >>> read(b"2 0.5 0.5 0.2 0.4", "txt", 100, 50)
     [Shape(kind='box', numbers=(40.0, 15.0, 20.0, 20.0), name='2', score=None)]
     """
+    return read_over(blob, ext, Frame(width, height, form))
+
+
+def read_over(blob: bytes | memoryview, ext: str, frame: Frame) -> list[Shape]:
+    """The same over a frame, which says how many shapes are kept and how exactly."""
     data = bytes(blob)
+    width, height = frame.width, frame.height
     if len(data) > _MAX_BYTES or width < 1 or height < 1:
         return []
     last = ext.rpartition(".")[2]
     try:
         if last in ("json", "boxes", "ann", "anno", "annotation") or data[:1] in (b"{", b"["):
-            return find(json.loads(data), width, height, form)
+            return _flat(json.loads(data), frame)
         if last == "xml" or data[:12].lstrip().startswith((b"<annotation", b"<?xml")):
-            return _voc(data.decode("utf-8", "replace"), width, height)
-        return _yolo(data.decode("utf-8"), width, height)
+            return _voc(data.decode("utf-8", "replace"), frame)
+        return _yolo(data.decode("utf-8"), frame)
     except (ValueError, RecursionError, TypeError, KeyError, OverflowError):
         return []
 
 
 def find(value: Any, width: int, height: int, form: str = "") -> list[Shape]:
     """The shapes in a JSON value: a list of annotations, an object of boxes and names side by side, or either below a usual name."""
+    return _flat(value, Frame(width, height, form))
+
+
+def _flat(value: Any, frame: Frame) -> list[Shape]:
     found: list[Shape] = []
-    for _, shapes in sites(value, Frame(width, height, form)):
-        found += shapes
-    return found[:MOST]
+    for _, shapes in sites(value, frame):
+        before = found[-1].item + 1 if found else 0
+        found += [replace(each, item=before + each.item) for each in shapes] if before else shapes
+    return found[: frame.most]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +122,14 @@ def sites(value: Any, frame: Frame) -> Iterator[tuple[Rows | Items, list[Shape]]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A picture of `width` × `height` pixels, over which numbers are read; `form` overrides what is guessed for boxes."""
+    """A picture of `width` × `height` pixels, over which numbers are read; `form` overrides what is guessed for boxes. `most` shapes are
+    kept, in pixels of `digits` decimals."""
 
     width: int
     height: int
     form: str = ""
+    most: int = MOST
+    digits: int = 2
 
     def boxes(self, rows: Sequence[Sequence[float]], guess: str) -> list[tuple[float, ...] | None]:
         """Rows of four numbers as x, y, width, height in pixels; None for those that are none. The form is told by all rows together."""
@@ -219,7 +234,7 @@ def _below(inner: Any, word: str, frame: Frame, names: Mapping[Any, str], depth:
 def _holding(site: Rows | Items, frame: Frame, names: Mapping[Any, str]) -> Iterator[tuple[Rows | Items, list[Shape]]]:
     """The place with its shapes, where it holds any."""
     made = _side_by_side(site, frame, names) if isinstance(site, Rows) else _annotations(site.items, frame, names)
-    shapes = list(itertools.islice(made, MOST))
+    shapes = list(itertools.islice(made, frame.most))
     if shapes:
         yield site, shapes
 
@@ -233,11 +248,11 @@ def _side_by_side(site: Rows, frame: Frame, names: Mapping[Any, str]) -> Iterato
             continue
         name = called[at] if at < len(called) else rows[at][5] if len(rows[at]) > 5 else ""
         score = scores[at] if at < len(scores) else rows[at][4] if len(rows[at]) > 4 else None
-        yield Shape("box", _rounded(box), _called(name, names), _score(score))
+        yield Shape("box", _rounded(box, frame.digits), _called(name, names), _score(score), at)
 
 
-def _rounded(numbers: Iterable[float]) -> tuple[float, ...]:
-    return tuple(round(float(n), 2) for n in numbers)
+def _rounded(numbers: Iterable[float], digits: int) -> tuple[float, ...]:
+    return tuple(round(float(n), digits) for n in numbers)
 
 
 def _as_long(value: Any, rows: list[Any]) -> bool:
@@ -257,22 +272,22 @@ def _score(value: Any) -> float | None:
 def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mapping[Any, str]) -> Iterator[Shape]:
     rows, guess = rows_of(items)
     boxes = frame.boxes(rows, guess)
-    for item, box in zip(items, boxes, strict=True):
+    for at, (item, box) in enumerate(zip(items, boxes, strict=True)):
         name = next((_called(item[key], names) for key in _NAMES if isinstance(item.get(key), (str, int))), "")
         if name.isdigit() and isinstance(item.get("category_id"), int):
             name = names.get(item["category_id"], name)
         score = next((found for key in _SCORES if (found := _score(item.get(key))) is not None), None)
         if box is not None:
-            yield Shape("box", _rounded(box), name, score)
+            yield Shape("box", _rounded(box, frame.digits), name, score, at)
         elif (corners := rectangle(item)) is not None:
-            yield Shape("box", _rounded(corners), name, score)
+            yield Shape("box", _rounded(corners, frame.digits), name, score, at)
         for outline in outlines(item.get(outline_word(item))):
-            yield Shape("polygon", _rounded(frame.pixels(_thinned(outline))), name, score)
+            yield Shape("polygon", _rounded(frame.pixels(_thinned(outline)), frame.digits), name, score, at)
         if mask := _runs(item.get(outline_word(item))):
-            yield Shape("mask", mask, name, score)
+            yield Shape("mask", mask, name, score, at)
         marks = item.get("keypoints")
         if triples(marks):
-            yield Shape("points", tuple(float(n) for n in marks[:_MOST_POINTS]), name, score)
+            yield Shape("points", tuple(float(n) for n in marks[:_MOST_POINTS]), name, score, at)
 
 
 def _runs(value: Any) -> tuple[int, ...]:
@@ -356,21 +371,24 @@ def _thinned(flat: list[float]) -> list[float]:
     return [n for at in range(0, len(flat), 2 * every) for n in flat[at : at + 2]]
 
 
-def _voc(text: str, width: int, height: int) -> list[Shape]:
-    scale = voc.scale(text, width, height)
-    return [Shape("box", _rounded(xywh(corners, "xyxy", *scale)), name) for name, corners in voc.objects(text)[:MOST]]
+def _voc(text: str, frame: Frame) -> list[Shape]:
+    scale = voc.scale(text, frame.width, frame.height)
+    found = enumerate(voc.objects(text)[: frame.most])
+    return [Shape("box", _rounded(xywh(corners, "xyxy", *scale), frame.digits), name, item=at) for at, (name, corners) in found]
 
 
-def _yolo(text: str, width: int, height: int) -> list[Shape]:
+def _yolo(text: str, frame: Frame) -> list[Shape]:
     found = []
-    for line in yolo.lines(text)[:MOST]:
-        numbers, size = line.numbers, (width, height)
+    size, digits = (frame.width, frame.height), frame.digits
+    for at, line in enumerate(yolo.lines(text)[: frame.most]):
+        numbers = line.numbers
         if line.kind in ("box", "pose"):
             score = numbers[4] if len(numbers) == 5 else None
-            found.append(Shape("box", _rounded(xywh(numbers, "cxcywh", width, height)), line.name, score))
+            found.append(Shape("box", _rounded(xywh(numbers, "cxcywh", *size), digits), line.name, score, at))
         if line.kind == "outline":
-            found.append(Shape("polygon", _rounded(n * size[at % 2] for at, n in enumerate(numbers)), line.name))
+            outline = (n * size[place % 2] for place, n in enumerate(numbers))
+            found.append(Shape("polygon", _rounded(outline, digits), line.name, item=at))
         elif line.kind == "pose":
-            marks = (n if at % 3 == 2 else n * size[at % 3] for at, n in enumerate(numbers[4:]))
-            found.append(Shape("points", _rounded(marks), line.name))
+            marks = (n if place % 3 == 2 else n * size[place % 3] for place, n in enumerate(numbers[4:]))
+            found.append(Shape("points", _rounded(marks, digits), line.name, item=at))
     return found

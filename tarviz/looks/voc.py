@@ -21,9 +21,19 @@ def objects(text: str) -> list[tuple[str, tuple[float, ...]]]:
 
 def scale(text: str, width: int, height: int) -> tuple[float, float]:
     """How much larger the picture is than the file says it is, across and down."""
-    said = [_number(_tag(text, name)) for name in ("width", "height")]
+    said = size(text) or (None, None)
     across, down = (real / size if size and size > 0 else 1.0 for real, size in zip((width, height), said, strict=True))
     return across, down
+
+
+def size(text: str) -> tuple[float, float] | None:
+    """Width and height of the picture as the file says them.
+
+    >>> size("<size><width>4</width><height>3</height></size>")
+    (4.0, 3.0)
+    """
+    width, height = (_number(_tag(text, name)) for name in ("width", "height"))
+    return (width, height) if width and height else None
 
 
 def corners(body: str) -> tuple[float, ...] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -29,6 +30,7 @@ SUPPORT: tuple[str, ...] = (
     "interrupts",
     "labels",
     "making",
+    "objects",
     "paths",
     "relation",
     "rows",
@@ -48,6 +50,7 @@ def opened(
     address: str | None = None,
     timeout: float | None = None,
     tags: str | os.PathLike[str] | None = None,
+    classes: str | os.PathLike[str] | Sequence[str] = (),
     **reading: Unpack[ReadKeywords],
 ) -> Table:
     """A table over shards: one row per record, one column per field. Nothing is read before something is asked.
@@ -55,13 +58,14 @@ def opened(
     `urls`: a path, URL, template, folder, or a list of these. `memory` limits what a query may use ("2GB"; else half of the
     machine, 4 GiB at most), `timeout` how many seconds it may take. Columns are made by `workers` threads, or by workers of an engine
     (`"ray"`, at `address`), a shard at a time each, and kept here. `tags` is a file of tags beside the data set, in place of
-    those in the user's data folder.
+    those in the user's data folder. `classes` are the names of class numbers in `objects`, or a file of them, one a line.
     `reading` holds options of `ReadOptions`; damaged shards have the records before the damage.
     `MissingPackageError` where DuckDB or pyarrow is not installed.
     """
     from tarviz.table.table import Table
 
-    return Table(urls, memory=memory, workers=workers, engine=engine, address=address, timeout=timeout, tags=tags, **reading)
+    more: dict[str, Any] = {"engine": engine, "address": address, "timeout": timeout, "tags": tags, "classes": classes}
+    return Table(urls, memory=memory, workers=workers, **more, **reading)
 
 
 class _Callable(ModuleType):

@@ -13,6 +13,7 @@ from tarviz.table.making.json_columns import read_as
 from tarviz.table.making.json_structure import Structure, castable, has, quoted, sql_type, typed
 from tarviz.table.making.json_structure import merged as merged_structures
 from tarviz.table.making.kept_columns import KeptColumns
+from tarviz.table.sql import OBJECTS
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,6 +65,7 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
     for macro in _MACROS:
         base.execute(f"CREATE MACRO {macro}")
     base.execute("CREATE TABLE tags (shard VARCHAR, key VARCHAR, tag VARCHAR, note VARCHAR)")
+    base.execute(f"CREATE TABLE objects ({', '.join(f'{name} {kind}' for name, kind in OBJECTS.items())})")
     # By name: a file may get more columns while it is asked.
     base.execute("CREATE TABLE _called (_file VARCHAR, _shard VARCHAR)")
     sources = []

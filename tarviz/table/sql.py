@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 Node: TypeAlias = dict[str, Any]
 
-TABLES = ("records", "tags")
+TABLES = ("records", "tags", "objects")
+OBJECTS = {  # the columns of `objects`
+    "shard": "VARCHAR", "key": "VARCHAR", "n": "BIGINT", "field": "VARCHAR", "kind": "VARCHAR", "label": "VARCHAR", "label_id": "INTEGER",
+    "score": "DOUBLE", "x0": "DOUBLE", "y0": "DOUBLE", "x1": "DOUBLE", "y1": "DOUBLE", "area": "DOUBLE", "width": "INTEGER",
+    "height": "INTEGER", "outlines": "DOUBLE[][]", "keypoints": "DOUBLE[]",
+}  # fmt: skip
 NUMBERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "double", "float", "decimal"})
 _FUNCTIONS = ("unnest", "range", "generate_series")  # as tables: they read nothing
 _WORDS = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(has|is|tag):([\w.\-]+)""")
@@ -92,6 +97,7 @@ def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part],
     if len(text) > 20 * MAX_LENGTH:
         raise UsageError("the query is too long.", code="E_QUERY")
     asked = Asked(text, parsed(base, text.strip().rstrip(";")))
+    object_calls(base, asked.tree)
     own = _relations(asked.tree)
     if calls:
         replaced(asked.tree, lambda node: _call(base, node, possible, asked))
@@ -116,9 +122,10 @@ def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Pa
     if node.get("modifiers") or node["type"] != "SELECT_NODE" or node["from_table"]["type"] != "BASE_TABLE":
         raise UsageError(f"{text!r} is not a condition.", hint=HINT, code="E_QUERY")
     asked = Asked(text, tree)
+    object_calls(base, tree)
     _strings(asked, source, possible)
     replaced(tree, lambda found: _call(base, found, possible, asked))
-    _resolve(asked, possible, {"records"})
+    _resolve(asked, possible, {"records", "objects"})
     replaced(tree, lambda found: _tag_test(base, found))
     return asked
 
@@ -246,7 +253,7 @@ def _relations(tree: Node) -> set[str]:
     for table in nodes(tree, "BASE_TABLE"):
         name = str(table["table_name"]).lower()
         if name not in TABLES and name not in made:
-            raise UsageError(f"there is no table {name!r}.", hint="Ask FROM records; marks are in tags.", code="E_QUERY")
+            raise UsageError(f"there is no table {name!r}.", hint="Ask FROM records, or objects; marks are in tags.", code="E_QUERY")
         if name in TABLES and name not in made:
             own |= {name, *([str(table["alias"]).lower()] if table.get("alias") else [])}
     for table in nodes(tree, "TABLE_FUNCTION"):
@@ -291,6 +298,8 @@ def _resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
             node["qualified_name"], node["schema"], node["catalog"] = {"path": path[-1:]}, "", ""
     for node in nodes(asked.tree, "COLUMN_REF"):
         names = list(node["column_names"])
+        if len(names) == 2 and names[0] == "objects" and names[1] in OBJECTS:
+            continue
         prefix = names[:1] if len(names) > 1 and names[0].lower() in own and found_name(names, possible) is None else []
         found = found_name(names[len(prefix) :], possible)
         if found is not None:
@@ -377,3 +386,42 @@ def _tag_test(base: duckdb.DuckDBPyConnection, node: Node) -> Node | None:
     if node.get("type") != "COMPARE_EQUAL" or node["left"].get("column_names") != ["tag"] or node["right"].get("class") != "CONSTANT":
         return None
     return expression(base, _tagged(str(node["right"]["literal"]["text"])))
+
+
+def asks_objects(tree: Node) -> bool:
+    """Whether a query reads objects."""
+    return any(str(node["table_name"]).lower() == "objects" for node in nodes(tree, "BASE_TABLE"))
+
+
+def object_calls(base: duckdb.DuckDBPyConnection, tree: Node) -> None:
+    """`has_object('star')`, `count_objects('star')`, `count_objects()` and `any_object(label = 'star' and score > 0.5)` of a record as
+    questions to the relation; in the last one, names that it has are its own."""
+
+    def change(node: Node) -> Node | None:
+        if node.get("class") != "FUNCTION" or (name := str(node["qualified_name"]["path"][-1]).lower()) not in (
+            "has_object",
+            "count_objects",
+            "any_object",
+        ):
+            return None
+        given = [each["expression"] for each in node["arguments"]]
+        if len(given) > 1 or (not given and name != "count_objects"):
+            hint = "Write has_object('star'), count_objects('star') > 3, any_object(label = 'star' and score > 0.5)."
+            raise UsageError(f"{name}() takes one argument.", hint=hint, code="E_QUERY")
+        fits = "true" if not given else "x" if name == "any_object" else "objects.label = x"
+        here = f"FROM objects WHERE objects.shard = records.shard AND objects.n = records.n AND ({fits})"
+        question = f"(SELECT {'count(*)' if name == 'count_objects' else '1'} {here})"
+        made = expression(base, f"EXISTS {question}" if name != "count_objects" else question)
+        if name == "any_object":
+            replaced(given[0], _own)
+            given = [_own(given[0]) or given[0]]
+        replaced(made, lambda found: given[0] if found.get("column_names") == ["x"] else None)
+        return made
+
+    replaced(tree, change)
+
+
+def _own(node: Node) -> Node | None:
+    if node.get("class") != "COLUMN_REF" or len(node["column_names"]) != 1 or node["column_names"][0].lower() not in OBJECTS:
+        return None
+    return {**node, "column_names": ["objects", node["column_names"][0].lower()], **NOWHERE}

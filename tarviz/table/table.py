@@ -6,9 +6,10 @@ import copy
 import difflib
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from tarviz.model.types import rich_form
 from tarviz.read.chosen import version
 from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
-from tarviz.table import columns, comparisons, database, paths, sql
+from tarviz.table import columns, comparisons, database, objects, paths, sql
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.interrupts import Interrupts, answered
 from tarviz.table.making import json_structure, kept_columns
@@ -52,6 +53,7 @@ class Table:
         engine: str | None = None,
         address: str | None = None,
         timeout: float | None = None,
+        classes: str | PathLike[str] | Sequence[str] = (),
         progress: Callable[[int, int], None] | None = None,
         tags: str | os.PathLike[str] | None = None,
         **reading: Any,
@@ -63,6 +65,8 @@ class Table:
         self.tags_file = Path(chosen).expanduser().absolute() if chosen else None
         self._limit = None if memory is None else parse_size(memory)
         self.timeout = timeout
+        self.classes = objects.names(classes)
+        self._with_objects = False  # whether the relation `objects` was asked for
         self._base: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()
         self._cached: dict[Any, Any] = {}
@@ -84,6 +88,7 @@ class Table:
             return None
         other = copy.copy(self)  # its queries are ended as ours are
         other.urls = [shard.url for shard in found]
+        other._with_objects = False
         other._base, other._cached, other._lock = None, {}, threading.RLock()
         other.passes = ColumnPasses(found, self.options, 1)
         return other
@@ -144,8 +149,8 @@ class Table:
     # questions
 
     def sql(self, query: str) -> Relation:
-        """What a query gives: `.fetchall()`, `.to_arrow_table()`, `.df()` (with pandas), `.pl()` (with polars). The query sees `records`
-        and `tags` and nothing else.
+        """What a query gives: `.fetchall()`, `.to_arrow_table()`, `.df()` (with pandas), `.pl()` (with polars). The query sees `records`,
+        `objects` and `tags` and nothing else.
 
         `UsageError` names what is not there, with the nearest columns; `LimitError` comes when the query is run and needs too much memory.
         """
@@ -308,6 +313,8 @@ class Table:
                 with self.passes.lock:
                     self._base = database.connected(self.passes.kept, self._limit)
                 self._fill(self._base)
+                if self._with_objects:
+                    self._fill_objects(self._base)
             return self._base
 
     def _renew(self) -> None:
@@ -344,9 +351,21 @@ class Table:
 
     def _finished(self, asked: Asked, *, lenient: bool) -> str:
         self.make(asked.parts)
+        if sql.asks_objects(asked.tree):
+            self.make(objects.parts(self.fields))
+            with self._lock:
+                base, filled = self._ready(), self._with_objects
+                self._with_objects = True
+                if not filled:
+                    self._fill_objects(base)
         base = self._ready().cursor()
         types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
         return comparisons.finished(base, asked, lambda name, path: paths.typed(types, name, path), lenient=lenient)
+
+    def _fill_objects(self, base: duckdb.DuckDBPyConnection) -> None:
+        base.register("_objects", objects.rows(self.passes.kept, self.classes))
+        base.execute("INSERT INTO objects SELECT * FROM _objects")
+        base.unregister("_objects")
 
     def _types(self) -> tuple[list[str], list[Any]]:
         relation = self._ready().cursor().sql("SELECT * FROM _records LIMIT 0")

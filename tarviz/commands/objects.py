@@ -1,0 +1,189 @@
+"""The objects in shards (boxes, polygons, masks, key points), counted, or written as COCO, YOLO, VOC, Parquet or CSV."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from xml.sax.saxutils import escape
+
+import click
+
+from tarviz import stores
+from tarviz.cli import verb_base
+from tarviz.commands.sql import pieces
+from tarviz.formats.tar_header import tar_header
+from tarviz.looks import voc
+from tarviz.model.errors import UsageError, redact, safe
+from tarviz.model.redaction import redacted_repr
+from tarviz.model.types import URL
+from tarviz.stores import URLs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Form: TypeAlias = Literal["coco", "yolo", "voc", "parquet", "csv"]
+_ENDS: dict[str, Form] = {"json": "coco", "parquet": "parquet", "csv": "csv"}
+_PLAIN = "shard, key, n, field, kind, label, label_id, score, x0, y0, x1, y1, area, width, height"
+
+
+@dataclass
+class Objects(verb_base.Result):
+    """The objects as an Arrow table, `.table`, and how many there are of each label."""
+
+    table: pa.Table
+    counts: dict[str, int] = field(default_factory=dict)
+    output: str | None = None
+
+    __repr__ = redacted_repr
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __str__(self) -> str:
+        if self.output is not None:
+            return f"{redact(safe(self.output))}: {len(self):,} objects, {len(self.counts):,} labels"
+        rows = [(safe(label), f"{count:,}") for label, count in self.counts.items()]
+        return verb_base.table([*rows, ("in all", f"{len(self):,}")], header=("label", "objects"), right=[1])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"objects": len(self), "counts": self.counts}
+
+
+def objects(
+    urls: URLs,
+    output: str | PathLike[str] | None = None,
+    *,
+    form: Form | None = None,
+    where: str = "",
+    classes: str | PathLike[str] | Sequence[str] = (),
+    **reading: Any,
+) -> Objects:
+    """The objects of the records that fit `where`, whatever form they are written in; see the relation `objects` of a table.
+
+    With `output` they are written: `.json` is COCO, `.parquet` and `.csv` a row each; `form` "yolo" or "voc" writes a tar of
+    `KEY.txt` or `KEY.xml`, which joins the pictures by its keys. YOLO counts classes in the order of `classes` (names, or a file of them),
+    else of their names, and says them in a file beside (`.names`).
+    """
+    from tarviz.table import opened
+
+    table = opened(urls, classes=classes, **reading)
+    found = table.arrow("SELECT * FROM objects ORDER BY shard, n")
+    if where.strip():
+        rows = table.rows(where)
+        fit = {(redact(table.urls[shard]), n) for shard, n in zip(rows.shard.tolist(), rows.n.tolist(), strict=True)}
+        places = zip(found.column("shard").to_pylist(), found.column("n").to_pylist(), strict=True)
+        found = found.filter([place in fit for place in places])
+    counts = Counter(label or "" for label in found.column("label").to_pylist())
+    made = Objects(found, dict(counts.most_common()), None if output is None else fspath(output))
+    if output is not None:
+        _write(made, fspath(output), form or _form(fspath(output)), table.classes)
+    return made
+
+
+def _form(name: str) -> Form:
+    form = _ENDS.get(name.lower().rpartition(".")[2])
+    if form is None:
+        raise UsageError(f"{name!r} says no format.", hint="Name it .json (COCO), .csv or .parquet, or say --yolo or --voc.")
+    return form
+
+
+def _write(made: Objects, output: str, form: Form, classes: Sequence[str]) -> None:
+    rows = made.table.to_pylist()
+    names = list(classes) or sorted(name for name in made.counts if name)
+    with stores.of(output).create(URL(output)) as sink:
+        if form in ("yolo", "voc"):
+            for key, group in itertools.groupby(rows, key=lambda row: row["key"]):
+                ours = list(group)
+                text = (_yolo(ours, names) if form == "yolo" else _voc(key, ours)).encode()
+                member = f"{key}.{'txt' if form == 'yolo' else 'xml'}".encode()
+                sink.write(tar_header(member, len(text), 0) + text + bytes(-len(text) % 512))
+            sink.write(bytes(1024))
+        elif form == "coco":
+            sink.write(json.dumps(coco(rows, names)).encode())
+        else:
+            plain = made.table.select(_PLAIN.split(", ")) if form == "csv" else made.table
+            for piece in pieces(plain, "csv" if form == "csv" else "parquet"):
+                sink.write(piece)
+    if form == "yolo":
+        beside = f"{output.removesuffix('.tar')}.names"
+        with stores.of(beside).create(URL(beside)) as sink:
+            sink.write("".join(f"{name}\n" for name in names).encode())
+
+
+def _number(row: dict[str, Any], names: Sequence[str]) -> int:
+    """The number of an object's class."""
+    if row["label"] in names:
+        return names.index(row["label"])
+    raise UsageError(f"{row['label']!r}, of {row['key']!r}, is none of the classes.", hint="Name all of them: --classes FILE.")
+
+
+def _yolo(rows: list[dict[str, Any]], names: Sequence[str]) -> str:
+    """A line an object: class, middle and size as shares of the picture; an outline as points."""
+    lines = []
+    for row in rows:
+        across, down = row["width"], row["height"]
+        if row["kind"] == "polygon" and row["outlines"]:
+            numbers = [n / (across, down)[at % 2] for at, n in enumerate(row["outlines"][0])]
+        else:
+            x0, y0, x1, y1 = (row[name] for name in ("x0", "y0", "x1", "y1"))
+            numbers = [(x0 + x1) / 2 / across, (y0 + y1) / 2 / down, (x1 - x0) / across, (y1 - y0) / down]
+        lines.append(" ".join([str(_number(row, names)), *(f"{number:.8f}" for number in numbers)]))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _voc(key: str, rows: list[dict[str, Any]]) -> str:
+    size = f"<size><width>{rows[0]['width']}</width><height>{rows[0]['height']}</height><depth>3</depth></size>"
+    found = [f"<annotation><filename>{escape(key)}</filename>{size}"]
+    for row in rows:
+        box = "".join(f"<{name}>{row[side]!r}</{name}>" for name, side in zip(voc.CORNERS, ("x0", "y0", "x1", "y1"), strict=True))
+        found.append(f"<object><name>{escape(row['label'] or '')}</name><bndbox>{box}</bndbox></object>")
+    return "\n".join([*found, "</annotation>\n"])
+
+
+def coco(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    """The objects as COCO's detection format: pictures in the order of their records, classes counted from 1."""
+    pictures: dict[tuple[str, int], dict[str, Any]] = {}
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        known = {"id": len(pictures) + 1, "file_name": row["key"], "width": row["width"], "height": row["height"]}
+        picture = pictures.setdefault((row["shard"], row["n"]), known)
+        box = [row["x0"], row["y0"], row["x1"] - row["x0"], row["y1"] - row["y0"]]
+        made = {"id": len(found) + 1, "image_id": picture["id"], "category_id": _number(row, names) + 1 if row["label"] else 0}
+        made |= {"bbox": box, "area": row["area"], "iscrowd": 0, "segmentation": row["outlines"] or []}
+        if row["score"] is not None:
+            made["score"] = row["score"]
+        if row["keypoints"]:
+            made |= {"keypoints": row["keypoints"], "num_keypoints": sum(seen > 0 for seen in row["keypoints"][2::3])}
+        found.append(made)
+    categories = [{"id": at, "name": name} for at, name in enumerate(names, 1)]
+    return {"images": list(pictures.values()), "annotations": found, "categories": categories}
+
+
+@verb_base.verb(
+    "objects",
+    example=["tarviz objects data/", "tarviz objects data/ -o coco.json", "tarviz objects data/ --yolo -o labels.tar"],
+)
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@verb_base.output_option
+@click.option("--coco", "form", flag_value="coco", help="One JSON file as COCO has it.")
+@click.option("--yolo", "form", flag_value="yolo", help="A tar of KEY.txt, and the names of classes beside it.")
+@click.option("--voc", "form", flag_value="voc", help="A tar of KEY.xml.")
+@click.option("--classes", metavar="FILE", default="", help="Names of classes, one a line, in the order of their numbers.")
+@click.option("--where", metavar="CONDITION", default="", help="Of the records that fit: any_object(label = 'star' and score > 0.5)")
+@verb_base.json_option
+@verb_base.quiet_option
+def command(urls: Sequence[str], output: str | None, form: Form | None, classes: str, where: str, as_json: bool) -> Any:
+    """Count boxes, polygons, masks and key points, or write them.
+
+    They are read as overlays are, from COCO, Hugging Face, VOC, YOLO, LabelMe, run lengths and detectors' forms, beside their pictures.
+    The output's name says the form: .json is COCO, .csv and .parquet have a row each. In SQL they are the relation objects.
+    """
+    if form is not None and output in (None, "-"):
+        raise UsageError(f"--{form} needs a file.", hint="Name it: -o labels.tar.")
+    found = objects(list(urls), None if output in (None, "-") else output, form=form, where=where, classes=classes or ())
+    return verb_base.emit(found, as_json)

@@ -1,0 +1,152 @@
+"""The relation `objects`: one row for each annotation over a picture, whatever form it is written in; read as overlays read it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tarviz.looks import clipping, shapes, voc
+from tarviz.looks.shapes import Shape
+from tarviz.model.errors import UsageError
+from tarviz.table.columns import NAMES, Part, kind, of_field, text_of
+from tarviz.table.making.kept_columns import KeptColumns
+from tarviz.table.sql import OBJECTS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DIGITS = 6  # decimals of a pixel
+_MOST = 1_000_000  # of one record
+
+
+def names(classes: str | PathLike[str] | Sequence[str]) -> list[str]:
+    """Names of classes by their number: given, or the lines of a file."""
+    if not isinstance(classes, str | PathLike):
+        return [str(name) for name in classes]
+    try:
+        return Path(classes).read_text("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"the names of classes {fspath(classes)!r} cannot be read: {error}.", hint="A file of them has one a line."
+        ) from error
+
+
+def _sources(exts: Sequence[str]) -> list[str]:
+    return [ext for ext in exts if kind(ext) == "json" or ext.rpartition(".")[2] in ("xml", "txt")]
+
+
+def parts(exts: Sequence[str]) -> set[Part]:
+    """What has to be made before objects can be read: the sizes of pictures, and the fields that may hold annotations."""
+    pictures = {of_field(ext)[f"{ext}.width"] for ext in exts if kind(ext) == "picture"}
+    return {NAMES, *pictures, *(Part("value", ext) for ext in _sources(exts))}
+
+
+def rows(shards: Sequence[KeptColumns], classes: Sequence[str] = ()) -> pa.Table:
+    """The objects of shards, a row each. Pixels are those of the record's first picture; without one, of the size that the annotation
+    names. `classes` are names of numbers."""
+    import pyarrow as pa
+
+    found: dict[str, list[Any]] = {name: [] for name in OBJECTS}
+    for shard in shards:
+        for row in _of_shard(shard, classes):
+            for name, value in row.items():
+                found[name].append(value)
+    simple = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "DOUBLE": pa.float64()}
+    simple |= {"DOUBLE[]": pa.list_(pa.float64()), "DOUBLE[][]": pa.list_(pa.list_(pa.float64()))}
+    return pa.table({name: pa.array(values, simple[OBJECTS[name]]) for name, values in found.items()})
+
+
+def _of_shard(shard: KeptColumns, classes: Sequence[str]) -> Iterator[dict[str, Any]]:
+    table = shard.table()
+    there = set(table.column_names)
+    sources = [(ext, text_of(ext) if kind(ext) == "json" else ext) for ext in _sources(shard.exts)]
+    texts = {ext: table.column(name).to_pylist() for ext, name in sources if name in there}
+    sizes = _sizes(table, shard.exts)
+    names = zip(*(table.column(name).to_pylist() for name in ("shard", "key", "n")), strict=True)
+    for at, (place, key, n) in enumerate(names):
+        size = next((each[at] for each in sizes if each[at][0] and each[at][1]), None)
+        for ext, column in texts.items():
+            for row in _of_text(column[at], ext, size, classes):
+                yield {"shard": place, "key": key, "n": n, "field": ext} | row
+
+
+def _sizes(table: pa.Table, exts: Sequence[str]) -> list[list[tuple[int | None, int | None]]]:
+    """Width and height of the pictures of each field."""
+    sides = [(f"{ext}.width", f"{ext}.height") for ext in exts]
+    there = [names for names in sides if names[0] in table.column_names and names[1] in table.column_names]
+    return [list(zip(*(table.column(name).to_pylist() for name in names), strict=True)) for names in there]
+
+
+def _of_text(text: str | None, ext: str, size: Any, classes: Sequence[str]) -> Iterator[dict[str, Any]]:
+    if not text or not (over := size or _named_size(text)):
+        return
+    frame = shapes.Frame(int(over[0]), int(over[1]), most=_MOST, digits=_DIGITS)
+    found = shapes.read_over(text.encode(), "json" if kind(ext) == "json" else ext, frame)
+    for _, group in itertools.groupby(found, key=lambda shape: shape.item):
+        yield _row(list(group), frame, classes)
+
+
+def _named_size(text: str) -> tuple[float, float] | None:
+    """Width and height that an annotation names."""
+    if text.lstrip()[:1] == "{":
+        value = json.loads(text)
+        inner = value.get("image") if isinstance(value.get("image"), dict) else value
+        size = inner.get("width") or value.get("imageWidth"), inner.get("height") or value.get("imageHeight")
+        return size if all(isinstance(side, int | float) and side >= 1 for side in size) else None
+    return voc.size(text) if text.lstrip()[:1] == "<" else None
+
+
+def _row(group: list[Shape], frame: shapes.Frame, classes: Sequence[str]) -> dict[str, Any]:
+    """One object, of the shapes it is written in."""
+    first = {shape.kind: shape for shape in reversed(group)}
+    outlines = [list(shape.numbers) for shape in group if shape.kind == "polygon"]
+    points = list(first["points"].numbers) if "points" in first else None
+    *box, area = _extent(first, outlines, frame)
+    name, number = group[0].name, None
+    if name.isdigit():
+        number = int(name)
+        name = classes[number] if number < len(classes) else name
+    elif name in classes:
+        number = list(classes).index(name)
+    what = next(each for each in ("mask", "polygon", "points", "box") if each in first)
+    found = {"kind": what, "label": name or None, "label_id": number, "score": group[0].score, "area": area}
+    found |= dict(zip(("x0", "y0", "x1", "y1"), box, strict=True)) | {"width": frame.width, "height": frame.height}
+    return found | {"outlines": outlines or None, "keypoints": points}
+
+
+def _extent(first: Mapping[Any, Shape], outlines: list[list[float]], frame: shapes.Frame) -> tuple[float, ...]:
+    """Left, top, right, bottom and area: the box where one is written, the area of the mask, else of the outlines, else of the box."""
+    mask = _mask(first["mask"].numbers, frame) if "mask" in first else None
+    if "box" in first:
+        x, y, width, height = first["box"].numbers
+        box: tuple[float, ...] = (x, y, x + width, y + height)
+    elif mask is not None:
+        box = mask[:4]
+    else:
+        flat = [n for each in outlines for n in each]
+        if not flat and "points" in first:
+            flat = [n for at, n in enumerate(first["points"].numbers) if at % 3 < 2]
+        box = (min(flat[::2]), min(flat[1::2]), max(flat[::2]), max(flat[1::2])) if flat else (0.0, 0.0, 0.0, 0.0)
+    if mask is not None:
+        return *box, mask[4]
+    if outlines:
+        return *box, sum(abs(clipping.area(list(zip(each[::2], each[1::2], strict=True)))) for each in outlines)
+    return *box, (box[2] - box[0]) * (box[3] - box[1])
+
+
+def _mask(numbers: Sequence[float], frame: shapes.Frame) -> tuple[float, float, float, float, float] | None:
+    """The box around a mask and its area, in pixels of the picture."""
+    height, width, *lengths = map(int, numbers)
+    flat = np.repeat(np.arange(len(lengths)) % 2, lengths)
+    mask = flat.reshape(width, height).T if len(flat) == width * height else np.zeros((1, 1), int)
+    if not mask.any():
+        return None
+    across, down = frame.width / width, frame.height / height
+    x, y = np.flatnonzero(mask.any(0)), np.flatnonzero(mask.any(1))
+    return x[0] * across, y[0] * down, (x[-1] + 1) * across, (y[-1] + 1) * down, float(mask.sum()) * across * down

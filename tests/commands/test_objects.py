@@ -1,0 +1,138 @@
+"""Objects as a relation, in conditions, and written: COCO → YOLO → VOC → COCO."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import tarviz
+from tarviz.cli import main
+from tarviz.commands.objects import objects
+from tarviz.model.errors import UsageError
+
+pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+
+NAMES = [{"id": 3, "name": "star"}, {"id": 7, "name": "moon & sun"}]
+COCO = [
+    {"bbox": [10.25, 20.5, 30.125, 12.0], "category_id": 3, "score": 0.9},
+    {"bbox": [1, 2, 3.3333, 4], "category_id": 7, "score": 0.2},
+    {"bbox": [0, 0, 50, 40], "category_id": 3, "segmentation": [[0, 0, 50, 0, 50, 40]], "score": 0.4},
+]
+
+
+def picture(width: int = 200, height: int = 100) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (width, height)).save(out, "PNG")
+    return out.getvalue()
+
+
+def js(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+@pytest.fixture
+def shard(make) -> Path:
+    boxes = {"annotations": COCO[:2], "categories": NAMES}
+    return make([
+        ("a", {"png": picture(), "json": js(boxes)}),
+        ("b", {"png": picture(), "json": js({"annotations": COCO, "categories": NAMES})}),
+        ("c", {"png": picture(), "json": js({"objects": {"bbox": [[1, 2, 3, 4]], "category": ["ring"]}})}),
+        ("d", {"png": picture(), "txt": b"0 0.5 0.5 0.1 0.2\n1 0.25 0.25 0.5 0.5\n", "cls": b"1"}),
+        ("e", {"png": picture(), "txt": b"a caption", "json": js({"label": "star", "score": 1})}),
+        ("f", {"xml": b"<annotation><size><width>50</width><height>40</height></size><object><name>cup</name><bndbox><xmin>1</xmin>"
+               b"<ymin>2</ymin><xmax>11</xmax><ymax>7.5</ymax></bndbox></object></annotation>"}),
+    ])  # fmt: skip
+
+
+class TestRelation:
+    def test_has_a_row_for_each_annotation_in_any_form(self, shard):
+        rows = (
+            tarviz.table(shard)
+            .sql("SELECT key, field, kind, label, score, x0, y0, x1, y1, area FROM objects ORDER BY n, y0, x0")
+            .fetchall()
+        )
+
+        assert ("a", "json", "box", "moon & sun", 0.2, 1.0, 2.0, pytest.approx(4.3333), 6.0, pytest.approx(13.3332)) == rows[0]
+        assert [("a", 2), ("b", 3), ("c", 1), ("d", 2), ("f", 1)] == [(key, sum(row[0] == key for row in rows)) for key in "abcdf"]
+        assert ("b", "json", "polygon", "star", 0.4, 0.0, 0.0, 50.0, 40.0, 1000.0) == next(row for row in rows if row[2] == "polygon")
+        assert ("f", "xml", "box", "cup", None, 1.0, 2.0, 11.0, 7.5, 55.0) == rows[-1]
+
+    def test_numbers_of_classes_have_names(self, shard, tmp_path):
+        (tmp_path / "names.txt").write_text("ball\nbat\n", "utf-8")
+        query = "SELECT label, label_id FROM objects WHERE key = 'd' ORDER BY label_id"
+
+        assert [("0", 0), ("1", 1)] == tarviz.table(shard).sql(query).fetchall()
+        assert [("ball", 0), ("bat", 1)] == tarviz.table(shard, classes=["ball", "bat"]).sql(query).fetchall()
+        assert [("ball", 0), ("bat", 1)] == tarviz.table(shard, classes=tmp_path / "names.txt").sql(query).fetchall()
+
+    def test_is_there_still_when_more_columns_were_made(self, shard):
+        table = tarviz.table(shard)
+        before = table.sql("SELECT count(*) FROM objects").fetchall()
+        table.sql("SELECT png.mean FROM records").fetchall()
+
+        assert [(9,)] == before == table.sql("SELECT count(*) FROM objects").fetchall()
+
+    def test_joins_the_records(self, shard):
+        query = "SELECT r.key, count(*) FROM records r JOIN objects o USING (shard, n) WHERE r.cls = 1 GROUP BY r.key"
+
+        assert [("d", 2)] == tarviz.table(shard).sql(query).fetchall()
+
+    @pytest.mark.parametrize(
+        ("where", "keys"),
+        [
+            ("has_object('star')", "ab"),
+            ("count_objects('star') > 1", "b"),
+            ("count_objects() = 0", "e"),
+            ("any_object(label = 'star' and score > 0.5)", "ab"),
+            ("any_object(label = 'moon & sun' and score > 0.5)", ""),
+            ("any_object(area > 900) and has:json", "b"),
+            ("not has_object('star') and any_object(x0 < 5)", "cdf"),
+            ("json.label = 'star' and json.score = 1", "e"),
+        ],
+    )
+    def test_chooses_records(self, shard, where, keys):
+        assert list(keys) == [record.key for record in tarviz.records(shard, where=where)]
+
+    @pytest.mark.parametrize("where", ["any_object()", "has_object()", "any_object(label = 'a', 1)"])
+    def test_what_cannot_be_read_is_told(self, shard, where):
+        with pytest.raises(UsageError, match="one argument"):
+            tarviz.table(shard).rows(where)
+
+
+def test_coco_yolo_voc_coco_gives_the_same_boxes(make, tmp_path):
+    first = make([(f"k{at}", {"png": picture(), "json": js({"annotations": COCO[:2], "categories": NAMES})}) for at in range(3)])
+    names = tmp_path / "names.txt"
+    names.write_text("star\nmoon & sun\n", "utf-8")
+
+    def joined(labels: Path, name: str) -> Path:
+        with tarfile.open(labels) as tar:
+            members = {member.name: tar.extractfile(member).read() for member in tar}
+        return make([(key.split(".")[0], {"png": picture(), key.split(".")[1]: text}) for key, text in members.items()], name)
+
+    objects(first, tmp_path / "one.json")
+    objects(first, tmp_path / "y.tar", form="yolo", classes=names)
+    yolo = joined(tmp_path / "y.tar", "yolo.tar")
+    objects(yolo, tmp_path / "v.tar", form="voc", classes=tmp_path / "y.names")
+    objects(joined(tmp_path / "v.tar", "voc.tar"), tmp_path / "two.json")
+
+    one, two = (json.loads((tmp_path / name).read_text()) for name in ("one.json", "two.json"))
+    assert one["images"] == two["images"]
+    assert one["categories"] == two["categories"]
+    assert [each["category_id"] for each in one["annotations"]] == [each["category_id"] for each in two["annotations"]]
+    for a, b in zip(one["annotations"], two["annotations"], strict=True):
+        assert a["bbox"] == pytest.approx(b["bbox"], abs=0.01)
+
+
+def test_the_verb_counts_and_writes(shard, tmp_path, capsys):
+    assert 0 == main(["objects", str(shard)])
+    assert "star" in capsys.readouterr().out
+    assert 0 == main(["objects", str(shard), "-o", str(tmp_path / "o.csv"), "--where", "has_object('cup')"])
+    assert "f,1" not in (tmp_path / "o.csv").read_text()
+    assert 2 == len((tmp_path / "o.csv").read_text().splitlines())
+    assert 2 == main(["objects", str(shard), "-o", str(tmp_path / "o.txt")])
+    assert "--yolo or --voc" in capsys.readouterr().err
