@@ -105,7 +105,7 @@ class TestWidget:
         tab.locator(".tvz-filter").fill("cls == 1")
         tab.locator(".tvz-filter").press("Enter")
 
-        look.until(tab, f"{WIDGET}.querySelector('.tvz-status').textContent.includes('no kernel')")
+        look.until(tab, f"{WIDGET}.querySelector('.tvz-status').textContent.includes('a saved picture')")
 
     def test_arrows_move_in_the_widget_and_turn_slides_outside(self, tab: Any):
         tab.locator(".tvz-tile").first.click()
