@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tarviz import stores
 from tarviz.dialects.webdataset.gopen import own_opener, rewrite_url
 from tarviz.dialects.webdataset.handlers import Handler, ignore_and_continue, reraise_exception, warn_and_continue
+from tarviz.dialects.webdataset.parts.files import group_by_keys, tar_file_expander, url_opener
 from tarviz.dialects.webdataset.parts.places import Place
 from tarviz.dialects.webdataset.parts.samples import Needs, Sample, samples, selected
 from tarviz.dialects.webdataset.shardlists import Splitter, refuse_several, single_node_only, split_by_node, split_by_worker, split_urls
@@ -100,12 +101,10 @@ class Shards:
         """The same from single files: under other names, or from streams that are not store's."""
         from itertools import islice
 
-        from tarviz.dialects.webdataset import tariterators
-
         place = {"local_path": stores.local_path(path)} if self.places and stores.is_local(path) else {}
-        opened = ({**source, "url": url, **place} for source in tariterators.url_opener([{"url": path}]))
-        files = tariterators.tar_file_expander(opened, select_files=self.select_files, rename_files=self.rename_files)
-        for number, sample in enumerate(islice(tariterators.group_by_keys(files), start, stop), start):
+        opened = ({**source, "url": url, **place} for source in url_opener([{"url": path}]))
+        files = tar_file_expander(opened, select_files=self.select_files, rename_files=self.rename_files)
+        for number, sample in enumerate(islice(group_by_keys(files), start, stop), start):
             yield number, [sample]
 
 
