@@ -11,7 +11,6 @@ from tarviz import stores
 from tarviz.model.errors import NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores._remote import upload
-from tarviz.stores._remote.aws_keys import find_keys
 from tarviz.stores._remote.sigv4 import AwsKeys, signed
 from tarviz.stores.s3 import S3Store
 from tarviz.testing.faults import FakeClock, Fault, FaultServer
@@ -63,18 +62,6 @@ class TestSignature:
             monkeypatch.delenv(name)
 
         assert b"for all" == store.read(url, 0, 99)
-
-    def test_keys_stand_in_a_profile(self, bucket, tmp_path, monkeypatch):
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            monkeypatch.delenv(name)
-        (tmp_path / "credentials").write_text("[work]\naws_access_key_id = testing\naws_secret_access_key = secret\n")
-        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-        monkeypatch.setenv("AWS_PROFILE", "work")
-
-        assert AwsKeys("testing", "secret") == find_keys()
-        monkeypatch.setenv("AWS_PROFILE", "other")
-        with pytest.raises(UsageError, match="no AWS profile 'other'"):
-            find_keys()
 
 
 class TestAddress:
