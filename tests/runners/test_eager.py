@@ -319,4 +319,4 @@ class TestLength:
 def test_it_says_what_it_is(numbers: str) -> None:
     assert f'<Eager Pipeline("{numbers}")>' == repr(Pipeline(numbers).eager())
     assert Pipeline(numbers).eager()
-    assert Decode("jpg").chain == Chain(Decode("jpg"))
+    assert Chain(Decode("jpg")) == Chain.of(Decode("jpg"))
