@@ -121,11 +121,16 @@ class Chain(Sequence[Op]):
         return schema
 
     def run(
-        self, record: Mapping[str, Any], drawn: NDArray[np.float64] | None = None, room: Mapping[str, NDArray[Any]] | None = None
+        self,
+        record: Mapping[str, Any],
+        drawn: NDArray[np.float64] | None = None,
+        room: Mapping[str, NDArray[Any]] | None = None,
+        done: Callable[[int, int], None] | None = None,
     ) -> dict[str, Any]:
         """The record after the chain, a new dict. `drawn` is the record's row of `ops.draws` (left out: seed 0).
 
         `room` offers memory for the values of fields, arrays in C order: a value that fits may be written there, and is then that array.
+        `done` is called after each step with the number of its first op and of the one after its last: some are done together.
         What an op raises reaches the caller as `TarvizError` with op, shard and key filled in.
         """
         result = unpack(record) if isinstance(record, Record) else dict(record)
@@ -141,8 +146,12 @@ class Chain(Sequence[Op]):
                 ahead = None if drawn is None else drawn[at:]
                 if (made := joined.joint.run(result, ahead, room if room and joined.last else {})) is not None:
                     result, after = made, number + joined.joint.ops
+                    if done is not None:
+                        done(number, after)
                     continue
             result = run_step(op, result, draw)
+            if done is not None:
+                done(number, number + 1)
         return result
 
     @property

@@ -20,6 +20,7 @@ from tarviz.runners.batch_rows import BatchRows
 from tarviz.runners.elsewhere import elsewhere, owned
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, chosen, state_of
 from tarviz.runners.shares import Piece, Reader, known, world_of
+from tarviz.runners.stage_timer import StageTimer
 from tarviz.runners.walk import Item, Walk, placed
 
 __all__ = ["Eager", "Item", "Piece", "collate", "placed", "run"]
@@ -76,7 +77,7 @@ class Eager(Walk, Iterable[Any]):
     `shuffle` it is values that wait in the buffer. `send_functions` lets functions of the chain (`Func`) be pickled and run there.
 
     `state_dict` and `load_state_dict` go on after any step. `report` tells what the latest pass read, warned of and skipped
-    (`on_error="skip"`). One iterator may be used by one thread.
+    (`on_error="skip"`). One iterator may be used by one thread. `timer` measures the stages of one iteration.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Eager(Walk, Iterable[Any]):
         engine: str | None = None,
         address: str | None = None,
         send_functions: bool = False,
+        timer: StageTimer | None = None,
     ) -> None:
         for name, value, least in (
             ("batch", batch, 1),
@@ -108,7 +110,7 @@ class Eager(Walk, Iterable[Any]):
         away = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
         if away is not None:
             away = replace(away, keeps=batch is None or (shuffle or 0) > 1)
-        super().__init__(pipeline, shuffle=shuffle or 0, repeat=repeat, num_workers=num_workers, elsewhere=away)
+        super().__init__(pipeline, shuffle=shuffle or 0, repeat=repeat, num_workers=num_workers, elsewhere=away, timer=timer)
         self.batch = batch
         self.drop_remainder = drop_remainder
         self.epoch = epoch
@@ -168,12 +170,17 @@ class Eager(Walk, Iterable[Any]):
         with closing(self.values(plan, epoch, report, trail, rows)) as values:
             for place, value in values:
                 trail.move(place)
+                if self.timer is not None and self.batch is None:
+                    self.timer.records += 1
                 yield value
 
     def _batches(self, values: Iterator[Any], size: int, rows: BatchRows | None) -> Iterator[Any]:
         while batch := list(itertools.islice(values, size)):
             if len(batch) == size or not self.drop_remainder:
+                begin = 0.0 if self.timer is None else self.timer.clock()
                 made = collate(batch, functools.partial(_stacked, self._memory, None if rows is None else rows.begin()))
+                if self.timer is not None:
+                    self.timer.batched(begin, len(batch))
                 del batch  # it holds memory of the one before
                 yield made if self.elsewhere is None else owned(made)  # what no batch is made of may be a view
                 del made

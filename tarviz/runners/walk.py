@@ -24,6 +24,7 @@ from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, RowSource, weig
 from tarviz.runners.plans import Position, ReaderPlan, Trail, buffer_seed, located, version
 from tarviz.runners.shares import TURN, Piece, check_any, lengths, trusted
 from tarviz.runners.shuffle_buffer import Begun, replayed, shuffled
+from tarviz.runners.stage_timer import DRAW, PICK, StageTimer
 
 Item: TypeAlias = tuple[dict[str, Any], Record | None]
 Placed: TypeAlias = tuple[int, int, Any]
@@ -48,8 +49,10 @@ class Walk:
         num_workers: int = 0,
         chunk: int = 1,
         elsewhere: Elsewhere | None = None,
+        timer: StageTimer | None = None,
     ) -> None:
         self.pipeline = pipeline
+        self.timer = timer
         self.shuffle = shuffle
         self.repeat = repeat
         self.num_workers = num_workers
@@ -174,10 +177,16 @@ class Walk:
                     yield each
 
     def _opened(self, piece: Piece, start: int, report: ReadReport) -> Generator[Block, None, None]:
-        return indexed_blocks(piece.url, self.pipeline.options, report, start, piece.stop)
+        blocks = indexed_blocks(piece.url, self.pipeline.options, report, start, piece.stop)
+        return blocks if self.timer is None else self.timer.reading(blocks)
 
     def _unpacked(self, record: Record) -> dict[str, Any]:
-        return unpack(record, self.pipeline.needs)
+        if self.timer is None:
+            return unpack(record, self.pipeline.needs)
+        begin = self.timer.clock()
+        values = unpack(record, self.pipeline.needs)
+        self.timer.cut(begin)
+        return values
 
     def _valued(
         self, items: Iterator[Placed], epoch: int, report: ReadReport, rows: BatchRows | None
@@ -216,19 +225,26 @@ class Walk:
     def _process(self, chunk: list[Item], epoch: int, offers: Offers | None = None) -> list[Any]:
         """Values of records, or the error in place of a value; after an error that is to be raised nothing follows."""
         chain, select = self.pipeline.chain, self.pipeline.select
+        laps = None if self.timer is None else self.timer.laps(chain)
         drawn = draws(chain, [to_bytes(record["__key__"]) for record, _ in chunk], self.pipeline.seed, epoch) if chain.draws else None
+        if laps is not None and drawn is not None:
+            laps(DRAW)
         results: list[Any] = []
         for number, (record, origin) in enumerate(chunk):
             try:
                 room = None if offers is None else offers.rooms[number]
-                made = chain.run(record, None if drawn is None else drawn[number], room)
+                made = chain.run(record, None if drawn is None else drawn[number], room, None if laps is None else laps.did)
                 if offers is not None and not room:
                     offers.saw(made)
                 results.append(select.pick(made))
+                if laps is not None:
+                    laps(PICK)
             except TarvizError as error:
                 results.append(placed(error, origin))
                 if self.stops and self.pipeline.options.on_error == "raise":
                     break
+        if laps is not None and self.timer is not None:
+            self.timer.done(laps)
         return results
 
 

@@ -89,9 +89,9 @@ def test_fields_nobody_needs_are_not_copied(tmp_path: Path) -> None:
     seen: list[set[str]] = []
 
     class Spy(Chain):
-        def run(self, record: Any, drawn: Any = None, room: Any = None) -> dict[str, Any]:
+        def run(self, record: Any, *given: Any) -> dict[str, Any]:
             seen.append({name for name in record if name not in PLACES})
-            return Chain.run(self, record, drawn, room)
+            return Chain.run(self, record, *given)
 
     pipeline = Pipeline(shard(tmp_path / "a.tar", {"k": {"cls": b"1", "jpg": b"2"}}), select="cls")
     object.__setattr__(pipeline, "chain", Spy())

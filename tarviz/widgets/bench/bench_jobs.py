@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 from tarviz.model.errors import UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
+from tarviz.runners.eager import Eager
+from tarviz.runners.stage_timer import StageTimer
 from tarviz.widgets.bench.rate_meter import Clock
-from tarviz.widgets.bench.timed_eager import Group, Measured
+from tarviz.widgets.bench.stage_groups import Group, counted, groups
 
 Counts: TypeAlias = Iterator[tuple[int, int]]
 """(records, bytes of payload) of each step, as it comes."""
@@ -63,14 +65,14 @@ def of_pipeline(pipeline: Pipeline, runner: str, setting: dict[str, Any], clock:
 
 
 def _eager(pipeline: Pipeline, name: str, setting: dict[str, Any], clock: Clock, cpu: Clock) -> Trial:
-    running: list[Measured] = []
+    running: list[StageTimer] = []
+    workers = setting["workers"] or 0
 
     def start() -> Counts:
-        made = Measured(pipeline, batch=setting["batch"], num_workers=setting["workers"] or 0, repeat=None, clock=clock, cpu=cpu)
-        running[:] = [made]
-        return made.counted()
+        running[:] = [timer := StageTimer(clock, cpu)]
+        return counted(Eager(pipeline, batch=setting["batch"], num_workers=workers, repeat=None, timer=timer), timer)
 
-    return Trial(name, "tarviz", start, setting, lambda: running[0].groups() if running else [])
+    return Trial(name, "tarviz", start, setting, lambda: groups(running[0], workers) if running else [])
 
 
 def _tf(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:

@@ -14,7 +14,7 @@ from tarviz import stores
 from tarviz.model.errors import UsageError, safe
 from tarviz.model.types import URL
 from tarviz.widgets.bench.rate_meter import Figures, half_interval
-from tarviz.widgets.bench.timed_eager import Group
+from tarviz.widgets.bench.stage_groups import Group
 from tarviz.widgets.bench.verdict import graph_stages, per_second, verdict
 from tarviz.widgets.compare.text import aligned
 

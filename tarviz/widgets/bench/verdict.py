@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tarviz.widgets.bench.timed_eager import BATCH, CUT, DRAW, PICK, READ, SCAN, Group
+from tarviz.runners.stage_timer import BATCH, CUT, DRAW, PICK, READ, SCAN
+from tarviz.widgets.bench.stage_groups import Group
 
 if TYPE_CHECKING:
     from tarviz.widgets.bench.result import Row

@@ -18,13 +18,15 @@ from tarviz.model.errors import SchemaError, StoreError, UsageError
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
+from tarviz.runners.eager import Eager
+from tarviz.runners.stage_timer import StageTimer
 from tarviz.widgets.bench import machine
 from tarviz.widgets.bench.bench_jobs import count_of, leading
 from tarviz.widgets.bench.chart import chart
 from tarviz.widgets.bench.controller import BenchRun
 from tarviz.widgets.bench.rate_meter import Figures, Meter, half_interval, line
 from tarviz.widgets.bench.result import BenchResult, Row
-from tarviz.widgets.bench.timed_eager import Group, Measured
+from tarviz.widgets.bench.stage_groups import Group, counted, groups
 from tarviz.widgets.bench.verdict import verdict
 from tarviz.widgets.host.rpc import answer
 from tests.conftest import wait_until
@@ -214,7 +216,7 @@ class TestStages:
     def test_a_slow_store_is_the_limit(self, shards: str):
         """What reading waits for is told from what it works, by the thread's processor time."""
         clock, cpu = Clock(), Clock()
-        measured = Measured(Pipeline(shards), batch=8, clock=clock, cpu=cpu)
+        timer = StageTimer(clock, cpu)
 
         def blocks() -> Iterator[Any]:
             clock.now += 3.0  # waits
@@ -223,8 +225,8 @@ class TestStages:
             cpu.now += 1.0  # works
             yield with_work
 
-        list(measured._read(blocks()))
-        busy = measured.groups()[0].busy
+        list(timer.reading(blocks()))
+        busy = groups(timer, 0)[0].busy
 
         assert (3.0, 1.0) == (pytest.approx(busy["read"]), pytest.approx(busy["scan"]))
 
@@ -237,7 +239,7 @@ class TestStages:
 
     def test_it_measures_what_the_eager_runner_yields(self, shards: str):
         pipeline = Pipeline(shards, "decode(png)|flip(png)", select=("png", "cls"), seed=5)
-        measured, plain = list(Measured(pipeline, batch=8)), list(pipeline.eager(batch=8))
+        measured, plain = list(Eager(pipeline, batch=8, timer=StageTimer())), list(pipeline.eager(batch=8))
 
         assert len(plain) == len(measured)
         for one, other in zip(measured, plain, strict=True):
@@ -245,12 +247,12 @@ class TestStages:
             assert list(one[1]) == list(other[1])
 
     def test_bytes_are_those_of_the_payloads(self, shards: str):
-        measured = Measured(Pipeline(shards), batch=10)
-        counted = list(measured.counted())
+        timer = StageTimer()
+        steps = list(counted(Eager(Pipeline(shards), batch=10, timer=timer), timer))
         size = sum(len(record[ext]) for record in stream.records(shards) for ext in record)
 
-        assert [10] * 10 == [records for records, _ in counted]
-        assert size == pytest.approx(sum(size for _, size in counted), rel=0.02)
+        assert [10] * 10 == [records for records, _ in steps]
+        assert size == pytest.approx(sum(size for _, size in steps), rel=0.02)
 
     def test_a_chain_that_does_not_fit_is_said_at_once(self, shards: str):
         with pytest.raises(SchemaError, match="resize"):

@@ -1,0 +1,52 @@
+"""The timer that is handed to the eager runner: every stage counted once, ops that are done together as one."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tarviz.pipeline import Pipeline
+from tarviz.runners.eager import Eager
+from tarviz.runners.stage_timer import StageTimer, stages
+from tests.runners.test_eager import shard
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> str:
+    file = io.BytesIO()
+    Image.fromarray(np.arange(64 * 48 * 3, dtype=np.uint8).reshape(48, 64, 3)).save(file, "JPEG")
+    return shard(tmp_path / "a.tar", {f"k{number}": {"jpg": file.getvalue()} for number in range(10)})
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_op_is_in_one_stage_and_every_record_counted(photos: str, workers: int):
+    pipeline = Pipeline(photos, "decode(jpg)|resize(jpg, (8, 8))|flip(jpg)", select="jpg")
+    timer = StageTimer()
+
+    batches = list(Eager(pipeline, batch=4, num_workers=workers, timer=timer))
+
+    assert [4, 4, 2] == [len(batch) for batch in batches]
+    assert (10, 10) == (timer.taken, timer.records)
+    named = [op for stage in timer.worked if stage not in ("draw", "pick") for op in stage.split("|")]
+    assert ["decode", "resize", "flip"] == named
+    assert {"read", "scan", "cut", "batch"} == timer.main.keys()
+    assert all(seconds >= 0 for seconds in (*timer.main.values(), *timer.worked.values()))
+
+
+def test_values_are_those_without_it_and_batches_stand_in_the_same_memory(photos: str):
+    pipeline = Pipeline(photos, "decode(jpg)|resize(jpg, (40, 40))", select="jpg")
+    timed, plain = Eager(pipeline, batch=4, timer=StageTimer()), Eager(pipeline, batch=4)
+
+    for one, other in zip(timed, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert (one.base is None) == (other.base is None)
+
+
+def test_two_ops_of_a_name_are_told_apart_by_their_field():
+    chain = Pipeline("a.tar", "decode(jpg)|decode(png)|decode(png)|flip(jpg)").chain
+
+    assert ["decode(jpg)", "decode(png)", "decode(png)′", "flip"] == stages(list(chain))
