@@ -130,3 +130,16 @@ def test_looks(shard: Path, open_widget: Callable[..., Any], width: int, scheme:
     assert [] == page.tab.evaluate(probes.CONTRAST)
     assert [] == page.tab.evaluate(probes.UNNAMED)
     assert [] == page.tab.evaluate(probes.STICKING_OUT)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_headline_is_the_table_s_result_once_it_is_measured(shard: Path, open_widget: Callable[..., Any], scheme: str):
+    run = BenchRun(shard, "decode(png)|flip(png)", batch=4, seconds=1.0)
+    run.wait()
+    page = open_widget(run, ".tvz-bench")
+    page.tab.emulate_media(color_scheme=scheme)
+    page.until("document.querySelector('.tvz-stop').textContent === 'done'")
+
+    told = page.tab.locator(".tvz-line-key-1").inner_text()
+    rate, spread = (page.tab.locator(f".tvz-rows tbody td:nth-of-type({number})").first.text_content() for number in (1, 2))
+    assert f"{rate} records/s {spread}" == told

@@ -189,7 +189,9 @@ class BenchView {
   }
 
   drawLine() {
-    this.scale = drawRateLine(this.canvas, this.readout, this.lines, this.spot) ?? this.scale;
+    const label = this.lines.at(-1)?.label;
+    const result = this.said.running ? undefined : (this.said.rows ?? []).find((/** @type {any} */ row) => row.rate && row.label === label);
+    this.scale = drawRateLine(this.canvas, this.readout, this.lines, this.spot, result) ?? this.scale;
   }
 
   /** @param {PointerEvent} event */

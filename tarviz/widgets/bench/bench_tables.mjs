@@ -107,7 +107,7 @@ export function drawResults(box, said) {
           ]),
     );
   });
-  const heads = ["", "records/s", "±", "MB/s", "p50 ms", "p90", "p99", "first batch", "files"];
+  const heads = ["", "records/s", "±", "payload MB/s", "p50 ms", "p90", "p99", "first batch", "files"];
   const table = h(
     "table",
     { class: "tvz-rows" },

@@ -9,11 +9,13 @@ import { formatMs, formatRate, nearest, ticks } from "./figures.mjs";
 /** @typedef {{ trial: number, label: string, points: Point[], first: number }} Line */
 
 /**
- * Draw lines on a canvas, the last one strong, its figures at the time `spot` (or its last ones) into `readout`.
+ * Draw lines on a canvas, the last one strong. Into `readout`: its figures at the time `spot`; else what the table says of it, once it was
+ * measured; else its last ones.
  * @param {HTMLCanvasElement} canvas @param {HTMLElement} readout @param {Line[]} lines @param {number | undefined} spot seconds
+ * @param {{ rate: number, margin: number | null, megabytes: number | null } | undefined} [result] the row of the last line
  * @returns {{ x: (v: number) => number, left: number, right: number, end: number, width: number } | undefined} where it drew
  */
-export function drawRateLine(canvas, readout, lines, spot) {
+export function drawRateLine(canvas, readout, lines, spot, result) {
   const { clientWidth: width, clientHeight: height } = canvas;
   const pen = canvas.getContext("2d");
   if (!pen || !width || !height) return undefined;
@@ -88,11 +90,15 @@ export function drawRateLine(canvas, readout, lines, spot) {
     pen.arc(x(shown[0] - line.first), y(shown[1]), 3.5, 0, 7);
     pen.fill();
   }
+  const whole = spot === undefined ? result : undefined;
+  const [rate, payload] = whole ? [whole.rate, whole.megabytes ?? 0] : shown ? [shown[1], shown[2]] : [0, 0];
+  const spread = whole?.margin ? ` ±${Math.round((whole.margin / whole.rate) * 100)} %` : "";
+  const when = shown ? `${spot === undefined ? " now, " : ""} after ${(shown[0] - line.first).toFixed(1)} s` : "no batch yet";
   fill(
     readout,
-    h("b", { class: "tvz-line-key-1" }, shown ? `${formatRate(shown[1])} records/s` : ""),
-    shown && shown[2] > 0 ? h("span", { class: "tvz-line-key-2" }, ` ${formatRate(shown[2])} MB/s`) : "",
-    shown ? ` after ${(shown[0] - line.first).toFixed(1)} s` : "no batch yet",
+    h("b", { class: "tvz-line-key-1" }, rate ? `${formatRate(rate)} records/s${spread}` : ""),
+    payload > 0 ? h("span", { class: "tvz-line-key-2" }, ` ${formatRate(payload)} MB/s of payload`) : "",
+    whole ? "" : when,
     ` · ${line.label}`,
   );
   return scale;
