@@ -40,7 +40,7 @@ FEATURES = (
     Feature("map of records", ("widgets/map/*",), "jupyter-scatter: 5,616 in one class"),
     Feature("compare", ("widgets/compare/*", "commands/compare.py"), "–"),
     Feature("bench", ("widgets/bench/*", "commands/bench.py"), "–"),
-    Feature("table, conditions, SQL", ("table/*", "query/*", "commands/sql.py"), "sqlite-utils 11,000; datasette 26,000"),
+    Feature("table, conditions, SQL", ("table/*", "commands/sql.py"), "sqlite-utils 11,000; datasette 26,000"),
     Feature("convert", ("commands/convert/*",), "–"),
     Feature("demo, deck, show", ("commands/demo/*", "commands/deck/*", "commands/show/*"), "–"),
     Feature("verify and repair", ("commands/verify/*",), "–"),

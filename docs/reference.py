@@ -38,9 +38,7 @@ def pages() -> dict[str, Page]:
     """File name → page."""
     return {
         "verbs": Page("The verbs in Python", _verbs()),
-        "reading": Page(
-            "Reading shards", (("tarviz.read.stream", ""), ("tarviz.model.types", ""), ("tarviz.query.expressions", "parse parse_value"))
-        ),
+        "reading": Page("Reading shards", (("tarviz.read.stream", ""), ("tarviz.model.types", ""))),
         "pipeline": Page("Pipelines", (("tarviz.pipeline", "Pipeline Plan"), ("tarviz.selection", ""), *_runners())),
         "ops": Page("Ops", (("tarviz.ops", ""),)),
         "samples": Page("Sample shards", (("tarviz.samples", "digits photos zoo write_shard"),)),

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tarviz import samples as samples
     from tarviz.commands.bench import bench as bench
     from tarviz.commands.browse import browse as browse
-    from tarviz.commands.cache import cache as cache
     from tarviz.commands.cat import cat as cat
     from tarviz.commands.compare import compare as compare
     from tarviz.commands.convert import convert as convert
@@ -62,7 +61,6 @@ __all__ = [
     "bench",
     "blocks",
     "browse",
-    "cache",
     "cat",
     "compare",
     "config",

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tarviz.cli import main
-from tarviz.query import expressions
 from tarviz.write import piped
 
 
@@ -167,8 +166,6 @@ def _meant(flag: str, value: str) -> list[str]:
     match flag:
         case "--as":
             return {"shuffle": ["--shuffle"], "None": []}.get(value, [flag, value])
-        case "--select":  # Python: a bare word is a name, never text to look for in keys
-            return [flag, f"({value})" if expressions.is_plain(value) else value]
         case "--on-error":
             return _POLICY.get(value, [flag, value])
         case "--require":

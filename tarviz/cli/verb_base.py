@@ -265,7 +265,10 @@ def choice_options(command: F) -> F:
     """Which records: `--where CONDITION` and `--keys FILE`, handed over as `where` and `keys`; and `tags_option`."""
     command = tags_option(command)
     return click.option(
-        "--where", default="", metavar="CONDITION", help="Only these: cls = 3 and json.w > 300, has:json, or part of a key; see tarviz sql."
+        "--where",
+        default="",
+        metavar="CONDITION",
+        help="Only these: cls = 3 and json.w > 300, has:json, or words to look for in keys and texts; see tarviz sql.",
     )(click.option("--keys", default="", metavar="FILE", help="Only the records whose keys a file lists, one per line.")(command))
 
 

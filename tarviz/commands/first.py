@@ -1,4 +1,4 @@
-"""Find the first record that an expression is true for, and write one of its fields."""
+"""Find the first record that a condition chooses, and write one of its fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json as _json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from typing import Any, Unpack
 
@@ -15,15 +15,17 @@ import click
 from tarviz import stores
 from tarviz.cli import verb_base
 from tarviz.cli.tar_tool_options import inputs_argument, opened, tool_options
+from tarviz.model import plugins
 from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
-from tarviz.query import expressions
+from tarviz.read.chosen import Chosen, resolved
 from tarviz.read.keywords import CutKeywords
 from tarviz.read.stream import ReadOptions, ReadReport, records, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
+from tarviz.tools.sample_names import without_sample
 from tarviz.write.inputs import Inputs
 
 PICTURES = "img;image;ppm;pgm;pbm;jpeg;jpg;png"
@@ -76,17 +78,14 @@ def first(
     files: str | None = None,
     **reading: Unpack[CutKeywords],
 ) -> Found:
-    """The first record that has the field and that `where` chooses; `select` is an expression of `tarviz.query.expressions` alone.
-
-    A `where` that is such an expression too is looked for record by record, in any stream; any other is asked of the table.
+    """The first record that has the field and that `where` chooses; `select` is a condition too, in which a record may be called `_` as
+    in tarproc's tools (`_["cls"] == 3`).
 
     `field` names alternatives, the first that is there is taken; a record without any is passed over. With `output` its payload is
     written there. What lies after the record is not read. Nothing is found: `key` is None and nothing is written.
     """
-    if where and not select and (simple := _expression(where)) is not None:
-        expression, where = simple, ""
-    else:
-        expression = expressions.parse(select)
+    if select:
+        where = plugins.load("table", "choice").joined([where, f"({without_sample(select)}) is true"])
     options = with_changes(ReadOptions(), {**reading, "where": where, "keys": keys})
     chosen = field_selection.picks(field)
     if len(chosen) != 1:
@@ -94,28 +93,37 @@ def first(
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
     if output is not None:
         Inputs(targets).refuse(fspath(output))
+    options = _asked(targets, options)
     found = Found(output="-" if output is None else fspath(output))
     with verb_base.silent_warnings(), verb_base.progress(None, "records") as bar, closing(records(targets, options=options)) as run:
         found.report = run.report
         for record in run:
             ext = next((ext for ext in chosen[0].exts if ext in record), None)
-            if ext is not None and expression.test(record):
+            if ext is not None:
                 found.key, found.shard, found.index = record.key, record.shard, record.index
                 found.ext, found.payload = ext, bytes(record[ext])
                 break
             bar.add()
+    if isinstance(options.where, Chosen) and (condition := options.where.condition) is not None:
+        found.report.records = condition.seen
+        if found.key is None and condition.lacking and "-" not in targets:
+            resolved(targets, replace(options, where=options.where.where))  # says what is near
     if output is not None and found.key is not None and not (found.output == "-" and _on_terminal(found.payload)):
         with stores.of(found.output).create(URL(found.output)) as sink:
             sink.write(found.payload)
     return found
 
 
-def _expression(text: str) -> expressions.Expression | None:
-    """A condition that needs no table, or None."""
+def _asked(urls: list[URL], options: ReadOptions) -> ReadOptions:
+    """The options with a condition that is asked of records while they come, so that no more is read than must be; the table is asked
+    where the condition needs all of them."""
+    if not options.where or options.keys or options.group == "shard":
+        return options
+    choice = plugins.load("table", "choice")
     try:
-        return expressions.parse(text)
+        return replace(options, where=choice.streamed(urls, str(options.where)))
     except UsageError:
-        return None
+        return resolved(urls, options)
 
 
 def _on_terminal(payload: bytes) -> bool:
@@ -135,17 +143,14 @@ def _on_terminal(payload: bytes) -> bool:
 )
 @inputs_argument
 @verb_base.output_option
-@click.option(
-    "-S", "--select", default="", metavar="EXPRESSION", help="Which record: cls == 3 and json.w > 300, has:json, size(jpg) > 1e5."
-)
+@click.option("-S", "--select", default="", metavar="CONDITION", help='Like --where; `_["cls"] == 3` is cls = 3.')
 @click.option("-f", "--field", default=PICTURES, show_default=True, metavar="A;B", help="The field to write, or alternatives.")
 @click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
 @tool_options
 def command(urls: tuple[str, ...], output: str | None, as_json: bool, **options: Any) -> Any:
-    """Write a field of the first record that an expression is true for; its name goes to standard error.
+    """Write a field of the first record that a condition chooses; its name goes to standard error.
 
-    Expressions compare fields with numbers and text; nothing in them can run. Records without the field are passed over. Exit code 1:
-    there is no such record.
+    Records without the field are passed over. Exit code 1: there is no such record.
     """
     result = first(urls, output or "-", **options)
     return verb_base.emit(result, as_json, err=True)

@@ -18,10 +18,10 @@ from tarviz.cli import verb_base
 from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.formats import sniff
+from tarviz.formats.field_path import field_path
 from tarviz.model.config import options as configured
 from tarviz.model.errors import DataError, StoreError, TarvizError, UsageError
 from tarviz.model.types import URL, to_text
-from tarviz.query import expressions
 from tarviz.read.chosen import Chosen, resolved
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.shard import Shard
@@ -174,7 +174,7 @@ class _Ranks:
 
     def __init__(self, by: str, to: SortAs, skip: bool, report: ReadReport) -> None:
         self.by, self.to, self.skip, self.report = by, to, skip, report
-        self.expression = expressions.parse_value(by)
+        self.path = field_path(by)
         self._found: list[Any] = []
         self._parts: list[NDArray[Any]] = []
 
@@ -198,8 +198,8 @@ class _Ranks:
         elif self.by in _KEY:
             payload = batch.block.keys[record]
         else:
-            needed = {ext: bytes(batch.payload(row)) for ext, row in fields.items() if ext in self.expression.needs}
-            payload = self.expression.value({"__key__": to_text(batch.block.keys[record]), **needed})
+            needed = {ext: bytes(batch.payload(row)) for ext, row in fields.items() if ext in self.path.needs}
+            payload = self.path.value({"__key__": to_text(batch.block.keys[record]), **needed})
         if payload is None:
             raise ValueError(f"there is no {self.by} in the record; it has {' '.join(fields)}")
         if self.to == "text":

@@ -18,7 +18,7 @@ from tarviz import stores
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.member_table import picked
 from tarviz.model import plugins
-from tarviz.model.errors import ChangedError
+from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL, Block
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
@@ -37,12 +37,18 @@ class Chosen:
     where: str
     rows: Mapping[str, NDArray[np.int64]]
     versions: Mapping[str, Mapping[str, Any]]
+    streams: frozenset[str] = frozenset()
+    """What is read but once: its records are asked while they come."""
+    condition: Any = None
+    """What is asked of them: a `tarviz.table.streamed.StreamCondition`."""
 
     def __repr__(self) -> str:
         return repr(self.where)
 
     def moved(self, url: str, place: str) -> Chosen:
         """The same for a shard whose bytes lie elsewhere for a while."""
+        if url in self.streams:
+            return replace(self, streams=self.streams | {place})
         return Chosen(self.where, {**self.rows, place: self.rows[url]}, {**self.versions, place: version(URL(place))})
 
 
@@ -72,6 +78,8 @@ def _numbers(url: URL, options: ReadOptions) -> tuple[NDArray[np.int64], Mapping
     """The numbers, and the version of the shard that they are of."""
     choice = resolved([url], options).where
     assert isinstance(choice, Chosen)
+    if url in choice.streams:
+        raise UsageError("the records of a stream cannot be counted before they are read.", shard=url, hint="Write it to a file first.")
     if url not in choice.rows:
         choice = plugins.load("table", "choice").chosen([url], replace(options, where=choice.where))
     now = version(url)
@@ -82,6 +90,9 @@ def _numbers(url: URL, options: ReadOptions) -> tuple[NDArray[np.int64], Mapping
 
 def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None) -> Generator[Block, None, None]:
     """The chosen records among `start`…`stop` of one shard, as blocks of neighbours; a block's `first` is its number in the shard."""
+    if isinstance(options.where, Chosen) and url in options.where.streams:
+        yield from _asked(url, options, report, start, stop)
+        return
     rows, now = _numbers(url, options)
     report.opened = Stat(url, **now)
     rows = rows[np.searchsorted(rows, start) : None if stop is None else np.searchsorted(rows, stop)]
@@ -107,9 +118,26 @@ def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, s
             del block
 
 
+def _asked(url: URL, options: ReadOptions, report: ReadReport, start: int, stop: int | None) -> Generator[Block, None, None]:
+    """The records of a stream that fit, each block asked when it comes."""
+    assert isinstance(options.where, Chosen)
+    condition = options.where.condition
+    with closing(adjacent_blocks(url, replace(options, where=""), report, start, stop)) as run:
+        for block in run:
+            rows = condition.fits(block)
+            report.records += len(rows) - len(block)
+            for low, high in runs(rows):
+                yield block.part(low, high)
+            del block
+    if url == "-":
+        condition.end(report, url)
+
+
 def sound_index(url: URL, options: ReadOptions) -> ShardIndex | None:
     """The index of a plain shard without a fault, of which single records can be read; None for any other."""
     if url == "-" or not stores.is_local(url) or options.group != "adjacent":
+        return None
+    if isinstance(options.where, Chosen) and url in options.where.streams:
         return None
     index = shard_index(url, options, may_stream=False)
     return index if index is not None and is_sound(index, options) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,19 +24,36 @@ def chosen(urls: list[URL], options: ReadOptions) -> Chosen:
     """
     from tarviz.table.table import Table
 
-    if "-" in urls:
-        raise UsageError("standard input cannot be asked before it is read.", hint="Write it to a file first, or name a file.")
-    table = Table(urls, key_split=options.key_split, duplicates=options.duplicates, concatenated=options.concatenated)
+    streams = frozenset(url for url in urls if url == "-")
+    urls = [url for url in urls if url not in streams]
     if options.group == "shard":
         raise UsageError('a condition and group="shard" do not go together.', hint="Sort the shards first: tarviz sort.")
-    where = str(options.where)
+    where, keys = str(options.where), tuple(listed(options.keys)) if options.keys else ()
+    choice = streamed(streams, where, keys) if streams else Chosen(where, {}, {})
+    if not urls:
+        return choice
+    table = Table(urls, key_split=options.key_split, duplicates=options.duplicates, concatenated=options.concatenated)
     rows = table.rows(where)
     found: dict[str, NDArray[np.int64]] = {url: rows.of(at) for at, url in enumerate(urls)}
-    if options.keys:
-        by_key = table.keyed(listed(options.keys))
+    if keys:
+        by_key = table.keyed(keys)
         found = {url: np.intersect1d(found[url], by_key.of(at)) for at, url in enumerate(urls)}
     table.check()
-    return Chosen(where, found, table.versions)
+    return replace(choice, rows=found, versions=table.versions)
+
+
+def streamed(urls: Iterable[URL], where: str, keys: Iterable[str] = ()) -> Chosen:
+    """The records of streams that will fit, known when they come."""
+    from tarviz.table.streamed import StreamCondition
+
+    return Chosen(where, {}, {}, frozenset(urls), StreamCondition(where, keys))
+
+
+def joined(texts: list[str]) -> str:
+    """Conditions and searches as one condition that is true where all are; empty ones are left out."""
+    from tarviz.table.conditions import joined
+
+    return joined(tuple(text for text in texts if text.strip()))
 
 
 def listed(keys: str | Iterable[str]) -> list[str]:

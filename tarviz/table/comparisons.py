@@ -1,32 +1,80 @@
-"""Conditions made fit for the types that columns turned out to have, and written as SQL.
+"""What a condition means for the types that columns turned out to have, written as SQL.
 
-A value of another type than it is compared with makes a condition false, not an error: `txt > 3`, `json.w = 'five'`.
+One rule decides every comparison, so that a record's answer depends on its own values alone: a value out of a record takes the kind of
+the other side. Against a text it is its text, against a number or in arithmetic its number (exact for integers), against true and false
+its truth. Two such values compare as numbers where both are, else as texts. What cannot be cast is unknown, and fits nothing: no payload
+raises an error. DuckDB's own casts do (`'"cat"'::JSON = 'cat'`), and they depend on what else the column holds.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from tarviz.table.sql import NOWHERE, Asked, Node, expression, nodes, replaced, text_node, written
+from tarviz.model.errors import UsageError
+from tarviz.table.places import INTEGERS, REALS, Place, Places
+from tarviz.table.sql import NOWHERE, Asked, Node, column, nodes, replaced, signatures, written
 
 if TYPE_CHECKING:
     import duckdb
 
-Typed: TypeAlias = Callable[[str, list[str]], str]  # a column and a path inside it → "number", "text", "nested", "other"
+Kind: TypeAlias = Literal["value", "number", "text", "truth", "null", "other"]
+
+_EXACT = 2**53  # whole numbers below this are themselves as DOUBLE
+MACROS = (
+    f"whole_of(d) AS CASE WHEN abs(d) < {_EXACT} AND d = trunc(d) THEN CAST(d AS HUGEINT) END",
+    "real_in(t) AS nullif(TRY_CAST(t AS DOUBLE), 'nan'::DOUBLE)",
+    r"whole_in(t) AS CASE WHEN regexp_full_match(t, '\s*[+-]?[0-9]{1,38}\s*') THEN TRY_CAST(t AS HUGEINT) "
+    "ELSE whole_of(TRY_CAST(t AS DOUBLE)) END",
+    "text_of_real(d) AS coalesce(CAST(whole_of(d) AS VARCHAR), CAST(d AS VARCHAR))",
+    "text_of_class(t) AS coalesce(CAST(whole_in(t) AS VARCHAR), text_of_real(TRY_CAST(t AS DOUBLE)), t)",
+    "text_of_json(j) AS CASE json_type(j) WHEN 'VARCHAR' THEN j->>'$' WHEN 'BOOLEAN' THEN j->>'$' WHEN 'NULL' THEN NULL "
+    "WHEN 'ARRAY' THEN NULL WHEN 'OBJECT' THEN NULL ELSE text_of_class(j->>'$') END",
+    "truth_in(t) AS coalesce(TRY_CAST(t AS BOOLEAN), TRY_CAST(t AS DOUBLE) <> 0)",
+)
+_NUMBER_TYPES = frozenset(name.upper() for name in INTEGERS | REALS) | {
+    "INT",
+    "INT4",
+    "INT8",
+    "REAL",
+    "FLOAT8",
+    "LONG",
+    "NUMERIC",
+    "SHORT",
+}
+_ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "abs", "whole", "real_number"})
+_DISTINCT = ("COMPARE_DISTINCT_FROM", "COMPARE_NOT_DISTINCT_FROM")
 
 
-def finished(base: duckdb.DuckDBPyConnection, asked: Asked, typed: Typed, *, lenient: bool) -> str:
-    """The SQL. With `lenient` (a condition) a value of another type than it is compared with makes the comparison false, and lists
-    are counted from 0."""
+class Number(NamedTuple):
+    """A number twice: as HUGEINT where it is whole (null where it is not; None where it never is), and as DOUBLE."""
+
+    exact: Node | None
+    real: Node
+
+
+def finished(
+    base: duckdb.DuckDBPyConnection, asked: Asked, types: Mapping[str, Any], *, lenient: bool, missing: Callable[[str], None] | None = None
+) -> str:
+    """The SQL of a question over columns of these `types`. A condition (`lenient`) is read by the rule, and so are the conditions behind
+    the WHERE of a query; lists in a condition are counted from 0. `missing` is told of paths that no record has."""
     tree = copy.deepcopy(asked.tree)
-    if lenient:
-        replaced(tree, lambda node: _compared(base, node, typed))
-    replaced(tree, lambda node: _inside_text(base, node, typed))
-    for node in nodes(tree, "COLUMN_REF"):
-        node.pop("_of", None)
-    return written(base, tree)
+    rule = Rule(base, Places(base, types, missing, lenient))
+    for select in reversed([*nodes(tree, "SELECT_NODE")]):  # the inner ones first
+        if select.get("where_clause") is not None and select["from_table"].get("table_name") != "objects":  # whose columns have types
+            select["where_clause"] = rule.truth(select["where_clause"])
+    if not lenient:
+        replaced(tree, rule.inside_json)
+    return written(base, _bare(tree))
+
+
+def _bare(tree: Any) -> Any:
+    """A tree without our notes in it."""
+    if isinstance(tree, dict):
+        return {name: _bare(value) for name, value in tree.items() if not name.startswith("_")}
+    return [_bare(value) for value in tree] if isinstance(tree, list) else tree
 
 
 def where_of(sql: str) -> str:
@@ -34,107 +82,498 @@ def where_of(sql: str) -> str:
     return sql.partition(" WHERE ")[2] or "true"
 
 
-_COMPARE = ("COMPARE_EQUAL", "COMPARE_NOTEQUAL", "COMPARE_LESSTHAN", "COMPARE_GREATERTHAN", "COMPARE_LESSTHANOREQUALTO")
-_COMPARES = frozenset({*_COMPARE, "COMPARE_GREATERTHANOREQUALTO", "COMPARE_DISTINCT_FROM", "COMPARE_NOT_DISTINCT_FROM"})
+@dataclass(slots=True, eq=False)
+class Rule:
+    """Writes expressions by the rule of comparison."""
 
+    base: duckdb.DuckDBPyConnection
+    places: Places
 
-def _compared(base: duckdb.DuckDBPyConnection, node: Node, typed: Typed) -> Node | None:
-    kind = node.get("type")
-    if kind == "ARRAY_EXTRACT":
-        at = node["children"][1]
-        if at.get("class") == "CONSTANT" and at["literal"]["kind"] == "INTEGER" and not str(at["literal"]["text"]).startswith("-"):
-            at["literal"]["text"] = str(int(at["literal"]["text"]) + 1)
-        return None
-    if kind in _COMPARES:
-        left, right = node["left"], node["right"]
-        if _is_null(right) or _is_null(left):
-            test = "OPERATOR_IS_NULL" if kind == "COMPARE_EQUAL" else "OPERATOR_IS_NOT_NULL"
-            return {"class": "OPERATOR", "type": test, "alias": "", "children": [left if _is_null(right) else right], **NOWHERE}
-        node["left"], node["right"] = _against(base, left, [right], typed), _against(base, right, [left], typed)
-    elif kind in ("COMPARE_IN", "COMPARE_NOT_IN"):
-        node["children"][0] = _against(base, node["children"][0], node["children"][1:], typed)
-    elif kind in ("COMPARE_BETWEEN", "COMPARE_NOT_BETWEEN"):
-        node["input"] = _against(base, node["input"], [node["lower"], node["upper"]], typed)
-    elif kind == "FUNCTION" and node.get("function_name") in ("+", "-", "*", "/", "%", "//", "abs"):
-        for argument in node["arguments"]:
-            if _type_of(argument["expression"], typed) == "text":
-                argument["expression"] = _cast(base, argument["expression"], "DOUBLE")
-    elif kind == "FUNCTION" and node.get("function_name") == "contains" and len(node["arguments"]) == 2:
-        _contains(base, node["arguments"], typed)
-    return None
+    # what an expression is
 
+    def kind(self, node: Node) -> Kind:
+        """What an expression gives; a `value` takes the kind of the other side."""
+        of_class = node.get("class")
+        if of_class == "CONSTANT":
+            literal = node["literal"]["kind"]
+            return {"STRING": "text", "BOOLEAN": "truth", "NULL_LITERAL": "null"}.get(literal, "number")  # type: ignore[return-value]
+        if of_class in ("COMPARISON", "CONJUNCTION", "BETWEEN") or node.get("type") in _TESTS:
+            return "truth"
+        if self.places.steps(node) is not None:
+            return "value"
+        if of_class == "CASE" or node.get("type") == "OPERATOR_COALESCE":
+            return self._common(_branches(node))
+        if of_class == "CAST":
+            return _kind_of(_type_name(node))
+        if of_class == "FUNCTION":
+            name = _function(node)
+            if name in _OF_ARGUMENTS:
+                found = self._common(_arguments(node))
+                return "number" if found == "value" and all(map(self._is_number, _arguments(node))) else found
+            if name == "as_text":
+                return "text"
+            return "number" if name in _ARITHMETIC else _kind_of(self._returned(name))
+        if of_class == "SUBQUERY":
+            if node["subquery_type"] != "SCALAR":
+                return "truth"
+            chosen = node["subquery"]["node"].get("select_list") or [{}]
+            return self.kind(chosen[0])
+        return "other"
 
-def _contains(base: duckdb.DuckDBPyConnection, arguments: list[Node], typed: Typed) -> None:
-    """`x in [1, 2]`, which DuckDB writes as contains([1, 2], x)."""
-    box = arguments[0]["expression"]
-    if box.get("class") == "FUNCTION" and box.get("function_name") == "list_value":
-        choices = [each["expression"] for each in box["arguments"]]
-        arguments[1]["expression"] = _against(base, arguments[1]["expression"], choices, typed)
-    elif _type_of(box, typed) == "number":
-        arguments[0]["expression"] = _cast(base, box, "VARCHAR")
+    def _common(self, parts: Sequence[Node]) -> Kind:
+        kinds = [self.kind(part) for part in parts]
+        return next((kind for kind in kinds if kind not in ("value", "null")), "value")
 
+    def _is_number(self, node: Node) -> bool:
+        place = self.places.at(node)
+        return place is not None and place.storage in ("integer", "real")
 
-def _is_null(node: Node) -> bool:
-    return node.get("class") == "CONSTANT" and node["literal"]["kind"] == "NULL_LITERAL"
+    def _returned(self, name: str) -> str:
+        return next((returned for _, _, returned in signatures(self.base, name) if returned), "")
 
+    # truths
 
-def _type_of(node: Node, typed: Typed) -> str:
-    of = node.get("_of")
-    return typed(of[0], of[1:]) if of else "other"
+    def truth(self, node: Node) -> Node:
+        """An expression as BOOLEAN."""
+        if "_made" in node:
+            return node
+        kind = node.get("type", "")
+        if node.get("class") == "CONJUNCTION" or kind == "OPERATOR_NOT":
+            return {**node, "children": [self.truth(child) for child in node["children"]]}
+        if node.get("class") == "COMPARISON":
+            return self._compared(kind, node["left"], node["right"])
+        if kind in ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
+            return self._null(node["children"][0], kind == "OPERATOR_IS_NULL")
+        if kind in ("COMPARE_IN", "COMPARE_NOT_IN"):
+            found = self._among(node["children"][0], node["children"][1:])
+            return found if kind == "COMPARE_IN" else self.places.made("NOT x", x=found)
+        if kind in ("COMPARE_BETWEEN", "COMPARE_NOT_BETWEEN"):
+            low = self._compared("COMPARE_GREATERTHANOREQUALTO", node["input"], node["lower"])
+            high = self._compared("COMPARE_LESSTHANOREQUALTO", node["input"], node["upper"])
+            found = self.places.made("x AND y", x=low, y=high)
+            return found if kind == "COMPARE_BETWEEN" else self.places.made("NOT x", x=found)
+        if node.get("class") == "CASE" or kind == "OPERATOR_COALESCE":
+            return self._branched(node, self.truth)
+        if (place := self.places.at(node)) is not None:
+            return self._truth_of(place)
+        match self.kind(node):
+            case "number":
+                return self.places.made("x <> 0", x=self.number(node).real)
+            case "text":
+                return self.places.made("truth_in(x)", x=self.text(node))
+        return self.plain(node)
 
+    def _truth_of(self, place: Place) -> Node:
+        match place.storage:
+            case "truth":
+                return place.node
+            case "integer" | "real":
+                return self.places.made("x <> 0", x=place.node)
+            case "list" | "struct" | "null":
+                return self.places.made("NULL::BOOLEAN")
+            case "other":
+                return self.places.made("TRY_CAST(x AS BOOLEAN)", x=place.node)
+        return self.places.made("truth_in(x)", x=self._text_of(place))
 
-def _against(base: duckdb.DuckDBPyConnection, node: Node, others: list[Node], typed: Typed) -> Node:
-    """A column made fit to be compared with constants: text with numbers as a number, a number with words as text."""
-    kinds = [other["literal"]["kind"] if other.get("class") == "CONSTANT" else _numeric(other) for other in others]
-    what = _type_of(node, typed)
-    if what == "text" and any(kind in ("INTEGER", "DECIMAL", "DOUBLE", "NUMERIC", "FLOAT", "BIGINT") for kind in kinds):
-        return _cast(base, node, "DOUBLE")
-    if what == "number" and any(
-        kind == "STRING" and not _is_number(str(other["literal"]["text"])) for kind, other in zip(kinds, others, strict=True)
-    ):
-        return _cast(base, node, "VARCHAR")
-    return node
+    def _null(self, node: Node, wanted: bool) -> Node:
+        test = "x IS NULL" if wanted else "x IS NOT NULL"
+        place = self.places.at(node)
+        if place is None:
+            return self.places.made(test, x=self.plain(node))
+        if place.storage == "json":
+            return self.places.made(f"coalesce(json_type(x), 'NULL') {'=' if wanted else '<>'} 'NULL'", x=place.node)
+        return self.places.made(test, x=place.node)
 
+    def _compared(self, op: str, left: Node, right: Node) -> Node:
+        kinds = self.kind(left), self.kind(right)
+        if op in ("COMPARE_EQUAL", "COMPARE_NOTEQUAL") and "null" in kinds:  # Python's == None
+            return self._null(left if kinds[1] == "null" else right, op == "COMPARE_EQUAL")
+        if "null" in kinds and op in _DISTINCT:
+            return self._null(left if kinds[1] == "null" else right, op == "COMPARE_NOT_DISTINCT_FROM")
+        if "truth" in kinds:
+            return _comparison(op, self.truth(left), self.truth(right))
+        if "other" in kinds:
+            return self._tried(_comparison(op, self.plain(left), self.plain(right)))
+        if "number" in kinds:
+            return self._by_number(op, left, right)
+        if "text" in kinds:
+            return _comparison(op, self.text(left), self.text(right))
+        one, two = self.places.at(left), self.places.at(right)
+        if one is not None and two is not None and {one.storage, two.storage} <= {"integer", "real"}:
+            return self._by_number(op, left, right)
+        return self.places.made(
+            "CASE WHEN a IS NULL OR b IS NULL THEN t ELSE n END",
+            a=self.number(left).real,
+            b=self.number(right).real,
+            t=_comparison(op, self.text(left), self.text(right)),
+            n=self._by_number(op, left, right),
+        )
 
-def _numeric(node: Node) -> str:
-    """`NUMERIC` for -3, which is a function of a constant."""
-    if node.get("class") == "FUNCTION" and node.get("function_name") == "-" and len(node["arguments"]) == 1:
-        return "NUMERIC" if node["arguments"][0]["expression"].get("class") == "CONSTANT" else ""
-    return ""
+    def _by_number(self, op: str, left: Node, right: Node) -> Node:
+        one, two = self.places.at(left), self.places.at(right)
+        if all(_is_whole(node) or (place is not None and place.storage == "integer") for node, place in ((left, one), (right, two))):
+            return _comparison(op, left if one is None else one.node, right if two is None else two.node)
+        first, second = self.number(left), self.number(right)
+        real = _comparison(op, first.real, second.real)
+        stored = any(place is not None and place.storage == "real" and _constant(node) for place, node in ((one, right), (two, left)))
+        if first.exact is None or second.exact is None or stored:  # a DOUBLE below 2⁵³ says the same
+            return real
+        exact = _comparison(op, first.exact, second.exact)
+        if op in _DISTINCT:
+            return self.places.made("CASE WHEN a IS NULL OR b IS NULL THEN x ELSE y END", a=first.exact, b=second.exact, x=real, y=exact)
+        return self.places.made("coalesce(x, y)", x=exact, y=real)
 
+    def _among(self, node: Node, choices: Sequence[Node]) -> Node:
+        """`x IN (…)`: equal to one of them."""
+        place = self.places.at(node)
+        if place is not None and place.storage == "integer" and all(map(_is_whole, choices)):
+            return {"class": "OPERATOR", "type": "COMPARE_IN", "alias": "", "children": [place.node, *choices], **NOWHERE}
+        tests: list[Node] = []
+        if texts := [each for each in choices if self.kind(each) == "text"] if self.kind(node) in ("value", "text") else []:
+            tests.append({"class": "OPERATOR", "type": "COMPARE_IN", "alias": "", "children": [self.text(node), *texts], **NOWHERE})
+        tests += [self._compared("COMPARE_EQUAL", node, each) for each in choices if each not in texts]
+        if len(tests) == 1:
+            return tests[0]
+        return {"class": "CONJUNCTION", "type": "CONJUNCTION_OR", "alias": "", "children": tests, **NOWHERE}
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
+    # texts and numbers
+
+    def text(self, node: Node) -> Node:
+        """An expression as VARCHAR."""
+        if (place := self.places.at(node)) is not None:
+            return self._text_of(place)
+        if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
+            return self._branched(node, self.text)
+        match self.kind(node):
+            case "text":
+                return self.plain(node)
+            case "number":
+                number = self.number(node)
+                if number.exact is None:
+                    return self.places.made("text_of_real(x)", x=number.real)
+                return self.places.made("coalesce(CAST(x AS VARCHAR), text_of_real(y))", x=number.exact, y=number.real)
+        return self.places.made("CAST(x AS VARCHAR)", x=self.plain(node))
+
+    def _text_of(self, place: Place) -> Node:
+        match place.storage:
+            case "text":
+                return place.node
+            case "class":
+                return self.places.made("text_of_class(x)", x=place.node)
+            case "real":
+                return self.places.made("text_of_real(x)", x=place.node)
+            case "json":
+                return self.places.made("text_of_json(x)", x=place.node)
+            case "list" | "struct" | "null":
+                return self.places.made("NULL::VARCHAR")
+        return self.places.made("CAST(x AS VARCHAR)", x=place.node)
+
+    def number(self, node: Node) -> Number:
+        """An expression as a number."""
+        if (place := self.places.at(node)) is not None:
+            return self._number_of(place)
+        if node.get("class") == "CONSTANT" and node["literal"]["kind"] not in ("STRING", "BOOLEAN", "NULL_LITERAL"):
+            return Number(node if _is_whole(node) else None, self.places.made("CAST(x AS DOUBLE)", x=node))
+        if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
+            branches = _branches(node)
+            exact = None
+            if all(self.number(branch).exact is not None for branch in branches if self.kind(branch) != "null"):
+                # of the branch that is taken: one that is no whole number is null there, and the DOUBLE counts
+                taken = _as_case(self, node)
+                exact = self._branched(taken, lambda each: self.number(each).exact or self.places.made("NULL::HUGEINT"))
+            return Number(exact, self._branched(node, lambda each: self.number(each).real))
+        if node.get("class") == "FUNCTION" and (name := _function(node)) in _ARITHMETIC:
+            return self._calculated(name, [self.number(each) for each in _arguments(node)])
+        match self.kind(node):
+            case "number":
+                value = self.plain(node)
+                if self._whole_result(node):
+                    return Number(value, self.places.made("CAST(x AS DOUBLE)", x=value))
+                return Number(None, self.places.made("nullif(CAST(x AS DOUBLE), 'nan'::DOUBLE)", x=value))
+            case "null":
+                return Number(self.places.made("NULL::HUGEINT"), self.places.made("NULL::DOUBLE"))
+        text = self.text(node)
+        return Number(self.places.made("whole_in(x)", x=text), self.places.made("real_in(x)", x=text))
+
+    def _whole_result(self, node: Node) -> bool:
+        if node.get("class") == "CAST":
+            return _type_name(node).lower() in INTEGERS or _type_name(node) in ("INT", "INT4", "INT8", "LONG")
+        if node.get("class") == "FUNCTION":
+            found = {returned for _, _, returned in signatures(self.base, _function(node))}
+            return bool(found) and all(name.lower() in INTEGERS for name in found)
         return False
-    return True
+
+    def _number_of(self, place: Place) -> Number:
+        made, node = self.places.made, place.node
+        match place.storage:
+            case "integer":
+                return Number(made("CAST(x AS HUGEINT)", x=node), made("CAST(x AS DOUBLE)", x=node))
+            case "real":
+                return Number(made("whole_of(x)", x=node), made("nullif(CAST(x AS DOUBLE), 'nan'::DOUBLE)", x=node))
+            case "text" | "class" | "json":
+                text = self._text_of(place) if place.storage == "json" else node
+                return Number(made("whole_in(x)", x=text), made("real_in(x)", x=text))
+        return Number(made("NULL::HUGEINT"), made("NULL::DOUBLE"))
+
+    def _calculated(self, name: str, sides: list[Number]) -> Number:
+        """Arithmetic. Where whole numbers would not fit into HUGEINT, the DOUBLE is left."""
+        if name == "real_number":
+            return Number(None, sides[0].real)
+        if name == "whole":
+            real = self.places.made("trunc(x)", x=sides[0].real)
+            return Number(self.places.made("coalesce(x, TRY_CAST(y AS HUGEINT))", x=sides[0].exact or _null(), y=real), real)
+        form = {1: f"{name}(x)" if name == "abs" else f"{name} x", 2: f"x {name} y"}[len(sides)]
+        real = self.places.made({"//": "trunc(x / y)"}.get(name, form), x=sides[0].real, y=sides[-1].real)
+        if name == "/" or any(side.exact is None for side in sides):
+            return Number(None, real)
+        return Number(self.places.made(f"TRY({form})", x=_huge(self, sides[0]), y=_huge(self, sides[-1])), real)
+
+    # the rest
+
+    def plain(self, node: Node) -> Node:
+        """An expression of which no kind is wanted."""
+        if "_made" in node:
+            return node
+        if (place := self.places.at(node)) is not None:
+            return place.node
+        of_class, kind = node.get("class"), node.get("type")
+        if of_class in ("CONJUNCTION", "COMPARISON", "BETWEEN") or kind in _TESTS:
+            return self.truth(node)
+        if of_class == "CAST":
+            return self._cast(node)
+        if of_class == "FUNCTION":
+            return self._called(node)
+        if of_class == "SUBQUERY":
+            return self._subquery(node)
+        if of_class == "CASE" or kind == "OPERATOR_COALESCE":
+            wanted = {"number": lambda each: self.number(each).real, "text": self.text, "truth": self.truth}
+            common = self._common(_branches(node))
+            return self._branched(node, wanted.get(common, self.text if common == "value" else self.plain))
+        if of_class == "LAMBDA":
+            return {**node, "expr": self.plain(node["expr"])}
+        found = dict(node)
+        if isinstance(found.get("children"), list):
+            found["children"] = [self.plain(each) for each in found["children"]]
+        if isinstance(found.get("arguments"), list):  # of a window
+            found["arguments"] = [{**each, "expression": self.plain(each["expression"])} for each in found["arguments"]]
+        if isinstance(found.get("child"), dict):
+            found["child"] = self.plain(found["child"])
+        return found
+
+    def _cast(self, node: Node) -> Node:
+        child, name = node["child"], _type_name(node)
+        if name in ("BOOLEAN", "BOOL"):
+            return self.truth(child)
+        if self.kind(child) in ("value", "text") or name == "VARCHAR":
+            child = self.text(child)
+        elif _kind_of(name) == "number" and self.kind(child) == "number":
+            child = self.number(child).real if self.number(child).exact is None else self.number(child).exact
+        else:
+            child = self.plain(child)
+        return {**node, "child": child, "try_cast": True}
+
+    def _subquery(self, node: Node) -> Node:
+        inner = node["subquery"]["node"]
+        if node["subquery_type"] not in ("ANY", "SCALAR") or not inner.get("select_list"):
+            return node
+        chosen: Node = inner["select_list"][0]
+        if node["subquery_type"] == "SCALAR":
+            inner["select_list"] = [self.number(chosen).real if self.kind(chosen) == "number" else self.plain(chosen)]
+            return node
+        child: Node = node["child"]
+        kinds = {self.kind(chosen), self.kind(child)}
+        if "number" in kinds:
+            inner["select_list"], child = [self.number(chosen).real], self.number(child).real
+        elif "other" not in kinds:
+            inner["select_list"], child = [self.text(chosen)], self.text(child)
+        return {**node, "child": child}
+
+    def _called(self, node: Node) -> Node:
+        name, arguments = _function(node), _arguments(node)
+        if name in _ARITHMETIC:
+            return self.number(node).real
+        if name in ("contains", "list_contains", "array_contains", "list_has") and len(arguments) == 2:
+            return self._contains(*arguments)
+        if name == "as_text" and len(arguments) == 1:  # of a whole list or struct, as DuckDB writes it
+            return self.places.made("CAST(x AS VARCHAR)", x=self.plain(arguments[0]))
+        if name in ("len", "length", "array_length", "list_length") and len(arguments) == 1:
+            return self._length(arguments[0])
+        if name in _OF_ARGUMENTS:
+            common = self.kind(node)
+            made = [self.number(each).real if common == "number" else self.text(each) for each in arguments]
+        else:
+            made = self._taken(name, arguments)
+        found = {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], made, strict=True)]}
+        scalar = all(what != "aggregate" for what, _, _ in signatures(self.base, name))
+        return self._tried(found) if scalar and name not in _SURE else found
+
+    def _taken(self, name: str, arguments: Sequence[Node]) -> list[Node]:
+        """Arguments as the function takes them."""
+        known = signatures(self.base, name)
+        if not known:
+            raise UsageError(f"there is no function {name}().", code="E_QUERY")
+        fitting = [types for _, types, _ in known if len(types) == len(arguments)] or [types for _, types, _ in known]
+        made = []
+        for at, each in enumerate(arguments):
+            taken = {types[min(at, len(types) - 1)] for types in fitting if types}
+            texts = "VARCHAR" in taken or name in ("concat", "concat_ws", "||") or name in _OURS
+            made.append(self._argument(each, taken | {"VARCHAR"} if texts else taken) if self.kind(each) == "value" else self.plain(each))
+        return made
+
+    def _argument(self, node: Node, taken: set[str]) -> Node:
+        """A value as one of the types that a function takes there."""
+        place = self.places.at(node)
+        if place is not None and place.storage in ("list", "struct") and not taken <= {"VARCHAR"}:
+            return place.node
+        if "VARCHAR" in taken:
+            return self.text(node)
+        if taken & {"DOUBLE", "FLOAT"}:
+            return self.number(node).real
+        if taken & _NUMBER_TYPES:
+            return self.places.made("TRY_CAST(x AS BIGINT)", x=self.number(node).exact or _null())
+        if taken & {"TIMESTAMP", "DATE"}:
+            return self.places.made("TRY_CAST(x AS TIMESTAMP)", x=self.text(node))
+        if place is not None and any(one.endswith("[]") for one in taken):
+            return self._list_of(place)
+        return self.plain(node)
+
+    def _list_of(self, place: Place) -> Node:
+        """The texts of a list's items, null where it is none."""
+        if place.storage == "json":
+            return self.places.made(
+                "CASE WHEN json_type(x) = 'ARRAY' THEN list_transform(json_extract(x, '$[*]'), lambda e: text_of_json(e)) END", x=place.node
+            )
+        if place.storage != "list":
+            return self.places.made("NULL::VARCHAR[]")
+        item = self.places.stored("", place.type.children[0][1], column("e"))
+        return self.places.made("list_transform(x, lambda e: y)", x=place.node, y=self._text_of(item))
+
+    def _contains(self, box: Node, item: Node) -> Node:
+        """`x in [1, 2]`, `'a' in json.tags`, `'ar' in txt`: an item of a list, or a part of a text."""
+        if box.get("class") == "FUNCTION" and _function(box) == "list_value":
+            return self._among(item, _arguments(box))
+        place = self.places.at(box)
+        if place is None and self.kind(box) == "other":
+            return self._tried(self.places.made("contains(x, y)", x=self.plain(box), y=self.plain(item)))
+        wanted = self.text(item)
+        part = self.places.made("contains(x, y)", x=self.text(box), y=wanted)
+        if place is None or place.storage not in ("json", "list"):
+            return part
+        member = self.places.made("list_contains(x, y)", x=self._list_of(place), y=wanted)
+        return member if place.storage == "list" else self.places.made("coalesce(x, y)", x=member, y=part)
+
+    def _length(self, node: Node) -> Node:
+        place = self.places.at(node)
+        if place is None and self.kind(node) == "other":
+            return self.places.made("len(x)", x=self.plain(node))
+        if place is not None and place.storage == "list":
+            return self.places.made("len(x)", x=place.node)
+        length = self.places.made("length(x)", x=self.text(node))
+        if place is not None and place.storage == "json":
+            count = "CASE WHEN json_type(x) = 'ARRAY' THEN CAST(json_array_length(x) AS BIGINT) ELSE y END"
+            return self.places.made(count, x=place.node, y=length)
+        return length
+
+    def _tried(self, node: Node) -> Node:
+        """Unknown where it would be an error. DuckDB cannot try a subquery."""
+        if not self.places.lenient or any(nodes(node, "SUBQUERY")):
+            return node
+        return {"class": "OPERATOR", "type": "OPERATOR_TRY", "alias": "", "children": [node], **NOWHERE}
+
+    def _branched(self, node: Node, wanted: Callable[[Node], Node]) -> Node:
+        """CASE and coalesce() with their results as wanted."""
+        if node.get("class") != "CASE":
+            return {**node, "children": [wanted(child) for child in node["children"]]}
+        checks = [{"when_expr": self.truth(each["when_expr"]), "then_expr": wanted(each["then_expr"])} for each in node["case_checks"]]
+        return {**node, "case_checks": checks, "else_expr": wanted(node["else_expr"])}
+
+    def inside_json(self, node: Node) -> Node | None:
+        """In a query, a path into a column that is JSON as text: its text."""
+        of = node.get("_of")
+        if node.get("class") != "COLUMN_REF" or not of or len(of) < 2:
+            return None
+        place = self.places.at(node)
+        if place is None or place.storage != "json":
+            return None
+        return {**self.places.made("text_of_json(x)", x=place.node), "alias": node.get("alias", "")}
 
 
-def _cast(base: duckdb.DuckDBPyConnection, node: Node, kind: str) -> Node:
-    made = expression(base, f"TRY_CAST(x AS {kind})")
-    made["child"] = node
-    return made
+_TESTS = frozenset({"OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN"})
+_OF_ARGUMENTS = frozenset({"greatest", "least", "nullif", "min", "max", "any_value", "first", "last"})
+_OURS = frozenset({"startswith", "endswith", "matches", "words_of", "tagged"})
+_SURE = _OURS | {  # scalar functions that raise no error
+    "lower",
+    "upper",
+    "trim",
+    "starts_with",
+    "ends_with",
+    "prefix",
+    "suffix",
+    "~~",
+    "!~~",
+    "~~*",
+    "!~~*",
+    "~~~",
+    "tagged",
+    "list_value",
+}
 
 
-def _inside_text(base: duckdb.DuckDBPyConnection, node: Node, typed: Typed) -> Node | None:
-    """A path into a column that is JSON text."""
-    of = node.get("_of")
-    if node.get("class") != "COLUMN_REF" or not of or len(of) < 2:
-        return None
-    for count in range(1, len(of)):
-        if typed(of[0], of[1:count]) == "text":
-            path = "$" + "".join(f'."{name}"' for name in of[count:])
-            made = expression(base, "CASE WHEN json_valid(x) THEN json_extract_string(x, 'p') END")
-            inner = {**node, "column_names": node["column_names"][: len(node["column_names"]) - len(of) + count]}
-            inner.pop("_of")
+def _function(node: Node) -> str:
+    return str(node["qualified_name"]["path"][-1]).lower()
 
-            def change(found: Node, inner: Node = inner, path: str = path) -> Node | None:
-                if found.get("class") == "COLUMN_REF" and found["column_names"] == ["x"]:
-                    return dict(inner)
-                return text_node(path) if found.get("class") == "CONSTANT" and found["literal"].get("text") == "p" else None
 
-            replaced(made, change)
-            made["alias"] = node.get("alias", "")
-            return made
-    return None
+def _arguments(node: Node) -> list[Node]:
+    return [each["expression"] for each in node["arguments"]]
+
+
+def _branches(node: Node) -> list[Node]:
+    """The results that CASE and coalesce() have."""
+    if node.get("class") != "CASE":
+        return list(node["children"])
+    return [*(each["then_expr"] for each in node["case_checks"]), node["else_expr"]]
+
+
+def _as_case(rule: Rule, node: Node) -> Node:
+    """coalesce() of numbers as the CASE that takes the first that is one."""
+    if node.get("class") == "CASE":
+        return node
+    *others, last = node["children"]
+    checks = [{"when_expr": rule.places.made("x IS NOT NULL", x=rule.number(each).real), "then_expr": each} for each in others]
+    return {"class": "CASE", "type": "CASE_EXPR", "alias": "", "case_checks": checks, "else_expr": last, **NOWHERE}
+
+
+def _type_name(node: Node) -> str:
+    return str(node["type_expr"].get("type_name", "")).upper()
+
+
+def _kind_of(name: str) -> Kind:
+    name = name.upper()
+    if name in ("VARCHAR", "TEXT", "STRING", "CHAR"):
+        return "text"
+    if name in ("BOOLEAN", "BOOL"):
+        return "truth"
+    return "number" if name in _NUMBER_TYPES else "other"
+
+
+def _constant(node: Node) -> bool:
+    return node.get("class") == "CONSTANT"
+
+
+def _is_whole(node: Node) -> bool:
+    """Whether this is a whole number that HUGEINT holds."""
+    if not (_constant(node) and node["literal"]["kind"] == "INTEGER"):
+        return False
+    return abs(int(str(node["literal"]["text"]).replace("_", ""), 0 if "x" in str(node["literal"]["text"]) else 10)) < 10**38
+
+
+def _null() -> Node:
+    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": {"kind": "NULL_LITERAL", "text": ""}, **NOWHERE}
+
+
+def _huge(rule: Rule, side: Number) -> Node:
+    return rule.places.made("CAST(x AS HUGEINT)", x=side.exact or _null())
+
+
+def _comparison(op: str, left: Node, right: Node) -> Node:
+    return {"class": "COMPARISON", "type": op, "alias": "", "left": left, "right": right, **NOWHERE}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError, redact
+from tarviz.table import comparisons
 from tarviz.table.columns import text_of
 from tarviz.table.making.arrow_types import merged
 from tarviz.table.making.json_columns import read_as
@@ -26,7 +28,10 @@ _MACROS = (
     "matches(a, b) AS regexp_matches(a, b)",
     "whole(a) AS trunc(try_cast(a AS DOUBLE))",
     "real_number(a) AS try_cast(a AS DOUBLE)",
+    "words_of(a) AS CASE WHEN try_cast(a AS DOUBLE) IS NULL THEN a END",
+    *comparisons.MACROS,
 )
+_TAGGED = "tagged(s, k, t) AS EXISTS (SELECT 1 FROM tags WHERE tags.shard = s AND tags.key = k AND tags.tag = t)"
 
 _Group: TypeAlias = tuple[list[KeptColumns], list[str], bool]
 
@@ -66,6 +71,7 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
         base.execute(f"CREATE MACRO {macro}")
     base.execute("CREATE TABLE tags (shard VARCHAR, key VARCHAR, tag VARCHAR, note VARCHAR)")
     base.execute(f"CREATE TABLE objects ({', '.join(f'{name} {kind}' for name, kind in OBJECTS.items())})")
+    base.execute(f"CREATE MACRO {_TAGGED}")
     # By name: a file may get more columns while it is asked.
     base.execute("CREATE TABLE _called (_file VARCHAR, _shard VARCHAR)")
     sources = []
@@ -175,3 +181,13 @@ def translated(error: Exception, nearest: Any = None, unknown: list[str] | None 
         close = nearest(name)
         hint = f"Nearest: {', '.join(close)}." if close else None
     return UsageError(text.replace("\n", " "), hint=hint)
+
+
+def in_our_words(work: Callable[[], Any]) -> Any:
+    """What `work` gives; DuckDB's errors are ours."""
+    import duckdb
+
+    try:
+        return work()
+    except duckdb.Error as error:
+        raise translated(error) from error

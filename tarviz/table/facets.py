@@ -108,7 +108,7 @@ def facet(table: Table, column: str, where: str, bins: int, among: Among | None 
     kind = table.type_of(name)
     asked = column
     if kind in _NESTED:  # compared as text
-        name, asked = f"CAST({name} AS VARCHAR)", f"cast({column} as varchar)"
+        name, asked = f"CAST({name} AS VARCHAR)", f"as_text({column})"
     if kind in NUMBERS:
         low, high, mean, distinct = table.remembered(("range", name), lambda: _range(table, name))
         if distinct > VALUES and math.isfinite(low) and math.isfinite(high):

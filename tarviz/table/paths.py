@@ -5,21 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tarviz.table.sql import NUMBERS, written_name
-
-
-def typed(types: Mapping[str, Any], name: str, path: list[str]) -> str:
-    """What a column, or what lies inside it, is to a comparison."""
-    kind = types.get(name)
-    for step in path:
-        if kind is None or kind.id != "struct":
-            return "text" if kind is not None and kind.id in ("varchar", "json") else "other"
-        kind = next((inner for field, inner in kind.children if field.lower() == step.lower()), None)
-    if kind is None:
-        return "other"
-    if kind.id in ("varchar", "json"):
-        return "text"
-    return "number" if kind.id in NUMBERS else "nested" if kind.id in ("struct", "list") else "other"
+from tarviz.table.sql import written_name
 
 
 def leaves(text: str, kind: Any, most: int = 2000) -> Iterator[tuple[str, Any]]:

@@ -6,15 +6,14 @@ DuckDB parses (`json_serialize_sql`) and writes (`json_deserialize_sql`); betwee
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tarviz.model.errors import UsageError
-from tarviz.table.columns import RECORD, Part
+from tarviz.table.columns import Part, kind
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,10 +28,6 @@ OBJECTS = {  # the columns of `objects`
 }  # fmt: skip
 NUMBERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "double", "float", "decimal"})
 _FUNCTIONS = ("unnest", "range", "generate_series")  # as tables: they read nothing
-_WORDS = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(has|is|tag):([\w.\-]+)""")
-_PLAIN = re.compile(r"[^=<>()\[\]{}\"'!&|%*+]+")
-_OPERATORS = re.compile(r"(?i)(?:^|\s)(?:and|or|not|in|is|like|ilike|between|similar|glob)(?:\s|$)|\b(?:has|is|tag):")
-_CASTS = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(int|float)\s*\(""")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _RESERVED = re.compile(  # duckdb_keywords()
     r"(?i)all|analyse|analyze|and|any|array|as|asc|asymmetric|both|case|cast|check|collate|column|constraint|create|default|deferrable|"
@@ -43,7 +38,6 @@ _RESERVED = re.compile(  # duckdb_keywords()
 )
 NOWHERE = {"query_location": 18446744073709551615, "query_location_length": 0}
 MAX_LENGTH = 10_000
-HINT = "Write cls = 3 and json.w > 300, has:json, size(jpg) > 50000, txt like '%dog%', or plain text to find in keys."
 
 
 @dataclass
@@ -54,19 +48,10 @@ class Asked:
     tree: Node
     parts: set[Part] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
-    unknown: list[str] = field(default_factory=list)  # dotted names that are not column
+    unknown: list[str] = field(default_factory=list)  # names that are no column
     star: bool = False
     tagged: bool = False
-
-
-def is_plain(text: str) -> bool:
-    """Whether a condition is text to find in keys.
-
-    >>> is_plain("train/0001"), is_plain("cls = 3"), is_plain("has:json"), is_plain("txt like 'a'")
-    (True, False, False, False)
-    """
-    text = text.strip()
-    return _PLAIN.fullmatch(text) is not None and not _OPERATORS.search(text)
+    words: list[str] = field(default_factory=list)  # that are looked for; a condition has none
 
 
 def parsed(base: duckdb.DuckDBPyConnection, text: str) -> Node:
@@ -88,69 +73,23 @@ def written(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
 
 
 def value(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Asked:
-    """An expression, as the SELECT of one column; it may have the calls of a condition: `size(jpg)`."""
-    return query(base, f"SELECT ({text}\n) FROM records", possible, calls=True)
+    """An expression, as the SELECT of one column."""
+    return query(base, f"SELECT ({text}\n) FROM records", possible)
 
 
-def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part], *, calls: bool = False) -> Asked:
-    """A whole SELECT over `records` and `tags`, its columns found among `possible`."""
+def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Asked:
+    """A whole SELECT over `records` and `tags`, its columns found among `possible`; it may have the calls of a condition: `size(jpg)`."""
     if len(text) > 20 * MAX_LENGTH:
         raise UsageError("the query is too long.", code="E_QUERY")
     asked = Asked(text, parsed(base, text.strip().rstrip(";")))
     object_calls(base, asked.tree)
     own = _relations(asked.tree)
-    if calls:
-        replaced(asked.tree, lambda node: _call(base, node, possible, asked))
-    _resolve(asked, possible, own)
+    replaced(asked.tree, lambda node: form(base, node, possible))
+    resolve(asked, possible, own)
     if "tags" not in own:
-        replaced(asked.tree, lambda node: _tag_test(base, node))
+        replaced(asked.tree, lambda node: tag_test(base, node))
     asked.tagged = any(node.get("column_names", [])[-1:] == ["tag"] and "tags" not in own for node in nodes(asked.tree, "COLUMN_REF"))
     return asked
-
-
-def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Asked:
-    """A condition, as the WHERE of `SELECT 1 FROM records`; `finished` makes it SQL once its columns are there."""
-    text = text.strip()
-    if len(text) > MAX_LENGTH:
-        raise UsageError(f"the condition is longer than {MAX_LENGTH} characters.", hint=HINT, code="E_QUERY")
-    if is_plain(text):
-        text = _key_holds(text)
-    source = _WORDS.sub(lambda found: found[1] or f"{_CALLS[found[2]]}('{found[3]}')", text)
-    source = _CASTS.sub(lambda found: found[1] or {"int": "whole(", "float": "real_number("}[found[2]], source)
-    tree, source = _readable(base, source, possible)
-    node = _select(tree)
-    if node.get("modifiers") or node["type"] != "SELECT_NODE" or node["from_table"]["type"] != "BASE_TABLE":
-        raise UsageError(f"{text!r} is not a condition.", hint=HINT, code="E_QUERY")
-    asked = Asked(text, tree)
-    object_calls(base, tree)
-    _strings(asked, source, possible)
-    replaced(tree, lambda found: _call(base, found, possible, asked))
-    _resolve(asked, possible, {"records", "objects"})
-    replaced(tree, lambda found: _tag_test(base, found))
-    return asked
-
-
-_CALLS = {"has": "has", "is": "marked", "tag": "tagged"}
-_BEFORE = "SELECT 1 FROM records WHERE ("
-
-
-def _key_holds(text: str) -> str:
-    needle = "'" + text.replace("'", "''") + "'"
-    return f"contains({'lower(key)' if text == text.lower() else 'key'}, {needle})"
-
-
-def joined(conditions: Sequence[str]) -> str:
-    """Conditions as one that is true where all are.
-
-    >>> joined(["dog", "cls = 3 or cls = 4"])
-    "(contains(lower(key), 'dog')) and (cls = 3 or cls = 4)"
-    >>> joined(["dog"]), joined([])
-    ('dog', '')
-    """
-    if len(conditions) < 2:
-        return "".join(conditions)
-    made = (_key_holds(text.strip()) if is_plain(text) else text.strip() for text in conditions)
-    return " and ".join(f"({text}{chr(10) if '--' in text else ''})" for text in made)
 
 
 def written_name(name: str, *, path: bool = False) -> str:
@@ -162,7 +101,7 @@ def written_name(name: str, *, path: bool = False) -> str:
     parts = [name] if path else name.split(".")
     if all(_NAME.fullmatch(part) and not _RESERVED.fullmatch(part) for part in parts):
         return name
-    return _quote(name)
+    return quoted_name(name)
 
 
 def first_column(asked: Asked) -> str:
@@ -174,67 +113,14 @@ def first_column(asked: Asked) -> str:
     return ".".join([written_name(name), *(written_name(each, path=True) for each in inner)])
 
 
-def _readable(base: duckdb.DuckDBPyConnection, source: str, possible: dict[str, Part]) -> tuple[Node, str]:
-    """The tree of a condition; where DuckDB cannot read it, `a < b < c` is taken apart and fields named like SQL words are quoted."""
-    ways: list[Callable[[str], str]] = [str, _apart, lambda text: _named(text, possible), lambda text: _named(_apart(text), possible)]
-    first: UsageError | None = None
-    for way in ways:
-        tried = way(source)
-        try:
-            return parsed(base, f"{_BEFORE}{tried}\n)"), tried
-        except UsageError as error:
-            first = first or error
-    assert first is not None
-    raise UsageError(first.message.replace("the query", f"{source!r}", 1), hint=HINT, code="E_QUERY") from first
-
-
-def _apart(text: str) -> str:
-    """Python's chained comparisons as SQL's.
-
-    >>> _apart("100 < json.w <= 500")
-    '100 < json.w and json.w <= 500'
-    """
-    try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return text
-
-    class Chains(ast.NodeTransformer):
-        def visit_Compare(self, node: ast.Compare) -> ast.AST:
-            self.generic_visit(node)
-            if len(node.ops) == 1:
-                return node
-            sides = [node.left, *node.comparators]
-            steps = [ast.Compare(sides[at], [op], [sides[at + 1]]) for at, op in enumerate(node.ops)]
-            return ast.BoolOp(ast.And(), list(steps))
-
-    return ast.unparse(Chains().visit(tree))
-
-
-def _named(text: str, possible: dict[str, Part]) -> str:
-    """Fields whose names are words of SQL (`order`, `class`), in quotes."""
-    names = {name.removesuffix(".size") for name in possible if name not in RECORD}
-    names = {name for name in names if name.isidentifier()}
-    pattern = r"""("[^"]*"|'(?:[^']|'')*')|(?<![\w.])(""" + ("|".join(sorted(map(re.escape, names))) or "(?!)") + r")(?![\w(])"
-    return re.sub(pattern, lambda found: found[1] or f'"{found[2]}"', text)
-
-
-def _select(tree: Node) -> Node:
+def select_of(tree: Node) -> Node:
     node: Node = tree["statements"][0]["node"]
     return node
 
 
-def nodes(tree: Any, kind: str) -> Iterator[Node]:
+def nodes(tree: Any, what: str) -> Iterator[Node]:
     """Every node of one class."""
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict):
-            if node.get("class") == kind or node.get("type") == kind:
-                yield node
-            stack += node.values()
-        elif isinstance(node, list):
-            stack += node
+    return (node for node in _all(tree) if node.get("class") == what or node.get("type") == what)
 
 
 def replaced(tree: Any, change: Callable[[Node], Node | None]) -> None:
@@ -264,15 +150,9 @@ def _relations(tree: Node) -> set[str]:
 
 
 def _ctes(tree: Any) -> Iterator[Node]:
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict):
-            if isinstance(node.get("cte_map"), dict):
-                yield from node["cte_map"].get("map") or []
-            stack += node.values()
-        elif isinstance(node, list):
-            stack += node
+    for node in _all(tree):
+        if isinstance(node.get("cte_map"), dict):
+            yield from node["cte_map"].get("map") or []
 
 
 def found_name(names: list[str], possible: dict[str, Part]) -> tuple[str, list[str]] | None:
@@ -289,16 +169,18 @@ def found_name(names: list[str], possible: dict[str, Part]) -> tuple[str, list[s
     return ("n", []) if names == ["index"] else None
 
 
-def _resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
-    """Columns by the names they have in the table, functions that are called on a column given it as their argument."""
+def resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
+    """Columns by the names they have in the table, functions that are called on a column given it as their argument. Names that are
+    no column are `unknown`, but for those that the query itself gives."""
+    given = _given(asked.tree)
     for node in nodes(asked.tree, "FUNCTION"):
         path = node["qualified_name"]["path"]
-        if len(path) > 1 and found_name(path[:-1], possible) is not None:
-            node["arguments"].insert(0, {"name": "", "expression": _column(path[:-1])})
+        if len(path) > 1:
+            node["arguments"].insert(0, {"name": "", "expression": column(*path[:-1])})
             node["qualified_name"], node["schema"], node["catalog"] = {"path": path[-1:]}, "", ""
     for node in nodes(asked.tree, "COLUMN_REF"):
         names = list(node["column_names"])
-        if len(names) == 2 and names[0] == "objects" and names[1] in OBJECTS:
+        if names[0].lower() in given - own or (len(names) == 2 and names[0] == "objects" and names[1] in OBJECTS):
             continue
         prefix = names[:1] if len(names) > 1 and names[0].lower() in own and found_name(names, possible) is None else []
         found = found_name(names[len(prefix) :], possible)
@@ -307,34 +189,60 @@ def _resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
             node["_of"] = [found[0], *found[1]]
             asked.names.add(found[0])
             asked.parts.add(possible[found[0]])
-        elif len(names) > 1:
+        else:
+            node["_unknown"] = True
             asked.unknown.append(".".join(names[len(prefix) :]))
     asked.star = any(True for _ in nodes(asked.tree, "STAR"))
     if asked.star:
         asked.parts |= {part for part in possible.values() if part.tier != "content"}
 
 
-def _column(names: list[str]) -> Node:
-    return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": names, **NOWHERE}
+def _given(tree: Any) -> set[str]:
+    """Names that a query gives itself: of columns, of what it selects from, of a lambda's arguments."""
+    found = {str(node["alias"]).lower() for node in _all(tree) if node.get("alias")}
+    found |= {str(entry["key"]).lower() for entry in _ctes(tree)}
+    found |= {str(name).lower() for node in _all(tree) for name in node.get("column_name_alias") or []}
+    for node in nodes(tree, "LAMBDA"):
+        found |= {str(name["column_names"][0]).lower() for name in nodes(node["lhs"], "COLUMN_REF")}
+    return found
+
+
+def _all(tree: Any) -> Iterator[Node]:
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            yield node
+            stack += node.values()
+        elif isinstance(node, list):
+            stack += node
+
+
+def column(*names: str) -> Node:
+    return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": list(names), **NOWHERE}
 
 
 def expression(base: duckdb.DuckDBPyConnection, text: str) -> Node:
     """The tree of an expression of our own."""
-    made: Node = _select(parsed(base, f"SELECT {text}"))["select_list"][0]
+    if text not in _READ:
+        if len(_READ) > 1000:
+            _READ.clear()
+        _READ[text] = json.dumps(select_of(parsed(base, f"SELECT {text}"))["select_list"][0])
+    made: Node = json.loads(_READ[text])
     return made
 
 
-def _strings(asked: Asked, source: str, possible: dict[str, Part]) -> None:
-    """Words in double quotes that name no column are texts, as in Python."""
-    raw = f"{_BEFORE}{source}\n)".encode()
+_READ: dict[str, str] = {}  # as text, for a tree is changed by who gets it
+_SIGNATURES: dict[str, list[tuple[str, list[str], str]]] = {}
 
-    def change(node: Node) -> Node | None:
-        if node.get("class") != "COLUMN_REF" or len(node["column_names"]) != 1 or node["column_names"][0] in possible:
-            return None
-        at = int(node["query_location"])
-        return text_node(node["column_names"][0]) if raw[at : at + 1] == b'"' else None
 
-    replaced(asked.tree, change)
+def signatures(base: duckdb.DuckDBPyConnection, name: str) -> list[tuple[str, list[str], str]]:
+    """The ways a function of DuckDB can be called: "scalar", "aggregate" or "macro", the types it takes, the one it gives."""
+    if name not in _SIGNATURES:
+        query = "SELECT function_type, parameter_types, return_type FROM duckdb_functions() WHERE function_name = $1"
+        rows = base.execute(query, [name]).fetchall()
+        _SIGNATURES[name] = [(what, [each or "" for each in taken or []], given or "") for what, taken, given in rows]
+    return _SIGNATURES[name]
 
 
 def text_node(value: str) -> Node:
@@ -342,46 +250,94 @@ def text_node(value: str) -> Node:
     return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": literal, **NOWHERE}
 
 
-def _named_by(node: Node) -> str | None:
-    """The field an argument names: a column or a text."""
-    if node.get("class") == "COLUMN_REF":
-        return ".".join(node["column_names"]).lower()
-    if node.get("class") == "CONSTANT" and node["literal"]["kind"] == "STRING":
-        return str(node["literal"]["text"]).lower()
-    return None
-
-
-def _call(base: duckdb.DuckDBPyConnection, node: Node, possible: dict[str, Part], asked: Asked) -> Node | None:
-    """`has(x)`, `size(x)`, `field(x)`, `is:x` and `tag:x` as what they mean."""
-    if node.get("class") != "FUNCTION":
-        return None
-    name = node["qualified_name"]["path"][-1]
-    if name not in ("has", "size", "field", "marked", "tagged") or len(node["arguments"]) != 1 or len(node["qualified_name"]["path"]) > 1:
-        return None
-    ext = _named_by(node["arguments"][0]["expression"])
-    if ext is None:
-        return None
-    if name in ("marked", "tagged"):
-        bad = [column for column in possible if column.endswith(".bad")] if name == "marked" and ext == "bad" else []
-        checks = [f"coalesce({_quote(column)}, false)" for column in bad]
-        return expression(base, f"({' OR '.join([_tagged(ext), *checks])})")
-    if name == "field":
-        return _column([ext])
-    if f"{ext}.size" not in possible:
-        return expression(base, "false" if name == "has" else "NULL::BIGINT")
-    return expression(base, f"{_quote(ext + '.size')} IS NOT NULL" if name == "has" else _quote(ext + ".size"))
-
-
-def _quote(name: str) -> str:
+def quoted_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+FORMS = {"has": "has", "is": "marked", "tag": "tagged", "key": "key_holds"}
+"""What is written before a colon, and the function that it is."""
+
+
+def form(base: duckdb.DuckDBPyConnection, node: Node, possible: dict[str, Part], *, streamed: bool = False) -> Node | None:
+    """`has(x)`, `size(x)`, `field(x)`, `search('a b')`, `is:x`, `tag:x` and `key:x` as what they mean. A stream has no tags."""
+    if node.get("class") != "FUNCTION" or len(node["arguments"]) != 1 or len(node["qualified_name"]["path"]) > 1:
+        return None
+    name, text = str(node["qualified_name"]["path"][-1]), _named_by(node["arguments"][0]["expression"])
+    if text is None or name not in ("has", "size", "field", "search", *FORMS.values()):
+        return None
+    ext = text.lower()
+    if name == "field":
+        return column(ext)
+    if name == "key_holds":
+        return expression(base, f"contains(lower(key), lower({quoted_text(text)}))")
+    if name == "search":
+        return _search(base, text, possible)
+    if name in ("marked", "tagged"):
+        return _marked(base, name, ext, possible, streamed)
+    if f"{ext}.size" not in possible:
+        return expression(base, "false" if name == "has" else "NULL::BIGINT")
+    return expression(base, f"{quoted_name(ext + '.size')} IS NOT NULL" if name == "has" else quoted_name(ext + ".size"))
+
+
+def _named_by(node: Node) -> str | None:
+    """What an argument names: a column or a text."""
+    if node.get("class") == "COLUMN_REF":
+        return ".".join(node["column_names"])
+    return str(node["literal"]["text"]) if node.get("class") == "CONSTANT" and node["literal"]["kind"] == "STRING" else None
+
+
+def _marked(base: duckdb.DuckDBPyConnection, name: str, tag: str, possible: dict[str, Part], streamed: bool) -> Node:
+    """`is:x` and `tag:x`: a tag, and of `is:bad` JSON that is none."""
+    bad = [each for each in possible if each.endswith(".bad")] if name == "marked" and tag == "bad" else []
+    if streamed and (name == "tagged" or tag != "bad"):
+        raise whole(f"{'is' if name == 'marked' else 'tag'}:{tag}")
+    tests = [*(f"coalesce({quoted_name(each)}, false)" for each in bad), *([] if streamed else [_tagged(tag)])]
+    return expression(base, f"({' OR '.join(tests) or 'false'})")
+
+
+def _search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Node:
+    """Every word is in the key or in a text."""
+    texts = [each for each, part in possible.items() if part.tier == "value" and kind(each) in ("text", "number")]
+    held = ["lower(key)", *(f"coalesce(lower(words_of({quoted_name(each)})), '')" for each in texts)]
+    sought = [f"lower({quoted_text(word)})" for word in words(text)]
+    tests = [" OR ".join(f"contains({each}, {word})" for each in held) for word in sought]
+    return expression(base, " AND ".join(f"({test})" for test in tests) or "true")
+
+
+_SOUGHT = re.compile(r'"([^"]+)"|(\S+)')
+
+
+def words(text: str) -> list[str]:
+    """The words of a search; double quotes make several one.
+
+    >>> words('boat "at sea"')
+    ['boat', 'at sea']
+    """
+    return [phrase or word for phrase, word in _SOUGHT.findall(text)]
+
+
+def whole(what: str) -> UsageError:
+    """What is refused where only a stream is there."""
+    return UsageError(f"{what} needs all records at once, and a stream has only those so far.", hint=_WHOLE, code="E_QUERY")
+
+
+_WHOLE = "Write the stream to a file first, and ask that."
+
+
+def quoted_text(text: str) -> str:
+    """A text as SQL writes it.
+
+    >>> quoted_text("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
 def _tagged(tag: str) -> str:
-    word = "'" + tag.replace("'", "''") + "'"
-    return f"EXISTS (SELECT 1 FROM tags WHERE tags.shard = records.shard AND tags.key = records.key AND tags.tag = {word})"
+    return f"tagged(records.shard, records.key, {quoted_text(tag)})"  # in full: the macro has columns of the same names
 
 
-def _tag_test(base: duckdb.DuckDBPyConnection, node: Node) -> Node | None:
+def tag_test(base: duckdb.DuckDBPyConnection, node: Node) -> Node | None:
     """`tag = 'bad'` as: a tag of the record is so."""
     if node.get("type") != "COMPARE_EQUAL" or node["left"].get("column_names") != ["tag"] or node["right"].get("class") != "CONSTANT":
         return None

@@ -23,7 +23,7 @@ from tarviz.model.types import rich_form
 from tarviz.read.chosen import version
 from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
-from tarviz.table import columns, comparisons, database, objects, paths, sql
+from tarviz.table import columns, comparisons, conditions, database, objects, paths, sql
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.interrupts import Interrupts, answered
 from tarviz.table.making import json_structure, kept_columns
@@ -74,6 +74,7 @@ class Table:
         place = where(self.urls, engine, address)
         kept = kept_columns.kept(self.urls, self.options)
         self.passes = ColumnPasses(kept, self.options, workers, progress, place)
+        self._partial = False  # over beginnings of shards, in which a name may not have come yet
         self._seen = 0  # the version of the columns that `_base` and `_cached` are of
 
     # what there is
@@ -87,7 +88,7 @@ class Table:
         if not (found := [shard for shard in self.passes.so_far({NAMES, *parts}) if shard.records]):
             return None
         other = copy.copy(self)  # its queries are ended as ours are
-        other.urls = [shard.url for shard in found]
+        other.urls, other._partial = [shard.url for shard in found], True
         other._with_objects = False
         other._base, other._cached, other._lock = None, {}, threading.RLock()
         other.passes = ColumnPasses(found, self.options, 1)
@@ -177,7 +178,8 @@ class Table:
 
     def _condition(self, where: str) -> str:
         base = self._ready().cursor()
-        asked = self._translated(lambda: sql.condition(base, where, self.possible))
+        asked = self._translated(lambda: conditions.condition(base, where, self.possible))
+        self._known(asked)
         text = self._finished(asked, lenient=True)
         self._translated(lambda: self._ready().cursor().sql(text), asked.unknown)
         return comparisons.where_of(text)
@@ -203,14 +205,14 @@ class Table:
 
     def first_column(self, where: str) -> str:
         """The column, or the path inside one, that a condition names first; "" where it names none."""
-        return sql.first_column(sql.condition(self._ready().cursor(), where, self.possible))
+        return sql.first_column(conditions.condition(self._ready().cursor(), where, self.possible))
 
     def unmade(self, text: str, where: str = "") -> set[Part]:
         """What has to be made before an expression, over what a condition leaves, can be answered."""
         base = self._ready().cursor()
         parts = self._translated(lambda: sql.value(base, text, self.possible)).parts
         if where.strip():
-            parts = parts | self._translated(lambda: sql.condition(base, where, self.possible)).parts
+            parts = parts | self._translated(lambda: conditions.condition(base, where, self.possible)).parts
         return self.passes.unmade(parts)
 
     def sizes(self, where: str = "") -> tuple[int, int]:
@@ -349,6 +351,22 @@ class Table:
         base.execute(f"CREATE OR REPLACE VIEW records AS SELECT r.*, t.tag FROM _records r LEFT JOIN {joined} t USING (shard, key)")
         return base
 
+    def words(self, where: str) -> list[str]:
+        """The words that `where` looks for; none where it is a condition."""
+        return conditions.condition(self._ready().cursor(), where, self.possible).words
+
+    def _known(self, asked: Asked) -> None:
+        """`UsageError` for a name that is no column."""
+        for name in asked.unknown:
+            self._missing(name)
+
+    def _missing(self, name: str) -> None:
+        if self._partial:
+            return
+        close = self.nearest(name)
+        hint = f"Nearest: {', '.join(close)}." if close else f"There are {', '.join(self.possible)}."
+        raise UsageError(f"there is no column {name}.", hint=hint, code="E_QUERY")
+
     def _finished(self, asked: Asked, *, lenient: bool) -> str:
         self.make(asked.parts)
         if sql.asks_objects(asked.tree):
@@ -360,7 +378,7 @@ class Table:
                     self._fill_objects(base)
         base = self._ready().cursor()
         types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
-        return comparisons.finished(base, asked, lambda name, path: paths.typed(types, name, path), lenient=lenient)
+        return comparisons.finished(base, asked, types, lenient=lenient, missing=self._missing)
 
     def _fill_objects(self, base: duckdb.DuckDBPyConnection) -> None:
         base.register("_objects", objects.rows(self.passes.kept, self.classes))

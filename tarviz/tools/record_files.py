@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tarviz.model.errors import DataError, UsageError
 from tarviz.model.types import to_bytes
-from tarviz.query.patterns import bounded
+from tarviz.tools.bounded_patterns import bounded
 
 EXTENSION = re.compile(r"[\w.\-+@=%~#,^]+")
 

@@ -34,7 +34,7 @@ class TestFirst:
             ({"where": "size(png) > 2"}, "c", b"\0three"),
             ({"where": "d"}, "d", b"four"),
             ({"field": "PNG;jpg"}, "a", b"one"),
-            ({"where": 'int(_["cls"]) == 3'}, "c", b"\0three"),
+            ({"select": 'int(_["cls"]) == 3'}, "c", b"\0three"),
         ],
     )
     def test_finds(self, make: Make, options: Any, key: str, payload: bytes):
@@ -114,5 +114,5 @@ class TestShell:
         refused = bash("""tarfirst -S 'np.frombuffer(_["cls"]) == 3' a.tar""")
 
         assert (0, b"four") == (found.returncode, found.stdout)
-        assert (1, b"") == (word.returncode, word.stdout)
+        assert (2, b"") == (word.returncode, word.stdout)
         assert 2 == refused.returncode

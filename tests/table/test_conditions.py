@@ -1,4 +1,4 @@
-"""Conditions: the old expressions choose the same records, and every verb and reader takes them."""
+"""Conditions: what they mean, and that every verb and reader takes them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ import tarviz
 from tarviz.cli import main
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import ChangedError, UsageError
-from tarviz.query.expressions import parse
 from tarviz.read.chosen import resolved
 from tarviz.read.stream import ReadOptions
+from tarviz.read.stream import blocks as read_blocks
+from tarviz.table.streamed import StreamCondition
 from tarviz.testing.strategies import shard
-from tests.query.test_expressions import CAT, test_an_expression_says_whether_a_record_is_meant
 
+CAT = {
+    "cls": b"3\n",
+    "jpg": b"x" * 900,
+    "seg.png": b"y" * 20,
+    "json": b'{"w": 500, "meta": {"src": "web"}, "boxes": [[1, 2], [3, 4]], "ok": true, "a b": 1.5, "none": null}',
+    "txt": "Ein Kätzchen auf dem Dach".encode(),
+}
 DOG = {
     "cls": b"4",
     "jpg": b"x" * 100,
@@ -28,32 +35,94 @@ DOG = {
     "txt": b"5",
 }
 BARE = {"bin": b"1"}
-OLD = [mark.args[1] for mark in test_an_expression_says_whether_a_record_is_meant.pytestmark]
-TEXTS = [text for text, _ in OLD[0] if "_[" not in text and "_." not in text and " in _" not in text]  # those are of tarproc's dialect
-TEXTS += ["(cls == 3 or cls == 4) and not has:wav", 'txt.startswith("Ein")', "key in ['val/dog_2', 'x']"]
-# What SQL has no word for, or says otherwise: a missing field is unknown there, and so is its opposite.
-OTHERWISE = {"not wav", "wav == 3", "wav != 3", "json.none == null"}
 
 
 @pytest.fixture
 def animals(make) -> Path:
-    content = [("train/Cat_0001", {k: v for k, v in CAT.items() if not k.startswith("__")}), ("val/dog_2", DOG), ("val/bare", BARE)]
-    return make(content)
+    return make([("train/Cat_0001", CAT), ("val/dog_2", DOG), ("val/bare", BARE)])
 
 
-class TestOldExpressions:
-    @pytest.mark.parametrize("text", [text for text in dict.fromkeys(TEXTS) if text not in OTHERWISE])
-    def test_choose_the_same_records(self, animals, text):
-        expression = parse(text)
-        expected = [
-            record.index
-            for record in tarviz.records(animals)
-            if expression.test({**record, "__key__": record.key, "__index__": record.index})
-        ]
-        if "index == 7" in text:
-            expected = []
+MEANT = [
+    ("", True),
+    ("cat", True),
+    ("Cat_", True),
+    ("CAT", True),
+    ("train/Cat_00", True),
+    ("dog", False),
+    ("cls==3", True),
+    ("cls == '3'", True),
+    ("cls != 4", True),
+    ("cls in (1, 2, 3)", True),
+    ("cls not in [1, 2]", True),
+    ("cls==3 and json.w>300", True),
+    ("cls==3 and json.w>600", False),
+    ("json.meta.src == 'web'", True),
+    ("json['a b'] == 1.5", True),
+    ("json.boxes[-1][0] == 3", True),
+    ("json.boxes[9][0] == 3", False),
+    ("len(json.boxes) == 2", True),
+    ("json.ok == true", True),
+    ("json.w / 2 + 1 == 251", True),
+    ("json.w % 7 == 3 and -json.w < 0", True),
+    ("json.w / 0 > 1", False),
+    ("100 < json.w <= 500", True),
+    ("has:json", True),
+    ("has:wav", False),
+    ("not has:wav and has:seg.png", True),
+    ("has(seg.png)", True),
+    ("size(jpg) > 800", True),
+    ("size('seg.png') == 20", True),
+    ("txt.startswith('Ein')", True),
+    ("endswith(txt, 'Dach')", True),
+    ("'Kätz' in txt", True),
+    ("txt.contains('Hund')", False),
+    ("txt.lower() == 'ein kätzchen auf dem dach'", True),
+    ("key.matches('^val/')", False),
+    ("index == 0", True),
+    ("int(cls) + 1 == 4", True),
+    ("float(json.w) == 500.0", True),
+    ("field('cls') == 3", True),
+    ("json.w == 'five'", False),
+    ("txt > 3", False),
+    ("int(txt) == 3", False),
+    ("abs(-cls) == 3", True),
+    ("json.ok", True),
+    ("json.none is null", True),
+    ("json['none'] == null", True),
+    ("wav.size is null", True),
+    ("txt is true", False),
+    ("coalesce(json.none, 7) = 7", True),
+    ("case when json.ok then json.w else 0 end = 500", True),
+    ("json.w * 9223372036854775807 * 9223372036854775807 > 1", True),
+    ("sqrt(-json.w) > 0", False),
+    ("json.w::varchar = '500'", True),
+    ("cast(txt as integer) > 0", False),
+    ("json.w in (5, '500')", True),
+    ("json.w not in (5, 6.5)", True),
+    ("json.meta.src not between 'a' and 'b'", True),
+    ("json.meta is not null and json.meta = 'web'", False),
+    ("'web' in json.meta.src", True),
+    ("json.w > json.boxes[0][1]", True),
+    ("json.w = json.meta.src", False),
+    ("round(json['a b']) = 2", True),
+    ("year(json.meta.src) = 2020", False),
+    ("greatest(json.w, cls) = 500", True),
+]
 
-        assert expected == tarviz.table(animals).rows(text).n.tolist()
+
+def fits(text: str, path: Path) -> list[int]:
+    """The records of a condition, asked of a table and of a stream, which say the same."""
+    condition = StreamCondition(text)
+    streamed = [row + block.first for block in read_blocks(path) for row in condition.fits(block).tolist()]
+
+    assert streamed == tarviz.table(path).rows(text).n.tolist()
+    return streamed
+
+
+class TestOneRecord:
+    @pytest.mark.parametrize(("text", "truth"), MEANT)
+    def test_is_meant_or_not(self, animals, text, truth):
+        assert truth is (0 in fits(text, animals))
 
     @pytest.mark.parametrize(
         "text", ["__import__('os')", "cls ==", "(1", "cls = 1; drop view records", "1) UNION (SELECT 1", "x y = 3", "nothing.at.all > 3"]
@@ -201,9 +270,24 @@ class TestVerbs:
 
         assert KEYS[2:4] == names(tmp_path / "o.tar")
 
-    def test_standard_input_cannot_be_asked(self, capsys):
-        assert 2 == main(["cat", "--where", "cls = 3", "-"])
-        assert "standard input" in capsys.readouterr().err
+    def test_standard_input_is_asked_while_it_comes(self, shards, tmp_path, monkeypatch):
+        for verb, more in (("cat", []), ("sort", []), ("proc", ["--op", "drop(jpg)"])):
+            with shards[0].open("rb") as file:
+                monkeypatch.setattr("sys.stdin", io.TextIOWrapper(file))
+                assert 0 == main([verb, "--where", WHERE, *more, "-o", str(tmp_path / "o.tar"), "-"])
+
+            assert sorted(KEYS[:2]) == sorted(names(tmp_path / "o.tar"))
+
+    def test_a_name_that_no_record_of_a_stream_has_is_said(self, shards, tmp_path, monkeypatch, capsys):
+        with shards[0].open("rb") as file:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(file))
+            assert 1 == main(["cat", "--where", "json.ww > 3", "-o", str(tmp_path / "o.tar"), "-"])
+        assert "no record has json.ww" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("where", ["is:dup", "tag:x", "json.w > (select avg(json.w) from records)", "max(cls) > 3"])
+    def test_what_needs_all_records_is_refused_on_a_stream(self, where, capsys):
+        assert 2 == main(["cat", "--where", where, "-o", "/dev/null", "-"])
+        assert "Write the stream to a file first" in capsys.readouterr().err
 
     def test_a_column_that_is_not_there_is_answered_with_what_is_near(self, shards, capsys):
         assert 2 == main(["cat", "--where", "json.ww > 3", "-o", "/dev/null", *map(str, shards)])

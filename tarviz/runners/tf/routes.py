@@ -13,12 +13,12 @@ import tensorflow as tf
 from tarviz.model.types import Feature, Record, Schema
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
-from tarviz.query.value_types import Listed
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.tf import service, typed
 from tarviz.runners.tf.native import pays
 from tarviz.runners.tf.source import HANDLE, Away, Columns, PipelineSource, Threads, Work
 from tarviz.runners.tf.steps import GraphStep, fields_read, leaves, parted, refill, schemas, steps, whole
+from tarviz.runners.tf.value_types import Listed
 from tarviz.selection import Structure, as_tuples
 
 _AHEAD = 1  # blocks

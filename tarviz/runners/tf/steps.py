@@ -15,7 +15,7 @@ from tarviz.model.types import PLACES, Feature, Schema, to_bytes, to_text
 from tarviz.ops.base import FieldOp, taken_place
 from tarviz.ops.chains import Chain
 from tarviz.pipeline import Pipeline
-from tarviz.query.value_types import Listed, as_array, packed
+from tarviz.runners.tf.value_types import Listed, as_array, packed
 from tarviz.selection import Select, SelectAll, Selection, SelectJSON, Structure, as_tuples
 
 T = TypeVar("T")

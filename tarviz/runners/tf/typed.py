@@ -12,9 +12,9 @@ from tarviz.model.types import Feature, Record, Schema, to_bytes
 from tarviz.ops.base import FieldOp, unpack
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
-from tarviz.query.value_types import TEXT_END, Listed, feature, observed
 from tarviz.read import stream
 from tarviz.runners.tf.steps import leaves, leaves_of, refill
+from tarviz.runners.tf.value_types import TEXT_END, Listed, feature, observed
 from tarviz.selection import SelectJSON, Structure, as_tuples
 
 _JSON = 256  # records looked at to type values that JSON holds

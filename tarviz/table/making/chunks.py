@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tarviz import stores
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import ChangedError, DataError, Fault
-from tarviz.model.types import URL, Buffer
+from tarviz.model.types import URL, Block, Buffer
 from tarviz.read import spans
 from tarviz.read.headers import headers_alone
 from tarviz.read.shard import adjacent_blocks
@@ -84,21 +84,20 @@ def _roomy(url: URL) -> bool:
 def _along(url: URL, options: ReadOptions, report: ReadReport) -> Iterator[Chunk]:
     with closing(adjacent_blocks(url, options, report)) as run:
         for block in run:
-            data, offset, size = block.data, block.offset, block.size
+            yield chunk_of(block)
+            del block
 
-            def read(
-                rows: NDArray[np.int64],
-                most: int | None = None,
-                data: memoryview = data,
-                offset: NDArray[np.int64] = offset,
-                size: NDArray[np.int64] = size,
-            ) -> list[Buffer]:
-                begin, length = offset[rows], size[rows]
-                end = begin + (length if most is None else np.minimum(length, most))
-                return list(map(data.__getitem__, map(slice, begin.tolist(), end.tolist())))
 
-            yield Chunk(block.first, block.keys, block.rows, block.ext, block.exts, size, read)
-            del block, data, offset, size, read
+def chunk_of(block: Block) -> Chunk:
+    """The records of a block that was read."""
+    data, offset, size = block.data, block.offset, block.size
+
+    def read(rows: NDArray[np.int64], most: int | None = None) -> list[Buffer]:
+        begin, length = offset[rows], size[rows]
+        end = begin + (length if most is None else np.minimum(length, most))
+        return list(map(data.__getitem__, map(slice, begin.tolist(), end.tolist())))
+
+    return Chunk(block.first, block.keys, block.rows, block.ext, block.exts, size, read)
 
 
 def _around(url: URL, index: ShardIndex) -> Iterator[Chunk]:

@@ -80,6 +80,12 @@ def made(
     return replace(_made(pieces, records, exts), error=error, counts=report.counts())
 
 
+def columns_of(chunk: Chunk, parts: set[Part]) -> MadeColumns:
+    """The columns of `parts` for some records alone."""
+    pieces = {name: [(0, column)] for name, column in _columns(chunk, parts, _nothing)}
+    return _made(pieces, len(chunk), list(chunk.exts))
+
+
 def _made(pieces: dict[str, list[tuple[int, pa.Array]]], records: int, exts: list[str]) -> MadeColumns:
     """What was read of a shard, each column in one piece, JSON typed."""
     import pyarrow.compute as pc

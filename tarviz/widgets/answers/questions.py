@@ -22,7 +22,7 @@ from tarviz.model.errors import DataError, MissingPackageError, TarvizError, Usa
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
-from tarviz.table import columns, sql
+from tarviz.table import columns, conditions, sql
 from tarviz.widgets.browse.rows import RECORD_BITS, Rows
 
 if TYPE_CHECKING:
@@ -132,21 +132,23 @@ class Questions:
 
     # what is asked
 
-    def check(self, conditions: Sequence[str], label: str = "") -> None:
+    def check(self, wanted: Sequence[str], label: str = "") -> None:
         """`UsageError` where a condition, or the column to sort by, cannot be read; nothing of the shards is."""
         if (refused := self.refused) is not None:
             raise refused
-        import duckdb
-
         with self._lock:
             if self._base is None:
-                self._base = duckdb.connect(config={"threads": 1, "enable_external_access": False})
-            exts = {ext for shard in self.scanned.shards for segment in list(shard.segments) for ext in segment.exts}
-            possible = columns.of_fields(sorted(exts))
-            for text in conditions:
-                sql.condition(self._base, text, possible)
+                self._base = conditions.parser()
+            possible = columns.of_fields(self.fields)
+            for text in wanted:
+                conditions.condition(self._base, text, possible)
             if label:
                 sql.query(self._base, f"SELECT ({label}\n) FROM records", possible)
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields that the scan has met so far."""
+        return sorted({ext for shard in self.scanned.shards for segment in list(shard.segments) for ext in segment.exts})
 
     def rows(
         self, where: str, order: str, *, descending: bool, keys: frozenset[str] = frozenset(), stop: threading.Event

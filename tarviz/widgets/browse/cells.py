@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tarviz import viewers
+from tarviz.formats.field_path import field_path
 from tarviz.looks import roles
 from tarviz.model.errors import TarvizError
-from tarviz.query import expressions
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse.query import values
 from tarviz.widgets.browse.rows import Row, Want, payloads
@@ -25,7 +25,7 @@ Cell = str | float | int | bool | None
 
 
 def columns(rows: Sequence[Row]) -> list[str]:
-    """The columns of records, as expressions: texts and classes, the names in their JSON, the sizes of all else; usual ones first."""
+    """The columns of records, as paths: texts and classes, the names in their JSON, the sizes of all else; usual ones first."""
     found: dict[str, int] = {}
     wants = []
     for row in rows[:_SAMPLE]:
@@ -61,7 +61,7 @@ def _scalars(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _written(path: tuple[str, ...]) -> str:
-    """A path as an expression: `json.meta.src`, `json["a b"]`, `_["a-b"]`."""
+    """A path as it is written: `json.meta.src`, `json["a b"]`, `field("a-b")`."""
     field, *names = path
     plain = all(part.isidentifier() for part in field.split(".")) and field not in ("key", "shard", "index")
     text = field if plain else f"field({json.dumps(field)})"
@@ -72,10 +72,9 @@ def _written(path: tuple[str, ...]) -> str:
 
 def cells(rows: list[Row], asked: Sequence[str]) -> list[list[Cell]]:
     """A list a row, a value a column; None where a record has none, text cut at 300 characters. `UsageError` for a column that is none."""
-    parsed = [expressions.parse_value(name) for name in asked]
-    needs = frozenset().union(*(one.needs for one in parsed)) if parsed else frozenset()
-    found = values(rows, expressions.Expression("", needs))
-    return [[_cell(one.value(fields)) for one in parsed] for fields in found]
+    paths = [field_path(name) for name in asked]
+    found = values(rows, frozenset[str]().union(*(path.needs for path in paths)))
+    return [[_cell(path.value(fields)) for path in paths] for fields in found]
 
 
 def _cell(value: Any) -> Cell:

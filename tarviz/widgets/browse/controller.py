@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 
+from tarviz.formats.field_path import field_path
 from tarviz.model.errors import TarvizError, UsageError, redact
 from tarviz.model.types import Record
-from tarviz.query import expressions
 from tarviz.read.stream import ReadOptions, URLs
 from tarviz.table.choice import listed
 from tarviz.viewers.panel import readable
@@ -74,7 +74,7 @@ class Browser(Controller):
             raise UsageError(f"Tiles have {', '.join(map(str, SIZES))} pixels, not {px}.")
         label = None if label is None else label.replace(":", ".", 1)
         if label:
-            expressions.parse_value(label)
+            field_path(label)
         wish = Wish(where, sort, seed, label=label or "", also=tuple(also), keys=frozenset(listed(keys)) if keys else frozenset())
         named = {at: str(name) for at, name in (classes.items() if isinstance(classes, Mapping) else enumerate(classes))}
         self.start = start

@@ -1,4 +1,4 @@
-"""The line below each tile: which expression it is where nobody chose one, and its text for every record."""
+"""The line below each tile: which path it is where nobody chose one, and its text for every record."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tarviz import viewers
+from tarviz.formats.field_path import FieldPath, field_path
 from tarviz.looks import roles
-from tarviz.query import expressions
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse.query import Fields
 from tarviz.widgets.browse.rows import Row, Want, payloads
@@ -22,7 +22,7 @@ _NUMBERS = re.compile(r"[\s\d.,eE+\-]*")  # YOLO's boxes are not caption
 
 
 class Labels:
-    """`chosen` is the expression (None: not settled yet, "": none), `given` the one that was requested; `classes` names class numbers.
+    """`chosen` is the path (None: not settled yet, "": none), `given` the one that was requested; `classes` names class numbers.
 
     Threads may share it.
     """
@@ -49,14 +49,14 @@ class Labels:
         with self._lock:
             return self._texts.get((row.id, label))
 
-    def text(self, row: Row, label: str, expression: expressions.Expression | None, blobs: dict[str, bytes]) -> str:
+    def text(self, row: Row, label: str, path: FieldPath | None, blobs: dict[str, bytes]) -> str:
         """What stands below a row's tile, at most 200 characters."""
-        if expression is None:
+        if path is None:
             return ""
         kept = self.known(row, label)
         if kept is not None:
             return kept
-        value = expression.value(Fields(row, blobs))
+        value = path.value(Fields(row, blobs))
         text = "" if value is None else readable(str(value)[:200])
         if isinstance(value, int) and value in self.classes:
             text = f"{value} {self.classes[value]}"
@@ -84,15 +84,15 @@ def _usual(rows: Sequence[Row], shown: Sequence[str]) -> str:
     for name in names:
         if name in roles.CAPTIONS and _root(name, fields) in shown:
             continue
-        expression = expressions.parse_value(name)
-        values = [expression.value(Fields(row, read.get(row.id, {}))) for row in rows]
+        path = field_path(name)
+        values = [path.value(Fields(row, read.get(row.id, {}))) for row in rows]
         if any(_fits(value, name) for value in values):
             return name
     return ""
 
 
 def _root(name: str, fields: set[str]) -> str:
-    """The field an expression reads; "" where it is not among `fields`."""
+    """The field a path reads; "" where it is not among `fields`."""
     return next((ext for ext in fields if name == ext or name.startswith(f"{ext}.")), "")
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import DataError, TarvizError, UsageError
-from tarviz.model.types import to_bytes, to_text
-from tarviz.query import expressions
-from tarviz.query.expressions import Expression
-from tarviz.table import sql
-from tarviz.widgets.answers.questions import Questions
+from tarviz.model.types import Buffer, to_bytes, to_text
+from tarviz.table import columns, conditions
+from tarviz.table.making.chunks import Chunk
+from tarviz.table.streamed import StreamCondition
+from tarviz.widgets.answers.questions import Questions, missing
 from tarviz.widgets.browse.rows import RECORD_BITS, Row, Rows, Want, payloads, row_id
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Wish:
     @property
     def condition(self) -> str:
         """All conditions as one."""
-        return sql.joined(self.conditions)
+        return conditions.joined(self.conditions)
 
     @property
     def plain(self) -> bool:
@@ -73,23 +73,17 @@ class Wish:
         return np.intersect1d(chosen, self.area)
 
 
-def live(text: str) -> Expression | None:
-    """A condition that keys, sizes and the presence of fields answer, which a scan knows; None where the table has to be asked.
-
-    >>> live("has:json and size(jpg) > 100") is None, live("dog") is None, live("cls = 3") is None, live("is:bad") is None
-    (False, False, True, True)
-    """
-    if expressions.is_plain(text) and not sql.is_plain(text):
-        return None
-    try:
-        found = expressions.parse(text)
-    except UsageError:
-        return None
-    return None if found.needs else found
+def live(text: str, fields: list[str]) -> StreamCondition | None:
+    """A condition that keys, sizes and the presence of fields answer, which a scan knows; None where the table has to be asked."""
+    with conditions.parser() as base:
+        asked = conditions.condition(base, text, columns.of_fields(fields))
+        if asked.words or asked.unknown or not asked.parts <= {columns.NAMES} or conditions.needs_whole(base, asked.tree):
+            return None
+    return StreamCondition(text)
 
 
 class Fields(Mapping[str, Any]):
-    """A row as an expression sees it: sizes and presence from the columns, payloads where they were read."""
+    """A row as a path sees it: sizes and presence from the columns, payloads where they were read."""
 
     __slots__ = ("_payloads", "_row", "_sizes", "index")
 
@@ -129,9 +123,9 @@ class Fields(Mapping[str, Any]):
         return len(self.sizes)
 
 
-def values(rows: list[Row], expression: Expression) -> list[Fields]:
-    """The rows as an expression sees them, the payloads it needs read in few ranges."""
-    wants = [Want(row, ext) for row in rows for ext in row.sizes if ext in expression.needs]
+def values(rows: list[Row], needs: frozenset[str]) -> list[Fields]:
+    """The rows as paths see them, the payloads of the fields that are needed read in few ranges."""
+    wants = [Want(row, ext) for row in rows for ext in row.sizes if ext in needs]
     read: dict[int, dict[str, bytes]] = {}
     for want, blob in zip(wants, payloads(wants, limit=16 << 20), strict=True):
         if not isinstance(blob, TarvizError):
@@ -159,7 +153,9 @@ class Query:
     def start(self) -> Query:
         """Read the wish (`UsageError` says what cannot be read, `MissingPackageError` what cannot be asked here) and begin."""
         wish = self.wish
-        self._live = [live(text) for text in wish.conditions]
+        if wish.conditions and (refused := missing()) is not None:
+            raise refused
+        self._live = [live(text, self.questions.fields) for text in wish.conditions]
         if self.needs_content:
             self.questions.check(wish.conditions, wish.label if wish.sort == "label" else "")
         if not wish.plain:
@@ -296,17 +292,37 @@ class Query:
         count = len(good)
         if self.wish.keys:
             good = good[[key in self.wish.keys for key in self._keys(good)]]
-        for text, test in zip(self.wish.conditions, self._live, strict=True):
-            if expressions.is_plain(text):
-                needle, fold = to_text(to_bytes(text)), text == text.lower()
-                good = good[[needle in (key.lower() if fold else key) for key in self._keys(good)]]
-            elif test is not None:
-                good = good[[test.test(Fields(self.rows.row(row), {})) for row in good.tolist()]]
+        for test in self._live:
+            if test is not None:
+                good = self._fit(good, test)
             if self._stop.is_set():
                 return
         self._add(good)
         self.checked += count
         self._tell()
+
+    def _fit(self, ids: NDArray[np.int64], test: StreamCondition) -> NDArray[np.int64]:
+        """Those of these rows, all of one shard, that fit; neighbours are asked at once."""
+        found = []
+        at = 0
+        while at < len(ids):
+            row = self.rows.row(int(ids[at]))
+            segment, last = row.segment, row.shard.number << RECORD_BITS | row.segment.first + len(row.segment) - 1
+            stop = int(np.searchsorted(ids, last, side="right"))
+            low, high = row.record - segment.first, (int(ids[stop - 1]) & (1 << RECORD_BITS) - 1) - segment.first + 1
+            a, b = int(segment.rows[low]), int(segment.rows[high])
+            chunk = Chunk(
+                row.record,
+                segment.keys(low, high),
+                segment.rows[low : high + 1] - a,
+                segment.ext[a:b],
+                tuple(segment.exts),
+                segment.members.size[a:b],
+                _unread,
+            )
+            found.append(np.intersect1d(ids[at:stop], test.of_chunk(chunk, row.shard.url) + int(ids[at])))
+            at = stop
+        return np.concatenate(found) if found else ids
 
     def _keys(self, ids: NDArray[np.int64]) -> list[str]:
         """The keys of rows in the order they lie; of neighbours without a step per row."""
@@ -368,3 +384,7 @@ def _find_part(rows: Rows, needle: bytes) -> int | None:
                     if needle in key:
                         return row_id(shard.number, segment.first + at)
     return None
+
+
+def _unread(rows: NDArray[np.int64], most: int | None) -> list[Buffer]:
+    raise AssertionError("a scan reads no payloads")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tarviz.formats.field_path import field_path
 from tarviz.model.types import Buffer
-from tarviz.query import expressions
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse.labels import Labels
 from tarviz.widgets.browse.look import Look
@@ -54,8 +54,8 @@ class TileRows:
         with self.scan.calm():
             rows = [self.rows.row(one) for one in ids]
             label = self.label_of(rows) if label is None else label
-            expression = expressions.parse_value(label) if label else None
-            needs = expression.needs if expression else frozenset()
+            path = field_path(label) if label else None
+            needs = path.needs if path else frozenset()
             unlabelled = frozenset() if all(self.labels.known(row, label) is not None for row in rows) else needs
             tiles, read = self.tiles.get(rows, image, px, unlabelled)
         buffers: list[Buffer] = []
@@ -65,7 +65,7 @@ class TileRows:
             item: Message = {"id": row.id, "n": row.record, "s": row.shard.number, "key": readable(row.key[:1200])}
             item |= {
                 "fields": [readable(ext) for ext in row.fields],
-                "label": self.labels.text(row, label, expression, blobs),
+                "label": self.labels.text(row, label, path, blobs),
                 "pending": row.pending,
             }
             item["tile"] = {"ext": readable(tile.ext), "text": readable(tile.text), "reason": tile.reason}

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz import viewers
+from tarviz.formats.field_path import field_path
 from tarviz.looks import roles, runs, tones
 from tarviz.looks import shapes as looked_up
 from tarviz.looks.shapes import Shape
 from tarviz.model.errors import TarvizError, UsageError
-from tarviz.query import expressions
 from tarviz.viewers.panel import readable
 
 NONE = "none"
@@ -67,7 +67,7 @@ class Overlays:
         self.wish, self.form = (path, form) if colon and form in looked_up.FORMATS else (wish, "")
         if colon and form not in looked_up.FORMATS and form.isidentifier() and path:
             raise UsageError(f"Boxes have no form {form!r}.", hint=f"There are: {', '.join(looked_up.FORMATS)}.")
-        self._expression = None if self.wish in ("", NONE) else expressions.parse_value(self.wish)
+        self._path = None if self.wish in ("", NONE) else field_path(self.wish)
         self.colours: dict[str, str] = {}
         self._lock = threading.Lock()
         self._found: dict[str, int] = {}
@@ -76,8 +76,8 @@ class Overlays:
         """The fields of a record that are looked into when its `picture` is shown."""
         if self.wish == NONE:
             return []
-        if self._expression is not None:
-            return [ext for ext in sizes if ext in self._expression.needs]
+        if self._path is not None:
+            return [ext for ext in sizes if ext in self._path.needs]
         found = roles.roles({ext: viewers.choose(ext) for ext in sizes})
         if picture not in found.pictures[:1]:
             return []
@@ -99,14 +99,14 @@ class Overlays:
                 mask = _mask(ext, blob, _names_in(blobs), side) if ext != picture else None
                 masks += [mask] if mask else []
                 of += [ext] if mask else []
-            elif self._expression is None:
+            elif self._path is None:
                 is_bytes = isinstance(blob, bytes | bytearray | memoryview)
                 found = looked_up.read(blob, ext, width, height) if is_bytes else looked_up.find(blob, width, height)
                 self._found[ext] = max(self._found.get(ext, 0), 0) + 1 if found else self._found.get(ext, 0) - 1
                 of += [ext] if found and not shapes else []
                 shapes += found if not shapes else []
-        if self._expression is not None and not masks:
-            value = self._expression.value({"__key__": "", **blobs})
+        if self._path is not None and not masks:
+            value = self._path.value({"__key__": "", **blobs})
             is_text = isinstance(value, str)
             shapes = (
                 looked_up.read(value.encode(), self.wish, width, height, self.form)

@@ -203,10 +203,10 @@ def _after(browser, sort):
 
 
 def _cls(browser, row):
-    from tarviz.query import expressions
+    from tarviz.formats.field_path import field_path
 
     found = browser.shards.rows.row(row)
-    return expressions.parse_value("cls"), browser.shards.tiles.get([found], "", 96, frozenset({"cls"}))[1][0]
+    return field_path("cls"), browser.shards.tiles.get([found], "", 96, frozenset({"cls"}))[1][0]
 
 
 class TestFind:

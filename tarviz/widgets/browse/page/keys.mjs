@@ -37,7 +37,7 @@ export const KEYS = [
 ];
 
 const FILTERS =
-  "Filter: cls = 3 and json.w > 300 · has:json · not has:cls · is:bad · size(jpg) > 50000 · txt like '%cat%' · matches(key, '^val/') · or part of a key. Columns in the rail: click a value (Ctrl: one more), drag over bars.";
+  "Filter: cls = 3 and json.w > 300 · has:json · not has:cls · is:bad · size(jpg) > 50000 · txt like '%cat%' · matches(key, '^val/') · or words in keys and texts. Columns in the rail: click a value (Ctrl: one more), drag over bars.";
 
 export class Keys {
   /** @param {import("./browse.mjs").BrowserView} view */

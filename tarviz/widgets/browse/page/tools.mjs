@@ -29,7 +29,7 @@ export class Tools {
       spellcheck: false,
       autocapitalize: "off",
       autocomplete: "off",
-      placeholder: "filter: cls = 3 and json.w > 300, has:json, or part of a key",
+      placeholder: "filter: cls = 3 and json.w > 300, has:json, or words in keys and texts",
       "aria-label": "filter",
       title: "Keys, columns, JSON paths, fields:  cls = 3 and json.w > 300   has:json   size(jpg) > 50000   txt like '%cat%'",
     });

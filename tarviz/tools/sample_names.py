@@ -1,27 +1,37 @@
-"""`_["cls"]` in an expression: a record as tarproc's tools called it, in the words of our own language.
+"""`_["cls"]` in a condition: a record as tarproc's tools called it, in the words of ours.
 
 `tarfirst -S` took any Python over `_`, the sample: `int(_["cls"]) == 180`, `_["__key__"].startswith("n0")`. Nothing is executed here;
-the syntax tree is rewritten, and what has no meaning in the language is refused by its reader as ever.
+the syntax tree is rewritten, and what has no meaning is refused as in any condition.
 """
 
 from __future__ import annotations
 
 import ast
 
+from tarviz.model.errors import UsageError
+
 SAMPLE = "_"
 _FACTS = {"__key__": "key", "__source__": "shard", "__shard__": "shard", "__index__": "index"}
 
 
-def without_sample(tree: ast.expr) -> ast.expr:
-    """The tree with fields in place of `_["ext"]` and `_.ext`; a tree without `_` is itself.
+def without_sample(text: str) -> str:
+    """The condition with fields in place of `_["ext"]` and `_.ext`; one without `_` is itself.
 
-    >>> ast.unparse(without_sample(ast.parse('int(_["cls"]) == 180 and len(_.jpg) > 9', mode="eval").body))
+    >>> without_sample('int(_["cls"]) == 180 and len(_.jpg) > 9')
     "int(field('cls')) == 180 and size('jpg') > 9"
     """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
     if not any(isinstance(node, ast.Name) and node.id == SAMPLE for node in ast.walk(tree)):
-        return tree
-    made: ast.expr = ast.fix_missing_locations(_Rewriter().visit(tree))
-    return made
+        return text
+    made = ast.fix_missing_locations(_Rewriter().visit(tree))
+    if any(isinstance(node, ast.Name) and node.id == SAMPLE for node in ast.walk(made)):
+        raise UsageError(
+            f"{text!r} does more with _ than to name fields.", hint='Write _["cls"], "jpg" in _, len(_["jpg"]) or _["__key__"].'
+        )
+    return ast.unparse(made)
 
 
 def _named(node: ast.AST) -> str | None:
@@ -58,7 +68,7 @@ class _Rewriter(ast.NodeTransformer):
             case ast.Call(func=ast.Name(id="len"), args=[value]) if (name := _named(value)) is not None and name not in _FACTS:
                 return _call("size", ast.Constant(name))
             case ast.Call(func=ast.Attribute(value=value, attr="decode")) if not node.keywords:
-                return _call("text", self.visit(value))
+                return self.visit(value)  # type: ignore[no-any-return]
             case ast.Call(func=ast.Attribute(value=ast.Name(id="_"), attr="get"), args=[ast.Constant(value=str(name))]):
                 return self.visit(ast.Subscript(ast.Name(SAMPLE, ast.Load()), ast.Constant(name), ast.Load()))  # type: ignore[no-any-return]
         return self.generic_visit(node)  # type: ignore[return-value]

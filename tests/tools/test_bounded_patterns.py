@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tarviz.model.errors import UsageError
-from tarviz.query.patterns import bounded
+from tarviz.tools.bounded_patterns import bounded
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""Conditions on records: their text is parsed into functions of a record, never evaluated as Python."""

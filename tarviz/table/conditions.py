@@ -1,0 +1,211 @@
+"""Conditions as they are written: which texts are one and which are words to look for, and the tree of either."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tarviz.model.errors import UsageError
+from tarviz.table.columns import RECORD, Part
+from tarviz.table.database import needed
+from tarviz.table.sql import (
+    FORMS,
+    Asked,
+    Node,
+    asks_objects,
+    form,
+    found_name,
+    nodes,
+    object_calls,
+    parsed,
+    quoted_text,
+    replaced,
+    resolve,
+    select_of,
+    signatures,
+    tag_test,
+    text_node,
+    whole,
+    words,
+)
+
+if TYPE_CHECKING:
+    import duckdb
+
+MAX_LENGTH = 10_000
+HINT = "Write cls = 3 and json.w > 300, has:json, size(jpg) > 50000, txt like '%dog%', or words to look for in keys and texts."
+
+_FORM = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(has|is|tag|key):([\w.\-/]+)""")
+_CASTS = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(int|float)\s*\(""")
+_PHRASE = re.compile(r'"[^"]*"')
+_MEANT = re.compile(r"[=<>()\[\]]|\b(?:has|is|tag|key):")  # half a condition is an error, not a search for its words
+_BEFORE = "SELECT 1 FROM records WHERE ("
+_FIELDS = ("cls", "json", "txt")  # meant as fields also where no record has them
+_OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "||", "&", "|", "^", "**"})
+
+
+def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part], *, streamed: bool = False) -> Asked:
+    """A condition, or a search, as the WHERE of `SELECT 1 FROM records`; `comparisons.finished` makes it SQL once its columns are there.
+
+    Names that are no column are in `unknown`. With `streamed`, what needs all records at once is refused.
+    """
+    text = text.strip()
+    if len(text) > MAX_LENGTH:
+        raise UsageError(f"the condition is longer than {MAX_LENGTH} characters.", hint=HINT, code="E_QUERY")
+    tree, source = _read(base, text, possible)
+    asked = Asked(text, tree)
+    if source is None:
+        asked.words = words(text)
+    _strings(asked, source or "", possible)
+    if streamed and asks_objects(tree):
+        raise whole("a question about objects")
+    object_calls(base, tree)
+    replaced(tree, lambda found: form(base, found, possible, streamed=streamed))
+    replaced(tree, lambda found: tag_test(base, found))
+    resolve(asked, possible, {"records", "objects"})
+    if streamed and (what := needs_whole(base, tree)):
+        raise whole(what)
+    return asked
+
+
+def parser() -> duckdb.DuckDBPyConnection:
+    """A database that reads conditions and holds nothing. `MissingPackageError` without the extra `table`."""
+    needed()
+    import duckdb
+
+    return duckdb.connect(config={"threads": 1, "enable_external_access": False})
+
+
+def is_search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> bool:
+    """Whether a text is words to look for rather than a condition."""
+    return _read(base, text.strip(), possible)[1] is None
+
+
+@functools.lru_cache(256)
+def joined(conditions: tuple[str, ...]) -> str:
+    """Conditions and searches as one condition that is true where all are.
+
+    >>> joined(("dog", "cls = 3 or cls = 4")), joined(("dog",)), joined(())
+    ("(search('dog')) and (cls = 3 or cls = 4)", 'dog', '')
+    """
+    if len(conditions) < 2:
+        return "".join(conditions)
+    with parser() as base:
+        made = [f"search({quoted_text(text.strip())})" if is_search(base, text, {}) else text.strip() for text in conditions]
+    return " and ".join(f"({text}{chr(10) if '--' in text else ''})" for text in made)
+
+
+def _read(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> tuple[Node, str | None]:
+    """The tree of a condition and its source as DuckDB took it; of a search, the tree of that and None.
+
+    The leaves decide: a known column or path, one of our forms, a comparison, a call make a condition. Other words and numbers alone,
+    and what DuckDB cannot read, are looked for.
+    """
+    source = _FORM.sub(lambda found: found[1] or f"{FORMS[found[2]]}('{found[3]}')", text)
+    source = _CASTS.sub(lambda found: found[1] or {"int": "whole(", "float": "real_number("}[found[2]], source)
+    try:
+        tree, source = _readable(base, source, possible)
+    except UsageError:
+        if _MEANT.search(_PHRASE.sub("", text)) or not words(text):
+            raise
+        tree = None
+    if tree is not None:
+        node = select_of(tree)
+        if node.get("modifiers") or node["type"] != "SELECT_NODE" or node["from_table"]["type"] != "BASE_TABLE":
+            raise UsageError(f"{text!r} is not a condition.", hint=HINT, code="E_QUERY")
+        if _is_condition(node["where_clause"], possible):
+            return tree, source
+    return parsed(base, f"{_BEFORE}search({quoted_text(text)})\n)"), None
+
+
+def _is_condition(node: Node, possible: dict[str, Part]) -> bool:
+    """Whether a leaf of this expression is more than a word or a number."""
+    if node.get("class") == "CONJUNCTION" or node.get("type") == "OPERATOR_NOT":
+        return any(_is_condition(child, possible) for child in node["children"])
+    if node.get("class") == "FUNCTION" and node["qualified_name"]["path"][-1] in _OPERATORS:
+        return any(_is_condition(each["expression"], possible) for each in node["arguments"])
+    if node.get("class") == "COLUMN_REF":
+        names = [name.lower() for name in node["column_names"]]
+        if found_name(names, possible) is not None:
+            return True
+        if len(names) == 1:
+            return names[0] in _FIELDS or names[0] in RECORD
+        return f"{names[0]}.size" in possible or names[0] in _FIELDS
+    if node.get("class") == "CONSTANT":
+        return node["literal"]["kind"] in ("BOOLEAN", "NULL_LITERAL")
+    return node.get("class") != "STAR"
+
+
+def needs_whole(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
+    """What of a condition cannot be answered from one record; "" where all can."""
+    if any(node["qualified_name"]["path"] == ["tagged"] for node in nodes(tree, "FUNCTION")):
+        return "a tag"
+    for what, name in (("SUBQUERY", "a subquery"), ("WINDOW", "a window")):
+        if any(True for _ in nodes(tree, what)):
+            return name
+    for node in nodes(tree, "FUNCTION"):
+        name = str(node["qualified_name"]["path"][-1]).lower()
+        if any(what == "aggregate" for what, _, _ in signatures(base, name)) and name not in ("first", "last"):
+            return f"{name}()"
+    return ""
+
+
+def _readable(base: duckdb.DuckDBPyConnection, source: str, possible: dict[str, Part]) -> tuple[Node, str]:
+    """The tree of a condition; where DuckDB cannot read it, `a < b < c` is taken apart and fields named like SQL words are quoted."""
+    ways: list[Callable[[str], str]] = [str, _apart, lambda text: _named(text, possible), lambda text: _named(_apart(text), possible)]
+    first: UsageError | None = None
+    for way in ways:
+        tried = way(source)
+        try:
+            return parsed(base, f"{_BEFORE}{tried}\n)"), tried
+        except UsageError as error:
+            first = first or error
+    assert first is not None
+    raise UsageError(first.message.replace("the query", f"{source!r}", 1), hint=HINT, code="E_QUERY") from first
+
+
+def _apart(text: str) -> str:
+    """Python's chained comparisons as SQL's.
+
+    >>> _apart("100 < json.w <= 500")
+    '100 < json.w and json.w <= 500'
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+
+    class Chains(ast.NodeTransformer):
+        def visit_Compare(self, node: ast.Compare) -> ast.AST:
+            self.generic_visit(node)
+            if len(node.ops) == 1:
+                return node
+            sides = [node.left, *node.comparators]
+            steps = [ast.Compare(sides[at], [op], [sides[at + 1]]) for at, op in enumerate(node.ops)]
+            return ast.BoolOp(ast.And(), list(steps))
+
+    return ast.unparse(Chains().visit(tree))
+
+
+def _named(text: str, possible: dict[str, Part]) -> str:
+    """Fields whose names are words of SQL (`order`, `class`), in quotes."""
+    names = {name.removesuffix(".size") for name in possible if name not in RECORD}
+    names = {name for name in names if name.isidentifier()}
+    pattern = r"""("[^"]*"|'(?:[^']|'')*')|(?<![\w.])(""" + ("|".join(sorted(map(re.escape, names))) or "(?!)") + r")(?![\w(])"
+    return re.sub(pattern, lambda found: found[1] or f'"{found[2]}"', text)
+
+
+def _strings(asked: Asked, source: str, possible: dict[str, Part]) -> None:
+    """Words in double quotes that name no column are texts, as in Python."""
+    raw = f"{_BEFORE}{source}\n)".encode()
+
+    def change(node: Node) -> Node | None:
+        if node.get("class") != "COLUMN_REF" or len(node["column_names"]) != 1 or node["column_names"][0] in possible:
+            return None
+        at = int(node["query_location"])
+        return text_node(node["column_names"][0]) if raw[at : at + 1] == b'"' else None
+
+    replaced(asked.tree, change)

@@ -1,0 +1,133 @@
+"""What lies at a column or at a path inside one, by the types that columns turned out to have, and the SQL that reads it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from tarviz.table import columns
+from tarviz.table.sql import NOWHERE, Node, expression, replaced, text_node
+
+if TYPE_CHECKING:
+    import duckdb
+
+Storage: TypeAlias = Literal["integer", "real", "truth", "text", "class", "json", "list", "struct", "null", "other"]
+INTEGERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "usmallint", "utinyint", "uhugeint"})
+REALS = frozenset({"double", "float", "decimal"})
+
+
+class Place(NamedTuple):
+    """What lies at a column or a path inside one: how it is stored, and the SQL that reads it."""
+
+    storage: Storage
+    node: Node
+    type: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Places:
+    """The columns of a question. `missing` is told of paths that no record has; with `lenient` (a condition) lists are counted from 0."""
+
+    base: duckdb.DuckDBPyConnection
+    types: Mapping[str, Any]
+    missing: Callable[[str], None] | None = None
+    lenient: bool = True
+
+    def made(self, template: str, **parts: Node) -> Node:
+        """The tree of an expression of ours, with trees in the places of its names."""
+        box = {"made": expression(self.base, template)}
+
+        def change(node: Node) -> Node | None:
+            names = node.get("column_names") if node.get("class") == "COLUMN_REF" else None
+            return copy.deepcopy(parts[names[0]]) if names is not None and len(names) == 1 and names[0] in parts else None
+
+        replaced(box, change)
+        return {**box["made"], "_made": True}
+
+    def steps(self, node: Node) -> tuple[Node, list[str | int]] | None:
+        """The column that a path begins with, and the steps from there; None where an expression is no path."""
+        if node.get("class") == "COLUMN_REF":
+            of = node.get("_of")
+            return (node, list(of[1:])) if of else (node, []) if node.get("_unknown") else None
+        if node.get("type") not in ("ARRAY_EXTRACT", "STRUCT_EXTRACT"):
+            return None
+        inner, at = node["children"]
+        found = self.steps(inner)
+        if found is None or at.get("class") != "CONSTANT" or at["literal"]["kind"] not in ("STRING", "INTEGER"):
+            return None
+        text = str(at["literal"]["text"])
+        step: str | int = text
+        if at["literal"]["kind"] == "INTEGER":
+            step = int(text) if self.lenient or int(text) < 0 else int(text) - 1  # SQL counts from 1
+        return found[0], [*found[1], step]
+
+    def at(self, node: Node) -> Place | None:
+        found = self.steps(node)
+        if found is None:
+            return None
+        column, steps = found
+        nothing = Place("null", self.made("NULL"))
+        if column.get("_unknown"):
+            return nothing
+        name = column["_of"][0]
+        if name not in self.types:
+            if steps and self.missing is not None:
+                self.missing(".".join(map(str, [name, *steps])))
+            return nothing
+        whole = {**column, "column_names": column["column_names"][: len(column["column_names"]) - len(column["_of"]) + 1]}
+        whole.pop("_of")
+        place = self.stored(name, self.types[name], whole)
+        for count, step in enumerate(steps):
+            if place.storage == "json":
+                rest = text_node("$" + "".join(_step(each) for each in steps[count:]))
+                return Place("json", self.made("json_extract(x, p)", x=place.node, p=rest))
+            inner = self._inside(place, step)
+            if inner is None:
+                if place.storage != "list" and isinstance(step, str) and self.missing is not None:
+                    self.missing(".".join(map(str, [name, *steps[: count + 1]])))
+                return nothing
+            place = inner
+        return place
+
+    def _inside(self, place: Place, step: str | int) -> Place | None:
+        if place.storage == "list" and isinstance(step, int):
+            at = _whole_node(step + 1 if step >= 0 else step)
+            return self.stored("", place.type.children[0][1], _extract("ARRAY_EXTRACT", place.node, at))
+        if place.storage == "struct" and isinstance(step, str):
+            for name, kind in place.type.children:
+                if name == step:
+                    node = {
+                        "class": "OPERATOR",
+                        "type": "STRUCT_EXTRACT",
+                        "alias": "",
+                        "children": [place.node, text_node(step)],
+                        **NOWHERE,
+                    }
+                    return self.stored("", kind, node)
+        return None
+
+    def stored(self, name: str, kind: Any, node: Node) -> Place:
+        if str(kind) == "JSON":
+            return Place("json", node, kind)
+        if kind.id == "varchar":
+            return Place("class" if name and columns.kind(name) == "number" else "text", node, kind)
+        storage: dict[str, Storage] = {"boolean": "truth", "list": "list", "array": "list", "struct": "struct", "null": "null"}
+        return Place("integer" if kind.id in INTEGERS else "real" if kind.id in REALS else storage.get(kind.id, "other"), node, kind)
+
+
+def _extract(kind: str, node: Node, at: Node) -> Node:
+    return {"class": "OPERATOR", "type": kind, "alias": "", "children": [node, at], **NOWHERE}
+
+
+def _whole_node(value: int) -> Node:
+    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": {"kind": "INTEGER", "text": str(value)}, **NOWHERE}
+
+
+def _step(step: str | int) -> str:
+    """A step as a JSON path has it; a name is quoted."""
+    if isinstance(step, int):
+        return f"[{step}]" if step >= 0 else f"[#{step}]"
+    return "." + json.dumps(step, ensure_ascii=False)

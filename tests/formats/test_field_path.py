@@ -1,0 +1,61 @@
+"""Paths to one value of a record."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tarviz.formats.field_path import field_path
+from tarviz.model.errors import UsageError
+
+CAT = {
+    "__key__": "train/cat",
+    "cls": b"3\n",
+    "seg.png": b"y" * 20,
+    "a-b": b"x",
+    "class": b"7",
+    "json": b'{"w": 500, "meta": {"src": "web"}, "boxes": [[1, 2], [3, 4]], "a b": 1.5, "class": "cat"}',
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("cls", 3),
+        ("class", 7),
+        ("json.w", 500),
+        ("json.meta.src", "web"),
+        ("json['a b']", 1.5),
+        ('json["meta"]["src"]', "web"),
+        ("json.boxes[-1][0]", 3),
+        ("json.boxes[9][0]", None),
+        ("json.class", "cat"),
+        ("field('a-b')", "x"),
+        ("field(cls)", 3),
+        ("seg.png", "y" * 20),
+        ("size(seg.png)", 20),
+        ("size(wav)", None),
+        ("key", "train/cat"),
+        ("wav.x", None),
+    ],
+)
+def test_a_path_leads_to_its_value(text, value):
+    assert value == field_path(text).value(CAT)
+
+
+@pytest.mark.parametrize("text", ["", "cls == 3", "__import__('os')", "json[cls]", "size(jpg).x", "a b", "json.", "3"])
+def test_what_is_no_path_is_refused(text):
+    with pytest.raises(UsageError):
+        field_path(text)
+
+
+def test_fields_that_may_be_read_are_known_before():
+    assert {"json", "json.w"} == field_path("json.w").needs
+    assert frozenset() == field_path("size(jpg)").needs == field_path("key").needs
+
+
+@given(st.binary(max_size=40))
+def test_no_payload_is_an_error(payload):
+    for text in ("json.w", "json[0]", "json", "json['a'].b"):
+        field_path(text).value({"json": payload})
