@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tarviz.commands.demo import demo as demo
     from tarviz.commands.first import first as first
     from tarviz.commands.ls import ls as ls
+    from tarviz.commands.objects import objects as objects
     from tarviz.commands.pcat import pcat as pcat
     from tarviz.commands.proc import proc as proc
     from tarviz.commands.show import show as show
@@ -72,6 +73,7 @@ __all__ = [
     "first",
     "index",
     "ls",
+    "objects",
     "ops",
     "options",
     "pcat",
