@@ -56,17 +56,24 @@ class Number(NamedTuple):
 
 
 def finished(
-    base: duckdb.DuckDBPyConnection, asked: Asked, types: Mapping[str, Any], *, lenient: bool, missing: Callable[[str], None] | None = None
+    base: duckdb.DuckDBPyConnection,
+    asked: Asked,
+    types: Mapping[str, Any],
+    *,
+    lenient: bool,
+    as_text: bool = False,
+    missing: Callable[[str], None] | None = None,
 ) -> str:
     """The SQL of a question over columns of these `types`. A condition (`lenient`) is read by the rule, and so are the conditions behind
-    the WHERE of a query; lists in a condition are counted from 0. `missing` is told of paths that no record has."""
+    the WHERE of a query; lists in a condition are counted from 0. JSON of a query is its
+    text by the rule `as_text`. `missing` is told of paths that no record has."""
     tree = copy.deepcopy(asked.tree)
     rule = Rule(base, Places(base, types, missing, lenient))
     for select in reversed([*nodes(tree, "SELECT_NODE")]):  # the inner ones first
         if select.get("where_clause") is not None and select["from_table"].get("table_name") != "objects":  # whose columns have types
             select["where_clause"] = rule.truth(select["where_clause"])
     if not lenient:
-        replaced(tree, rule.inside_json)
+        replaced(tree, lambda node: rule.inside_json(node, leaves=as_text))
     return written(base, _bare(tree))
 
 
@@ -487,15 +494,19 @@ class Rule:
         checks = [{"when_expr": self.truth(each["when_expr"]), "then_expr": wanted(each["then_expr"])} for each in node["case_checks"]]
         return {**node, "case_checks": checks, "else_expr": wanted(node["else_expr"])}
 
-    def inside_json(self, node: Node) -> Node | None:
-        """In a query, a path into a column that is JSON as text: its text."""
+    def inside_json(self, node: Node, *, leaves: bool) -> Node | None:
+        """In a query, a path into what is JSON: its text. With `leaves` also JSON itself, by the rule."""
         of = node.get("_of")
         if node.get("class") != "COLUMN_REF" or not of or len(of) < 2:
             return None
         place = self.places.at(node)
         if place is None or place.storage != "json":
             return None
-        return {**self.places.made("text_of_json(x)", x=place.node), "alias": node.get("alias", "")}
+        if leaves:
+            return {**self.places.made("text_of_json(x)", x=place.node), "alias": node.get("alias", "")}
+        if place.node.get("class") != "FUNCTION" or _function(place.node) != "json_extract":
+            return None
+        return {**self.places.made("x ->> '$'", x=place.node), "alias": node.get("alias", "")}
 
 
 _TESTS = frozenset({"OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN"})

@@ -95,18 +95,17 @@ class Places:
     def _inside(self, place: Place, step: str | int) -> Place | None:
         if place.storage == "list" and isinstance(step, int):
             at = _whole_node(step + 1 if step >= 0 else step)
-            return self.stored("", place.type.children[0][1], _extract("ARRAY_EXTRACT", place.node, at))
+            return self.stored(
+                "",
+                place.type.children[0][1],
+                {"class": "OPERATOR", "type": "ARRAY_EXTRACT", "alias": "", "children": [place.node, at], **NOWHERE},
+            )
         if place.storage == "struct" and isinstance(step, str):
             for name, kind in place.type.children:
+                if name == step and place.node.get("class") == "COLUMN_REF":  # DuckDB writes a quote in a name twice otherwise
+                    return self.stored("", kind, {**place.node, "column_names": [*place.node["column_names"], step]})
                 if name == step:
-                    node = {
-                        "class": "OPERATOR",
-                        "type": "STRUCT_EXTRACT",
-                        "alias": "",
-                        "children": [place.node, text_node(step)],
-                        **NOWHERE,
-                    }
-                    return self.stored("", kind, node)
+                    return self.stored("", kind, self.made("struct_extract(x, p)", x=place.node, p=text_node(step)))
         return None
 
     def stored(self, name: str, kind: Any, node: Node) -> Place:
@@ -116,10 +115,6 @@ class Places:
             return Place("class" if name and columns.kind(name) == "number" else "text", node, kind)
         storage: dict[str, Storage] = {"boolean": "truth", "list": "list", "array": "list", "struct": "struct", "null": "null"}
         return Place("integer" if kind.id in INTEGERS else "real" if kind.id in REALS else storage.get(kind.id, "other"), node, kind)
-
-
-def _extract(kind: str, node: Node, at: Node) -> Node:
-    return {"class": "OPERATOR", "type": kind, "alias": "", "children": [node, at], **NOWHERE}
 
 
 def _whole_node(value: int) -> Node:

@@ -199,7 +199,7 @@ class Table:
         """An expression over columns (`json.w / json.h`, `jpg.width`) as SQL, its columns made."""
         base = self._ready().cursor()
         asked = self._translated(lambda: sql.value(base, text, self.possible))
-        made = self._finished(asked, lenient=False)
+        made = self._finished(asked, lenient=False, as_text=True)
         self._translated(lambda: self._ready().cursor().sql(made))
         return made.removeprefix("SELECT ").removesuffix(" FROM records")
 
@@ -367,7 +367,7 @@ class Table:
         hint = f"Nearest: {', '.join(close)}." if close else f"There are {', '.join(self.possible)}."
         raise UsageError(f"there is no column {name}.", hint=hint, code="E_QUERY")
 
-    def _finished(self, asked: Asked, *, lenient: bool) -> str:
+    def _finished(self, asked: Asked, *, lenient: bool, as_text: bool = False) -> str:
         self.make(asked.parts)
         if sql.asks_objects(asked.tree):
             self.make(objects.parts(self.fields))
@@ -378,7 +378,7 @@ class Table:
                     self._fill_objects(base)
         base = self._ready().cursor()
         types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
-        return comparisons.finished(base, asked, types, lenient=lenient, missing=self._missing)
+        return comparisons.finished(base, asked, types, lenient=lenient, as_text=as_text, missing=self._missing)
 
     def _fill_objects(self, base: duckdb.DuckDBPyConnection) -> None:
         base.register("_objects", objects.rows(self.passes.kept, self.classes))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -92,10 +91,10 @@ def answer(work: Any) -> Any:
 def streamed(path: Path, where: str, *, alone: bool) -> tuple[list[int], list[str]]:
     """The records that fit, all in one block or each in one of its own, and the names that none had."""
     condition, found = StreamCondition(where), []
-    for block in blocks(path, report=ReadReport()):
-        for at in range(len(block)) if alone else [None]:
-            part = block if at is None else block.part(at, at + 1)
-            found += [part.first + row for row in condition.fits(part).tolist()]
+    with contextlib.closing(blocks(path, report=ReadReport())) as run:
+        for block in run:
+            for part in [block.part(at, at + 1) for at in range(len(block))] if alone else [block]:
+                found += [part.first + row for row in condition.fits(part).tolist()]
     return found, condition.lacking
 
 
@@ -109,13 +108,9 @@ def browsed(path: Path, where: str) -> list[int]:
 
 def piped(path: Path, where: str) -> list[int]:
     """`records("-")`."""
-    before = sys.stdin
-    with path.open("rb") as file:
-        sys.stdin = io.TextIOWrapper(file)
-        try:
-            return [record.index for record in tarviz.records("-", where=where)]
-        finally:
-            sys.stdin = before
+    with pytest.MonkeyPatch.context() as patch, io.TextIOWrapper(path.open("rb")) as file:
+        patch.setattr("sys.stdin", file)
+        return [record.index for record in tarviz.records("-", where=where)]
 
 
 def agree(records: list[dict[str, bytes]], conditions: list[str]) -> None:
