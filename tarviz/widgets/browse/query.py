@@ -16,6 +16,7 @@ from tarviz.model.errors import DataError, TarvizError, UsageError
 from tarviz.model.types import Buffer, to_bytes, to_text
 from tarviz.table import columns, conditions
 from tarviz.table.making.chunks import Chunk
+from tarviz.table.sql import quoted_text
 from tarviz.table.streamed import StreamCondition
 from tarviz.widgets.answers.questions import Questions, missing
 from tarviz.widgets.browse.rows import RECORD_BITS, Row, Rows, Want, payloads, row_id
@@ -82,6 +83,14 @@ def live(text: str, fields: list[str]) -> StreamCondition | None:
     return StreamCondition(text)
 
 
+def keys_with(text: str, fields: list[str]) -> StreamCondition | None:
+    """What finds in keys alone the words of a search; None where `text` is a condition."""
+    with conditions.parser() as base:
+        words = conditions.condition(base, text, columns.of_fields(fields)).words
+    tests = [f"contains(lower(key), lower({quoted_text(word)}))" for word in words]
+    return StreamCondition(" and ".join(tests)) if tests else None
+
+
 class Fields(Mapping[str, Any]):
     """A row as a path sees it: sizes and presence from the columns, payloads where they were read."""
 
@@ -146,6 +155,7 @@ class Query:
     done: bool = False
     error: TarvizError | None = None
     seconds: float = 0.0
+    by_keys: bool = False  # words are looked for in keys, until all is read
     _ids: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1024, np.int64))
     _order: NDArray[np.int64] | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -204,6 +214,7 @@ class Query:
             wish = self.wish
             as_they_lie = wish.sort == "order" and not wish.conditions and not wish.keys  # a scan knows these at once
             if self.needs_content or (self.questions.ready and self.rows.finished and not as_they_lie):
+                self._scan_keys()
                 self._ask()
             else:
                 self._scan(begin)
@@ -225,6 +236,21 @@ class Query:
                 break
         if self.wish.sort != "order" or self.wish.descending:
             self._order = self._sorted()
+
+    def _scan_keys(self) -> None:
+        """Words that are looked for in shards not read yet are found in keys as rows arrive: the texts are known when all are read."""
+        alone = len(self.wish.conditions) == 1 and self.ordered and not self.wish.keys and self.wish.among is None
+        test = keys_with(self.wish.conditions[0], self.questions.fields) if alone and not self.rows.finished else None
+        if test is None:
+            return
+        self.by_keys = True
+        for chunk in self._arriving():
+            if self._stop.is_set():
+                break
+            self._add(self._fit(chunk, test))
+            self.checked += len(chunk)
+            self._tell()
+        self.by_keys = False
 
     def _ask(self) -> None:
         """What the table knows; rows show as soon as the scan has come to them."""

@@ -44,6 +44,7 @@ from tarviz.widgets.host import contact_sheet
 from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
 from tarviz.widgets.panes.overlays import Overlays
 
+_NOT_BESIDE = ("eager", "torch", "indexed")  # itself, and what gives the same by another way of asking
 MOST = 32
 """Records that are compared at most."""
 
@@ -311,7 +312,9 @@ class Compare(Controller):
         self.wait(_AT_FIRST)
         message, buffers = self.poll()
         others = [
-            [name, TITLES.get(name, name), SENTENCES.get(name, "")] for name in plugins.names("runners") if name not in (EAGER, "torch")
+            [name, TITLES.get(name, name), SENTENCES.get(name, "")]
+            for name in plugins.names("runners")
+            if name not in (EAGER, "torch", "indexed")
         ]
         config: Message = {"title": self.title, "runners": others, "most": MOST, "python": readable(self.spec)}
         return {"config": config, "poll": message}, buffers

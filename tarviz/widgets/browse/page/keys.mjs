@@ -108,7 +108,7 @@ export class Keys {
       Space: () => view.mark(),
       N: () => view.curation.none(),
       I: () => view.curation.invert(),
-      m: () => view.search({ only: !view.wish.only }),
+      m: () => view.search({ only: !view.searches.next.only }),
       y: () => view.copies.key(),
       Y: () => view.copies.record(),
       c: () => view.copies.compare(),

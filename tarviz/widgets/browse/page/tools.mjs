@@ -122,7 +122,7 @@ export class Tools {
         "aria-label": "descending",
         "aria-pressed": "false",
         title: "turn the order round",
-        onclick: () => view.search({ descending: !view.wish.descending }),
+        onclick: () => view.search({ descending: !view.searches.next.descending }),
       },
       "↓↑",
     );
@@ -165,7 +165,7 @@ export class Tools {
             all: () => view.curation.all(),
             none: () => view.curation.none(),
             invert: () => view.curation.invert(),
-            only: () => view.search({ only: !view.wish.only }),
+            only: () => view.search({ only: !view.searches.next.only }),
             undo: () => view.curation.undo(),
             redo: () => view.curation.redo(),
           })[this.mark.value];
