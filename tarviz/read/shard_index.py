@@ -70,8 +70,11 @@ def shard_index(
     stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
     if cache and (found := cached_index(stat, options)) is not None:
         return found
-    if not may_stream and not (not far and kind(stores.of(url).read(url, 0, 6)) is None):
-        return None
+    if not may_stream and (far or kind(stores.of(url).read(url, 0, 6)) is not None):
+        try:
+            return _by_sidecar(stat, options) if sidecars else None
+        except DataError:
+            return None
     return _made(stat, options, cache, sidecars, look)
 
 

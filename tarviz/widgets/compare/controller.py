@@ -311,11 +311,7 @@ class Compare(Controller):
     def first(self, session: str = "") -> Answer:
         self.wait(_AT_FIRST)
         message, buffers = self.poll()
-        others = [
-            [name, TITLES.get(name, name), SENTENCES.get(name, "")]
-            for name in plugins.names("runners")
-            if name not in (EAGER, "torch", "indexed")
-        ]
+        others = [[name, TITLES.get(name, name), SENTENCES.get(name, "")] for name in plugins.names("runners") if name not in _NOT_BESIDE]
         config: Message = {"title": self.title, "runners": others, "most": MOST, "python": readable(self.spec)}
         return {"config": config, "poll": message}, buffers
 

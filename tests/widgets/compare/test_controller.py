@@ -414,4 +414,4 @@ def test_closing_while_it_works(tmp_path: Path):
 def test_the_runners_offered_exist(tmp_path: Path):
     run = done(tar(tmp_path / "a.tar", records(0, 1)), "decode(png)", records=1)
 
-    assert {name for name, _ in run.first()[0]["config"]["runners"]} <= set(plugins.names("runners"))
+    assert {name for name, *_ in run.first()[0]["config"]["runners"]} <= set(plugins.names("runners"))
