@@ -395,7 +395,7 @@ class TestKernel:
         ran = subprocess.run(command, cwd=shell_folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
         assert 0 == ran.returncode, ran.stderr
         notebook = nbformat.read(shell_folder / "answered.ipynb", 4)
-        compared, measured = (notebook.cells[at].outputs[-1]["data"] for at in (1, 2))
+        compared, measured = (notebook.cells[at].outputs[0]["data"] for at in (1, 2))
         states = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"].values()
         firsts = [each["state"]["_first"] for each in states if "_first" in each["state"]]
 

@@ -26,6 +26,7 @@ from tarviz.model.errors import StoreError, TarvizError, UsageError
 from tarviz.model.types import URL, to_text
 from tarviz.read import stream
 from tarviz.write import Names, Output, Outputs, Spans, tar_header, tar_member
+from tests.conftest import wait_until
 
 
 def frames(*sizes: int) -> tfrecord.Frames:
@@ -267,7 +268,7 @@ from tarviz.formats import tfrecord
 from tarviz.write import Names, Outputs
 run = Outputs(Names(sys.argv[1]), max_size=300_000, manifest={})
 with run:
-    for at in range(1000):
+    for at in range(100_000):
         run.add(tfrecord.frame([bytes(1000)] * 20))
         if at == 10: print("on", flush=True)
 """
@@ -278,6 +279,7 @@ with run:
             assert child.stdout is not None
             with child.stdout:
                 child.stdout.readline()
+                wait_until(lambda: any(target.parent.glob("t-*.record")))  # the first output is complete when its thread gets to it
                 time.sleep(rng.random() * 0.1)
                 child.send_signal(signal.SIGKILL)
                 child.wait()
