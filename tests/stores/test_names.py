@@ -160,8 +160,8 @@ class TestPatterns:
     def test_what_they_match(self, place, pattern, names):
         for name in self.TREE:
             put(f"{place}/{name}")
-        if place.startswith("memory") and ".." in pattern:
-            pytest.skip("memory:// holds a range to be complete")
+        if place.startswith("memory") and ".." in pattern:  # memory:// holds a range to be complete: a-3 is missed when it is read
+            names = (*names, "train/a-3.tar")
 
         if names:
             assert [f"{place}/{name}" for name in names] == stores.expand(f"{place}/{pattern}")
