@@ -16,7 +16,7 @@ from urllib3 import exceptions
 from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._remote.wire import WRITTEN
-from tarviz.stores.base import Sink, Stat, taken
+from tarviz.stores.base import Sink, Stat, refuse_taken, taken
 from tarviz.stores.retry import RetryError
 
 if TYPE_CHECKING:
@@ -163,7 +163,12 @@ class HttpUpload:
     def last(
         self, method: str, query: Mapping[str, str], body: bytes, headers: Mapping[str, str] | None = None
     ) -> tuple[Mapping[str, str], bytes]:
-        """The call that makes the object visible: under the condition, if there is one, that nothing has its name."""
+        """The call that makes the object visible: under the condition, if there is one, that nothing has its name.
+
+        It is looked for first, too: AIStore's gateway, older MinIO, Ceph and Swift take no notice of the condition.
+        """
+        if self._condition:
+            refuse_taken(self._store, self._url)
         try:
             return self.call(method, query, body, {**(headers or {}), **self._condition})
         except StoreError as error:

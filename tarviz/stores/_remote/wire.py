@@ -26,7 +26,7 @@ from tarviz.model.errors import NotFoundError, StoreError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
-from tarviz.stores._remote.addresses import bare_address, origin, redirected
+from tarviz.stores._remote.addresses import bare_address, check_written, origin, redirected
 from tarviz.stores._remote.connections import asking, make_manager
 from tarviz.stores.retry import Clock, RetryError, retry_after
 
@@ -137,6 +137,8 @@ class Wire:
                 return answer, target
             _let_go(answer)
             target = redirected(ask.url, target, to)
+            if ask.method in ("PUT", "POST", "DELETE"):
+                check_written(ask.url, place, target)
         raise StoreError(f"the server redirects more than {REDIRECTS} times, last to {redact(target)}.", shard=ask.url)
 
     def _send(self, ask: _Ask, place: str, target: str) -> urllib3.BaseHTTPResponse:

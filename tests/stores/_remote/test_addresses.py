@@ -44,3 +44,9 @@ class TestRedirects:
     def test_it_leads_nowhere_else(self, to):
         with pytest.raises(StoreError, match="redirects"):
             redirected("https://host/a", "https://host/a", to)
+
+    def test_raw_bytes_of_utf_8_are_escaped(self):
+        """As http.client gives them: Latin-1."""
+        raw = "/s3/b/中文.tar?a=%20".encode().decode("latin-1")
+
+        assert "https://host/s3/b/%E4%B8%AD%E6%96%87.tar?a=%20" == redirected("https://host/a", "https://host/a", raw)

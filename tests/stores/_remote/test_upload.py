@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from urllib.parse import quote
 
 import pytest
 
@@ -17,6 +18,8 @@ from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 UPLOAD = b"<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>"
 DONE = b'<CompleteMultipartUploadResult><ETag>"abc-3"</ETag></CompleteMultipartUploadResult>'
 FAILED = b"<Error><Code>InternalError</Code><Message>Try again.</Message></Error>"
+
+NOT_YET = (Fault(method="HEAD", status=404), Fault(status=404))  # it is made between the look for it and the write
 
 
 class Bucket:
@@ -78,7 +81,7 @@ class TestReplacingNothing:
         data = b"these bytes"
         etag = f'"{upload.hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
         for there, code in ((etag, None), ('"another"', "E_EXISTS")):
-            lost = [Fault(method="PUT", before_headers=True), Fault(method="PUT", status=412)]
+            lost = [*NOT_YET, Fault(method="PUT", before_headers=True), Fault(method="PUT", status=412)]
             bucket.server.put("/b/a.tar", data, etag=there, plan=lost)
             sink = S3Store(clock=FakeClock()).create(URL_, replace=False)
             sink.write(data)
@@ -94,7 +97,7 @@ class TestReplacingNothing:
             for name, value in {"ACCOUNT": "account", "KEY": "cGxhbnRlZA==", "ENDPOINT": f"{server.url}/account"}.items():
                 monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
             exists = {"status": 409, "headers": {"x-ms-error-code": "BlobAlreadyExists"}}
-            server.put("/account/b/a.tar", b"", plan=[Fault(method="PUT", **exists)])
+            server.put("/account/b/a.tar", b"", plan=[*NOT_YET, Fault(method="PUT", **exists)])
             with pytest.raises(StoreError, match="left alone"):
                 AzureStore(clock=FakeClock()).create(URL("az://b/a.tar"), replace=False).commit()
 
@@ -175,3 +178,36 @@ class TestFaults:
         assert [] == [thread for thread in threading.enumerate() if "upload" in thread.name]
         with pytest.raises((StoreError, NotFoundError)):
             sink.commit()
+
+
+class TestRedirects:
+    def redirect(self, bucket, name, to):
+        """The server leads a write of the object `name` to the address `to`, as AIStore's gateway does."""
+        location = f"{bucket.server.url}{to}".encode().decode("latin-1")
+        bucket.server.put(f"/b/{quote(name)}", b"", plan=[Fault(method="PUT", status=307, headers={"Location": location}, times=ALWAYS)])
+        with S3Store(clock=FakeClock()).create(URL(f"s3://b/{name}")) as sink:
+            sink.write(b"x")
+
+    def test_a_name_in_raw_utf_8_stays_the_name(self, bucket):
+        bucket.server.put(f"/target/{quote('中文.tar')}", b"", plan=[Fault(method="PUT", status=200, times=ALWAYS)])
+        self.redirect(bucket, "中文.tar", "/target/中文.tar")
+
+        assert f"/target/{quote('中文.tar')}" == bucket.server.requests[-1].path
+
+    def test_another_name_is_not_written(self, bucket):
+        with pytest.raises(StoreError, match="to another name") as caught:
+            self.redirect(bucket, "q?u.tar", "/target/q?u.tar&pid=1")
+
+        assert "E_WRITE" == caught.value.code
+        assert not bucket.asked("PUT", "^/target")
+
+
+def test_a_server_that_ignores_the_condition_replaces_nothing(bucket):
+    bucket.server.put("/b/a.tar", b"there", plan=[Fault(method="PUT", status=200, times=ALWAYS)])
+    late = S3Store(clock=FakeClock()).create(URL_, replace=False)
+    late.write(b"new")
+    with pytest.raises(StoreError, match="left alone") as caught:
+        late.commit()
+
+    assert "E_EXISTS" == caught.value.code
+    assert not bucket.asked("PUT", "")
