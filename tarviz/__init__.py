@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tarviz import samples as samples
     from tarviz.commands.bench import bench as bench
     from tarviz.commands.browse import browse as browse
+    from tarviz.commands.cache import cache as cache
     from tarviz.commands.cat import cat as cat
     from tarviz.commands.compare import compare as compare
     from tarviz.commands.convert import convert as convert
@@ -62,6 +63,7 @@ __all__ = [
     "bench",
     "blocks",
     "browse",
+    "cache",
     "cat",
     "compare",
     "config",
