@@ -1,4 +1,4 @@
-"""Sound: a player, the loudness over time and a spectrogram; formats other than WAV where PyAV is installed (extra `media`)."""
+"""Sound: a player, the loudness over time and a spectrogram; formats other than WAV with the extra `media`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.looks import sound
-from tarviz.model.errors import DataError
+from tarviz.model.errors import DataError, MissingPackageError
+from tarviz.ops.values.sounds import SOUNDS, decode_sound
 from tarviz.viewers.panel import Audio, Image, Meta, Note, Panel, Plot
 from tarviz.viewers.spark import sparkline
 
-EXTENSIONS = ("wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac")
+EXTENSIONS = (*SOUNDS, "sph")
 MAGIC = (b"fLaC", b"ID3", b"OggS")
 
 _MIME = {"wav": "audio/wav", "flac": "audio/flac", "mp3": "audio/mpeg", "ogg": "audio/ogg", "oga": "audio/ogg", "opus": "audio/ogg"}
-_MIME |= {"m4a": "audio/mp4", "aac": "audio/aac"}
+_MIME |= {"m4a": "audio/mp4", "aac": "audio/aac", "aif": "audio/aiff", "aiff": "audio/aiff", "aifc": "audio/aiff", "au": "audio/basic"}
+_MIME |= {"wma": "audio/x-ms-wma", "amr": "audio/amr", "sph": "audio/x-nist"}
 _BEGINS = {"wav": b"RIFF", "flac": b"fLaC", "ogg": b"OggS", "oga": b"OggS", "opus": b"OggS"}
 _TYPES = {1: "u1", 2: "<i2", 4: "<i4"}
+_MOST_SECONDS = 120
 _NONE: NDArray[Any] = np.zeros(0)
 
 
@@ -49,41 +52,24 @@ def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
 
 
 def _heard(blob: memoryview, meta: Meta) -> tuple[Panel, NDArray[Any]]:
-    """A panel without pictures, and the first channel within −1 … 1; no samples where they cannot be read."""
+    """A panel without pictures, and the first channel within −1 … 1; no samples where the library for them is not installed."""
     last = meta.ext.rpartition(".")[2]
     begins = bytes(blob[:4])
     kind = last if last in _MIME else {b"RIFF": "wav", b"fLaC": "flac", b"OggS": "ogg"}.get(begins, "mp3")
     if kind in _BEGINS and begins != _BEGINS[kind]:
         raise DataError(f".{meta.ext} does not begin like {kind}.", code="E_DECODE")
-    if kind != "wav":
-        return _decoded(blob, kind)
-    try:
-        return _wav(blob)
-    except wave.Error as error:
-        # a WAV the wave module does not know (float, A-law): PyAV may, and browsers may still play it
-        if "unknown format" in str(error):
-            if sound.can_decode():
-                return _decoded(blob, "wav")
-            return Panel(f"wav, {len(blob):,} bytes", [Audio("audio/wav"), Note(f"No waveform: {error}.")]), _NONE
-        raise DataError(f".{meta.ext} is damaged: {error}.", code="E_DECODE") from error
-    except EOFError as error:
-        raise DataError(f".{meta.ext} is cut short.", code="E_DECODE") from error
-
-
-def _decoded(blob: memoryview, kind: str) -> tuple[Panel, NDArray[Any]]:
-    found = sound.decode(blob)
     size = ("size", f"{len(blob):,} bytes")
-    if found is None:
-        why = "" if sound.can_decode() else "The waveform needs PyAV: pip install 'tarviz[media]'."
-        return Panel(f"{kind}, {len(blob):,} bytes", [Audio(_MIME[kind]), *([Note(why)] if why else [])], [("format", kind), size]), _NONE
-    facts = [
-        ("duration", f"{found.seconds:.2f} s"),
-        ("rate", f"{found.rate} Hz"),
-        ("channels", str(found.channels)),
-        ("codec", found.codec),
-        size,
-    ]
-    return Panel(f"{found.seconds:.2f} s, {found.rate} Hz, {found.channels} ch", [Audio(_MIME[kind])], facts), found.samples
+    try:
+        found = decode_sound(blob, seconds=_MOST_SECONDS)
+    except MissingPackageError as error:
+        if kind == "wav":
+            return _wav(blob, meta)
+        return Panel(
+            f"{kind}, {len(blob):,} bytes", [Audio(_MIME[kind]), Note(f"No waveform: {error.hint}")], [("format", kind), size]
+        ), _NONE
+    channels = found.samples.shape[1]
+    facts = [("duration", f"{found.length:.2f} s"), ("rate", f"{found.rate} Hz"), ("channels", str(channels)), ("codec", found.codec), size]
+    return Panel(f"{found.length:.2f} s, {found.rate} Hz, {channels} ch", [Audio(_MIME[kind])], facts), found.samples[:, 0]
 
 
 def _envelope(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -92,13 +78,19 @@ def _envelope(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.minimum.reduceat(samples, edges), np.maximum.reduceat(samples, edges)
 
 
-def _wav(blob: memoryview) -> tuple[Panel, NDArray[Any]]:
-    with wave.open(io.BytesIO(blob)) as file:
-        channels, width, rate, frames = file.getnchannels(), file.getsampwidth(), file.getframerate(), file.getnframes()
-        need = frames * channels * width
-        if need > len(blob):
-            raise DataError(f"The WAV claims {need:,} bytes of sound, and the member has {len(blob):,}.", code="E_DECODE")
-        raw = file.readframes(frames)
+def _wav(blob: memoryview, meta: Meta) -> tuple[Panel, NDArray[Any]]:
+    """The same by Python's own library, which reads whole numbers alone."""
+    try:
+        with wave.open(io.BytesIO(blob)) as file:
+            channels, width, rate, frames = file.getnchannels(), file.getsampwidth(), file.getframerate(), file.getnframes()
+            need = frames * channels * width
+            if need > len(blob):
+                raise DataError(f"The WAV claims {need:,} bytes of sound, and the member has {len(blob):,}.", code="E_DECODE")
+            raw = file.readframes(frames)
+    except (wave.Error, EOFError) as error:
+        if "unknown format" in str(error):  # float, A-law: browsers may still play it
+            return Panel(f"wav, {len(blob):,} bytes", [Audio("audio/wav"), Note(f"No waveform: {error}.")]), _NONE
+        raise DataError(f".{meta.ext} is damaged: {str(error) or 'cut short'}.", code="E_DECODE") from error
     seconds = frames / rate if rate else 0.0
     facts = [("duration", f"{seconds:.2f} s"), ("rate", f"{rate} Hz"), ("channels", str(channels)), ("bits", str(8 * width))]
     panel = Panel(f"{seconds:.2f} s, {rate} Hz, {channels} ch", [Audio("audio/wav")], facts)

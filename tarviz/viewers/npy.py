@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import math
-import struct
 import warnings
 import zipfile
 from typing import Any
@@ -13,51 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tarviz.formats.npy import array_of
+from tarviz.formats.tenbin import decode_buffer
 from tarviz.looks import points, tones
-from tarviz.model.errors import DataError, LimitError
+from tarviz.model.errors import DataError
 from tarviz.viewers.panel import Control, Image, Meta, Note, Panel, Plot, Points, Table, Text
 from tarviz.viewers.spark import sparkline
 
 EXTENSIONS = ("npy", "npz", "ten", "tenbin", "tb")
 MAGIC = (b"\x93NUMPY", b"~TenBin~")
-
-_TEN = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"}
-
-
-def header(blob: memoryview, ext: str) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
-    """(dtype, shape, Fortran order, where the data begins) of an npy payload, checked against its size.
-
-    `DataError` with E_UNSAFE_DECODER for object arrays (they are pickles), `LimitError` where more is claimed than is there.
-    """
-    head = bytes(blob[:12])
-    if head[:6] != b"\x93NUMPY" or len(head) < 10:
-        raise DataError(f".{ext} does not begin like an npy file.", code="E_DECODE")
-    wide = head[6] >= 2
-    length = struct.unpack("<I", head[8:12])[0] if wide else struct.unpack("<H", head[8:10])[0]
-    start = (12 if wide else 10) + length
-    if length > 65_536 or start > len(blob):
-        raise DataError(f".{ext} has a header of {length} bytes that is not there.", code="E_DECODE")
-    try:
-        fields = ast.literal_eval(bytes(blob[12 if wide else 10 : start]).decode("utf-8" if head[6] >= 3 else "latin-1").strip())
-        descr, shape, fortran = fields["descr"], fields["shape"], fields["fortran_order"]
-        dtype = np.dtype([tuple(one) for one in descr] if isinstance(descr, list) else descr)
-    except (ValueError, SyntaxError, TypeError, KeyError, RecursionError, MemoryError) as error:
-        raise DataError(f".{ext} has an unreadable npy header ({type(error).__name__}).", code="E_DECODE") from error
-    if dtype.hasobject:
-        raise DataError(f".{ext} holds Python objects (a pickle), which are not decoded.", code="E_UNSAFE_DECODER")
-    if not isinstance(shape, tuple) or len(shape) > 32 or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape):
-        raise DataError(f".{ext} has the shape {str(shape)[:80]}, which is impossible.", code="E_DECODE")
-    need = math.prod(shape) * dtype.itemsize
-    if need > len(blob) - start:
-        raise LimitError(f".{ext} claims {need:,} bytes of {dtype}{list(shape)}, and {len(blob) - start:,} are there.")
-    return dtype, shape, bool(fortran), start
-
-
-def array_of(blob: memoryview, ext: str) -> NDArray[Any]:
-    """The array of an npy payload, a view on it."""
-    dtype, shape, fortran, start = header(blob, ext)
-    flat = np.frombuffer(blob, dtype, math.prod(shape), start) if math.prod(shape) and dtype.itemsize else np.empty(0, dtype)
-    return flat.reshape(shape, order="F" if fortran else "C")
 
 
 def _npz(blob: memoryview, meta: Meta) -> dict[str, NDArray[Any]]:
@@ -68,34 +30,9 @@ def _npz(blob: memoryview, meta: Meta) -> dict[str, NDArray[Any]]:
                 meta.check_unpacked(info.file_size, max(info.compress_size, 1))
                 with archive.open(info) as stream:
                     data = stream.read(info.file_size + 1)
-                arrays[info.filename.removesuffix(".npy")] = array_of(memoryview(data), f"{meta.ext}: {info.filename}")
+                arrays[info.filename.removesuffix(".npy")] = array_of(data)
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError) as error:
         raise DataError(f".{meta.ext} is not a readable npz ({error}).", code="E_DECODE") from error
-    return arrays
-
-
-def _ten(blob: memoryview, ext: str) -> dict[str, NDArray[Any]]:
-    chunks: list[memoryview] = []
-    at = 0
-    while at < len(blob):
-        if bytes(blob[at : at + 8]) != b"~TenBin~" or at + 16 > len(blob):
-            raise DataError(f".{ext} is not a TenBin file at byte {at}.", code="E_DECODE")
-        length = struct.unpack("<q", blob[at + 8 : at + 16])[0]
-        if not 0 <= length <= len(blob) - at - 16:
-            raise LimitError(f".{ext} claims a piece of {length:,} bytes at byte {at}, and {len(blob) - at - 16:,} are there.")
-        chunks.append(blob[at + 16 : at + 16 + length])
-        at += 16 + (length + 63) // 64 * 64
-    arrays: dict[str, NDArray[Any]] = {}
-    for number, (head, data) in enumerate(zip(chunks[::2], chunks[1::2], strict=False)):
-        kind = bytes(head[:8]).rstrip(b"\0").decode("ascii", "replace")
-        rank = struct.unpack("<q", head[16:24])[0] if len(head) >= 24 else -1
-        if kind not in _TEN or not 0 <= rank <= 10 or len(head) < 24 + 8 * rank:
-            raise DataError(f".{ext} has an unreadable array header.", code="E_DECODE")
-        shape = struct.unpack(f"<{rank}q", head[24 : 24 + 8 * rank])
-        if any(n < 0 for n in shape) or math.prod(shape) * np.dtype(kind).itemsize > len(data):
-            raise LimitError(f".{ext} claims an array {list(shape)}, and {len(data):,} bytes are there.")
-        name = bytes(head[8:16]).rstrip(b"\0").decode("ascii", "replace")
-        arrays[f"{number} {name}".strip()] = np.frombuffer(data, kind, math.prod(shape)).reshape(shape)
     return arrays
 
 
@@ -104,8 +41,9 @@ def load(blob: memoryview, meta: Meta) -> dict[str, NDArray[Any]]:
     if bytes(blob[:4]) == b"PK\x03\x04":
         return _npz(blob, meta)
     if bytes(blob[:8]) == b"~TenBin~":
-        return _ten(blob, meta.ext)
-    return {"": array_of(blob, meta.ext)}
+        arrays, names = decode_buffer(blob, infos=True)
+        return {f"{number} {name}".strip(): array for number, (name, array) in enumerate(zip(names, arrays, strict=True))}
+    return {"": array_of(blob)}
 
 
 def view(blob: memoryview, meta: Meta) -> Panel:

@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.looks import sound
-from tarviz.model.errors import DataError
+from tarviz.model.errors import DataError, MissingPackageError
+from tarviz.ops.values.films import FILMS, Cut, decode_film, film_facts
 from tarviz.viewers.panel import Frames, Meta, Panel, Video
 
-EXTENSIONS = ("mp4", "m4v", "webm", "mov", "mkv", "avi")
+EXTENSIONS = tuple(ending for ending in FILMS if ending != "ts")  # which is TypeScript, too
 MAGIC = (b"\x1aE\xdf\xa3",)
 _STRIP = 6  # frames shown of a film
+_FIRST = 0.05  # seconds: the first frames of a film that does not say how long it is
 
 _MIME = {"mp4": "video/mp4", "m4v": "video/mp4", "mov": "video/mp4", "webm": "video/webm", "mkv": "video/webm", "avi": "video/x-msvideo"}
 
@@ -30,18 +31,31 @@ def view(blob: memoryview, meta: Meta) -> Panel:
         _check_boxes(blob, meta.ext)
     elif head[:4] == b"\x1aE\xdf\xa3":
         kind = "webm"
-    elif last == "avi" and head[:4] == b"RIFF":
-        kind = "avi"
+    elif last not in _MIME or (last == "avi" and head[:4] == b"RIFF"):
+        kind = last
     else:
         raise DataError(f".{meta.ext} does not begin like a film.", code="E_DECODE")
-    panel = Panel(f"{kind}, {len(blob):,} bytes", [Video(_MIME[kind])], [("format", kind), ("size", f"{len(blob):,} bytes")])
-    found = sound.film(blob, _STRIP, 160)
-    if found is None or not found.frames:
+    panel = Panel(
+        f"{kind}, {len(blob):,} bytes", [Video(_MIME[kind])] if kind in _MIME else [], [("format", kind), ("size", f"{len(blob):,} bytes")]
+    )
+    try:
+        facts, frames = film_facts(blob), _spread(blob, _STRIP, 160)
+    except MissingPackageError:
         return panel
-    panel.blocks.append(Frames(_jpeg(np.concatenate(found.frames, axis=1)), "image/jpeg", tuple(found.times)))
-    panel.facts.extend([("size of a frame", f"{found.width}×{found.height}"), ("duration", f"{found.seconds:.2f} s")])
-    panel.facts.extend([("frames a second", f"{found.rate:.4g}"), ("codec", found.codec)])
-    return replace(panel, summary=f"{found.seconds:.2f} s, {found.width}×{found.height}, {found.codec}")
+    times = Cut(frames=len(frames)).times(facts.seconds) or [0.0]
+    panel.blocks.append(Frames(_jpeg(np.concatenate(frames, axis=1)), "image/jpeg", tuple(round(time, 3) for time in times)))
+    seconds = "" if facts.seconds is None else f"{facts.seconds:.2f} s, "
+    panel.facts.extend([("size of a frame", f"{facts.width}×{facts.height}"), ("duration", seconds.removesuffix(", ") or "not said")])
+    panel.facts.extend([("frames a second", f"{facts.rate:.4g}"), ("codec", facts.codec)])
+    return replace(panel, summary=f"{seconds}{facts.width}×{facts.height}, {facts.codec}")
+
+
+def _spread(blob: memoryview, count: int, side: int) -> list[NDArray[np.uint8]]:
+    """`count` frames spread over a film, none larger than `side`; one where it does not say how long it is."""
+    facts = film_facts(blob)
+    frames = decode_film(blob, Cut(frames=count) if facts.seconds else Cut(seconds=_FIRST), least=(side // 2, side // 2))
+    step = -(-max(frames.shape[1:3]) // side)
+    return list(frames[:count, ::step, ::step])
 
 
 def _jpeg(pixels: NDArray[np.uint8]) -> bytes:
@@ -69,5 +83,7 @@ def _check_boxes(blob: memoryview, ext: str) -> None:
 
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
-    found = sound.film(blob, 1, size)
-    return _jpeg(found.frames[0]) if found and found.frames else f"▶ {view(blob, meta).summary}"
+    try:
+        return _jpeg(_spread(blob, 1, size)[0])
+    except MissingPackageError:
+        return f"▶ {view(blob, meta).summary}"

@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 
 import numpy as np
-import pytest
 
 from tarviz.looks import points, sound
 from tarviz.looks.roles import roles
-from tarviz.samples import media
 from tarviz.samples.scenes import Scene
 
 
@@ -48,17 +46,6 @@ class TestPoints:
 
 
 class TestSound:
-    @pytest.mark.parametrize("kind", ["flac", "mp3"])
-    def test_samples_are_those_that_were_written(self, kind):
-        pytest.importorskip("av", reason="PyAV is in the extra `media`")
-        samples, _ = media.tune(3)
-        found = sound.decode(media.sound(samples, kind))
-
-        assert (16_000, 1) == (found.rate, found.channels)
-        assert abs(found.seconds - 1.5) < 0.1
-        if kind == "flac":
-            assert np.abs(found.samples * 32768 - samples).max() <= 1
-
     def test_the_spectrogram_is_bright_where_the_note_is(self):
         at = np.arange(16_000) / 16_000
         low, high = (
@@ -66,20 +53,6 @@ class TestSound:
         )
 
         assert high < low
-
-    def test_frames_are_those_of_their_times(self):
-        pytest.importorskip("av", reason="PyAV is in the extra `media`")
-        frames = [np.full((64, 64, 3), 16 * at, np.uint8) for at in range(16)]
-        found = sound.film(media.film(frames), 4)
-
-        assert 4 == len(found.frames) == len(set(found.times))
-        assert [int(frame.mean()) // 16 for frame in found.frames] == sorted(int(frame.mean()) // 16 for frame in found.frames)
-        assert (64, 64, 8.0) == (found.width, found.height, found.rate)
-
-    @pytest.mark.parametrize("blob", [b"", b"garbage" * 20, b"RIFF\xff\xff\xff\xffWAVEfmt "])
-    def test_what_is_none_is_none(self, blob):
-        assert sound.decode(blob) is None
-        assert sound.film(blob) is None
 
 
 def test_a_scene_says_what_it_shows():

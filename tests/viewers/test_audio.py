@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+from importlib.util import find_spec
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from tarviz import viewers
 from tarviz.looks import sound as spectra
+from tarviz.samples import media
 from tarviz.testing.viewers import ViewerTests
 from tests.viewers.payloads import sound
 
@@ -17,9 +21,7 @@ class TestAudio(ViewerTests):
     good: ClassVar = {
         "wav": sound(),
         "low.wav": sound(width=1),
-        "flac": b"fLaC" + bytes(40),
-        "mp3": b"ID3" + bytes(40),
-        "ogg": b"OggS" + bytes(40),
+        **({kind: media.sound(media.tune(3)[0], kind) for kind in ("flac", "mp3")} if find_spec("av") else {}),
     }
     bad: ClassVar = {"wav": b"RIFF\xff\xff\xff\xffWAVEfmt \x10\x00\x00\x00", "flac": b"<html>"}
 
@@ -35,3 +37,13 @@ class TestAudio(ViewerTests):
 
         assert expected == viewers.tile(sound(1.0), viewers.Meta("wav", "k", "s.tar"), 96)
         assert expected.startswith(b"\x89PNG")
+
+    @pytest.mark.parametrize("subtype", ["PCM_24", "FLOAT", "ALAW"])
+    def test_a_wav_of_any_kind_has_its_waveform(self, subtype):
+        soundfile = pytest.importorskip("soundfile", reason="soundfile is in the extra `media`")
+        out = io.BytesIO()
+        soundfile.write(out, np.sin(np.arange(8000) / 8)[:, None] / 2, 8000, subtype, format="WAV")
+        panel = self.panel("wav", out.getvalue())
+
+        assert "1.00 s, 8000 Hz, 1 ch" == panel.summary
+        assert "envelope" == panel.blocks[1].kind

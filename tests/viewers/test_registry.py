@@ -67,7 +67,7 @@ def test_every_hostile_payload_is_shown_or_refused(name, monkeypatch):
             "d22.cls": "E_DECODE",
             "d28.mp4": "E_DECODE",
             "d29.wav": "E_DECODE",
-            "d30.ten": "E_LIMIT",
+            "d30.ten": "E_DECODE",
             "d35.tif": "E_DECODE",
             "d21.cls": "7",
         }

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.config import options
-from tarviz.model.errors import DataError, LimitError, MissingPackageError
+from tarviz.model.errors import DataError, LimitError
 from tarviz.model.types import Buffer
-from tarviz.ops.values.pictures import DAMAGE, reason, reduction
+from tarviz.ops.values.av_files import av_file
 
 FILMS = ("mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ogv", "wmv", "flv", "3gp", "ts")
 ANIMATIONS = ("gif", "webp", "apng")
+_AV_TIME_BASE = 1_000_000  # av.time_base
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +66,37 @@ def decode_film(data: Buffer, cut: Cut, *, least: tuple[int, int] | None = None)
     """
     if bytes(data[:4]) in (b"GIF8", b"RIFF", b"\x89PNG") and bytes(data[8:12]) != b"AVI ":
         return _animation(data, cut, least)
-    try:
-        import av
-    except ImportError as error:
-        raise MissingPackageError.of("av", "a film", "media") from error
-    try:
-        with av.open(io.BytesIO(data)) as file:
-            if not file.streams.video:
-                raise DataError("there is no film in it.", code="E_DECODE")
-            return _stack(_upright(frame, least) for frame in _chosen(file, file.streams.video[0], cut))
-    except (av.FFmpegError, ValueError, OverflowError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"this is no film that can be read: {error}.", code="E_DECODE") from error
+    with av_file(data, "film") as (file, stream):
+        return _stack(_upright(frame, least) for frame in _chosen(file, stream, cut))
+
+
+@dataclass(frozen=True, slots=True)
+class FilmFacts:
+    """What a film's header says; `seconds` is None where it does not say how long it is."""
+
+    width: int
+    height: int
+    seconds: float | None
+    rate: float
+    codec: str
+
+
+def film_facts(data: Buffer) -> FilmFacts:
+    """What the header of a film says. Errors: `E_MISSING_PACKAGE`, `E_DECODE`."""
+    with av_file(data, "film") as (file, stream):
+        codec = str(stream.codec_context.name)
+        return FilmFacts(stream.width, stream.height, _length(file, stream), float(stream.average_rate or 0), codec)
+
+
+def _length(file: Any, stream: Any) -> float | None:
+    if stream.duration:
+        return float(stream.duration * stream.time_base)
+    return file.duration / _AV_TIME_BASE if file.duration else None
 
 
 def _chosen(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
-    import av
-
     stream.thread_type = "AUTO"
-    length = stream.duration * stream.time_base if stream.duration else Fraction(file.duration, av.time_base) if file.duration else None
-    times = cut.times(None if length is None else float(length))
+    times = cut.times(_length(file, stream))
     first = stream.start_time or 0
     if times is not None:
         return _at_times(file, stream, [first + int(Fraction(time).limit_denominator(1_000_000) / stream.time_base) for time in times])
@@ -159,6 +170,8 @@ def _counted(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
 
 
 def _upright(frame: Any, least: tuple[int, int] | None) -> NDArray[np.uint8]:
+    from tarviz.ops.values.pictures import reduction  # loads Pillow, which no list of kinds needs
+
     quarters = round((frame.rotation or 0) / 90) % 4
     height, width = (frame.width, frame.height) if quarters % 2 else (frame.height, frame.width)
     by = reduction(height, width, least)
@@ -168,6 +181,8 @@ def _upright(frame: Any, least: tuple[int, int] | None) -> NDArray[np.uint8]:
 
 def _animation(data: Buffer, cut: Cut, least: tuple[int, int] | None) -> NDArray[np.uint8]:
     from PIL import Image, ImageSequence
+
+    from tarviz.ops.values.pictures import DAMAGE, reason, reduction
 
     try:
         with Image.open(io.BytesIO(data), formats=("GIF", "WEBP", "PNG")) as image:

@@ -6,10 +6,8 @@ against the bytes that are there, and compressed data may not grow without limit
 
 from __future__ import annotations
 
-import ast
 import io
 import json
-import math
 import pickle
 import re
 import zipfile
@@ -21,6 +19,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tarviz.formats import npy
 from tarviz.model.config import options
 from tarviz.model.errors import DataError, LimitError
 from tarviz.model.types import Buffer
@@ -89,7 +88,6 @@ _MAGIC: tuple[tuple[bytes, Kind], ...] = (
 _RIFF: dict[bytes, Kind] = {b"WEBP": "picture", b"WAVE": "sound", b"AVI ": "film"}
 _FLOOR = 1 << 20
 _WHOLE = re.compile(rb"[+-]?[0-9]{1,20}")
-_NPY_HEADER = 65536
 
 
 def kind_of(ext: str, data: Buffer | None = None) -> Kind:
@@ -238,40 +236,8 @@ def decode_json(data: Buffer) -> Any:
 
 
 def decode_npy(data: Buffer) -> NDArray[Any]:
-    """The array of an npy file, in memory of its own. Shape and item size are held against the bytes there are.
-
-    Source: numpy/lib/_format_impl.py, the layout; its reader is not used, as it allocates before it reads.
-    """
-    view = memoryview(data).cast("B")
-    dtype, shape, fortran, start = _npy_header(view)
-    need, have = math.prod(shape) * dtype.itemsize, len(view) - start
-    if need > options().max_member_bytes:
-        raise LimitError(f"the array {dtype}{list(shape)} needs {need} bytes, above the limit of {options().max_member_bytes}.")
-    if need > have:
-        raise DataError(f"the array {dtype}{list(shape)} needs {need} bytes, {have} are there.", code="E_DECODE")
-    flat = np.frombuffer(view[start : start + need], dtype).copy()
-    return flat.reshape(shape, order="F" if fortran else "C")
-
-
-def _npy_header(view: memoryview) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
-    wide = 4 if bytes(view[6:7]) in (b"\x02", b"\x03") else 2
-    start = 8 + wide
-    if bytes(view[:6]) != b"\x93NUMPY" or len(view) < start or view[6] not in (1, 2, 3):
-        raise DataError("this is not a npy array: its first bytes are wrong.", code="E_DECODE")
-    length = int.from_bytes(view[8:start], "little")
-    if length > _NPY_HEADER or start + length > len(view):
-        raise DataError(f"the npy header claims {length} bytes.", code="E_DECODE")
-    try:
-        header = ast.literal_eval(bytes(view[start : start + length]).decode("utf-8" if view[6] == 3 else "latin-1").strip())
-        descr, shape, fortran = header["descr"], header["shape"], header["fortran_order"]
-        dtype = np.lib.format.descr_to_dtype(descr)
-    except (ValueError, SyntaxError, TypeError, LookupError, RecursionError, MemoryError, AttributeError) as error:
-        raise DataError(f"the npy header cannot be read: {type(error).__name__}.", code="E_DECODE") from error
-    if dtype.hasobject:
-        raise DataError("an array of Python objects is a pickle, which can run code; it is not loaded.", code="E_UNSAFE_DECODER")
-    if not isinstance(shape, tuple) or len(shape) > 32 or not all(type(n) is int and n >= 0 for n in shape) or not dtype.itemsize:
-        raise DataError(f"the npy header has the shape {_quoted(repr(shape).encode())}.", code="E_DECODE")
-    return dtype, shape, bool(fortran), start + length
+    """The array of an npy file, in memory of its own; errors as `npy.array_of` has them."""
+    return npy.array_of(data).copy(order="K")
 
 
 def decode_npz(data: Buffer) -> dict[str, NDArray[Any]]:

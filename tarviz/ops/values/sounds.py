@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,18 +13,22 @@ from numpy.typing import NDArray
 from tarviz.model.config import options
 from tarviz.model.errors import DataError, LimitError, MissingPackageError
 from tarviz.model.types import Buffer
+from tarviz.ops.values.av_files import av_file
 
 SOUNDS = ("wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac", "aif", "aiff", "aifc", "wma", "au", "amr")
 MOST_RATE = 768_000
+_AV_TIME_BASE = 1_000_000  # av.time_base
 _QUIETEST = 1e-10  # librosa.power_to_db, `amin`
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Sound as float32 [samples, channels] in −1 … 1, and samples a second."""
+    """Sound as float32 [samples, channels] in −1 … 1, and samples a second; `length` of the whole file in seconds, and how it is coded."""
 
     samples: NDArray[np.float32]
     rate: int
+    length: float = 0
+    codec: str = ""
 
 
 def decode_sound(data: Buffer, *, rate: int | None = None, mono: bool = False, start: float = 0, seconds: float | None = None) -> Heard:
@@ -37,7 +41,7 @@ def decode_sound(data: Buffer, *, rate: int | None = None, mono: bool = False, s
     """
     heard = _by_soundfile(data, start, seconds) or _by_av(data, start, seconds)
     samples = heard.samples.mean(axis=1, keepdims=True, dtype=np.float32) if mono and heard.samples.shape[1] > 1 else heard.samples
-    return resample(Heard(samples, heard.rate), rate)
+    return resample(replace(heard, samples=samples), rate)
 
 
 def resample(heard: Heard, rate: int | None) -> Heard:
@@ -48,7 +52,8 @@ def resample(heard: Heard, rate: int | None) -> Heard:
         import soxr
     except ImportError as error:
         raise MissingPackageError.of("soxr", "another sample rate", "media") from error
-    return Heard(np.ascontiguousarray(soxr.resample(heard.samples, heard.rate, rate), np.float32), rate)
+    samples = np.ascontiguousarray(soxr.resample(heard.samples, heard.rate, rate), np.float32)
+    return replace(heard, samples=samples, rate=rate)
 
 
 def _by_soundfile(data: Buffer, start: float, seconds: float | None) -> Heard | None:
@@ -64,29 +69,20 @@ def _by_soundfile(data: Buffer, start: float, seconds: float | None) -> Heard | 
             _check_size(count, file.channels)
             if first:
                 file.seek(first)
-            return Heard(file.read(count, dtype="float32", always_2d=True), file.samplerate)
+            samples = file.read(count, dtype="float32", always_2d=True)
+            return Heard(samples, file.samplerate, file.frames / file.samplerate, f"{file.format} {file.subtype}".lower())
     except (soundfile.LibsndfileError, RuntimeError, ValueError):
         return None
 
 
 def _by_av(data: Buffer, start: float, seconds: float | None) -> Heard:
-    try:
-        import av
-    except ImportError as error:
-        raise MissingPackageError.of("soundfile", "sound", "media") from error
-    try:
-        with av.open(io.BytesIO(data)) as file:
-            if not file.streams.audio:
-                raise DataError("there is no sound in it.", code="E_DECODE")
-            stream = file.streams.audio[0]
-            rate, channels = int(stream.rate or 0), int(stream.codec_context.channels or 1)
-            if not 0 < rate <= MOST_RATE:
-                raise DataError(f"its sample rate is {rate}.", code="E_DECODE")
-            return Heard(_frames(file, stream, start, seconds, rate, channels), rate)
-    except (av.FFmpegError, ValueError, OverflowError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"this is no sound that can be read: {error}.", code="E_DECODE") from error
+    with av_file(data, "sound") as (file, stream):
+        rate, channels = int(stream.rate or 0), int(stream.codec_context.channels or 1)
+        if not 0 < rate <= MOST_RATE:
+            raise DataError(f"its sample rate is {rate}.", code="E_DECODE")
+        samples = _frames(file, stream, start, seconds, rate, channels)
+        length = file.duration / _AV_TIME_BASE if file.duration else len(samples) / rate
+        return Heard(samples, rate, length, str(stream.codec_context.name))
 
 
 def _frames(file: Any, stream: Any, start: float, seconds: float | None, rate: int, channels: int) -> NDArray[np.float32]:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz import viewers
+from tarviz.formats.npy import array_of
 from tarviz.looks import likeness
 from tarviz.looks.projection import LONGEST
 from tarviz.model.errors import DataError, LimitError, TarvizError, UsageError
 from tarviz.viewers.image import open_picture
-from tarviz.viewers.npy import array_of
 from tarviz.widgets.browse.rows import Rows, Want, payloads
 
 MOST_BYTES = 2 << 30
@@ -65,7 +65,7 @@ def read(rows: Rows, ids: NDArray[np.int64], ext: str, say: Callable[[int, int],
                 missing, bad = missing + absent, bad + (not absent)
                 continue
             try:
-                vector = _seen(blob, ext) if picture else array_of(memoryview(blob), ext)
+                vector = _seen(blob, ext) if picture else array_of(blob)
             except (DataError, OSError, SyntaxError, ValueError, EOFError):
                 bad += 1
                 continue
