@@ -17,8 +17,10 @@ NPM    := command -v npm >/dev/null && { [ -x $(TSC) ] && [ -x $(PRETTIER) ] \
 FLAGS  ?=
 JOBS   ?= 2
 PYTEST := $(BIN)/python -m pytest $(FLAGS)
+# Where something is missing a person is told what is left out; in CI (CI=true) it is a failure, or it would be green by absence.
+LACK   := .ci/lack
 # What `make test` leaves to other targets; `make test-matrix` and `make test-programs` run the tests with their mark.
-APART  := slow or browser or network or torch or ray
+APART  := slow or browser or torch or ray
 SLOW   := $(APART) or matrix or programs
 
 .DEFAULT_GOAL := help
@@ -51,7 +53,7 @@ $(STAMPS)/oracles: pyproject.toml .ci/need $(STAMPS)/torch
 	@for each in bsdtar:libarchive-tools nginx:nginx-light sshd:openssh-server gm:graphicsmagick node:nodejs chromium:chromium; do \
 		.ci/need $${each%%:*} $${each##*:} || true; done
 	@command -v npm >/dev/null && npm install --silent --no-save --prefix $(STAMPS)/azurite azurite@3.35.0 \
-		|| echo "no npm, or it reaches no registry: the tests on azurite are skipped"
+		|| $(LACK) "no npm, or it reaches no registry: the tests on azurite are skipped"
 	@touch $@
 
 $(STAMPS)/torch: pyproject.toml $(STAMPS)/test
@@ -93,9 +95,9 @@ check: $(STAMPS)/test  ## lint, format, types, import layers, documents, JavaScr
 	$(BIN)/python docs/tables.py --check
 	$(BIN)/python -m docs.lines --check
 	@if command -v node >/dev/null; then files=$$(git ls-files '*.test.mjs'); [ -z "$$files" ] || node --test $$files; \
-		else echo "node is not installed: the JavaScript tests are left out"; fi
+		else $(LACK) "node is not installed: the JavaScript tests are left out"; fi
 	@if $(NPM); then $(TSC) -p .ci && $(PRETTIER) --log-level warn --check $$(git ls-files '*.mjs'); \
-		else echo "no npm, or it reaches no registry: types and format of the JavaScript are not checked"; fi
+		else $(LACK) "no npm, or it reaches no registry: types and format of the JavaScript are not checked"; fi
 
 fix: $(STAMPS)/test  ## mend what tools can mend: lint, format, the tables in the documents
 	$(BIN)/ruff check --fix --quiet . || true
@@ -106,14 +108,14 @@ fix: $(STAMPS)/test  ## mend what tools can mend: lint, format, the tables in th
 	$(BIN)/python -m docs.lines --write
 
 test-torch: $(STAMPS)/torch  ## the tests that need torch (installs its CPU build)
-	$(PYTEST) -q -m "torch and not (slow or browser or network)"
+	$(PYTEST) -q -m "torch and not (slow or browser)"
 
 $(STAMPS)/ray: pyproject.toml $(STAMPS)/test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ray,ray-data]"
 	@touch $@
 
 test-ray: $(STAMPS)/ray  ## the tests on a Ray of two workers on this machine
-	$(PYTEST) -q -m ray tests/engines
+	$(PYTEST) -q -m ray
 
 # Other places that show our widgets (docs/hosts.md); the tests in one are left out where it cannot be had.
 $(STAMPS)/browser: pyproject.toml $(STAMPS)/test
@@ -124,7 +126,7 @@ test-ais: $(STAMPS)/test  ## the tests of AIStore on the cluster that AIS_ENDPOI
 	$(PYTEST) -q tests/stores/test_ais.py
 
 test-browser: $(STAMPS)/browser  ## the tests in a real browser (installs chromium where it can)
-	@.ci/need chromium chromium || echo "the browser tests are skipped"
+	@.ci/need chromium chromium || $(LACK) "the browser tests are skipped"
 	$(PYTEST) -q -m browser
 
 screenshots: $(STAMPS)/test  ## pictures of every surface, light and dark, wide and narrow, in docs/screenshots
@@ -132,11 +134,11 @@ screenshots: $(STAMPS)/test  ## pictures of every surface, light and dark, wide 
 	$(BIN)/python -m tests.browser.screenshots
 	$(BIN)/python -m docs.film
 
-soak: $(STAMPS)/test  ## every slow test: long runs, leaks, random damage
-	$(PYTEST) -q -m slow --timeout 3600
+soak: $(STAMPS)/torch  ## every slow test: long runs, leaks, random damage (FLAGS="--minutes 5": some of them, drawn by the date)
+	$(PYTEST) -q -m "slow and not ray" --timeout 3600
 
-fuzz: $(STAMPS)/test  ## random damage to tars and TFRecords, random JSON, for a while
-	$(PYTEST) -q -m slow --timeout 3600 tests/soak
+fuzz: $(STAMPS)/torch  ## random damage to tars and TFRecords, random JSON, for a while
+	$(PYTEST) -q -m "slow and not ray" --timeout 3600 tests/soak
 
 # ---- releases --------------------------------------------------------------------------------------------------------
 
@@ -190,7 +192,7 @@ can-torch: $(STAMPS)/test
 
 docs: $(STAMPS)/docs $(NOTEBOOKS) $(DECKS)  ## build the site in site/: README, notebooks as they ran, slides, reference; opens from the disk
 	$(BIN)/python -m docs.site build/notebooks build/slides -o site
-	@if command -v chromium >/dev/null; then $(BIN)/python -m docs.look site; else echo "chromium is not installed: nobody looked at the pages"; fi
+	@if command -v chromium >/dev/null; then $(BIN)/python -m docs.look site; else $(LACK) "chromium is not installed: nobody looked at the pages"; fi
 
 pairs: $(STAMPS)/test  ## bring .md and .ipynb of notebooks and slides in step; the one saved last wins
 	$(BIN)/python -m docs.pairs --write

@@ -69,6 +69,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--few-skips", action="store_true", help="a skip that tests/skips.txt does not know fails the run")
+    parser.addoption("--minutes", type=float, help="begin no test after this many minutes; the order is drawn from --seed")
+    parser.addoption("--seed", type=int, help="what --minutes draws the order from: today's date, unless given")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -76,6 +78,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.skips import LIST, FewSkips, allowed
 
         config.pluginmanager.register(FewSkips(allowed(LIST.read_text("utf-8"))), "few-skips")
+    if (minutes := config.getoption("--minutes")) is not None:
+        from tests.bounded import Bounded
+
+        config.pluginmanager.register(Bounded(minutes, config.getoption("--seed")), "bounded")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,6 +1,6 @@
 """A skip that nobody knows of is a test that nobody runs: with `--few-skips`, one that `skips.txt` does not list fails the run.
 
-`skips.txt` holds a regular expression a line, matched against `test id: reason`; what follows `#` says why it may be skipped.
+`skips.txt` holds a regular expression a line, which is to match a whole reason; what follows `#` says why it may be skipped.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ class FewSkips:
     def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         if not report.skipped or hasattr(report, "wasxfail"):
             return
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        line = f"{report.nodeid}: {reason.removeprefix('Skipped: ')}"
-        if not any(pattern.search(line) for pattern in self._patterns):
-            self.unknown.append(line)
+        reason = (report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)).removeprefix("Skipped: ")
+        if not any(pattern.fullmatch(reason) for pattern in self._patterns):
+            self.unknown.append(f"{report.nodeid}: {reason}")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._note(report)

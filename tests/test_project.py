@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 
 import tarviz
 from tarviz.model import plugins
@@ -136,14 +139,63 @@ class TestMakefile:
             "notebooks",
             "slides",
             "docs",
+            "soak",
+            "fuzz",
         ):
             assert re.search(rf"\bmake {target}\b", script), target
+
+    @pytest.mark.parametrize("missing", ["chromium", "node", "npm"])
+    def test_where_it_is_missing_ci_fails_and_a_person_is_told(self, missing, tmp_path):
+        """The recipes themselves, with what else they call made empty, on a `PATH` without that program."""
+        makefile = (ROOT / "Makefile").read_text("utf-8")
+        recipe = {"chromium": "test-browser", "node": "check", "npm": "check"}[missing]
+        steps = re.search(rf"^{recipe}:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)[1]
+        (step,) = (
+            each
+            for each in re.split(r"(?<!\\)\n(?=\t|$)", steps)
+            if "$(LACK)" in each and re.search(rf"\b{missing}\b", each, re.IGNORECASE)
+        )
+        (tmp_path / "Makefile").write_text(
+            "LACK := .ci/lack\nNPM := command -v npm >/dev/null\nTSC := true\nPRETTIER := true\nit:\n" + step + "\n", "utf-8"
+        )
+        (tmp_path / ".ci").symlink_to(ROOT / ".ci")
+        (tmp_path / "bin").mkdir()
+        for name in ("bash", "env", "git", "id", "make", "sh", "true"):
+            (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+        environment = {"PATH": str(tmp_path / "bin")}
+
+        told = subprocess.run(["make", "it"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        failed = subprocess.run(
+            ["make", "it"], cwd=tmp_path, env={**environment, "CI": "true"}, capture_output=True, text=True, check=False
+        )
+
+        assert (0, True) == (told.returncode, failed.returncode != 0), told.stderr + failed.stderr
+        assert re.search("skipped|left out|not checked", told.stderr)
+
+    def test_every_test_has_a_target_whatever_its_marks(self):
+        makefile = (ROOT / "Makefile").read_text("utf-8")
+        chosen = re.findall(r"^\t\$\(PYTEST\).* -m (?:\"([^\"]+)\"|(\w+))(.*)$", self.with_variables(makefile), re.MULTILINE)
+        targets = [Expression.compile(quoted or word) for quoted, word, rest in chosen if "tests/" not in rest]
+        settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"]
+        marks = ["hypothesis", *(each.partition(":")[0] for each in settings["markers"])]
+
+        assert len(targets) >= 7
+        for count in range(len(marks) + 1):
+            for names in itertools.combinations(marks, count):
+                assert any(each.evaluate(names.__contains__) for each in targets), names
+
+    @staticmethod
+    def with_variables(makefile: str) -> str:
+        variables = {name: text for name, text in re.findall(r"^(\w+)\s*:=\s*(.*)$", makefile, re.MULTILINE) if name != "PYTEST"}
+        while (put := re.sub(r"\$\((\w+)\)", lambda found: variables.get(found[1], f"$[{found[1]}]"), makefile)) != makefile:
+            makefile = put
+        return makefile.replace("$[", "$(").replace("PYTEST]", "PYTEST)")
 
     def test_ci_runs_no_test_twice_but_those_of_a_browser_and_of_a_cluster(self):
         lines = [line for line in (ROOT / ".ci" / "run").read_text("utf-8").splitlines() if "make test" in line]
 
-        assert ["make test-ray", "make test-browser"] == re.findall(r"make test\S*(?= \|\|)", "\n".join(lines))
-        assert all("--few-skips" in line for line in lines if "||" not in line)
+        assert ["make test-ray", "make test-browser"] == re.findall(r"make test\S*(?= \S+ \|\|)", "\n".join(lines))
+        assert all("--few-skips" in line for line in lines)
 
 
 # What `tarviz ls` may load of tarviz and of other packages, and what of Python it must not: each of the latter takes as long to

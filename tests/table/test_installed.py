@@ -29,7 +29,6 @@ print(tarviz.sql("SELECT cls, count(*) FROM records GROUP BY cls", path))
 
 
 @pytest.mark.programs
-@pytest.mark.network
 def test_conditions_work_twice_where_the_readme_is_followed(tmp_path: Path, make):
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
     python = str(tmp_path / "venv" / "bin" / "python")
