@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import PLACES, Feature, Record, Schema
 from tarviz.ops.chain_text import print_call
+from tarviz.ops.values.payloads import kind_of
 
 Draw: TypeAlias = NDArray[np.float64]
 
@@ -47,13 +48,25 @@ def names_of(fields: Iterable[str]) -> list[str]:
     return [name for name in fields if name not in PLACES]
 
 
+_ONE_KIND = ("picture", "sound", "film")
+
+
 def missing(what: object, ext: str, there: Iterable[str]) -> SchemaError:
     """The error for a field that is not there, naming what is and the nearest name."""
     names = names_of(there)
     close = difflib.get_close_matches(ext, names, 1)
     meant = f" Did you mean {close[0]!r}?" if close else ""
     has = f"has the fields {', '.join(names)}" if names else "has no fields"
-    return SchemaError(f"{what} expects a field {ext!r}; the record {has}.{meant}", details={"field": ext})
+    return SchemaError(f"{what} expects a field {ext!r}; the record {has}.{meant}", details={"field": ext}, hint=another_name(ext, names))
+
+
+def another_name(ext: str, there: Iterable[str]) -> str | None:
+    """How to take a field that a record has under another ending of the same kind of file (`jpeg` where `jpg` is asked for); None: none."""
+    asked = ext.split(";")
+    base, _, last = asked[0].rpartition(".")
+    kind = kind_of(last)
+    same = [name for name in there if kind in _ONE_KIND and kind_of(name) == kind and name.rpartition(".")[0] == base and name not in asked]
+    return f'Where a picture has several endings name all of them: "{";".join((*asked, *same))}".' if same else None
 
 
 def feature_of(value: Any) -> Feature:
@@ -115,6 +128,16 @@ class Op(ABC):
     def native(self, feature: Feature) -> bool:
         """Whether `run` works on such a field in native code that lets go of the interpreter, faster than TensorFlow does the same."""
         return False
+
+    @property
+    def alternatives(self) -> tuple[tuple[str, ...], ...]:
+        """Names that stand for one field, as the op reads them: of each, the first that a record has."""
+        return ()
+
+    @property
+    def new_names(self) -> frozenset[str]:
+        """Names that stand for something else behind the op than before it."""
+        return frozenset()
 
     @property
     def made(self) -> str | None:
@@ -223,6 +246,10 @@ class FieldOp(Op):
     def exts(self) -> tuple[str, ...]:
         """The alternatives that `ext` names."""
         return tuple(part.strip() for part in self.ext.split(";"))
+
+    @property
+    def alternatives(self) -> tuple[tuple[str, ...], ...]:
+        return (self.exts,)
 
     def field(self, there: Mapping[str, Any]) -> str:
         """The field the op works on in a record or schema that has the fields `there`."""

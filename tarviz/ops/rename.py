@@ -65,6 +65,14 @@ class Rename(RecordOp):
             fields[new] = value
         return fields
 
+    @property
+    def alternatives(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(reversed(sources)) for _, sources in self.moves)
+
+    @property
+    def new_names(self) -> frozenset[str]:
+        return frozenset(new for new, _ in self.moves)
+
     def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
         if wanted is None:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -9,12 +10,14 @@ from typing import Any, Protocol
 from tarviz.model.errors import Fault, TarvizWarning
 from tarviz.stores import Stat
 
+log = logging.getLogger(__name__)
 _KEPT = 1000  # faults of one code kept in a report; beyond that they are only counted
 
 
 @dataclass(eq=False)
 class ReadReport:
-    """What reading met so far: records and bytes read, shards finished, warnings, and what was skipped.
+    """What reading met so far: records and bytes read, shards finished, warnings, and what was skipped: the first thousand of each code,
+    and in `left_out` how many of each.
 
     `opened` is the version of the shard that was opened last.
     """
@@ -25,11 +28,15 @@ class ReadReport:
     warnings: list[Fault] = field(default_factory=list)
     skipped: list[Fault] = field(default_factory=list)
     opened: Stat | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
+    _told: int = 0
 
     def add(self, fault: Fault, *, skipped: bool = False) -> None:
         """Count a fault. The first thousand of a code are kept whole."""
         seen = self._counts[fault.code] = self._counts.get(fault.code, 0) + 1
+        if skipped:
+            self.left_out[fault.code] = self.left_out.get(fault.code, 0) + 1
         if seen <= _KEPT:
             (self.skipped if skipped else self.warnings).append(fault)
 
@@ -38,6 +45,8 @@ class ReadReport:
         self.records, self.bytes, self.shards = self.records + other.records, self.bytes + other.bytes, self.shards + other.shards
         for code, count in other._counts.items():
             self._counts[code] = self._counts.get(code, 0) + count
+        for code, count in other.left_out.items():
+            self.left_out[code] = self.left_out.get(code, 0) + count
         for mine, others in ((self.warnings, other.warnings), (self.skipped, other.skipped)):
             mine += others[: max(_KEPT - len(mine), 0)]
 
@@ -48,10 +57,18 @@ class ReadReport:
         >>> report.taken().records, report.records
         (3, 0)
         """
-        found = ReadReport(self.records, self.bytes, self.shards, self.warnings, self.skipped, self.opened, self._counts)
-        self.records = self.bytes = self.shards = 0
-        self.warnings, self.skipped, self._counts = [], [], {}
+        found = ReadReport(self.records, self.bytes, self.shards, self.warnings, self.skipped, self.opened, self.left_out, self._counts)
+        self.records = self.bytes = self.shards = self._told = 0
+        self.warnings, self.skipped, self.left_out, self._counts = [], [], {}, {}
         return found
+
+    def tell_skipped(self) -> None:
+        """Log what was skipped since this was said last: at the end of an epoch, to whoever set `on_error="skip"`."""
+        total = sum(self.left_out.values())
+        if total > self._told:
+            codes = ", ".join(f"{code} ×{count}" for code, count in self.left_out.items())
+            log.warning('%d left out so far (on_error="skip"): %s; the first: %s', total, codes, self.skipped[0] if self.skipped else "")
+        self._told = total
 
     def counts(self) -> dict[str, int]:
         """Code → how often."""

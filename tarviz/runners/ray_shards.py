@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 _WIDE = (1 << 31) - 1  # bytes that a column of Arrow's smaller kind holds
 _TASK = 16 << 20, 128 << 20  # bytes of a task, at least and at most, where nobody said how many blocks there are to be
 _TABLE = 32 << 20  # bytes of tables that are given together: each costs Ray Data some milliseconds
-
-log = logging.getLogger(__name__)
 
 
 def source(pipeline: Pipeline, epoch: int, blocks: int | None, processors: int) -> tuple[Any, int]:
@@ -92,8 +89,7 @@ class _Read:
         settle(self.settings)
         report = ReadReport()
         yield from _together(table for piece in self.pieces for table in self._tables(piece, report))
-        if report.skipped:
-            log.warning("%s", report)
+        report.tell_skipped()
 
     def _tables(self, piece: Piece, report: ReadReport) -> Iterator[pa.Table]:
         options = self.pipeline.options

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tarviz import stores
-from tarviz.model.errors import DataError, TarvizError
+from tarviz.model.errors import DataError, SchemaError, TarvizError
 from tarviz.model.in_order import in_order
 from tarviz.model.types import Block, Record, to_bytes
-from tarviz.ops.base import unpack
+from tarviz.ops.base import another_name, unpack
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
@@ -82,6 +82,7 @@ class Walk:
                     for at, after, value in values:
                         found = True
                         yield Position(turn, at, after), value
+                report.tell_skipped()
                 if not found and not plan.resumes(turn):
                     check_any(self.pipeline, plan.reader)
                     return
@@ -273,6 +274,8 @@ def _received(rows: Generator[tuple[int, Row], None, None]) -> Generator[Placed,
 def placed(error: TarvizError, origin: Record | None) -> TarvizError:
     """The error with member and byte of the field it is about, where these are known."""
     field = str(error.details.get("field"))
+    if origin is not None and field not in origin and isinstance(error, SchemaError):
+        error.at(hint=another_name(field, origin))
     if origin is not None and field in origin:
         member = origin.members[list(origin).index(field)]
         error.at(member=member.name, offset=member.header_offset)

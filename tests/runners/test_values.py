@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tarviz.model.errors import SchemaError
 from tarviz.pipeline import Pipeline
 
 av = pytest.importorskip("av", reason="the extra `media`")
@@ -100,3 +102,47 @@ def test_16_bits_are_all_there(shard: str) -> None:
     depths = list(Pipeline(shard, "decode(depth.png, dtype=uint16)", select="depth.png"))
 
     assert all(len(np.unique(depth)) > 100 for depth in depths)
+
+
+def _pictures(path: Path, endings: list[str]) -> str:
+    with tarfile.open(path, "w") as tar:
+        for number, ext in enumerate(endings):
+            payload = b"no picture" if ext == "bad.jpg" else _png(np.full((4 + number, 5, 3), number, np.uint8))
+            member = tarfile.TarInfo(f"r{number}.{ext.removeprefix('bad.')}")
+            member.size = len(payload)
+            tar.addfile(member, io.BytesIO(payload))
+    return str(path)
+
+
+@pytest.mark.parametrize("runner", ["eager", "torch", "tf"])
+@pytest.mark.parametrize("chain", ["decode(jpg;jpeg;png)", "rename(jpg=jpg;jpeg;png)|decode(jpg)"])
+def test_a_picture_of_several_endings_is_one_field(tmp_path: Path, runner: str, chain: str) -> None:
+    pytest.importorskip({"tf": "tensorflow"}.get(runner, runner if runner == "torch" else "numpy"), reason=f"the runner {runner}")
+    url = _pictures(tmp_path / "a.tar", ["jpg", "png", "jpeg", "jpg"])
+    select = "jpg" if chain.startswith("rename") else "jpg;jpeg;png"
+    found = list(Pipeline(url, chain, select=select).run(runner))
+
+    assert [(4 + number, 5, 3) for number in range(4)] == [tuple(value.shape) for value in found]
+
+
+@pytest.mark.parametrize("runner", ["eager", "torch", "tf"])
+def test_what_is_left_out_is_told_at_the_end_of_each_epoch(tmp_path: Path, runner: str, caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip({"tf": "tensorflow"}.get(runner, runner if runner == "torch" else "numpy"), reason=f"the runner {runner}")
+    url = _pictures(tmp_path / "a.tar", ["jpg", "bad.jpg", "jpeg", "jpg"])
+    made = Pipeline(url, "decode(jpg)", select="jpg", on_error="skip").run(runner)
+    with caplog.at_level(logging.WARNING, "tarviz"):
+        assert 2 == len(list(made))
+        assert 2 == len(list(made))
+
+    assert {"E_SCHEMA": 1, "E_DECODE": 1} == made.report.left_out
+    assert 2 == sum('2 left out so far (on_error="skip")' in line for line in caplog.messages), caplog.messages
+
+
+@pytest.mark.parametrize("runner", ["eager", "torch", "tf"])
+def test_a_picture_of_another_ending_is_named_in_the_hint(tmp_path: Path, runner: str) -> None:
+    pytest.importorskip({"tf": "tensorflow"}.get(runner, runner if runner == "torch" else "numpy"), reason=f"the runner {runner}")
+    url = _pictures(tmp_path / "a.tar", ["jpg", "jpeg"])
+    with pytest.raises(SchemaError) as found:
+        list(Pipeline(url, "decode(jpg)", select="jpg").run(runner))
+
+    assert "jpg;jpeg" in str(found.value.hint)

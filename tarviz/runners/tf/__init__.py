@@ -65,6 +65,7 @@ def run(
     output_types: Any = None,
     output_shapes: Any = None,
     pad: Any = None,
+    ragged: bool = False,
     graph: bool | None = None,
     engine: str | Elsewhere | None = None,
     address: str | None = None,
@@ -88,6 +89,10 @@ def run(
     (numbers are cast, text is read as a number). Values picked out of JSON, and lists that a `Func` returns, have the types asked for, or
     those that fit the first records of the first block: of `1` and `2.5` float64; a length that is not the same in these records is not
     known. Such lists come as a `tf.RaggedTensor` from a batch, and from a record where lists in them vary; `pad` fills them up instead.
+
+    Arrays of varying size (tokens or boxes as `npy`, sound): `ragged=True` gives batches of them as `tf.RaggedTensor`, `pad=True` fills
+    them up with 0, `pad=-1` with that; `output_shapes` with None says which axes vary, else the first records do. Without `batch` each
+    record's tensor has its own size.
 
     `graph`: True runs the ops that TensorFlow has too in its graph, for what becomes part of a graph elsewhere; False runs the chain in
     threads of its own, and writes what it makes into the tensors of batches, whose memory the dataset keeps for its next pass (256 MiB at
@@ -115,7 +120,7 @@ def run(
     place = _engine(pipeline, engine, address, num_workers, send_functions, deterministic, on_loss, graph)
     reader = _reader(rank, world_size, input_context)
     workers = 1 if num_workers == 0 else num_workers or configured().workers or processors()
-    route = routes.chosen(pipeline, graph, place, Asked(output_types, output_shapes, pad))
+    route = routes.chosen(pipeline, graph, place, Asked(output_types, output_shapes, pad, ragged, batch is not None))
     size = pipeline.options.block_size or 2 * configured().block_size
     pipeline = pipeline._with(options=replace(pipeline.options, block_size=size))
     _learn()

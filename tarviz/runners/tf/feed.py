@@ -132,6 +132,7 @@ def chunks(
                 number += len(chunk)
                 yield chunk
                 del chunk
+        report.tell_skipped()
         if number == begin:
             check_any(pipeline, plan.reader)
             return

@@ -25,7 +25,7 @@ from tarviz.ops.chains import Chain
 from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_memory import BatchMemory
 from tarviz.runners.tf.feed import Chunk
-from tarviz.runners.tf.steps import GraphStep
+from tarviz.runners.tf.steps import VARIES, GraphStep
 
 _TASK = 16  # records worked on in a row by one thread
 _LEAST = 16_000  # bytes of a compressed picture
@@ -165,6 +165,6 @@ def stacked(column: NDArray[Any], feature: Feature, places: Callable[[int], Mapp
                 f"{Feature(feature.dtype, first)}.",
                 shard=where["__shard__"],
                 key=where["__key__"],
-                hint="resize or crop to one size, or batch with padded_batch after .tf().",
+                hint=f"resize or crop to one size. {VARIES}",
             )
     return np.stack(column.tolist())

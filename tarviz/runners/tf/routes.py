@@ -27,11 +27,13 @@ _LARGE = 1 << 20  # bytes of a batch
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """What was asked of types and shapes; `pad` fills lists up that else are ragged tensors."""
+    """What was asked of types and shapes; `pad` fills up what else are ragged tensors, `ragged` makes such of arrays too."""
 
     types: Any = None
     shapes: Any = None
     pad: Any = None
+    ragged: bool = False
+    batched: bool = False
 
     @property
     def casts(self) -> bool:
@@ -204,7 +206,9 @@ def chosen(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAdd
     fields = fields_read(pipeline, plan.fields, plan.needs)
     there = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
     first = pipeline._peek()[1]
-    schema = typed.found(pipeline, plan.schema, asked.types, asked.shapes)
+    lists = asked.ragged or asked.pad is not None
+    varies = lists or (asked.shapes is not None and not asked.batched)
+    schema = typed.found(pipeline, plan.schema, asked.types, asked.shapes, varies=lists, batched=asked.batched)
     common = fields, plan.needs is None, schema, asked
 
     def probe() -> dict[str, Any]:
@@ -213,13 +217,13 @@ def chosen(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAdd
     match place:
         case ServiceAddress():
             step = whole(pipeline, there, schema)
-            parts = steps(pipeline, there, schema, probe)
+            parts = steps(pipeline, there, schema, probe, varies=varies)
             return OnEngine(*common, step, service.service(place.address, place.workers, place.ordered, fields, parts, step, schema))
         case Elsewhere():
             return OnEngine(*common, whole(pipeline, there, schema), place)
     if pipeline.chain and _threads_pay(pipeline, graph, there, probe, first):
         return InThreads(*common, whole(pipeline, there, schema))
-    if parts := steps(pipeline, there, schema, probe):
+    if parts := steps(pipeline, there, schema, probe, varies=varies):
         return Graph(*common, tuple(parts))
     return Raw(*common, sum(len(first[ext]) for ext in first if plan.needs is None or ext in plan.needs))
 

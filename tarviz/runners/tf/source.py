@@ -245,7 +245,8 @@ class PipelineSource:
                     self._runs.pop(int(handle[0]), None)
                     raise
         if columns is None:
-            self._runs.pop(int(handle[0]), None)
+            if (ended := self._runs.pop(int(handle[0]), None)) is not None:
+                ended.report.tell_skipped()
             columns = self._nothing()
         return tuple(columns)
 
@@ -315,6 +316,7 @@ class PipelineSource:
             run.report.add(error.fault, skipped=True)
         if ended:
             self._runs.pop(int(handle[0]), None)
+            run.report.tell_skipped()
             if isinstance(run.state, Failing):
                 raise run.state.error
         return True

@@ -25,6 +25,12 @@ _NUMBERS = frozenset(
 )
 
 
+_UNTYPED = "output_types=… and output_shapes=… say what it is, SelectJSON(…, fill=0) what stands for null."
+VARIES = (
+    "Where sizes vary, ragged=True gives batches as tf.RaggedTensor, pad=True fills them up; output_shapes=(None,) takes single records."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class GraphStep:
     """Ops in a row that run in one place: in the graph, or (`python`) as one call out of it.
@@ -80,10 +86,13 @@ class GraphStep:
                 leaf = None if self.select is None else leaves_of(self.select, dict(self.gives))[at]
                 what = error.message if isinstance(error, SchemaError) else "is not there"
                 text = f"the field {name!r} {what} after {str(self.chain) or 'the selection'}; the first record had {feature}."
-                hint = "output_types=… and output_shapes=… say what it is, SelectJSON(…, fill=0) what stands for null."
-                said = hint if isinstance(leaf, SelectJSON) else None
+                said = _UNTYPED if isinstance(leaf, SelectJSON) else VARIES if isinstance(error, _ShapeError) else None
                 raise SchemaError(text, shard=places["__shard__"], key=places["__key__"], details={"field": name}, hint=said) from None
         return made
+
+
+class _ShapeError(SchemaError):
+    """A value has another shape than the first one."""
 
 
 def _travelling(feature: Feature) -> list[Feature]:
@@ -135,9 +144,14 @@ def fields_read(pipeline: Pipeline, fields: Schema, needs: frozenset[str] | None
         if taken := [ext for ext in fields if ext in PLACES]:
             raise taken_place(taken[0])
         return {ext: (ext,) for ext in fields}
-    asked = [op.exts for op in pipeline.chain if isinstance(op, FieldOp)]
-    asked += [tuple(part.strip() for part in leaf.ext.split(";")) for leaf in pipeline.select.leaves()]
-    single = frozenset[str]().union(*(op.needs(frozenset()) or () for op in pipeline.chain if not isinstance(op, FieldOp)))
+    asked: list[tuple[str, ...]] = []
+    renamed: frozenset[str] = frozenset()
+    for op in pipeline.chain:
+        asked += [names for names in op.alternatives if not renamed & set(names)]
+        renamed |= op.new_names
+    picked = [tuple(part.strip() for part in leaf.ext.split(";")) for leaf in pipeline.select.leaves()]
+    asked += [names for names in picked if not renamed & set(names)]
+    single = frozenset[str]().union(*(op.needs(frozenset()) or () for op in pipeline.chain if not op.alternatives))
     made: dict[str, tuple[str, ...]] = {}
     for ext in fields:
         names = _alternatives(ext, asked, single)
@@ -156,18 +170,22 @@ def _alternatives(ext: str, asked: list[tuple[str, ...]], single: frozenset[str]
     return (ext,) if alone else names
 
 
-def steps(pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable[[], dict[str, Any]]) -> list[GraphStep]:
+def steps(
+    pipeline: Pipeline, fields: Schema, schema: Structure, first: Callable[[], dict[str, Any]], *, varies: bool = False
+) -> list[GraphStep]:
     """The steps that take `fields` to the selected values, whose features are `schema`.
 
     An op goes into the graph where it has a lowering, and where nothing before or after it is a Python object (a decoded
-    JSON tree), which no tensor holds. `first` gives a record to try ops on that do not say what they return.
+    JSON tree), which no tensor holds. `first` gives a record to try ops on that do not say what they return; with `varies` others may
+    have arrays of other sizes.
     """
     chain, select = pipeline.chain, pipeline.select
-    found = schemas(chain, fields, first)
+    found = schemas(chain, fields, first, varies=varies)
     wanted = select.needs()
     live = [_live(found[at], chain[at:].needs(wanted)) for at in range(len(chain) + 1)]
     solid = [all(feature.dtype != "object" for feature in part.values()) for part in live]
-    picking = any(isinstance(leaf, SelectJSON) for leaf in select.leaves()) or not solid[-1]
+    listed = any(isinstance(feature, Listed) for feature in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)))
+    picking = listed or any(isinstance(leaf, SelectJSON) for leaf in select.leaves()) or not solid[-1]
     _check_all(schema, select)
     python = [not (op.lowers_on(found[at]) and solid[at] and solid[at + 1]) for at, op in enumerate(chain)]
     if python and not solid[-1]:
@@ -209,7 +227,7 @@ def whole(pipeline: Pipeline, fields: Schema, schema: Structure) -> GraphStep:
     return GraphStep(chain, slice(0, chain.draws), True, takes, _picked(select, schema), True, select)
 
 
-def schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]]) -> list[Schema]:
+def schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]], *, varies: bool = False) -> list[Schema]:
     """The schema before each op, and after the last."""
     found = [fields]
     record: dict[str, Any] | None = None
@@ -222,7 +240,11 @@ def schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]]) -
             reached = at
             return record
 
-        found.append(chain[at : at + 1].schema(found[-1], None if op.typed else probe))
+        made = chain[at : at + 1].schema(found[-1], None if op.typed else probe)
+        if varies and not op.typed:
+            new = {name: Feature(one.dtype, (None,) * len(one.shape)) for name, one in made.items() if one != found[-1].get(name)}
+            made = Schema({**made, **new})
+        found.append(made)
     return found
 
 
@@ -274,6 +296,8 @@ def _as_tensor(value: Any, feature: Feature) -> Any:
     else:
         raise SchemaError("is null" if value is None else f"is {type(value).__name__}")
     shape = feature.shape
-    if array.dtype != feature.dtype or len(shape) != array.ndim or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
+    if array.dtype != feature.dtype or len(shape) != array.ndim:
         raise SchemaError(f"is {Feature(str(array.dtype), array.shape)}")
+    if any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
+        raise _ShapeError(f"is {Feature(str(array.dtype), array.shape)}")
     return array

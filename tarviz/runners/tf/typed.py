@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
+import numpy as np
+
 from tarviz.model.errors import UsageError
 from tarviz.model.types import Feature, Record, Schema, to_bytes
 from tarviz.ops.base import FieldOp, unpack
@@ -17,17 +19,29 @@ from tarviz.runners.tf.steps import leaves, leaves_of, refill
 from tarviz.runners.tf.value_types import TEXT_END, Listed, feature, observed
 from tarviz.selection import SelectJSON, Structure, as_tuples
 
+_NO_ARRAY = ("bytes", "str")
 _JSON = 256  # records looked at to type values that JSON holds
 _WORKED = 4  # the same where the chain has to be run
 
 
-def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any) -> Structure:
-    """The schema with types for JSON values and Python objects: those given, else those that fit the first records."""
+def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any, *, varies: bool = False, batched: bool = False) -> Structure:
+    """The schema with types for JSON values and Python objects: those given, else those that fit the first records.
+
+    With `varies`, arrays may have other sizes where `shapes` says None, else where the first records differ; batches of them are lists.
+    """
     flat = leaves(schema if isinstance(schema, Schema) else as_tuples(schema))
     kinds, sizes = flat_types(schema, types), flat_shapes(schema, shapes)
     made: list[Feature] = []
     for at, (leaf, known) in enumerate(zip(leaves_of(pipeline.select, schema), flat, strict=True)):
         if not isinstance(leaf, SelectJSON) and known.dtype != "object":
+            if known.dtype in _NO_ARRAY or not (varies or (sizes[at] is not None and not batched)):
+                made.append(known)
+                continue
+            size = sizes[at]
+            shape = _varying(pipeline, leaf, known) if size is None else size
+            if len(shape) == len(known.shape):  # else the cast says what does not fit
+                shape = tuple(None if n is None else m for n, m in zip(shape, known.shape, strict=True))
+                known = (feature if varies and batched else Feature)(known.dtype, shape)
             made.append(known)
             continue
         seen = known
@@ -38,6 +52,13 @@ def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any) -> Str
         shape = seen.shape if size is None else size
         made.append(feature(dtype, shape) if (dtype, shape) != (known.dtype, known.shape) else known)
     return type(schema)(zip(schema, made, strict=True)) if isinstance(schema, Schema) else refill(schema, made)
+
+
+def _varying(pipeline: Pipeline, leaf: Any, known: Feature) -> tuple[int | None, ...]:
+    """The shape with None where the first records differ, and for the first axis of what no op types: the next record may be longer."""
+    seen = [np.shape(value) for value in _sample(pipeline, leaf)]
+    free = any(not op.typed for op in pipeline.chain)
+    return tuple(None if (axis == 0 and free) or len({one[axis] for one in seen}) > 1 else n for axis, n in enumerate(known.shape))
 
 
 def _name(kind: Any) -> str:
@@ -145,6 +166,8 @@ def _listed(parts: Any, listed: Listed, batched: bool, pad: Any) -> Any:
     made = tf.RaggedTensor.from_nested_row_lengths(flat, lengths, validate=False) if lengths else flat
     if pad is None or not lengths:
         return made
+    if pad is True:  # by nothing: 0, False, ""
+        return made.to_tensor()
     return made.to_tensor(tf.cast(pad, made.dtype) if made.dtype != tf.string else pad)
 
 

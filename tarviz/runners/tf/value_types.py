@@ -106,6 +106,8 @@ def as_array(value: Any, dtype: str) -> NDArray[Any]:
 
 def packed(value: Any, listed: Listed) -> list[bytes]:
     """A value of lists as bytes: the numbers or texts in a row, then the lengths of each ragged axis, int64."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return _array(value, listed)
     rows: list[Any] = [value]
     lengths: list[bytes] = []
     for _ in range(listed.ragged):
@@ -121,6 +123,14 @@ def packed(value: Any, listed: Listed) -> list[bytes]:
     if flat.shape[1:] != listed.inner and rows:
         raise SchemaError(f"is {_words(value)}")
     return [flat.tobytes(), *lengths]
+
+
+def _array(value: NDArray[Any], listed: Listed) -> list[bytes]:
+    shape, sizes = value.shape, listed.shape
+    if value.dtype != listed.dtype or len(shape) != len(sizes) or any(n not in (None, m) for n, m in zip(sizes, shape, strict=True)):
+        raise SchemaError(f"is {Feature(str(value.dtype), shape)}")
+    rows = (int(np.prod(shape[:axis], dtype=np.int64)) for axis in range(listed.ragged))
+    return [value.tobytes(), *(np.full(count, shape[axis], np.int64).tobytes() for axis, count in enumerate(rows))]
 
 
 def _text(part: str | bytes) -> bytes:

@@ -182,3 +182,66 @@ class TestFunctions:
         assert [[0] * 3, [1] * 3, [2] * 3] == array.numpy().tolist()
         assert [[], [0], [0, 1]] == way.to_list()
         assert isinstance(next(iter(pipeline))[0], np.ndarray)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    found = tmp_path_factory.mktemp("vary") / "a.tar"
+    with tarfile.open(found, "w") as tar:
+        for at in range(6):
+            for ext, array in (("npy", np.arange(at + 1, dtype=np.float32)), ("box.npy", np.full((at, 4), at, np.int32))):
+                data = io.BytesIO()
+                np.save(data, array)
+                member = tarfile.TarInfo(f"{at}.{ext}")
+                member.size = len(data.getvalue())
+                tar.addfile(member, io.BytesIO(data.getvalue()))
+    return str(found)
+
+
+class TestArraysThatVary:
+    """Arrays of other sizes in each record: ragged, padded, or one tensor each; in the graph and in threads."""
+
+    @pytest.mark.parametrize("graph", [True, False])
+    @pytest.mark.parametrize(
+        ("options", "shapes"),
+        [
+            ({"output_shapes": ((None,), (None, 4))}, [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (6, 5)]),
+            ({"ragged": True}, [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (6, 5)]),
+        ],
+        ids=["output_shapes", "ragged"],
+    )
+    def test_single_records_have_their_own_sizes(self, url: str, graph: bool, options: dict[str, Any], shapes: list[Any]) -> None:
+        found = list(Pipeline(url, "decode(npy)|decode(box.npy)", select=("npy", "box.npy")).tf(graph=graph, **options))
+
+        assert shapes == [(len(tokens), len(boxes)) for tokens, boxes in found]
+        assert all(np.array_equal(np.arange(len(tokens)), tokens) and boxes.shape[1] == 4 for tokens, boxes in found)
+
+    @pytest.mark.parametrize("graph", [True, False])
+    @pytest.mark.parametrize("pad", [True, -1, None])
+    def test_batches_are_padded_or_ragged(self, url: str, graph: bool, pad: Any) -> None:
+        options = {"ragged": True} if pad is None else {"pad": pad}
+        found = list(Pipeline(url, "decode(npy)|decode(box.npy)", select=("npy", "box.npy")).tf(graph=graph, batch=4, **options))
+
+        for first, (tokens, boxes) in zip((0, 4), found, strict=True):
+            rows = [np.arange(at + 1).tolist() for at in range(first, min(first + 4, 6))]
+            if pad is None:
+                assert rows == tokens.to_list()
+                assert (None, None, 4) == tuple(boxes.shape[1:]) if boxes.shape[0] is None else (None, 4) == tuple(boxes.shape[1:])
+            else:
+                longest, fill = len(rows[-1]), 0 if pad is True else pad
+                assert [row + [fill] * (longest - len(row)) for row in rows] == tokens.numpy().tolist()
+                assert (len(rows), longest - 1, 4) == tuple(boxes.shape)
+
+    def test_the_error_names_the_options(self, url: str) -> None:
+        with pytest.raises(SchemaError, match="ragged=True") as found:
+            list(Pipeline(url, "decode(npy)", select="npy").tf())
+
+        assert all(option in str(found.value.hint) for option in ("pad=True", "ragged=True", "output_shapes=(None,)"))
+
+    def test_those_of_a_function_that_says_so(self, url: str) -> None:
+        grown = Func(
+            lambda record: {"x": np.ones(int(record["__key__"]), np.int16)}, output_types={"x": np.int16}, output_shapes={"x": (None,)}
+        )
+        found = list(Pipeline(url, [grown], select="x").tf(batch=6, pad=True))
+
+        assert [0, 1, 2, 3, 4, 5] == found[0].numpy().sum(axis=1).tolist()
