@@ -17,8 +17,7 @@ from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.tf import service, typed
 from tarviz.runners.tf.native import pays
 from tarviz.runners.tf.source import HANDLE, Away, Columns, PipelineSource, Threads, Work
-from tarviz.runners.tf.steps import GraphStep, fields_read, leaves, parted, refill, schemas, steps, whole
-from tarviz.runners.tf.value_types import Listed
+from tarviz.runners.tf.steps import GraphStep, fields_read, has_lists, leaves, parted, refill, schemas, steps, whole
 from tarviz.selection import Structure, as_tuples
 
 _AHEAD = 1  # blocks
@@ -81,7 +80,7 @@ class Route(ABC):
     def _opened(self, dataset: Any, batch: int | None) -> Any:
         """Lists as ragged tensors, or padded: they travel as strings."""
         schema, pad = self.schema, self.asked.pad
-        if any(isinstance(part, Listed) for part in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema))):
+        if has_lists(schema):
             return _mapped(dataset, lambda element: typed.opened(schema, element, batched=batch is not None, pad=pad))
         return dataset
 

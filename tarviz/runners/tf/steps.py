@@ -144,13 +144,7 @@ def fields_read(pipeline: Pipeline, fields: Schema, needs: frozenset[str] | None
         if taken := [ext for ext in fields if ext in PLACES]:
             raise taken_place(taken[0])
         return {ext: (ext,) for ext in fields}
-    asked: list[tuple[str, ...]] = []
-    renamed: frozenset[str] = frozenset()
-    for op in pipeline.chain:
-        asked += [names for names in op.alternatives if not renamed & set(names)]
-        renamed |= op.new_names
-    picked = [tuple(part.strip() for part in leaf.ext.split(";")) for leaf in pipeline.select.leaves()]
-    asked += [names for names in picked if not renamed & set(names)]
+    asked = _asked(pipeline)
     single = frozenset[str]().union(*(op.needs(frozenset()) or () for op in pipeline.chain if not op.alternatives))
     made: dict[str, tuple[str, ...]] = {}
     for ext in fields:
@@ -158,6 +152,22 @@ def fields_read(pipeline: Pipeline, fields: Schema, needs: frozenset[str] | None
         if ext in needs and not any(set(names) & set(known) for known in made.values()):
             made[next(name for name in names if name in fields)] = names
     return made
+
+
+def _asked(pipeline: Pipeline) -> list[tuple[str, ...]]:
+    """The names by which ops and selection ask for fields that are read, not for those that an op renamed."""
+    asked: list[tuple[str, ...]] = []
+    renamed: frozenset[str] = frozenset()
+    for op in pipeline.chain:
+        asked += [names for names in op.alternatives if not renamed & set(names)]
+        renamed |= op.new_names
+    picked = [tuple(part.strip() for part in leaf.ext.split(";")) for leaf in pipeline.select.leaves()]
+    return asked + [names for names in picked if not renamed & set(names)]
+
+
+def has_lists(schema: Structure) -> bool:
+    """Whether a value of the selection travels as a list."""
+    return any(isinstance(part, Listed) for part in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)))
 
 
 def _alternatives(ext: str, asked: list[tuple[str, ...]], single: frozenset[str]) -> tuple[str, ...]:
@@ -184,8 +194,7 @@ def steps(
     wanted = select.needs()
     live = [_live(found[at], chain[at:].needs(wanted)) for at in range(len(chain) + 1)]
     solid = [all(feature.dtype != "object" for feature in part.values()) for part in live]
-    listed = any(isinstance(feature, Listed) for feature in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)))
-    picking = listed or any(isinstance(leaf, SelectJSON) for leaf in select.leaves()) or not solid[-1]
+    picking = has_lists(schema) or any(isinstance(leaf, SelectJSON) for leaf in select.leaves()) or not solid[-1]
     _check_all(schema, select)
     python = [not (op.lowers_on(found[at]) and solid[at] and solid[at + 1]) for at, op in enumerate(chain)]
     if python and not solid[-1]:

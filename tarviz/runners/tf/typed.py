@@ -38,11 +38,8 @@ def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any, *, var
                 made.append(known)
                 continue
             size = sizes[at]
-            shape = _varying(pipeline, leaf, known) if size is None else size
-            if len(shape) == len(known.shape):  # else the cast says what does not fit
-                shape = tuple(None if n is None else m for n, m in zip(shape, known.shape, strict=True))
-                known = (feature if varies and batched else Feature)(known.dtype, shape)
-            made.append(known)
+            wide = _widened(known, _varying(pipeline, leaf, known) if size is None else size)
+            made.append(feature(wide.dtype, wide.shape) if varies and batched else wide)
             continue
         seen = known
         if kinds[at] is None or sizes[at] is None:
@@ -52,6 +49,13 @@ def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any, *, var
         shape = seen.shape if size is None else size
         made.append(feature(dtype, shape) if (dtype, shape) != (known.dtype, known.shape) else known)
     return type(schema)(zip(schema, made, strict=True)) if isinstance(schema, Schema) else refill(schema, made)
+
+
+def _widened(known: Feature, shape: tuple[int | None, ...]) -> Feature:
+    """The feature with None where `shape` has it; itself where that has another rank: the cast says what does not fit."""
+    if len(shape) != len(known.shape):
+        return known
+    return Feature(known.dtype, tuple(None if n is None else m for n, m in zip(shape, known.shape, strict=True)))
 
 
 def _varying(pipeline: Pipeline, leaf: Any, known: Feature) -> tuple[int | None, ...]:
