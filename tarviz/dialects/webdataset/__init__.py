@@ -16,75 +16,24 @@ from typing import TYPE_CHECKING, Any
 from tarviz.dialects.webdataset.gopen import gopen as gopen  # the function, not the module of that name
 
 if TYPE_CHECKING:
-    from tarviz.dialects.webdataset.autodecode import Continue as Continue
-    from tarviz.dialects.webdataset.autodecode import Decoder as Decoder
-    from tarviz.dialects.webdataset.autodecode import DecodingError as DecodingError
-    from tarviz.dialects.webdataset.autodecode import gzfilter as gzfilter
-    from tarviz.dialects.webdataset.autodecode import handle_extension as handle_extension
-    from tarviz.dialects.webdataset.autodecode import imagehandler as imagehandler
-    from tarviz.dialects.webdataset.autodecode import pytorch_weights_only as pytorch_weights_only
-    from tarviz.dialects.webdataset.autodecode import torch_audio as torch_audio
-    from tarviz.dialects.webdataset.autodecode import torch_loads as torch_loads
-    from tarviz.dialects.webdataset.autodecode import torch_video as torch_video
-    from tarviz.dialects.webdataset.cache import LRUCleanup as LRUCleanup
-    from tarviz.dialects.webdataset.cache import pipe_cleaner as pipe_cleaner
-    from tarviz.dialects.webdataset.compat import FluidInterface as FluidInterface
-    from tarviz.dialects.webdataset.compat import FluidWrapper as FluidWrapper
-    from tarviz.dialects.webdataset.compat import WebDataset as WebDataset
+    from tarviz.dialects.webdataset.autodecode import *  # noqa: F403
+    from tarviz.dialects.webdataset.cache import *  # noqa: F403
+    from tarviz.dialects.webdataset.compat import *  # noqa: F403
     from tarviz.dialects.webdataset.extradatasets import MockDataset as MockDataset
     from tarviz.dialects.webdataset.extradatasets import with_epoch as with_epoch
     from tarviz.dialects.webdataset.extradatasets import with_length as with_length
-    from tarviz.dialects.webdataset.filters import Cached as Cached
-    from tarviz.dialects.webdataset.filters import associate as associate
-    from tarviz.dialects.webdataset.filters import batched as batched
-    from tarviz.dialects.webdataset.filters import decode as decode
-    from tarviz.dialects.webdataset.filters import detshuffle as detshuffle
-    from tarviz.dialects.webdataset.filters import extract_keys as extract_keys
-    from tarviz.dialects.webdataset.filters import getfirst as getfirst
-    from tarviz.dialects.webdataset.filters import info as info
-    from tarviz.dialects.webdataset.filters import map as map
-    from tarviz.dialects.webdataset.filters import map_dict as map_dict
-    from tarviz.dialects.webdataset.filters import map_tuple as map_tuple
-    from tarviz.dialects.webdataset.filters import pipelinefilter as pipelinefilter
-    from tarviz.dialects.webdataset.filters import rename as rename
-    from tarviz.dialects.webdataset.filters import rename_keys as rename_keys
-    from tarviz.dialects.webdataset.filters import rsample as rsample
-    from tarviz.dialects.webdataset.filters import select as select
-    from tarviz.dialects.webdataset.filters import shuffle as shuffle
-    from tarviz.dialects.webdataset.filters import slice as slice
-    from tarviz.dialects.webdataset.filters import to_tuple as to_tuple
-    from tarviz.dialects.webdataset.filters import transform_with as transform_with
-    from tarviz.dialects.webdataset.filters import unbatched as unbatched
-    from tarviz.dialects.webdataset.filters import unlisted as unlisted
-    from tarviz.dialects.webdataset.filters import xdecode as xdecode
-    from tarviz.dialects.webdataset.gopen import gopen_schemes as gopen_schemes
-    from tarviz.dialects.webdataset.handlers import ignore_and_continue as ignore_and_continue
-    from tarviz.dialects.webdataset.handlers import ignore_and_stop as ignore_and_stop
-    from tarviz.dialects.webdataset.handlers import reraise_exception as reraise_exception
-    from tarviz.dialects.webdataset.handlers import warn_and_continue as warn_and_continue
-    from tarviz.dialects.webdataset.handlers import warn_and_stop as warn_and_stop
-    from tarviz.dialects.webdataset.mix import RandomMix as RandomMix
-    from tarviz.dialects.webdataset.mix import RoundRobin as RoundRobin
-    from tarviz.dialects.webdataset.parts.collate import default_collation_fn as default_collation_fn
-    from tarviz.dialects.webdataset.parts.loader import WebLoader as WebLoader
-    from tarviz.dialects.webdataset.parts.shard_map import distributed_map_unordered as distributed_map_unordered
-    from tarviz.dialects.webdataset.pipeline import DataPipeline as DataPipeline
-    from tarviz.dialects.webdataset.shardlists import ResampledShards as ResampledShards
-    from tarviz.dialects.webdataset.shardlists import SimpleShardList as SimpleShardList
-    from tarviz.dialects.webdataset.shardlists import non_empty as non_empty
-    from tarviz.dialects.webdataset.shardlists import resampled as resampled
-    from tarviz.dialects.webdataset.shardlists import shardspec as shardspec
-    from tarviz.dialects.webdataset.shardlists import single_node_only as single_node_only
-    from tarviz.dialects.webdataset.shardlists import split_by_node as split_by_node
-    from tarviz.dialects.webdataset.shardlists import split_by_worker as split_by_worker
-    from tarviz.dialects.webdataset.tariterators import tarfile_samples as tarfile_samples
-    from tarviz.dialects.webdataset.tariterators import tarfile_to_samples as tarfile_to_samples
-    from tarviz.dialects.webdataset.utils import PipelineStage as PipelineStage
-    from tarviz.dialects.webdataset.utils import repeatedly as repeatedly
-    from tarviz.dialects.webdataset.writer import ShardWriter as ShardWriter
-    from tarviz.dialects.webdataset.writer import TarWriter as TarWriter
-    from tarviz.dialects.webdataset.writer import numpy_dumps as numpy_dumps
-    from tarviz.dialects.webdataset.writer import torch_dumps as torch_dumps
+    from tarviz.dialects.webdataset.filters import *  # noqa: F403
+    from tarviz.dialects.webdataset.gopen import *  # noqa: F403
+    from tarviz.dialects.webdataset.handlers import *  # noqa: F403
+    from tarviz.dialects.webdataset.mix import *  # noqa: F403
+    from tarviz.dialects.webdataset.parts.collate import *  # noqa: F403
+    from tarviz.dialects.webdataset.parts.loader import *  # noqa: F403
+    from tarviz.dialects.webdataset.parts.shard_map import *  # noqa: F403
+    from tarviz.dialects.webdataset.pipeline import *  # noqa: F403
+    from tarviz.dialects.webdataset.shardlists import *  # noqa: F403
+    from tarviz.dialects.webdataset.tariterators import *  # noqa: F403
+    from tarviz.dialects.webdataset.utils import *  # noqa: F403
+    from tarviz.dialects.webdataset.writer import *  # noqa: F403
 
 _PLACES = {
     "autodecode": (

@@ -7,15 +7,19 @@ first and run at once.
 from __future__ import annotations
 
 import functools
+import itertools
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, TextIO
 
 from tarviz.dialects.webdataset.autodecode import Decoder, FieldDecoder, xdecoder
 from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.dialects.webdataset.parts import per_item, stages
 from tarviz.dialects.webdataset.parts.collate import default_collation_fn
+from tarviz.dialects.webdataset.parts.stages import Custom, Each
 from tarviz.dialects.webdataset.utils import PipelineStage as PipelineStage
 from tarviz.dialects.webdataset.utils import identity
 from tarviz.model.errors import UsageError
@@ -75,11 +79,10 @@ def getfirst(a: Mapping[str, Any], keys: Any, default: Any = None, missing_is_er
     1
     """
     names = keys.split(";") if isinstance(keys, str) else keys
-    for name in names:
-        if name in a:
-            return a[name]
+    if (name := per_item.first_of(a, names)) is not None:
+        return a[name]
     if missing_is_error:
-        raise per_item.missing(dict(a), names)
+        raise per_item.missing(a, names)
     return default
 
 
@@ -94,9 +97,7 @@ def parse_field_spec(fields: Any) -> list[list[str]]:
 
 def transform_with(sample: Any, transformers: Any) -> Any:
     """A list of values, each through the function at its place; None and places after the last function leave it."""
-    if not transformers:
-        return sample
-    return list(per_item.MapTuple(tuple(transformers)).one(sample))
+    return list(per_item.mapped_by_place(tuple(transformers), False, sample)) if transformers else sample
 
 
 def checked(f: Any, where: str) -> Any:
@@ -126,9 +127,9 @@ detshuffle = stages.Determined
 Cached = stages.Memory
 
 
-def map(f: Callable[[Any], Any], handler: Handler = reraise_exception) -> per_item.Map:
+def map(f: Callable[[Any], Any], handler: Handler = reraise_exception) -> Each:
     """`f` of each item; None leaves it out."""
-    return per_item.Map(checked(f, "map"), handler=handler)
+    return Each(partial(per_item.mapped, checked(f, "map")), handler)
 
 
 def decode(
@@ -139,9 +140,9 @@ def decode(
     only: str | Iterable[str] | None = None,
     partial: bool = False,
     unsafe: Iterable[str] = (),
-) -> per_item.Decode:
+) -> Each:
     """Decodes fields by extension; see `Decoder`. Without an image spec pictures stay bytes; pickles need `unsafe=["pkl"]`."""
-    return per_item.Decode(Decoder(args, pre, post, only, partial, unsafe), handler=handler)
+    return Each(Decoder(args, pre, post, only, partial, unsafe), handler)
 
 
 def xdecode(
@@ -149,158 +150,131 @@ def xdecode(
     must_decode: bool = True,
     defaults: Iterable[tuple[str, Callable[[Any], Any]]] | None = None,
     **kw: Callable[[Any], Any],
-) -> per_item.Map:
+) -> Each:
     """Decodes fields by patterns: pairs of `"*.png"` and a function of an open binary file, or `png=f`; the last that fits counts."""
-    return per_item.Map(xdecoder((*args, *((f"*.{ext}", f) for ext, f in kw.items())), must_decode, defaults))
+    return map(xdecoder((*args, *((f"*.{ext}", f) for ext, f in kw.items())), must_decode, defaults))
 
 
-def associate(associator: Any, **kw: Any) -> per_item.Associate:
+def associate(associator: Any, **kw: Any) -> Each:
     """Adds to each sample what a dict has for its key, or what a function of the key returns."""
-    return per_item.Associate(associator)
+    return Each(partial(per_item.with_associate, associator))
 
 
-def map_dict(handler: Handler = reraise_exception, **functions: Callable[[Any], Any]) -> per_item.MapDict:
+def map_dict(handler: Handler = reraise_exception, **functions: Callable[[Any], Any]) -> Each:
     """A function for each field named."""
     if not functions:
         raise UsageError("map_dict expects field=function.", hint="For example .map_dict(cls=int).")
-    return per_item.MapDict(tuple((name, checked(f, f"map_dict({name}=…)")) for name, f in functions.items()), handler=handler)
+    found = {name: checked(f, f"map_dict({name}=…)") for name, f in functions.items()}
+    return Each(partial(per_item.mapped_by_name, found), handler)
 
 
-def select(predicate: Callable[[Any], Any]) -> per_item.Select:
+def select(predicate: Callable[[Any], Any]) -> Each:
     """Only the items for which `predicate` is true."""
-    return per_item.Select(checked(predicate, "select"))
+    return Each(partial(per_item.selected, checked(predicate, "select")))
 
 
-def to_tuple(
-    *args: Any, handler: Handler = reraise_exception, missing_is_error: bool = True, none_is_error: bool | None = None
-) -> per_item.ToTuple:
+def to_tuple(*args: Any, handler: Handler = reraise_exception, missing_is_error: bool = True, none_is_error: bool | None = None) -> Each:
     """Fields as a tuple: `to_tuple("jpg;png", "cls")` or `to_tuple("jpg;png cls")`. `none_is_error`: as `missing_is_error`."""
-    return per_item.ToTuple(per_item.groups_of(args), missing_is_error, None, none_is_error, handler=handler)
+    return Each(per_item.ToTuple(per_item.groups_of(args), missing_is_error, none_is_error), handler)
 
 
-def map_tuple(*functions: Callable[[Any], Any] | None, handler: Handler = reraise_exception) -> per_item.MapTuple:
+def map_tuple(*functions: Callable[[Any], Any] | None, handler: Handler = reraise_exception) -> Each:
     """A function for each place of a tuple; None leaves it."""
-    return per_item.MapTuple(tuple(f if f is None else checked(f, "map_tuple") for f in functions), handler=handler)
+    found = tuple(f if f is None else checked(f, "map_tuple") for f in functions)
+    return Each(partial(per_item.mapped_by_place, found, False), handler)
 
 
-def batched(
-    batchsize: float = 20, collation_fn: Callable[[list[Any]], Any] | None = default_collation_fn, partial: bool = True
-) -> stages.Batched:
+def batched(batchsize: float = 20, collation_fn: Callable[[list[Any]], Any] | None = default_collation_fn, partial: bool = True) -> Custom:
     """`batchsize` items as one; `partial=False` leaves out a smaller one at the end."""
-    return stages.Batched(count("batched", batchsize), collation_fn, partial)
+    return Custom(functools.partial(stages.batches, count("batched", batchsize), collation_fn, partial), prompt=True)
 
 
-def unbatched() -> stages.Unbatched:
+def unbatched() -> Custom:
     """Batches taken apart again."""
-    return stages.Unbatched()
+    return Custom(stages.rows)
 
 
-def unlisted() -> stages.Unbatched:
+def unlisted() -> Custom:
     """Lists taken apart again."""
-    return stages.Unbatched(listed=True)
+    return Custom(itertools.chain.from_iterable)
 
 
-def slice(*bounds: int | None) -> stages.Slice:
+def slice(*bounds: int | None) -> Custom:
     """Items by number: stop, or start, stop and step."""
-    return stages.Slice(bounds)
+    return Custom(partial(stages.part, bounds))
 
 
-def rename(handler: Handler = reraise_exception, keep: bool = True, **moves: Any) -> per_item.Rename:
+def rename(handler: Handler = reraise_exception, keep: bool = True, **moves: Any) -> Each:
     """New names for fields: `rename(image="jpg;png", label="cls")`; other fields stay unless `keep=False`."""
-    pairs = tuple((new, tuple(old.split(";") if isinstance(old, str) else old)) for new, old in moves.items())
-    return per_item.Rename(pairs, keep, handler=handler)
+    found = {new: tuple(old.split(";") if isinstance(old, str) else old) for new, old in moves.items()}
+    return Each(partial(per_item.renamed, found, keep), handler)
 
 
-def rsample(p: float = 0.5) -> stages.Sampled:
+def rsample(p: float = 0.5) -> Custom:
     """Each item with probability `p`."""
     if not isinstance(p, int | float) or not 0 <= p <= 1:
         raise UsageError(f"rsample expects a probability from 0 to 1, got {p!r}.")
-    return stages.Sampled(float(p))
+    return Custom(partial(stages.sample, float(p)), seeded=True)
 
 
 def rename_keys(
     *pairs: tuple[str, str], keep_unselected: bool = False, must_match: bool = True, duplicate_is_error: bool = True, **more: str
-) -> per_item.RenameKeys:
+) -> Each:
     """New names for fields by pattern: `rename_keys(("image", "*.jpg"))` or `rename_keys(image="*.jpg")`."""
-    renamings = (*pairs, *more.items())
-    if not renamings:
+    found = (*pairs, *more.items())
+    if not found:
         raise UsageError('rename_keys expects pairs of new name and pattern, such as ("image", "*.jpg").')
-    return per_item.RenameKeys(tuple(renamings), keep_unselected, must_match, duplicate_is_error)
+    return Each(partial(per_item.renamed_by_pattern, found, keep_unselected, must_match, duplicate_is_error))
 
 
-def extract_keys(*patterns: Any, duplicate_is_error: bool = True, ignore_missing: bool = False) -> per_item.ExtractKeys:
+def extract_keys(*patterns: Any, duplicate_is_error: bool = True, ignore_missing: bool = False) -> Each:
     """The fields that fit patterns as a tuple: `extract_keys("*.jpg;*.png", "*.cls")`."""
-    return per_item.ExtractKeys(per_item.groups_of(patterns), duplicate_is_error, ignore_missing)
+    return Each(partial(per_item.extracted, per_item.groups_of(patterns), duplicate_is_error, ignore_missing))
 
 
-def log_keys(logfile: str | None = None) -> stages.Custom:
+def _log_keys(data: Iterable[Any], logfile: str | None = None) -> Iterator[Any]:
     """Appends number, worker, rank and key of each sample to a file; None does nothing."""
-    return stages.Custom(KeyLog(logfile) if logfile else identity)
-
-
-def info(
-    fmt: str | None = None, n: int = 3, every: int = -1, width: int = 50, stream: TextIO | None = None, name: str = ""
-) -> stages.Custom:
-    """Writes the fields of the first `n` samples, and of one in `every`, to a stream (standard error); `fmt` says how."""
-    return stages.Custom(Info(fmt, n, every, width, stream, name))
-
-
-class KeyLog:
-    """Writes number, worker, rank and key, separated by tabs, for each sample that passes."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __call__(self, source: Iterable[Any]) -> Iterator[Any]:
-        with open(self.path, "a", encoding="utf-8", errors="surrogateescape") as file:
-            for number, sample in enumerate(source):
-                values = [sample.get(name) if isinstance(sample, dict) else None for name in ("__worker__", "__rank__", "__key__")]
-                file.write("\t".join(str(value) for value in (number, *values)) + "\n")
-                yield sample
-
-
-class Info:
-    """Writes what samples hold."""
-
-    def __init__(self, fmt: str | None, n: int, every: int, width: int, stream: TextIO | None, name: str) -> None:
-        self.fmt, self.n, self.every, self.width, self.stream, self.name = fmt, n, every, width, stream, name
-
-    def __call__(self, source: Iterable[Any]) -> Iterator[Any]:
-        out = self.stream or sys.stderr
-        for number, sample in enumerate(source):
-            if number < self.n or (self.every > 0 and (number + 1) % self.every == 0):
-                shown = [f"--- {self.name}", *(f"{name} {repr(value)[: self.width]}" for name, value in sample.items())]
-                out.write((self.fmt.format(**sample) if self.fmt else "\n".join(shown)) + "\n")
+    with open(logfile or os.devnull, "a", encoding="utf-8", errors="surrogateescape") as file:
+        for number, sample in enumerate(data):
+            values = [sample.get(name) if isinstance(sample, dict) else None for name in ("__worker__", "__rank__", "__key__")]
+            file.write("\t".join(str(value) for value in (number, *values)) + "\n")
             yield sample
 
 
+log_keys = pipelinefilter(_log_keys)
+
+
+def _info(
+    data: Iterable[Any],
+    fmt: str | None = None,
+    n: int = 3,
+    every: int = -1,
+    width: int = 50,
+    stream: TextIO | None = None,
+    name: str = "",
+) -> Iterator[Any]:
+    """Writes the fields of the first `n` samples, and of one in `every`, to a stream (standard error); `fmt` says how."""
+    for number, sample in enumerate(data):
+        if number < n or (every > 0 and (number + 1) % every == 0):
+            shown = [f"--- {name}", *(f"{field} {repr(value)[:width]}" for field, value in sample.items())]
+            (stream or sys.stderr).write((fmt.format(**sample) if fmt else "\n".join(shown)) + "\n")
+        yield sample
+
+
+info = pipelinefilter(_info)
+
+
 def _at_once(make: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
-    @functools.wraps(make)
+    """The form of a stage that takes the data first and runs: `_map(data, f)`."""
+
     def run(data: Iterable[Any], *args: Any, **kw: Any) -> Iterator[Any]:
         return make(*args, **kw)(data)  # type: ignore[no-any-return]
 
-    run.__name__ = f"_{make.__name__}"
     return run
 
 
-_shuffle = _at_once(shuffle)
-_map = _at_once(map)
-_decode = _at_once(decode)
-_xdecode = _at_once(xdecode)
-_associate = _at_once(associate)
-_map_dict = _at_once(map_dict)
-_select = _at_once(select)
-_to_tuple = _at_once(to_tuple)
-_map_tuple = _at_once(map_tuple)
-_batched = _at_once(batched)
-_unbatched = _at_once(unbatched)
-_unlisted = _at_once(unlisted)
-_rename = _at_once(rename)
-_rsample = _at_once(rsample)
-_rename_keys = _at_once(rename_keys)
-_extract_keys = _at_once(extract_keys)
-_log_keys = _at_once(log_keys)
-_info = _at_once(info)
+_STAGES = (shuffle, map, decode, xdecode, associate, map_dict, select, to_tuple, map_tuple, batched, unbatched, unlisted, rename, rsample)
+globals().update({f"_{make.__name__}": _at_once(make) for make in (*_STAGES, rename_keys, extract_keys)})
 
 
 def find_decoder(decoders: Iterable[tuple[str, Any]], path: str) -> Any:

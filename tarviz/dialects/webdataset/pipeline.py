@@ -7,9 +7,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
-from tarviz.dialects.webdataset.parts.per_item import Stage
 from tarviz.dialects.webdataset.parts.places import Base, Passes, Place
-from tarviz.dialects.webdataset.parts.stages import Custom
+from tarviz.dialects.webdataset.parts.stages import Custom, Stage
 from tarviz.dialects.webdataset.shardlists import single_node_only, split_by_node, split_by_worker
 from tarviz.dialects.webdataset.utils import PipelineStage
 from tarviz.model.errors import UsageError

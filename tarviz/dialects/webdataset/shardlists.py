@@ -11,11 +11,12 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
 from tarviz.dialects.webdataset.parts.places import Base, Passes, Place, place
-from tarviz.dialects.webdataset.parts.stages import Resampled
+from tarviz.dialects.webdataset.parts.stages import Custom, draws
 from tarviz.dialects.webdataset.utils import is_iterable, make_seed, pytorch_worker_seed
 from tarviz.model.errors import UsageError
 from tarviz.stores.templates import braces
@@ -164,9 +165,9 @@ class ResampledShards(Base):
 ResampledShardList = ResampledShards
 
 
-def resampled(n: int = sys.maxsize) -> Resampled:
+def resampled(n: int = sys.maxsize) -> Custom:
     """A stage that draws `n` of the items it gets, with replacement."""
-    return Resampled(n)
+    return Custom(partial(draws, n), seeded=True)
 
 
 def non_empty(src: Iterable[Any]) -> Iterator[Any]:

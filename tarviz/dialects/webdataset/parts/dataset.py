@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from tarviz.dialects.webdataset.autodecode import ByExtension, Decoder
@@ -136,7 +137,7 @@ class WebDataset(DataPipeline, FluidInterface):
         return self._pass.progress.report
 
     def __repr__(self) -> str:
-        names = "".join(f".{type(stage).__name__}" for stage in self.pipeline[1:])
+        names = "".join(f".{stages.name_of(stage)}" for stage in self.pipeline[1:])
         return f"<{type(self).__name__} {', '.join(getattr(self.pipeline[0], 'urls', ()))}{names}>"
 
     def __iter__(self) -> Iterator[Any]:
@@ -270,24 +271,24 @@ class WebDataset(DataPipeline, FluidInterface):
         return None if common is None else {"common": {name: common[name] for name in ("epoch", "seed")}, "ranks": [*map(dict, states)]}
 
 
-def _stages_of_2019(extensions: Any, decoder: Any, transforms: Any, shuffle: int, unsafe: Iterable[str]) -> Iterator[per_item.Stage]:
+def _stages_of_2019(extensions: Any, decoder: Any, transforms: Any, shuffle: int, unsafe: Iterable[str]) -> Iterator[stages.Stage]:
     if shuffle > 1:
         yield stages.Shuffle(shuffle)
     if decoder is True:
         decoder = "rgb"
     if isinstance(decoder, str):
-        yield per_item.Decode(Decoder([decoder], unsafe=unsafe))
+        yield stages.Each(Decoder([decoder], unsafe=unsafe))
     elif isinstance(decoder, Mapping):
-        yield per_item.Decode(Decoder([ByExtension(decoder)], unsafe=unsafe))
+        yield stages.Each(Decoder([ByExtension(decoder)], unsafe=unsafe))
     elif callable(decoder):
-        yield per_item.Map(decoder)
+        yield stages.Each(partial(per_item.mapped, decoder))
     elif decoder is not _UNSET and decoder is not None and decoder is not False:
         raise UsageError(
             f"decoder={decoder!r} is not an image spec, dict or function.", hint='For example decoder="rgb", or None for bytes.'
         )
     groups = per_item.groups_of((extensions,) if isinstance(extensions, str) else tuple(extensions)) if extensions is not None else None
     if groups is not None:
-        yield per_item.ToTuple(groups)
+        yield stages.Each(per_item.ToTuple(groups))
     if transforms is None:
         return
     if groups is None:
@@ -300,7 +301,7 @@ def _stages_of_2019(extensions: Any, decoder: Any, transforms: Any, shuffle: int
     for f in functions:
         if f is not None and not callable(f):
             raise UsageError(f"a transform is a function or None, got {f!r}.")
-    yield per_item.MapTuple(functions, exact=True)
+    yield stages.Each(partial(per_item.mapped_by_place, functions, True))
 
 
 def _cache(folder: Any, size: int | None, url_to_name: Callable[[str], str] | None) -> FileCache | None:

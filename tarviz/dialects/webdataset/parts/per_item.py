@@ -1,227 +1,129 @@
-"""Stages that turn one item into one or none: map, decode, select, rename, to_tuple, …"""
+"""What the stages do with one item: functions whose last argument is the item, so that a stage is one of them with the others given."""
 
 from __future__ import annotations
 
 import itertools
-import random
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import Any, ClassVar
+from typing import Any, TypeAlias
 
 from tarviz.dialects.webdataset.autodecode import Decoder
-from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.dialects.webdataset.parts.samples import Sample
-from tarviz.dialects.webdataset.utils import PipelineStage
 from tarviz.model.errors import SchemaError, UsageError
 
-Groups = tuple[tuple[str, ...], ...]
-
-
-class Stage(PipelineStage, ABC):
-    """One step of a pipeline. Called with an iterable it runs by itself, with random numbers of Python's own generator."""
-
-    prompt: ClassVar[bool] = True
-
-    @abstractmethod
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        """The items after the stage; `seed` is a text, its own in every pass and process."""
-
-    def __call__(self, source: Iterable[Any]) -> Iterator[Any]:
-        return self.run(iter(source), str(random.getrandbits(64)))
+Groups: TypeAlias = tuple[tuple[str, ...], ...]
+Function: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class Each(Stage):
-    """A stage that turns one item into one, or into none where `one` returns None."""
-
-    handler: Handler = field(default=reraise_exception, kw_only=True)
-
-    @abstractmethod
-    def one(self, item: Any) -> Any:
-        """What becomes of one item; None leaves it out."""
-
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        one, handler = self.one, self.handler
-        for item in source:
-            try:
-                result = one(item)
-            except Exception as error:  # noqa: BLE001  the handler decides
-                if handler(error):
-                    continue
-                return
-            if result is not None:
-                yield result
-
-
-@dataclass(frozen=True)
-class Map(Each):
-    """`f` of each item; None drops it. A dict keeps its `__key__`."""
-
-    f: Callable[[Any], Any]
-
-    def one(self, item: Any) -> Any:
-        result = self.f(item)
-        if isinstance(result, dict) and "__key__" not in result and isinstance(item, dict) and "__key__" in item:
-            result["__key__"] = item["__key__"]
-        return result
-
-
-@dataclass(frozen=True)
-class Decode(Each):
-    """The fields of each sample decoded."""
-
-    decoder: Decoder
-
-    def one(self, item: Sample) -> Sample:
-        return self.decoder(item)
-
-
-@dataclass(frozen=True)
-class ToTuple(Each):
+class ToTuple:
     """Fields as a tuple, decoded on the way where a `decoder` is given: what nobody asks for is not decoded."""
 
     groups: Groups
     missing_is_error: bool = True
-    decoder: Decoder | None = None
     none_is_error: bool | None = None  # None: as `missing_is_error`
+    decoder: Decoder | None = None
 
-    def one(self, item: Sample) -> tuple[Any, ...]:
+    def __call__(self, item: Sample) -> tuple[Any, ...]:
         if not isinstance(item, dict):
             raise UsageError(f"to_tuple works on samples that are dicts, got {type(item).__name__}.")
         result: list[Any] = []
         for group in self.groups:
-            name = next((name for name in group if name in item), None)
-            if name is None:
-                if self.missing_is_error:
-                    raise missing(item, group)
-                result.append(None)
-            elif self.decoder is None or name.startswith("__"):
-                result.append(item[name])
+            name = first_of(item, group)
+            if name is None and self.missing_is_error:
+                raise missing(item, group)
+            if name is None or self.decoder is None or name.startswith("__"):
+                result.append(None if name is None else item[name])
             else:
                 result.append(self.decoder.field(item, name, item[name]))
         if any(value is None for value in result) and (self.missing_is_error if self.none_is_error is None else self.none_is_error):
-            raise SchemaError(f"a value of {names_of(self.groups)} is None.", hint="none_is_error=False lets it pass.", **_place(item))
+            names = " ".join(map(";".join, self.groups))
+            raise SchemaError(f"a value of {names} is None.", hint="none_is_error=False lets it pass.", **_place(item))
         return tuple(result)
 
 
-@dataclass(frozen=True)
-class MapTuple(Each):
-    """One function for each place of a tuple; None leaves a place as it is, places after the last function too."""
-
-    functions: tuple[Callable[[Any], Any] | None, ...]
-    exact: bool = False  # as many functions as values
-
-    def one(self, item: Any) -> tuple[Any, ...]:
-        if not isinstance(item, tuple | list):
-            raise UsageError(f"map_tuple works on tuples, got {type(item).__name__}.", hint="Put to_tuple before it.")
-        if len(self.functions) > len(item) or (self.exact and len(self.functions) < len(item)):
-            raise UsageError(f"there are {len(self.functions)} functions for {len(item)} values.")
-        padded = itertools.chain(self.functions, itertools.repeat(None))
-        return tuple(value if f is None else f(value) for f, value in zip(padded, item, strict=False))
+def mapped(f: Function, item: Any) -> Any:
+    """`f` of an item; a dict keeps its `__key__`."""
+    result = f(item)
+    if isinstance(result, dict) and isinstance(item, dict) and "__key__" in item:
+        result.setdefault("__key__", item["__key__"])
+    return result
 
 
-@dataclass(frozen=True)
-class MapDict(Each):
+def mapped_by_place(functions: Sequence[Function | None], exact: bool, item: Any) -> tuple[Any, ...]:
+    """One function for each place of a tuple; None leaves a place as it is, and so do places after the last function unless `exact`."""
+    if not isinstance(item, tuple | list):
+        raise UsageError(f"map_tuple works on tuples, got {type(item).__name__}.", hint="Put to_tuple before it.")
+    if len(functions) > len(item) or (exact and len(functions) < len(item)):
+        raise UsageError(f"there are {len(functions)} functions for {len(item)} values.")
+    return tuple(value if f is None else f(value) for f, value in itertools.zip_longest(functions, item))
+
+
+def mapped_by_name(functions: dict[str, Function], item: Sample) -> Sample:
     """A function for each field that is named."""
-
-    functions: tuple[tuple[str, Callable[[Any], Any]], ...]
-
-    def one(self, item: Sample) -> Sample:
-        result = dict(item)
-        for name, f in self.functions:
-            if name not in item:
-                raise MissingFieldError.of(item, (name,))
-            result[name] = f(item[name])
-        return result
+    result = dict(item)
+    for name, f in functions.items():
+        if name not in item:
+            raise MissingFieldError(missing(item, (name,)).message, **_place(item))
+        result[name] = f(item[name])
+    return result
 
 
-@dataclass(frozen=True)
-class Associate(Each):
-    """What a dict has for the key, or a function of the key returns, added to each sample."""
-
-    associator: Any
-
-    def one(self, item: Sample) -> Sample:
-        extra = self.associator(item["__key__"]) if callable(self.associator) else self.associator.get(item["__key__"], {})
-        return {**item, **extra}
+def with_associate(associator: Any, item: Sample) -> Sample:
+    """What a dict has for the key, or a function of the key returns, added to a sample."""
+    key = item["__key__"]
+    return {**item, **(associator(key) if callable(associator) else associator.get(key, {}))}
 
 
-@dataclass(frozen=True)
-class Select(Each):
-    """The items for which `predicate` is true."""
-
-    predicate: Callable[[Any], Any]
-
-    def one(self, item: Any) -> Any:
-        return item if self.predicate(item) else None
+def selected(predicate: Function, item: Any) -> Any:
+    """The item, or None where `predicate` is false."""
+    return item if predicate(item) else None
 
 
-@dataclass(frozen=True)
-class Rename(Each):
+def renamed(moves: Mapping[str, Sequence[str]], keep: bool, item: Sample) -> Sample:
     """New names for fields, `new → old`, of alternatives the first that is there; `keep` holds on to all other fields."""
-
-    moves: tuple[tuple[str, tuple[str, ...]], ...]
-    keep: bool = True
-
-    def one(self, item: Sample) -> Sample:
-        old = {name for _, group in self.moves for name in group}
-        result = {name: value for name, value in item.items() if name not in old} if self.keep else {}
-        for new, group in self.moves:
-            name = next((name for name in group if name in item), None)
-            if name is None:
-                raise missing(item, group)
-            result[new] = item[name]
-        return result
+    old = {name for group in moves.values() for name in group}
+    result = {name: value for name, value in item.items() if name not in old} if keep else {}
+    for new, group in moves.items():
+        if (name := first_of(item, group)) is None:
+            raise missing(item, group)
+        result[new] = item[name]
+    return result
 
 
-@dataclass(frozen=True)
-class RenameKeys(Each):
+def renamed_by_pattern(
+    pairs: Sequence[tuple[str, str]], keep_unselected: bool, must_match: bool, duplicate_is_error: bool, item: Sample
+) -> Sample:
     """New names for fields found by pattern (`new`, `*.old`); the last pattern that fits counts."""
-
-    renamings: tuple[tuple[str, str], ...]
-    keep_unselected: bool = False
-    must_match: bool = True
-    duplicate_is_error: bool = True
-
-    def one(self, item: Sample) -> Sample:
-        result: Sample = {}
-        matched = set()
-        for name, value in item.items():
-            found = next(((new, pattern) for new, pattern in reversed(self.renamings) if fits(name, pattern)), None)
-            if found is None:
-                if self.keep_unselected:
-                    result[name] = value
-                continue
-            matched.add(found[1])
-            if found[0] not in result:
-                result[found[0]] = value
-            elif self.duplicate_is_error:
-                raise SchemaError(f"two fields become {found[0]!r}.", **_place(item))
-        if self.must_match and (left := [pattern for _, pattern in self.renamings if pattern not in matched]):
-            raise SchemaError(f"no field fits the pattern {left[0]!r}; there are {_names(item)}.", **_place(item))
-        return result
+    result: Sample = {}
+    matched = set()
+    for name, value in item.items():
+        new, pattern = next((pair for pair in reversed(pairs) if fits(name, pair[1])), (name, None))
+        if pattern is None:
+            if keep_unselected:
+                result[name] = value
+            continue
+        matched.add(pattern)
+        if duplicate_is_error and new in result:
+            raise SchemaError(f"two fields become {new!r}.", **_place(item))
+        result.setdefault(new, value)
+    if must_match and (left := [pattern for _, pattern in pairs if pattern not in matched]):
+        raise SchemaError(f"no field fits the pattern {left[0]!r}; there are {_names(item)}.", **_place(item))
+    return result
 
 
-@dataclass(frozen=True)
-class ExtractKeys(Each):
+def extracted(patterns: Groups, duplicate_is_error: bool, ignore_missing: bool, item: Sample) -> tuple[Any, ...]:
     """The fields that fit patterns (`*.jpg;*.png`) as a tuple."""
-
-    patterns: Groups
-    duplicate_is_error: bool = True
-    ignore_missing: bool = False
-
-    def one(self, item: Sample) -> tuple[Any, ...]:
-        result = []
-        for group in self.patterns:
-            found = [name for name in item if any(fits(name, pattern) for pattern in group)]
-            if not found and not self.ignore_missing:
-                raise missing(item, group)
-            if len(found) > 1 and self.duplicate_is_error:
-                raise SchemaError(f"{', '.join(found)} all fit {';'.join(group)!r}.", **_place(item))
-            result += [item[name] for name in found[:1]]
-        return tuple(result)
+    result = []
+    for group in patterns:
+        found = [name for name in item if any(fits(name, pattern) for pattern in group)]
+        if not found and not ignore_missing:
+            raise missing(item, group)
+        if len(found) > 1 and duplicate_is_error:
+            raise SchemaError(f"{', '.join(found)} all fit {';'.join(group)!r}.", **_place(item))
+        result += [item[name] for name in found[:1]]
+    return tuple(result)
 
 
 def groups_of(names: Sequence[Any]) -> Groups:
@@ -236,27 +138,22 @@ def groups_of(names: Sequence[Any]) -> Groups:
 class MissingFieldError(SchemaError, KeyError):
     """A function is meant for a field that a sample does not have."""
 
-    @classmethod
-    def of(cls, sample: Sample, group: Sequence[str]) -> MissingFieldError:
-        """The error for that sample."""
-        return cls(missing(sample, group).message, **_place(sample))
+
+def first_of(item: Any, names: Sequence[str]) -> str | None:
+    """The first of some names that an item has."""
+    return next((name for name in names if name in item), None)
 
 
-def names_of(groups: Groups) -> str:
-    """Groups of alternatives as they were written."""
-    return " ".join(";".join(group) for group in groups)
-
-
-def missing(sample: Sample, group: Sequence[str]) -> SchemaError:
+def missing(sample: Any, group: Sequence[str]) -> SchemaError:
     """The error for a field that a sample does not have."""
     return SchemaError(f"the record has no field {' or '.join(map(repr, group))}; there are {_names(sample)}.", **_place(sample))
 
 
-def _place(sample: Sample) -> dict[str, Any]:
+def _place(sample: Any) -> dict[str, Any]:
     return {"shard": sample.get("__url__"), "key": sample.get("__key__")}
 
 
-def _names(sample: Sample) -> str:
+def _names(sample: Any) -> str:
     return ", ".join(name for name in sample if not name.startswith("__")) or "none"
 
 

@@ -8,14 +8,69 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from tarviz.dialects.webdataset.parts.per_item import Decode, Stage, ToTuple
+from tarviz.dialects.webdataset.autodecode import Decoder
+from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
+from tarviz.dialects.webdataset.parts.per_item import ToTuple
 from tarviz.dialects.webdataset.parts.places import Passes
 from tarviz.dialects.webdataset.parts.samples import Needs
 from tarviz.dialects.webdataset.utils import PipelineStage
+
+
+class Stage(PipelineStage, ABC):
+    """One step of a pipeline. Called with an iterable it runs by itself, with random numbers of Python's own generator."""
+
+    prompt: bool = False
+
+    @abstractmethod
+    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
+        """The items after the stage; `seed` is a text, its own in every pass and process."""
+
+    def __call__(self, source: Iterable[Any]) -> Iterator[Any]:
+        return self.run(iter(source), str(random.getrandbits(64)))
+
+
+@dataclass(frozen=True)
+class Each(Stage):
+    """A stage that turns one item into one, or into none where `f` returns None."""
+
+    f: Callable[[Any], Any]
+    handler: Handler = reraise_exception
+    prompt: bool = True
+
+    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
+        f, handler = self.f, self.handler
+        for item in source:
+            try:
+                result = f(item)
+            except Exception as error:  # noqa: BLE001  the handler decides
+                if handler(error):
+                    continue
+                return
+            if result is not None:
+                yield result
+
+
+@dataclass(frozen=True)
+class Custom(Stage):
+    """A function from iterator to iterator, which may want the seed too, or an object with `run`."""
+
+    f: Any
+    prompt: bool = False
+    seeded: bool = False
+
+    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
+        if self.seeded:
+            return iter(self.f(source, seed))
+        return iter(self.f.run(source) if isinstance(self.f, PipelineStage) or not callable(self.f) else self.f(source))
+
+    def __str__(self) -> str:
+        return str(self.f)
 
 
 @dataclass(frozen=True)
@@ -27,8 +82,6 @@ class Shuffle(Stage):
     seed: Any = None
     rng: random.Random | None = None
 
-    prompt: ClassVar[bool] = False
-
     def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
         chance = (self.rng or random.Random(seed if self.seed is None else f"{self.seed}/{seed}")).random
         buffer: list[Any] = list(itertools.islice(source, min(self.initial, self.size)))
@@ -36,89 +89,19 @@ class Shuffle(Stage):
             buffer.append(item)
             if len(buffer) < self.size:
                 buffer += itertools.islice(source, 1)
-            at = int(chance() * len(buffer))
-            buffer[at], buffer[-1] = buffer[-1], buffer[at]
-            yield buffer.pop()
+            yield _drawn(buffer, chance)
         while buffer:
-            at = int(chance() * len(buffer))
-            buffer[at], buffer[-1] = buffer[-1], buffer[at]
-            yield buffer.pop()
+            yield _drawn(buffer, chance)
 
 
-@dataclass(frozen=True)
-class Batched(Stage):
-    """`size` items as one; the rest at the end as a smaller one where `partial`. `collation_fn` None leaves a list."""
-
-    size: int
-    collation_fn: Callable[[list[Any]], Any] | None
-    partial: bool = True
-
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        while batch := list(itertools.islice(source, self.size)):
-            if len(batch) == self.size or self.partial:
-                yield batch if self.collation_fn is None else self.collation_fn(batch)
-
-
-@dataclass(frozen=True)
-class Unbatched(Stage):
-    """Batches of tuples or dicts taken apart again; lists of items where `listed`."""
-
-    listed: bool = False
-
-    prompt: ClassVar[bool] = False
-
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        for batch in source:
-            if self.listed:
-                yield from batch
-            elif isinstance(batch, Mapping):
-                yield from (dict(zip(batch, row, strict=True)) for row in zip(*batch.values(), strict=True))
-            else:
-                yield from zip(*batch, strict=True)
-
-
-@dataclass(frozen=True)
-class Slice(Stage):
-    """Items by number, as `itertools.islice` takes them."""
-
-    bounds: tuple[int | None, ...]
-
-    prompt: ClassVar[bool] = False
-
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        return itertools.islice(source, *self.bounds)
-
-
-@dataclass(frozen=True)
-class Sampled(Stage):
-    """Each item with probability `p`."""
-
-    p: float
-
-    prompt: ClassVar[bool] = False
-
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        chance = random.Random(seed).random
-        return (item for item in source if chance() < self.p)
-
-
-@dataclass(frozen=True)
-class Resampled(Stage):
-    """`count` of the items, drawn with replacement."""
-
-    count: int
-
-    prompt: ClassVar[bool] = False
-
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        draw, items = random.Random(seed), list(source)
-        return (draw.choice(items) for _ in itertools.islice(itertools.count(), self.count if items else 0))
+def _drawn(buffer: list[Any], chance: Callable[[], float]) -> Any:
+    at = int(chance() * len(buffer))
+    buffer[at], buffer[-1] = buffer[-1], buffer[at]
+    return buffer.pop()
 
 
 class Memory(Stage):
     """Keeps what passes; from the second pass on it comes from memory, in every process that has seen a whole one."""
-
-    prompt: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.cached: list[Any] | None = None
@@ -136,8 +119,6 @@ class Memory(Stage):
 
 class Determined(Stage):
     """A shuffle whose order depends on its own seed and on the number of the pass, whatever pipeline it is in."""
-
-    prompt: ClassVar[bool] = False
 
     def __init__(self, bufsize: int = 1000, initial: int = 100, seed: Any = 0, epoch: int = -1) -> None:
         self.bufsize, self.initial, self.seed = bufsize, initial, seed
@@ -157,31 +138,55 @@ class Determined(Stage):
         return Shuffle(self.bufsize, self.initial).run(iter(source), f"{self.seed}/{number}")
 
 
-@dataclass(frozen=True)
-class Custom(Stage):
-    """A function from iterator to iterator, or an object with `run`."""
+def batches(size: int, collate: Callable[[list[Any]], Any] | None, partial: bool, source: Iterator[Any]) -> Iterator[Any]:
+    """`size` items as one, a list where there is no `collate`; the rest at the end as a smaller one where `partial`."""
+    while batch := list(itertools.islice(source, size)):
+        if len(batch) == size or partial:
+            yield batch if collate is None else collate(batch)
 
-    f: Any
 
-    prompt: ClassVar[bool] = False
+def rows(source: Iterator[Any]) -> Iterator[Any]:
+    """Batches of tuples or dicts taken apart again."""
+    for batch in source:
+        if isinstance(batch, Mapping):
+            yield from (dict(zip(batch, row, strict=True)) for row in zip(*batch.values(), strict=True))
+        else:
+            yield from zip(*batch, strict=True)
 
-    def run(self, source: Iterator[Any], seed: str) -> Iterator[Any]:
-        return iter(self.f.run(source) if isinstance(self.f, PipelineStage) or not callable(self.f) else self.f(source))
 
-    def __str__(self) -> str:
-        return str(self.f)
+def part(bounds: Sequence[int | None], source: Iterator[Any]) -> Iterator[Any]:
+    """Items by number, as `itertools.islice` takes them."""
+    return itertools.islice(source, *bounds)
+
+
+def sample(p: float, source: Iterator[Any], seed: str) -> Iterator[Any]:
+    """Each item with probability `p`."""
+    chance = random.Random(seed).random
+    return (item for item in source if chance() < p)
+
+
+def draws(count: int, source: Iterator[Any], seed: str) -> Iterator[Any]:
+    """`count` of the items, drawn with replacement."""
+    draw, items = random.Random(seed), list(source)
+    return (draw.choice(items) for _ in itertools.islice(itertools.count(), count if items else 0))
+
+
+def name_of(stage: Any) -> str:
+    """What a stage is called: as its function, or its class."""
+    f = getattr(stage, "f", stage)
+    f = f.func if isinstance(f, partial) else f
+    return getattr(f, "__name__", type(f).__name__)
 
 
 def fused(stages: Sequence[Stage]) -> tuple[list[Stage], Needs | None]:
     """The stages with decode and to_tuple made one where they follow each other, and the fields the source has to cut out."""
     result = list(stages)
-    first = next((at for at, stage in enumerate(result) if not isinstance(stage, Shuffle)), len(result))
-    if first < len(result) - 1 and isinstance(decode := result[first], Decode):
-        after = next((at for at in range(first + 1, len(result)) if not isinstance(result[at], Shuffle)), first)
-        take = result[after]
-        if isinstance(take, ToTuple) and take.decoder is None and decode.handler is take.handler:
-            joined = ToTuple(take.groups, take.missing_is_error, decode.decoder, take.none_is_error, handler=take.handler)
-            result[first : after + 1] = [*result[first + 1 : after], joined]
-            first = after - 1
-    taken = result[first] if first < len(result) else None
-    return result, Needs(taken.groups) if isinstance(taken, ToTuple) else None
+    places = [at for at, stage in enumerate(result) if not isinstance(stage, Shuffle)][:2]
+    match [result[at] for at in places]:
+        case [Each(Decoder() as decoder, handler), Each(ToTuple(decoder=None) as take, other)] if handler is other:
+            result[places[1]] = Each(replace(take, decoder=decoder), handler)
+            del result[places[0]]
+            return result, Needs(take.groups)
+        case [Each(ToTuple() as take), *_]:
+            return result, Needs(take.groups)
+    return result, None
