@@ -4,3 +4,16 @@ A dialect here gives the names of its system (classes, functions, arguments) and
 and the runners; it reads, decodes and encodes nothing by itself. Where its text contradicts itself or its code, a table in
 `docs/dialects` says what holds; every code sample of its text is a test in `tests/dialects/samples.toml`.
 """
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from tarviz.model.errors import UsageError
+
+
+def refuse_unknown(where: str, unknown: Iterable[str], known: Sequence[str]) -> None:
+    """`UsageError` for keywords that do not exist, with the nearest that does."""
+    for name in unknown:
+        close = difflib.get_close_matches(name, known, 1, cutoff=0.5)
+        meant = f"Did you mean {close[0]!r}? " if close else ""
+        raise UsageError(f"{where} has no keyword {name!r}.", hint=f"{meant}There are {', '.join(known)}.")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tarviz.dialects import refuse_unknown
 from tarviz.dialects.tar2tf import _shards
 from tarviz.dialects.tar2tf.ops import Convert, Decode, Func, Resize, Select, SelectDict, SelectJSON, names
 from tarviz.model.errors import UsageError
@@ -69,7 +70,7 @@ class AisDataset:
         See `Dataset.load` for path, `max_shard_size` and `record_to_example`; the paths written are returned. `output_types` and
         `output_shapes`, in the structure of value and label, win over what the ops make.
         """
-        _shards.refuse(unknown, "load_from_tar", _LOAD)
+        refuse_unknown("load_from_tar", unknown, _LOAD)
         outputs = _shards.names(path)
         limit = _shards.size_limit(max_shard_size, outputs)
         if outputs is not None:

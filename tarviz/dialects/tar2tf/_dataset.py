@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tarviz import engines
+from tarviz.dialects import refuse_unknown
 from tarviz.dialects.tar2tf import _shards
 from tarviz.dialects.tar2tf._records import CONVERSIONS
 from tarviz.model.errors import ChainError, MissingPackageError, StoreError, TarvizWarning, UsageError
@@ -144,7 +145,7 @@ class Dataset:
 
         A shard that is missing or damaged, or conversions that do not fit, raise `TarvizError`.
         """
-        _shards.refuse(unknown, "load", _LOAD)
+        refuse_unknown("load", unknown, _LOAD)
         _shards.check_remote(remote_exec)
         outputs = _shards.names(path)
         limit = _shards.size_limit(max_shard_size, outputs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -205,14 +204,6 @@ def workers(num_workers: Any) -> int:
     """A number of workers."""
     whole_number("num_workers", num_workers)
     return int(num_workers)
-
-
-def refuse(unknown: Mapping[str, Any], where: str, known: Sequence[str]) -> None:
-    """`UsageError` for keywords that do not exist, with the nearest that does."""
-    for name in unknown:
-        close = difflib.get_close_matches(name, known, 1, cutoff=0.5)
-        meant = f"Did you mean {close[0]!r}? " if close else ""
-        raise UsageError(f"{where} has no keyword {name!r}.", hint=f"{meant}There are {', '.join(known)}.")
 
 
 def check_remote(remote_exec: Any) -> None:

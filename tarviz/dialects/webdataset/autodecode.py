@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from tarviz.dialects.webdataset.gopen import refuse_secure
 from tarviz.dialects.webdataset.parts.samples import Sample
 from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError
 from tarviz.ops.values.payloads import PICTURES, Wish, decode_class, decode_payload, gunzip
@@ -22,15 +22,11 @@ FieldDecoder: TypeAlias = Callable[[str, bytes], Any]
 Container: TypeAlias = Literal["numpy", "torch", "pil"]
 
 _CHANNELS = {"l": 1, "rgb": 3, "rgba": 4}
+_BOXES: tuple[tuple[str, Container], ...] = (("", "numpy"), ("torch", "torch"))
 _PICTURES = frozenset({*PICTURES, "img", "image"})
-_CLASSES = frozenset({"cls", "cls2", "class", "count", "index", "inx", "id"})
-_TEXTS = frozenset({"txt", "text", "transcript"})
-_TREES = frozenset({"json", "jsn", "npy", "npz"})
+_KNOWN = ("txt", "text", "transcript", "json", "jsn", "npy", "npz", "mp", "msg", "msgpack", "ten", "tb")
 _PICKLES = frozenset({"pyd", "pkl", "pickle", "pth"})
-_PACKED = frozenset({"mp", "msg", "msgpack"})
-_TENSORS = frozenset({"ten", "tb"})
 
-IMAGE_EXTENSIONS = sorted(_PICTURES)
 pytorch_weights_only = os.environ.get("WDS_PYTORCH_WEIGHTS_ONLY", "0") == "1"
 
 
@@ -60,24 +56,14 @@ class DecodingError(DataError):
         return cls(message, url=sample.get("__url__"), k=ext, sample=sample, **place)
 
 
-def image_specs() -> dict[str, tuple[Container, bool, int]]:
-    """Every image spec: what holds the pixels, whether they are floats in 0…1, and how many channels there are.
-
-    >>> image_specs()["torchl8"], image_specs()["rgb"]
-    (('torch', False, 1), ('numpy', True, 3))
-    """
-    specs: dict[str, tuple[Container, bool, int]] = {}
-    for mode, channels in _CHANNELS.items():
-        specs |= {mode: ("numpy", True, channels), f"{mode}8": ("numpy", False, channels)}
-        specs |= {f"torch{mode}": ("torch", True, channels), f"torch{mode}8": ("torch", False, channels)}
-        specs[f"pil{mode}"] = ("pil", False, channels)
-    return specs | {"torch": ("torch", True, 3), "torch8": ("torch", False, 3), "pil": ("pil", False, 3)}
-
-
-_SPECS = image_specs()
-imagespecs = {
-    name: (container, "float" if scaled else "uint8" if container != "pil" else None, {1: "l", 3: "rgb", 4: "rgba"}[channels])
-    for name, (container, scaled, channels) in _SPECS.items()
+# Every image spec: what holds the pixels, what a value is (floats in 0…1, or bytes), the channels.
+imagespecs: dict[str, tuple[Container, str | None, str]] = {
+    **{f"{prefix}{mode}": (box, "float", mode) for prefix, box in _BOXES for mode in _CHANNELS},
+    **{f"{prefix}{mode}8": (box, "uint8", mode) for prefix, box in _BOXES for mode in _CHANNELS},
+    **{f"pil{mode}": ("pil", None, mode) for mode in _CHANNELS},
+    "torch": ("torch", "float", "rgb"),
+    "torch8": ("torch", "uint8", "rgb"),
+    "pil": ("pil", None, "rgb"),
 }
 
 
@@ -94,9 +80,9 @@ class ImageHandler:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "extensions", frozenset(self.extensions))
-        if self.spec not in _SPECS:
-            raise UsageError(f"there is no image spec {self.spec!r}.", hint=f"The specs are {', '.join(_SPECS)}.")
-        if _SPECS[self.spec][0] == "torch":
+        if self.spec not in imagespecs:
+            raise UsageError(f"there is no image spec {self.spec!r}.", hint=f"The specs are {', '.join(imagespecs)}.")
+        if imagespecs[self.spec][0] == "torch":
             try:
                 import torch  # noqa: F401
             except ImportError as error:
@@ -108,11 +94,12 @@ class ImageHandler:
         from tarviz.ops.values.pictures import decode_image
         from tarviz.ops.values.raster import decode_picture
 
-        container, scaled, channels = _SPECS[self.spec]
+        container, kind, mode = imagespecs[self.spec]
+        channels = _CHANNELS[mode]
         if container == "pil":
             return decode_image(data, channels=channels)
         pixels = decode_picture(data, channels=channels)
-        result = pixels.astype(np.float32) / np.float32(255) if scaled else pixels
+        result = pixels.astype(np.float32) / np.float32(255) if kind == "float" else pixels
         if container == "numpy":
             return result[:, :, 0] if channels == 1 else result
         import torch
@@ -120,9 +107,17 @@ class ImageHandler:
         return torch.from_numpy(result[:, :, 0] if channels == 1 else np.ascontiguousarray(result.transpose(2, 0, 1)))
 
 
-def imagehandler(imagespec: str, extensions: Iterable[str] = _PICTURES) -> ImageHandler:
-    """The handler for an image spec."""
-    return ImageHandler(imagespec, extensions)
+imagehandler = ImageHandler
+
+
+def place_of(sample: Any) -> dict[str, Any]:
+    """Shard and key of a sample, for errors."""
+    return {"shard": sample.get("__url__"), "key": sample.get("__key__")}
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Whether a field's name, with or without a dot before it, fits a pattern."""
+    return fnmatch(name.lower(), pattern) or fnmatch(f".{name.lower()}", pattern)
 
 
 class Continue:
@@ -146,78 +141,34 @@ class BasicHandler:
     def __call__(self, key: str, data: bytes) -> Any:
         ext = key.lstrip(".")
         last = ext.rpartition(".")[2].lower()
-        if last in _CLASSES:
-            return int(decode_class(data))
-        if last in _TEXTS or last in _TREES or last in _PICKLES:
+        if last in _PICKLES:
             return decode_payload(ext, data, Wish(unsafe=self.unsafe))
-        if last in _TENSORS:
-            return tenbin_loads(data)
-        return msgpack_loads(data) if last in _PACKED else None
+        return decoders[last](data) if last in decoders else None
 
 
-def basichandlers(key: str, data: bytes) -> Any:
-    """The value of a field by its extension; None where nothing is known of that."""
-    return BasicHandler()(key, data)
-
-
-def msgpack_loads(data: bytes) -> Any:
-    """The value of a MessagePack field."""
-    try:
-        import msgpack  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except ImportError as error:
-        raise MissingPackageError.of("msgpack", "a MessagePack field") from error
-    try:
-        return msgpack.unpackb(data)
-    except Exception as error:  # its errors have no class in common
-        raise DataError(f"this is not MessagePack: {type(error).__name__}: {error}", code="E_DECODE") from error
-
-
-def tenbin_loads(data: bytes) -> Any:
-    """The arrays of a `ten` field."""
-    from tarviz.dialects.webdataset import tenbin
-
-    return tenbin.decode_buffer(data)
-
-
-def npy_loads(data: bytes) -> Any:
-    """The array of an npy field."""
-    return decode_payload("npy", data)
-
-
-def npz_loads(data: bytes) -> Any:
-    """The arrays of an npz field by name."""
-    return decode_payload("npz", data)
+def _class(data: bytes) -> int:
+    return int(decode_class(data))
 
 
 def unpickle_loads(data: bytes) -> Any:
     """What a pickle holds. Loading it runs what it says: call this only for data of your own."""
-    if _secure():
-        raise UsageError("Unpickling is not allowed for security reasons when enforce_security is set.")
+    refuse_secure("Unpickling is not allowed for security reasons when enforce_security is set.")
     return decode_payload("pkl", data, Wish(unsafe=("pkl",)))
 
 
 def torch_loads(data: bytes) -> Any:
     """What `torch.save` wrote, on the CPU. Loading it runs what it says unless `pytorch_weights_only` is set."""
-    if _secure():
-        raise UsageError("torch.loads is not allowed for security reasons when enforce_security is set.")
+    refuse_secure("torch.loads is not allowed for security reasons when enforce_security is set.")
     import torch
 
     return torch.load(io.BytesIO(data), weights_only=pytorch_weights_only, map_location="cpu")
 
 
-def _secure() -> bool:
-    from tarviz.dialects.webdataset import utils
-
-    return utils.enforce_security
-
-
 decoders: dict[str, Callable[[bytes], Any]] = {
-    **{ext: partial(decode_payload, ext) for ext in ("txt", "text", "transcript", "json", "jsn", "npy", "npz")},
-    **dict.fromkeys(("cls", "cls2", "index", "inx", "id"), lambda data: int(decode_class(data))),
+    **{ext: partial(decode_payload, ext) for ext in _KNOWN},
+    **dict.fromkeys(("cls", "cls2", "class", "count", "index", "inx", "id"), _class),
     **dict.fromkeys(("pkl", "pickle", "pyd"), unpickle_loads),
     "pth": torch_loads,
-    **dict.fromkeys(("mp", "msg"), msgpack_loads),
-    **dict.fromkeys(("ten", "tb"), tenbin_loads),
 }
 
 
@@ -229,8 +180,7 @@ def torch_audio(key: str, data: bytes) -> Any:
         import torchaudio  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
         raise MissingPackageError.of("torchaudio", "torch_audio") from error
-    with _as_file(data, ext) as path:
-        return torchaudio.load(path)
+    return _from_file(torchaudio.load, data, ext)
 
 
 def torch_video(key: str, data: bytes) -> Any:
@@ -240,20 +190,15 @@ def torch_video(key: str, data: bytes) -> Any:
     try:
         from torchvision.io import read_video  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        raise MissingPackageError(
-            "torch_video needs torchvision with read_video, which is not installed.", hint="pip install torchvision"
-        ) from error
-    with _as_file(data, ext) as path:
-        return read_video(path, pts_unit="sec")
+        raise MissingPackageError.of("torchvision", "torch_video with read_video") from error
+    return _from_file(partial(read_video, pts_unit="sec"), data, ext)
 
 
-@contextmanager
-def _as_file(data: bytes, ext: str) -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, f"field.{ext}")
-        with open(path, "wb") as file:
-            file.write(data)
-        yield path
+def _from_file(read: Callable[[str], Any], data: bytes, ext: str) -> Any:
+    with tempfile.NamedTemporaryFile(suffix=f".{ext}") as file:
+        file.write(data)
+        file.flush()
+        return read(file.name)
 
 
 def handle_extension(extensions: str, f: Callable[[bytes], Any]) -> FieldDecoder:
@@ -328,18 +273,9 @@ class Decoder:
         return {ext: value if ext.startswith("__") else self.field(sample, ext, value) for ext, value in sample.items()}
 
 
-def xdecoder(
-    table: Iterable[tuple[str, Callable[[Any], Any] | bool]],
-    must_decode: bool = True,
-    defaults: Iterable[tuple[str, Callable[[Any], Any]]] | None = None,
-) -> PatternDecoder:
-    """A decoder of samples from pairs of a pattern (`"*.png"`) and a function of an open binary file."""
-    return PatternDecoder((*(_FILES if defaults is None else defaults), *table), must_decode)
-
-
 @dataclass(frozen=True)
 class PatternDecoder:
-    """Decodes the fields of a sample by the last pattern that their names fit; False leaves a field as bytes."""
+    """Decodes fields by the last pattern that their names fit, with a function of an open binary file; False leaves them as bytes."""
 
     table: tuple[tuple[str, Any], ...]
     must_decode: bool = True
@@ -349,23 +285,8 @@ class PatternDecoder:
 
     def _field(self, sample: Sample, name: str, value: Any) -> Any:
         base = name.rpartition("/")[2].lower()
-        f = next((f for pattern, f in reversed(self.table) if fnmatch(base, pattern) or fnmatch(f".{base}", pattern)), None)
+        f = next((f for pattern, f in reversed(self.table) if fits(base, pattern)), None)
         if f is None and self.must_decode:
-            raise UsageError(
-                f"no pattern fits the field {name!r}.",
-                hint=f'Give a function for it (("*.{base}", f)), or must_decode=False.',
-                shard=sample.get("__url__"),
-                key=sample.get("__key__"),
-            )
+            hint = f'Give a function for it (("*.{base}", f)), or must_decode=False.'
+            raise UsageError(f"no pattern fits the field {name!r}.", hint=hint, **place_of(sample))
         return value if f is None or f is False else f(io.BytesIO(value) if isinstance(value, bytes) else value)
-
-
-def _read(file: Any) -> Any:
-    return file.read()
-
-
-def _read_text(file: Any) -> str:
-    return str(file.read().decode("utf-8"))
-
-
-_FILES = (("*.bin", _read), ("*.txt", _read_text))

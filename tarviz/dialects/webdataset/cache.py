@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlparse
 
 from tarviz import stores
@@ -18,19 +18,13 @@ from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.model.errors import DataError, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.read.shard import Shard
-from tarviz.stores import Sink, Stat, Store, Stream
+from tarviz.stores import Stat, Store, Stream
 from tarviz.stores.cache_files import stem
 from tarviz.stores.cached import CachedStore, drop
 
-_PIECE = 1 << 20
 _NAMED = ("", "file", "http", "https", "ftp", "ftps", "gs", "s3", "ais")
 
 default_cache_dir = os.environ.get("WDS_CACHE", "./_cache")
-
-
-def islocal(url: str) -> bool:
-    """Whether a URL is a file of this machine."""
-    return urlparse(url).scheme in ("", "file")
 
 
 def url_to_cache_name(url: str, ndir: int = 0) -> str:
@@ -81,10 +75,6 @@ class LRUCleanup:
         self.cache_dir, self.cache_size, self.keyfn, self.verbose, self.interval = cache_dir, cache_size, keyfn, verbose, interval
         self.last_run = -float("inf")
 
-    def set_cache_dir(self, cache_dir: str) -> None:
-        """Name the folder."""
-        self.cache_dir = cache_dir
-
     def cleanup(self, keep: str | None = None) -> None:
         """Remove what is too much, but for the file `keep`."""
         if self.cache_dir is None or not os.path.isdir(self.cache_dir):
@@ -114,21 +104,25 @@ class StreamingOpen:
     """URLs opened one after the other: dicts of `url`, `stream` and, for local files, `local_path`."""
 
     def __init__(self, verbose: bool = False, handler: Handler = reraise_exception) -> None:
-        self.verbose = verbose
-        self.handler = handler
+        self.verbose, self.handler = verbose, handler
+
+    def get_file(self, url: str) -> str:
+        """Where the bytes of a URL are: its path, or itself."""
+        return stores.local_path(url) if stores.is_local(url) else url
 
     def __call__(self, urls: Iterable[Any]) -> Iterator[dict[str, Any]]:
+        """Files of URLs, opened."""
         for item in urls:
             url = item["url"] if isinstance(item, dict) else item
             try:
-                place = {"local_path": stores.local_path(url)} if islocal(url) else {}
-                yield {"url": url, "stream": gopen(url), **place}
+                path = self.get_file(url)
+                yield {"url": url, "stream": gopen(path), **({"local_path": path} if stores.is_local(path) else {})}
             except Exception as error:  # noqa: BLE001  the handler decides
                 if not self.handler(error):
                     return
 
 
-class FileCache:
+class FileCache(StreamingOpen):
     """Remote shards as files in a folder, kept by the engine's cache (`stores/cached.py`) in its folder `.tarviz`.
 
     A file is there when it is complete and looks like a tar (`validator`), and is held against its checksum when a process first
@@ -148,19 +142,17 @@ class FileCache:
         cache_size: int = -1,
         cache_cleanup_interval: float | None = 0,
     ) -> None:
+        super().__init__(verbose, handler)
         self.cache_dir = os.fspath(default_cache_dir if cache_dir is None else cache_dir)
-        self.url_to_name = url_to_name
-        self.verbose = verbose
-        self.validator = validator
-        self.handler = handler
-        self._store = CachedStore(_Any(), Path(self.cache_dir, ".tarviz"), cache_size if cache_size > 0 else sys.maxsize)
+        self.url_to_name, self.validator = url_to_name, validator
+        self._store = CachedStore(cast("Store", _Origin()), Path(self.cache_dir, ".tarviz"), cache_size if cache_size > 0 else sys.maxsize)
         self._valid: set[Path] = set()
 
     def get_file(self, url: str) -> str:
         """The path of a URL's file, fetched if it is not there; the URL itself where it cannot be kept (it is larger than the cache,
         the disk is full). `DataError` where what comes is not a tar.
         """
-        if islocal(url):
+        if stores.is_local(url):
             return stores.local_path(url)
         name = self.url_to_name(url)
         if not name or os.path.isabs(name) or ".." in Path(name).parts:
@@ -181,35 +173,9 @@ class FileCache:
         link.parent.mkdir(parents=True, exist_ok=True)
         return next(str(path) for path in (link, link.with_name(f"{link.name}-{stem(url)}")) if _linked(path, kept, url))
 
-    def __call__(self, urls: Iterable[Any]) -> Iterator[dict[str, Any]]:
-        """Files of URLs, opened: dicts of `url`, `stream`, `local_path`."""
-        for item in urls:
-            url = item["url"] if isinstance(item, dict) else item
-            try:
-                path = self.get_file(url)
-                place = {"local_path": path} if islocal(path) else {}
-                yield {"url": url, "stream": gopen(path), **place}
-            except Exception as error:  # noqa: BLE001  the handler decides
-                if not self.handler(error):
-                    return
 
-
-def download(url: str, dest: str, chunk_size: int = _PIECE, verbose: bool = False) -> None:
-    """Fetch a URL into a file, which is there when it is complete."""
-    partial = f"{dest}.{os.getpid()}.partial"
-    try:
-        buffer = memoryview(bytearray(_PIECE))
-        with _Any().open(URL(url)) as source, open(partial, "wb") as file:  # gives every byte, or an error
-            while count := source.readinto(buffer):
-                file.write(buffer[:count])
-        os.replace(partial, dest)
-    finally:
-        with suppress(FileNotFoundError):
-            os.remove(partial)
-
-
-class _Any(Store):
-    """The stores of all URLs, those of a user's own (`gopen_schemes`) too, which tell nothing of an object beforehand."""
+class _Origin:
+    """Where shards come from: the stores of all URLs, or a user's own function (`gopen_schemes`), which tells nothing beforehand."""
 
     lists = writes = selects = True
 
@@ -219,18 +185,6 @@ class _Any(Store):
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
         own = own_opener(url)
         return _behind(url).open(url, offset=offset, etag=etag) if own is None else _OwnStream(url, own(url, "rb", 8192))
-
-    def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
-        return _behind(url).read(url, offset, length, etag=etag)
-
-    def list(self, url: URL) -> Iterator[Stat]:
-        return _behind(url).list(url)
-
-    def create(self, url: URL, *, replace: bool = True) -> Sink:
-        return _behind(url).create(url, replace=replace)
-
-    def delete(self, url: URL) -> None:
-        _behind(url).delete(url)
 
 
 class _OwnStream(Stream):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
-from tarviz.dialects.webdataset import utils
 from tarviz.dialects.webdataset.parts.places import Base
 
 
@@ -22,22 +21,6 @@ class MockDataset(Base):
         return repeat(self.sample, self.length)
 
 
-class repeatedly(Base):  # noqa: N801  webdataset's name
-    """A data set again and again: so many passes or items, for ever without."""
-
-    def __init__(self, source: Iterable[Any], nepochs: int | None = None, nbatches: int | None = None, length: int | None = None) -> None:
-        super().__init__()
-        self.source, self.nepochs, self.nbatches, self.length = source, nepochs, nbatches, length
-
-    def __iter__(self) -> Iterator[Any]:
-        return utils.repeatedly(self.source, self.nepochs, self.nbatches)
-
-    def __len__(self) -> int:
-        if self.length is None:
-            raise TypeError("no length was given")
-        return self.length
-
-
 class with_epoch(Base):  # noqa: N801
     """Epochs of `length` items: an iteration goes on where the one before it has stopped, the data set read again and again."""
 
@@ -50,22 +33,17 @@ class with_epoch(Base):  # noqa: N801
         return {**self.__dict__, "_source": None}
 
     def __iter__(self) -> Iterator[Any]:
-        fresh = 0
-        for _ in range(self.length):
-            while True:
-                if self._source is None:
-                    self._source = iter(self.dataset)
-                    fresh += 1
-                try:
-                    item = next(self._source)
-                except StopIteration:
-                    self._source = None
-                    if fresh > 1:
-                        return
-                    continue
-                break
-            fresh = 0
-            yield item
+        left = self.length
+        while left:
+            fresh, before = self._source is None, left
+            self._source = iter(self.dataset) if self._source is None else self._source
+            for item in islice(self._source, left):
+                left -= 1
+                yield item
+            if left:
+                self._source = None
+            if fresh and left == before:
+                return
 
 
 class with_length(Base):  # noqa: N801

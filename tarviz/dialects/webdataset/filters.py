@@ -9,19 +9,17 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, TextIO
 
-from tarviz.dialects.webdataset.autodecode import Decoder, FieldDecoder, xdecoder
+from tarviz.dialects.webdataset.autodecode import Decoder, FieldDecoder, PatternDecoder
 from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.dialects.webdataset.parts import per_item, stages
 from tarviz.dialects.webdataset.parts.collate import default_collation_fn
 from tarviz.dialects.webdataset.parts.stages import Custom, Each
 from tarviz.dialects.webdataset.utils import PipelineStage as PipelineStage
-from tarviz.dialects.webdataset.utils import identity
 from tarviz.model.errors import UsageError
 
 
@@ -57,21 +55,6 @@ def pipelinefilter(f: Callable[..., Iterable[Any]]) -> RestCurried:
     return functools.update_wrapper(RestCurried(f), f)  # type: ignore[return-value]
 
 
-def compose2(f: Callable[[Any], Any], g: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`g` of what `f` gives."""
-    return lambda value: g(f(value))
-
-
-def compose(*functions: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Functions one after the other, the first first."""
-    return functools.reduce(compose2, functions)
-
-
-def pipeline(source: Any, *functions: Callable[[Any], Any]) -> Any:
-    """`source` through functions."""
-    return compose(*functions)(source) if functions else source
-
-
 def getfirst(a: Mapping[str, Any], keys: Any, default: Any = None, missing_is_error: bool = True) -> Any:
     """The value of the first name that is there (`"jpg;png"` or a list).
 
@@ -84,15 +67,6 @@ def getfirst(a: Mapping[str, Any], keys: Any, default: Any = None, missing_is_er
     if missing_is_error:
         raise per_item.missing(a, names)
     return default
-
-
-def parse_field_spec(fields: Any) -> list[list[str]]:
-    """Names separated by spaces, alternatives by `;`.
-
-    >>> parse_field_spec("jpg;png cls")
-    [['jpg', 'png'], ['cls']]
-    """
-    return [field.split(";") for field in (fields.split() if isinstance(fields, str) else fields)]
 
 
 def transform_with(sample: Any, transformers: Any) -> Any:
@@ -152,7 +126,19 @@ def xdecode(
     **kw: Callable[[Any], Any],
 ) -> Each:
     """Decodes fields by patterns: pairs of `"*.png"` and a function of an open binary file, or `png=f`; the last that fits counts."""
-    return map(xdecoder((*args, *((f"*.{ext}", f) for ext, f in kw.items())), must_decode, defaults))
+    known = _PLAIN if defaults is None else tuple(defaults)
+    return map(PatternDecoder((*known, *args, *((f"*.{ext}", f) for ext, f in kw.items())), must_decode))
+
+
+def _read(file: Any) -> Any:
+    return file.read()
+
+
+def _read_text(file: Any) -> str:
+    return str(file.read().decode("utf-8"))
+
+
+_PLAIN = (("*.bin", _read), ("*.txt", _read_text))
 
 
 def associate(associator: Any, **kw: Any) -> Each:
@@ -275,9 +261,3 @@ def _at_once(make: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
 
 _STAGES = (shuffle, map, decode, xdecode, associate, map_dict, select, to_tuple, map_tuple, batched, unbatched, unlisted, rename, rsample)
 globals().update({f"_{make.__name__}": _at_once(make) for make in (*_STAGES, rename_keys, extract_keys)})
-
-
-def find_decoder(decoders: Iterable[tuple[str, Any]], path: str) -> Any:
-    """The function of the last pattern that a name fits; None without one."""
-    name = re.sub(r".*/", "", path)
-    return identity if name.startswith("__") else next((f for pattern, f in reversed([*decoders]) if per_item.fits(name, pattern)), None)

@@ -17,8 +17,6 @@ from tarviz.model.types import URL
 
 Opener = Callable[..., Any]
 
-info: dict[str, Any] = {}
-
 
 class ShardFile(io.RawIOBase):
     """The bytes of a URL as a file object. It is opened by the first read, so that whoever gets it may read the URL itself."""
@@ -88,17 +86,11 @@ def gopen_store(url: str, mode: str = "rb", bufsize: int = 8192, **options: Any)
 
 def gopen_pipe(url: str, mode: str = "rb", bufsize: int = 8192, **options: Any) -> Any:
     """Refuses: a `pipe:` URL would run a shell."""
-    if _secure():
-        raise UsageError("gopen_pipe: unsafe_gopen is False, cannot open pipe URLs.")
+    refuse_secure("gopen_pipe: unsafe_gopen is False, cannot open pipe URLs.")
     raise UsageError(
         "a pipe: URL would run a shell command, which nothing here does by itself.",
         hint="Pipe into '-', name the URL itself, or set gopen_schemes['pipe'] to a function (url, mode, bufsize) of your own.",
     )
-
-
-def gopen_error(url: str, *args: Any, **options: Any) -> Any:
-    """What a scheme without a store comes to: the error that lists the stores."""
-    return stores.of(url)
 
 
 gopen_schemes: dict[str, Opener] = {
@@ -120,8 +112,7 @@ def rewrite_url(url: str) -> str:
     rules = os.environ.get("GOPEN_REWRITE")
     if not rules:
         return url
-    if _secure():
-        raise UsageError("rewrite_url: unsafe_gopen is False, cannot rewrite URLs using environment variables.")
+    refuse_secure("rewrite_url: unsafe_gopen is False, cannot rewrite URLs using environment variables.")
     for rule in rules.split(";"):
         old, _, new = rule.partition("=")
         changed = re.sub(f"^{old}", new, url)
@@ -143,17 +134,14 @@ def gopen(url: str, mode: str = "rb", bufsize: int = 8192, **options: Any) -> An
     found = own_opener(url)
     if found is not None:
         return found(url, mode, bufsize, **options)
-    if stores.is_local(url) and _secure():
-        raise UsageError("gopen: unsafe_gopen is False, cannot open local files.")
+    if stores.is_local(url):
+        refuse_secure("gopen: unsafe_gopen is False, cannot open local files.")
     return gopen_store(url, mode, bufsize)
 
 
-def reader(url: str, **options: Any) -> Any:
-    """`gopen` for reading."""
-    return gopen(url, "rb", **options)
-
-
-def _secure() -> bool:
+def refuse_secure(what: str) -> None:
+    """`UsageError` where webdataset's switch `enforce_security` (`WDS_SECURE=1`) is on."""
     from tarviz.dialects.webdataset import utils
 
-    return utils.enforce_security
+    if utils.enforce_security:
+        raise UsageError(what)

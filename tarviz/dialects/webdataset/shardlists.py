@@ -162,9 +162,6 @@ class ResampledShards(Base):
         return ({"url": draw.choice(self.urls)} for _ in itertools.islice(itertools.count(), self.nshards))
 
 
-ResampledShardList = ResampledShards
-
-
 def resampled(n: int = sys.maxsize) -> Custom:
     """A stage that draws `n` of the items it gets, with replacement."""
     return Custom(partial(draws, n), seeded=True)
@@ -254,8 +251,3 @@ def shardspec(spec: str) -> SimpleShardList:
     if spec.endswith((".yaml", ".yml")):
         raise UsageError("lists of shards in YAML are not offered; webdataset calls them obsolete.", hint="Pass a list of URLs.")
     return SimpleShardList(spec)
-
-
-def check_empty(source: Iterable[Any]) -> Iterator[Any]:
-    """`non_empty` under the name that it has in `webdataset.compat`."""
-    return non_empty(source)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tarviz.dialects.webdataset.filters import FilterFunction
+from tarviz.dialects.webdataset.filters import pipelinefilter
 from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.dialects.webdataset.parts.files import EndOfShard as EndOfShard
 from tarviz.dialects.webdataset.parts.files import base_plus_ext as base_plus_ext
@@ -39,10 +39,4 @@ def tarfile_samples(
                 return
 
 
-def tarfile_to_samples(
-    handler: Handler = reraise_exception,
-    select_files: Callable[[str], bool] | None = None,
-    rename_files: Callable[[str], str] | None = None,
-) -> FilterFunction:
-    """The stage `tarfile_samples`: shards as dicts with a `url` become samples, read through the engine."""
-    return FilterFunction(tarfile_samples, handler=handler, select_files=select_files, rename_files=rename_files)
+tarfile_to_samples = pipelinefilter(tarfile_samples)

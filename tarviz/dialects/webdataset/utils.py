@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
-import glob
 import itertools
 import os
 import zlib
@@ -11,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tarviz.dialects.webdataset.parts.places import place
-from tarviz.stores.templates import braces
 
 enforce_security = bool(int(os.environ.get("WDS_SECURE", "0")))
 
@@ -22,25 +19,6 @@ class PipelineStage:
     def invoke(self, *args: Any, **options: Any) -> Any:
         """The name that `run` had once."""
         raise NotImplementedError(f"{type(self).__name__} has no invoke; a stage has run(source).")
-
-
-def identity(value: Any) -> Any:
-    """`value` as it is."""
-    return value
-
-
-def glob_with_braces(pattern: str) -> list[str]:
-    """The files that fit a pattern, its braces expanded first."""
-    return [path for name in braces(pattern) for path in glob.glob(name)]
-
-
-def fnmatch_with_braces(filename: str, pattern: str) -> bool:
-    """Whether a name fits one of the patterns that braces stand for.
-
-    >>> fnmatch_with_braces("a.png", "*.{jpg,png}")
-    True
-    """
-    return any(fnmatch.fnmatch(filename, name) for name in braces(pattern))
 
 
 def make_seed(*args: Any) -> int:
@@ -81,12 +59,6 @@ def repeatedly(
                 return
         if epoch == nepochs or count == before:
             return
-
-
-def repeatedly0(loader: Iterable[Any], nepochs: int | None = None, nbatches: int | None = None) -> Iterator[Any]:
-    """The first `nbatches` items of each of `nepochs` passes."""
-    for _ in itertools.count() if nepochs is None else range(nepochs):
-        yield from itertools.islice(loader, nbatches)
 
 
 def pytorch_worker_info(group: Any = None) -> tuple[int, int, int, int]:

@@ -12,31 +12,12 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from tarviz.dialects.webdataset.parts.encoders import (
-    Encoder,
-    SampleEncoder,
-    default_handlers,
-    encode_field,
-    mp_dumps,
-    tenbin_dumps,
-)
-from tarviz.dialects.webdataset.parts.encoders import npz_dumps as numpy_npz_dumps
+from tarviz.dialects.webdataset.parts.encoders import Encoder, SampleEncoder, encode_field
+from tarviz.dialects.webdataset.parts.encoders import default_handlers as default_handlers
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL, Buffer
 from tarviz.stores import Whole
 from tarviz.write import TAR_END, Inputs, Names, Output, Packer, Packing, Written, packer, packing
-
-__all__ = [
-    "ShardWriter",
-    "TarWriter",
-    "default_handlers",
-    "imageencoder",
-    "mp_dumps",
-    "numpy_dumps",
-    "numpy_npz_dumps",
-    "tenbin_dumps",
-    "torch_dumps",
-]
 
 _HELD = 1 << 20  # bytes that wait before they are written
 _PERCENT = re.compile(r"%(0?\d*)d")
@@ -48,11 +29,6 @@ class Writable(Protocol):
     """An open binary file."""
 
     def write(self, data: bytes, /) -> object: ...
-
-
-def imageencoder(image: Any, format: str = "PNG") -> bytes:
-    """An image (PIL, NumPy uint8 or floats in 0…1) as a file in a format: PNG, JPEG, PPM, TIFF."""
-    return encode_field(format.lower(), image)
 
 
 def numpy_dumps(data: Any) -> bytes:

@@ -17,13 +17,13 @@ import pytest
 from PIL import Image
 
 import tarviz.dialects.webdataset as wds
-from tarviz.dialects.webdataset.autodecode import ByExtension, image_specs
+from tarviz.dialects.webdataset.autodecode import ByExtension, imagespecs
 from tarviz.model.errors import DataError, TarvizError
 from tests.conftest import DATA
 
-NUMPY = [spec for spec, (container, _, _) in image_specs().items() if container == "numpy"]
-TORCH = [spec for spec, (container, _, _) in image_specs().items() if container == "torch"]
-PILS = [spec for spec, (container, _, _) in image_specs().items() if container == "pil"]
+NUMPY = [spec for spec, (container, _, _) in imagespecs.items() if container == "numpy"]
+TORCH = [spec for spec, (container, _, _) in imagespecs.items() if container == "torch"]
+PILS = [spec for spec, (container, _, _) in imagespecs.items() if container == "pil"]
 
 
 def pictures() -> dict[str, bytes]:
@@ -52,7 +52,7 @@ def one(ext: str, data: bytes, *handlers: Any, **options: Any) -> Any:
 
 
 class TestImages:
-    @pytest.mark.parametrize("spec", [spec for spec in image_specs() if spec != "torch8"])
+    @pytest.mark.parametrize("spec", [spec for spec in imagespecs if spec != "torch8"])
     def test_every_spec_gives_what_webdataset_gives(self, spec: str) -> None:
         theirs = pytest.importorskip("webdataset").imagehandler(spec)
         if spec.startswith("torch"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from tarviz.dialects import refuse_unknown
 from tarviz.dialects.webdataset.autodecode import ByExtension, Decoder
 from tarviz.dialects.webdataset.handlers import Handler, ignore_and_continue, reraise_exception
 from tarviz.dialects.webdataset.parts import per_item, stages
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from tarviz.dialects.webdataset.cache import FileCache
 
 _UNSET: Any = object()
-_2019 = ("extensions", "decoder", "transforms", "shuffle", "size", "pipeline", "epochs", "errors", "associate")
 
 
 class WebDataset(DataPipeline, FluidInterface):
@@ -333,23 +334,7 @@ def _url(url: str) -> str:
 
 def _known(options: Mapping[str, Any]) -> None:
     known = set(ReadOptions.__dataclass_fields__)
-    for name in options:
-        if name in ("opener", "keys", "container", "extra_meta", "prepare_for_worker"):
-            raise UsageError(f"{name} is not offered here.", hint="Stores open URLs by their scheme; see tarviz.stores.")
-        if name not in known:
-            import difflib
-
-            words = [
-                *_2019,
-                "shardshuffle",
-                "resampled",
-                "handler",
-                "nodesplitter",
-                "workersplitter",
-                "select_files",
-                "empty_check",
-                "seed",
-            ]
-            close = difflib.get_close_matches(name, [*words, *known], 1, cutoff=0.5)
-            meant = f"Did you mean {close[0]!r}? " if close else ""
-            raise UsageError(f"WebDataset has no keyword {name!r}.", hint=f"{meant}There are {', '.join([*words, *sorted(known)])}.")
+    if refused := [name for name in options if name in ("opener", "keys", "container", "extra_meta", "prepare_for_worker")]:
+        raise UsageError(f"{refused[0]} is not offered here.", hint="Stores open URLs by their scheme; see tarviz.stores.")
+    own = [name for name in inspect.signature(WebDataset).parameters if name not in ("urls", "options")]
+    refuse_unknown("WebDataset", options.keys() - known, [*own, *sorted(known)])

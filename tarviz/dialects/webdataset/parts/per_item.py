@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from typing import Any, TypeAlias
 
-from tarviz.dialects.webdataset.autodecode import Decoder
+from tarviz.dialects.webdataset.autodecode import Decoder, fits, place_of
 from tarviz.dialects.webdataset.parts.samples import Sample
 from tarviz.model.errors import SchemaError, UsageError
 
@@ -39,7 +38,7 @@ class ToTuple:
                 result.append(self.decoder.field(item, name, item[name]))
         if any(value is None for value in result) and (self.missing_is_error if self.none_is_error is None else self.none_is_error):
             names = " ".join(map(";".join, self.groups))
-            raise SchemaError(f"a value of {names} is None.", hint="none_is_error=False lets it pass.", **_place(item))
+            raise SchemaError(f"a value of {names} is None.", hint="none_is_error=False lets it pass.", **place_of(item))
         return tuple(result)
 
 
@@ -65,7 +64,7 @@ def mapped_by_name(functions: dict[str, Function], item: Sample) -> Sample:
     result = dict(item)
     for name, f in functions.items():
         if name not in item:
-            raise MissingFieldError(missing(item, (name,)).message, **_place(item))
+            raise MissingFieldError(missing(item, (name,)).message, **place_of(item))
         result[name] = f(item[name])
     return result
 
@@ -106,10 +105,10 @@ def renamed_by_pattern(
             continue
         matched.add(pattern)
         if duplicate_is_error and new in result:
-            raise SchemaError(f"two fields become {new!r}.", **_place(item))
+            raise SchemaError(f"two fields become {new!r}.", **place_of(item))
         result.setdefault(new, value)
     if must_match and (left := [pattern for _, pattern in pairs if pattern not in matched]):
-        raise SchemaError(f"no field fits the pattern {left[0]!r}; there are {_names(item)}.", **_place(item))
+        raise SchemaError(f"no field fits the pattern {left[0]!r}; there are {_names(item)}.", **place_of(item))
     return result
 
 
@@ -121,7 +120,7 @@ def extracted(patterns: Groups, duplicate_is_error: bool, ignore_missing: bool, 
         if not found and not ignore_missing:
             raise missing(item, group)
         if len(found) > 1 and duplicate_is_error:
-            raise SchemaError(f"{', '.join(found)} all fit {';'.join(group)!r}.", **_place(item))
+            raise SchemaError(f"{', '.join(found)} all fit {';'.join(group)!r}.", **place_of(item))
         result += [item[name] for name in found[:1]]
     return tuple(result)
 
@@ -146,17 +145,8 @@ def first_of(item: Any, names: Sequence[str]) -> str | None:
 
 def missing(sample: Any, group: Sequence[str]) -> SchemaError:
     """The error for a field that a sample does not have."""
-    return SchemaError(f"the record has no field {' or '.join(map(repr, group))}; there are {_names(sample)}.", **_place(sample))
-
-
-def _place(sample: Any) -> dict[str, Any]:
-    return {"shard": sample.get("__url__"), "key": sample.get("__key__")}
+    return SchemaError(f"the record has no field {' or '.join(map(repr, group))}; there are {_names(sample)}.", **place_of(sample))
 
 
 def _names(sample: Any) -> str:
     return ", ".join(name for name in sample if not name.startswith("__")) or "none"
-
-
-def fits(name: str, pattern: str) -> bool:
-    """Whether a field's name, with or without a dot before it, fits a pattern."""
-    return fnmatch(name.lower(), pattern) or fnmatch(f".{name.lower()}", pattern)
