@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tarviz.dialects.webdataset.filters import pipelinefilter as pipelinefilter
 from tarviz.dialects.webdataset.parts.dataset import WebDataset as WebDataset
 from tarviz.dialects.webdataset.parts.fluid import FluidInterface as FluidInterface
 from tarviz.dialects.webdataset.pipeline import DataPipeline
