@@ -25,7 +25,7 @@ _DAMAGE: tuple[type[Exception], ...] = (zlib.error, _gzip.error, OSError, lzma.L
 CHUNK = 256 << 10
 # zstandard cannot bound what one call gives, and 4 bytes may stand for 128 KiB (RFC 8878 §3.1.1.2.3): small bites.
 BITE = 2 << 10
-RATIO_FLOOR = 16 << 20  # bytes that may come out in a row at more than the ratio: a picture of zeros is not a bomb
+RATIO_FLOOR = 64 << 20  # bytes that may come out in a row at more than the ratio: empty masks and arrays are no bomb
 _MEASURED = 1 << 20  # bytes by which the ratio is taken
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -49,7 +49,7 @@ def kind(head: bytes) -> str | None:
 class Inflater:
     """A source of inflated bytes over a source of compressed ones.
 
-    `ratio` is the most bytes that may come out for each that went in, over 16 MiB in a row. `compressed` counts the bytes
+    `ratio` is the most bytes that may come out for each that went in, over 64 MiB in a row. `compressed` counts the bytes
     taken so far. Trailing bytes that are not a further stream are left, with `trailing` set to their place.
     """
 

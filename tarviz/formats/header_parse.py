@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tarviz.formats.header_scan import BLOCK
-from tarviz.formats.pax import MAX_PIECES, MAX_SPECIAL, checksum_right, gnu_pieces, listed_pieces, number, pieces_right, records
+from tarviz.formats.pax import MAX_PIECES, MAX_SPECIAL, checksum_right, decimal, gnu_pieces, listed_pieces, number, pieces_right, records
 from tarviz.model.errors import DataError, LimitError
 from tarviz.model.types import MEMBER_TYPES, to_text
 
@@ -160,7 +160,11 @@ def _cut(
     walk: HeaderWalk, data: memoryview, base: int, at: int, header: bytes, name: bytes, what: str
 ) -> tuple[Entry, list[tuple[str, str]]]:
     kind = header[156:157]
-    if what == "other" and kind not in b"VMN":
+    if kind == b"M":
+        walk.notes.append(("W_CONTINUED", "the file is continued from another volume; its first bytes are not in this tar."))
+    elif kind == b"N":
+        walk.notes.append(("W_SKIPPED_TYPE", "a list of old names (GNU's type N) is skipped."))
+    elif what == "other" and kind != b"V":
         walk.notes.append(("W_UNKNOWN_TYPE", f"a member of the unknown type {to_text(kind)!r} is skipped."))
     if not walk.binary:
         try:
@@ -193,9 +197,9 @@ def _cut(
 def _size(walk: HeaderWalk, header: bytes) -> int:
     own = number(header[124:136])
     if walk.size:
-        if not walk.size.isdigit() or len(walk.size) > 19 or int(walk.size) > LARGEST:
+        size = decimal(walk.size)
+        if size is None or size > LARGEST:
             raise DataError(f"the PAX size is {to_text(walk.size[:40])!r}.", code="E_SIZE")
-        size = int(walk.size)
         if own and own > 0 and own != size:
             walk.notes.append(("W_SIZE_MISMATCH", f"the header says {own} bytes, PAX says {size}; readers disagree which holds, PAX wins."))
         return size
@@ -220,18 +224,21 @@ def _gnu_pieces(data: memoryview, base: int, place: int, header: bytes) -> tuple
 
 
 def _headers_follow(walk: HeaderWalk, data: memoryview, base: int, place: int) -> bool:
-    """Whether a hard link that says a size holds no data (old tars) or holds it (pax -o linkdata): the next block tells."""
+    """Whether a hard link that says a size holds no data (old tars) or holds it (pax -o linkdata): the next block tells.
+
+    A header with a wrong checksum is a damaged header, and no data of the link's: it would be lost without a word.
+    """
     if walk.final and place + BLOCK > len(data):
         return True
     block = _piece(data, base, place, BLOCK)
-    return not block.strip(b"\0") or checksum_right(block)
+    return not block.strip(b"\0") or block[257:262] == b"ustar" or checksum_right(block)
 
 
 def _pax_pieces(walk: HeaderWalk, data: memoryview, base: int, place: int, stored: int) -> tuple[list[tuple[int, int]], int, int]:
     """Pieces, real size and bytes of the map itself: GNU sparse formats 0.0, 0.1 and 1.0."""
     said = walk.sparse
-    real = (said.get(b"realsize") or said.get(b"size") or [b""])[-1]
-    if not real.isdigit() or len(real) > 19 or int(real) > LARGEST:
+    real = decimal((said.get(b"realsize") or said.get(b"size") or [b""])[-1])
+    if real is None or real > LARGEST:
         raise DataError("the PAX sparse file has an impossible size.", code="E_SPARSE")
     if said.get(b"major") == [b"1"]:
         text = b""
@@ -242,10 +249,10 @@ def _pax_pieces(walk: HeaderWalk, data: memoryview, base: int, place: int, store
                 raise DataError(f"the sparse map begins with {lines[0][:20]!r}, which is not a count of pieces.", code="E_SPARSE")
             wanted = 1 + 2 * int(lines[0])
             if len(lines) > wanted:
-                return listed_pieces(lines[1:wanted]), int(real), len(text)
+                return listed_pieces(lines[1:wanted]), real, len(text)
             if len(text) > stored:
                 raise DataError("the sparse map goes on after the member's end.", code="E_SPARSE")
     if b"map" in said:
-        return listed_pieces(said[b"map"][-1].split(b",") if said[b"map"][-1] else []), int(real), 0
+        return listed_pieces(said[b"map"][-1].split(b",") if said[b"map"][-1] else []), real, 0
     offsets, lengths = said.get(b"offset", []), said.get(b"numbytes", [])
-    return listed_pieces([text for pair in zip(offsets, lengths, strict=False) for text in pair]), int(real), 0
+    return listed_pieces([text for pair in zip(offsets, lengths, strict=False) for text in pair]), real, 0

@@ -76,6 +76,16 @@ def number(field: bytes) -> int | None:
     return int(text, 8) if len(text) <= 22 and not text.strip(b"01234567") else None
 
 
+def decimal(text: bytes) -> int | None:
+    """A size in PAX records: decimal digits, leading zeros or not; None when it is none, or has more than 19 without them.
+
+    >>> decimal(b"0000000000000000000000999"), decimal(b"-1"), decimal(b"")
+    (999, None, None)
+    """
+    digits = text.lstrip(b"0")
+    return int(text) if text.isdigit() and len(digits) <= 19 else None
+
+
 def checksum_right(header: bytes) -> bool:
     """The checksum as POSIX sums it, or over signed bytes as old Sun tars did."""
     stored = number(header[148:156])
@@ -114,7 +124,7 @@ def gnu_pieces(header: bytes, first: int, count: int) -> list[tuple[int, int]]:
 
 def listed_pieces(numbers: list[bytes]) -> list[tuple[int, int]]:
     """Sparse entries of a PAX map: offset and length in turn, decimal."""
-    if len(numbers) % 2 or any(not text.isdigit() or len(text) > 19 for text in numbers):
+    values = [value for text in numbers if (value := decimal(text)) is not None]
+    if len(numbers) % 2 or len(values) < len(numbers):
         raise DataError("the PAX sparse map is not a list of numbers in pairs.", code="E_SPARSE")
-    values = [int(text) for text in numbers]
     return list(zip(values[::2], values[1::2], strict=True))

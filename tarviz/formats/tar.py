@@ -23,7 +23,11 @@ _SPARSE = 8 << 10  # bytes from header to header from which on following beats l
 _FEW = 24  # blocks; a look at columns costs more than walking so few
 
 FILE = MEMBER_TYPES.index("file")
-_STRICT = {"W_SIZE_MISMATCH": "E_SIZE", "W_NAME_NUL": "E_HEADER"}  # strict reading refuses what readers disagree on
+_STRICT = {
+    "W_SIZE_MISMATCH": "E_SIZE",
+    "W_NAME_NUL": "E_HEADER",
+    "W_CONTINUED": "E_TRUNCATED",
+}  # strict reading refuses what readers disagree on
 _ORDINARY = b"0\x007123456DSVMN"  # types of members, of no extension header
 
 SKIPPED = frozenset(MEMBER_TYPES.index(kind) for kind in ("symlink", "hardlink", "char", "block", "fifo"))
@@ -254,7 +258,8 @@ class Scanner:
             if code in _STRICT and self.strict:
                 refusal = DataError(text, code=_STRICT[code], offset=entry.start, member=member)
                 refusal.at(shard=self.shard)
-                self.state = Damaged(refusal, walk.at, entry[:2] if code == "W_SIZE_MISMATCH" else None, go_on=entry.end)
+                faulty = {"W_SIZE_MISMATCH": entry[:2], "W_CONTINUED": (entry.name, FILE)}.get(code)
+                self.state = Damaged(refusal, walk.at, faulty, go_on=entry.end)
                 return False
         rows.add(entry)
         self.at = entry.end
@@ -280,7 +285,8 @@ class Scanner:
             self._note("W_EMPTY", "the tar is valid and holds nothing.", self.at)
         self.at += 2 * BLOCK if not second.strip(b"\0") else BLOCK
         assert isinstance(self.state, Headers)
-        self.state = Ended(open_end=self.state.orphan, lone=lone)
+        # Something that is no header behind one block of zeros: perhaps the payload of a member whose header is lost.
+        self.state = Ended(open_end=self.state.orphan or (bool(second.strip(b"\0")) and not lone), lone=lone)
         return False
 
     def behind(self, data: memoryview, base: int, *, final: bool = False) -> bool:

@@ -140,7 +140,7 @@ class Options:
     tags: str = _option("", str, "file of tags and notes, beside the data set for example, in place of those in data_dir")
     block_size: int = _option(4 << 20, _block, "bytes read and scanned at a time (4kiB to 1GiB); twice for large members, from far away")
     max_member_bytes: int = _option(1 << 30, parse_size, "largest member read into memory, bytes")
-    max_ratio: int = _option(1000, _count, "largest expansion of compressed data, times (over 16 MiB in a row)")
+    max_ratio: int = _option(1000, _count, "largest expansion of compressed data, times (over 64 MiB in a row)")
     retry_timeout: float = _option(180.0, _seconds, "seconds that retries of one remote read may take together")
     stall_timeout: float = _option(30.0, _seconds, "seconds without a byte before a remote read is resumed")
     min_rate: int = _option(0, parse_size, "bytes a second, over a minute, below which a remote read is resumed; 0: any rate will do")

@@ -231,7 +231,7 @@ class TestRead:
     @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress], ids=["gzip", "zlib"])
     def test_a_compressed_file_may_not_inflate_without_end(self, monkeypatch, pack):
         noise = bytes(n * n * 31 % 251 for n in range(20_000))
-        large = noise[:2048] * (20 << 10)  # 40 MiB: more than may be above the ratio in one go
+        large = noise[:2048] * (36 << 10)  # 72 MiB: more than may be above the ratio in one go
         packed = pack(framed(large, noise))
         assert [len(large), len(noise)] == [len(record) for record in tfrecord.read(packed)]
         monkeypatch.setenv("TARVIZ_MAX_RATIO", "50")

@@ -39,11 +39,11 @@ class TestPackedBombs:
         head[148:156] = b" " * 8
         head[148:156] = b"%06o\0 " % sum(head)
         path = tmp_path / "a.tar.gz"
-        path.write_bytes(gzip.compress(bytes(head) + bytes(60 << 20), 9))
+        path.write_bytes(gzip.compress(bytes(head) + bytes(100 << 20), 9))
         before = memory.begin()
         with pytest.raises(LimitError):
             list(stream.records(path))
-        assert memory.peak() - before < 64 << 20
+        assert memory.peak() - before < 160 << 20  # what may come out at any ratio, and room to grow
 
 
 class TestWrongTrailer:
