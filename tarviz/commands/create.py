@@ -17,11 +17,11 @@ from tarviz.cli import verb_base
 from tarviz.cli.tar_tool_options import Made, Tar
 from tarviz.formats.tar_header import TAR_END, tar_header
 from tarviz.model.config import parse_size
-from tarviz.model.errors import DataError, Fault, TarvizError, UsageError
+from tarviz.model.errors import DataError, Fault, TarvizError, UsageError, safe
 from tarviz.model.types import URL, to_bytes, to_text
 from tarviz.read.spans import HeldTar
 from tarviz.tools import field_selection
-from tarviz.tools.create_plan import Planned, planned
+from tarviz.tools.create_plan import Planned, paths_in, planned
 from tarviz.tools.folder_layout import Group, Layout, files_of
 from tarviz.write import Names
 from tarviz.write.inputs import Inputs
@@ -35,17 +35,21 @@ _CUT = re.compile(r"\{split\}")
 
 @dataclass
 class Created(Made):
-    """The tars written; from a folder also the labels, whose places are the classes."""
+    """The tars written; also the labels, whose places are the classes, what was done to names, and files that hold both."""
 
     labels: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)
 
     def summary(self) -> Iterator[str]:
         yield from super().summary()
         if self.labels:
             yield f"{len(self.labels)} classes"
+        yield from self.names
+        yield from (f"see {place}" for place in self.beside)
 
     def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | {"labels": self.labels}
+        return super().to_dict() | {"labels": self.labels, "names": self.names, "beside": self.beside}
 
 
 def create(
@@ -68,25 +72,54 @@ def create(
     `\N`, in a CSV an empty cell, is a field that is not there. All local files are looked for before anything is written.
 
     A folder is `<split>/<label>/<file>` or `<label>/<file>` or just files (`layout` says which, `auto` looks at the depth): files that
-    share a name before the first dot are the fields of one record, `cls` is the number of its label among all, sorted, and `labels`
-    names a file that lists them. `{split}` in the output makes one series for each split.
+    share a name before the first dot are the fields of one record. Pictures of several endings (jpg, jpeg, png) are one field where no
+    record has two of them; a dot that belongs to a file's stem (`IMG_1.v2.jpg`) is `_` in the key. The result says what was done, and
+    `OUTPUT.names.tsv` holds key and path of each file that was renamed. `{split}` in the output makes one series for each split.
+
+    `cls` is the number of a record's label among all, sorted: of a folder's labels, and of a plan's where one of them is text (not in a
+    TSV with `__key__`, which is what `tsv` writes). `labels` names a file that lists them; without it a plan's go into
+    `OUTPUT.labels.txt`.
 
     With `count` or `size` an output goes on in another one, as `split` does; then its name needs a counter.
     """
-    place = fspath(source)
-    result = Created()
+    place, result = fspath(source), Created()
     series = _Series(fspath(output), count, None if size is None else parse_size(size))
+    renamed: list[tuple[str, str]] = []
+    numbered = False
     if place != "-" and stores.is_local(place) and os.path.isdir(stores.local_path(place)):
         root = stores.local_path(place)
-        groups, result.labels = files_of(root, layout, result.report)
+        groups, result.labels, made = files_of(root, layout, result.report)
+        result.names, renamed = made.notes, made.renamed
         records = _from_folder(root, groups, result.labels, split_apart=bool(_CUT.search(fspath(output))))
         series.refuse([os.path.join(root, path) for group in groups for _, path in group.files], {group.split for group in groups})
     else:
         if _CUT.search(fspath(output)):
             raise UsageError("a plan has no splits: {split} is for folders.")
-        plan = planned(place, delimiter, key, "" if base is None else fspath(base), check=on_error == "raise")
+        plan = _planned(place, delimiter, key, fspath(base or ""), on_error == "raise", result)
+        numbered = bool(result.labels)
         series.refuse([place, *(content for record in plan for _, content in record.fields if isinstance(content, str))], {""})
         records = iter(plan)
+    _run(records, series, result, on_error)
+    if labels is not None:
+        _write(labels, result.labels)
+    if not result.to_stdout:
+        if numbered and labels is None:
+            _write_beside(output, "labels.txt", result.labels, result)
+        _write_beside(output, "names.tsv", [f"{key}\t{path}" for key, path in renamed], result)
+    return result
+
+
+def _planned(place: str, delimiter: str | None, key: str, base: str, check: bool, result: Created) -> list[Planned]:
+    """The records of a plan; what is to be said of it goes into the result."""
+    plan, result.labels = planned(place, delimiter, key, base, check=check)
+    result.names += [f"labels are text: cls is the number of each, from 0, {safe(label)}" for label in result.labels[:1]]
+    for text in paths_in(plan, [base, os.path.dirname(place)]):
+        result.report.add(Fault("W_PATHS", text, place))
+    return plan
+
+
+def _run(records: Iterator[Planned], series: _Series, result: Created, on_error: str) -> None:
+    """Write records into the outputs, and what is left out into the report."""
     seen: set[bytes] = set()
     with verb_base.progress(None, "records") as bar:
         try:
@@ -105,10 +138,21 @@ def create(
             series.abort()
             raise
     result.report.records = result.records
-    if labels is not None:
-        with stores.of(labels).create(URL(fspath(labels))) as sink:
-            sink.write(to_bytes("".join(f"{label}\n" for label in result.labels)))
-    return result
+
+
+def _write_beside(output: str | PathLike[str], ending: str, lines: list[str], result: Created) -> None:
+    """Write lines, if there are any, beside an output: for `a/train-{shard:06d}.tar` into `a/train.ENDING`, for `{split}.tar` `ENDING`."""
+    if not lines:
+        return
+    folder, slash, name = fspath(output).rpartition("/")
+    stem = re.sub(r"\{[^}]*\}", "", name).partition(".")[0].strip("-_")
+    result.beside.append(f"{folder}{slash}{stem}{'.' if stem else ''}{ending}")
+    _write(result.beside[-1], lines)
+
+
+def _write(place: str | PathLike[str], lines: list[str]) -> None:
+    with stores.of(place).create(URL(fspath(place))) as sink:
+        sink.write(to_bytes("".join(f"{line}\n" for line in lines)))
 
 
 def _check(record: Planned, seen: set[bytes]) -> None:
@@ -244,7 +288,8 @@ def command(source: str, target: str | None, output: str | None, as_json: bool, 
     """Create a tar from a plan, a table with a row for each record, or from a folder.
 
     A plan's header names extensions: below cls stands the text, below @jpg the path of a file. __key__ holds keys. - reads a plan from
-    standard input. A folder is <split>/<label>/<file>, <label>/<file> or just files; labels become classes.
+    standard input. A folder is <split>/<label>/<file>, <label>/<file> or just files; labels become classes, pictures of several endings one
+    field.
     """
     if target and output:
         raise UsageError("the output is named twice.")

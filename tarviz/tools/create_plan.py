@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from tarviz.tools import field_selection, table_formats
 
 _LARGEST = 1 << 30  # bytes of a plan
 _CELL = 64 << 20
+_PATH = 4096  # bytes; Linux has no longer one
 
 
 @dataclass(slots=True)
@@ -31,8 +33,8 @@ class Planned:
     split: str = ""
 
 
-def planned(url: str, delimiter: str | None, template: str, base: str, *, check: bool) -> list[Planned]:
-    """The records of a plan; with `check` every local file it names must be there."""
+def planned(url: str, delimiter: str | None, template: str, base: str, *, check: bool) -> tuple[list[Planned], list[str]]:
+    """The records of a plan, and the labels that `cls` numbers where one was text; with `check` every local file it names must be there."""
     delimiter = {"\\t": "\t", None: ""}.get(delimiter, delimiter) or ("," if without_query(url)[0].lower().endswith(".csv") else "\t")
     with stores.of(url).open(URL(url)) as stream:
         text = _text(stream, url)
@@ -60,7 +62,37 @@ def planned(url: str, delimiter: str | None, template: str, base: str, *, check:
         if check:
             field_selection.checked(key, key)
         records.append(Planned(key, fields, where))
-    return records
+    return records, [] if delimiter == "\t" and "__key__" in titles else _numbered(records)  # `tsv` writes fields as they are
+
+
+def _numbered(records: list[Planned]) -> list[str]:
+    """Number the labels of the field `cls` where one is text, in place; returns them, sorted: a label's place is its number."""
+    cells = [content for record in records for ext, content in record.fields if ext.lower() == b"cls" and isinstance(content, bytes)]
+    if all(re.fullmatch(rb"\s*[+-]?[0-9]+\s*", cell) for cell in cells):
+        return []
+    labels = sorted(set(cells))
+    number = {label: b"%d" % at for at, label in enumerate(labels)}
+    for record in records:
+        record.fields = [
+            (ext, number[content] if ext.lower() == b"cls" and isinstance(content, bytes) else content) for ext, content in record.fields
+        ]
+    return [to_text(label) for label in labels]
+
+
+def paths_in(records: list[Planned], folders: list[str]) -> Iterator[str]:
+    """How to take files: of each field whose text is, in every record, the path of a file that is there."""
+    cells: dict[str, list[str]] = {}
+    for record in records:
+        for ext, content in record.fields:
+            cells.setdefault(to_text(ext), []).append(to_text(content) if isinstance(content, bytes) and len(content) < _PATH else "")
+    for column, names in cells.items():
+        if not all(os.path.splitext(name)[1] and "\0" not in name for name in names):
+            continue
+        folder = next((place for place in folders if all(os.path.isfile(os.path.join(place, name)) for name in names)), None)
+        if folder is not None:
+            ending = Counter(os.path.splitext(name)[1][1:].lower() for name in names).most_common(1)[0][0]
+            more = f" and say -C {safe(folder)}" if folder not in ("", folders[0]) else ""
+            yield f"{safe(column)} holds paths of files, and their text was written; head it @{safe(ending)}{more} to take the files."
 
 
 def _text(stream: Stream, url: str) -> str:

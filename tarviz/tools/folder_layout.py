@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from tarviz.formats.records import split_name
 from tarviz.model.errors import Fault, NotFoundError, UsageError
 from tarviz.read.stream import ReadReport
+from tarviz.tools.field_names import Named, named
 
 Layout: TypeAlias = Literal["auto", "split/label", "label", "flat"]
 _DEPTH = {"split/label": 3, "label": 2, "flat": 1}
@@ -25,20 +26,22 @@ class Group:
     files: list[tuple[str, str]] = field(default_factory=list)
 
 
-def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group], list[str]]:
-    """The records of a folder, sorted by path, and its labels, sorted.
+def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group], list[str], Named]:
+    """The records of a folder, sorted by path, its labels, sorted, and how fields were named (`field_names.named`).
 
     A link to a file counts as that file, a link to a folder is passed over. Files without key or extension are warned of.
     """
     paths = sorted(_walk(root, report), key=os.fsencode)
-    groups: dict[str, Group] = {}
+    cut: list[tuple[str, str, str]] = []
     for path in paths:
         found = split_name(os.fsencode(path))
         if found is None:
             report.add(Fault("W_NO_KEY", "the name has no key or no extension; the file belongs to no record.", root, None, path))
             continue
         key = os.fsdecode(found[0])
-        groups.setdefault(key, Group(key)).files.append((path[len(key) + 1 :], path))
+        cut.append((key, path[len(key) + 1 :], path))
+    made = named(cut)
+    groups = {key: Group(key, files=fields) for key, fields in made.records.items()}
     if not groups:
         raise NotFoundError("the folder holds no file that could be a field.", shard=root)
     depths = {key.count("/") + 1 for key in groups}
@@ -61,7 +64,7 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
         lower = [ext.lower() for ext, _ in group.files]
         if len(set(lower)) < len(lower):
             raise UsageError(f"two files of {group.key!r} have extensions that differ only in case.", shard=root)
-    return list(groups.values()), sorted({group.label for group in groups.values() if group.label}, key=os.fsencode)
+    return list(groups.values()), sorted({group.label for group in groups.values() if group.label}, key=os.fsencode), made
 
 
 def _walk(root: str, report: ReadReport) -> list[str]:

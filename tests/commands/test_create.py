@@ -256,3 +256,50 @@ class TestShell:
 
         assert done.returncode in (0, 1)  # times differ
         assert b"" == done.stderr
+
+
+class TestNames:
+    """One picture, many names; labels that are words; columns that hold paths."""
+
+    def folder(self, root: Path, *files: str) -> Path:
+        for name in files:
+            (root / "f" / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / "f" / name).write_bytes(name.encode())
+        return root / "f"
+
+    def test_pictures_of_several_endings_and_dots_in_stems_are_one_field(self, tmp_path: Path, out: Path):
+        source = self.folder(tmp_path, "cat/a.jpg", "cat/b.jpeg", "cat/e.JPG", "dog/IMG_0011.v2.jpg", "dog/d.jpg", "dog/IMG_0011_v2.jpg")
+        result = create(source, out)
+
+        assert 6 == len(plain(out))
+        assert all({"jpg", "cls"} == set(fields) for _, fields in plain(out))
+        assert b"dog/IMG_0011.v2.jpg" == dict(plain(out))["dog/IMG_0011_v2_2"]["jpg"]
+        assert "dog/IMG_0011_v2_2\tdog/IMG_0011.v2.jpg\n" == (tmp_path / "out.names.tsv").read_text()
+        assert ["1 files had dots", "2 kinds of names are one field, jpg: jpeg ×1"] == [result.names[0][:16], result.names[1]]
+
+    def test_a_picture_beside_its_mask_keeps_both(self, tmp_path: Path, out: Path):
+        source = self.folder(tmp_path, "a.jpg", "a.png", "b.jpeg", "b.png", "c.seg.png", "c.jpg", "d.jpg", "d.seg.png")
+        result = create(source, out)
+
+        assert [{"jpg", "png"}, {"jpg", "png"}, {"jpg", "seg.png"}, {"jpg", "seg.png"}] == [set(fields) for _, fields in plain(out)]
+        assert any("stay fields of their own" in note for note in result.names)
+        assert not (tmp_path / "out.names.tsv").exists()
+
+    def test_labels_that_are_words_are_numbered_and_their_names_kept(self, plan: Any, out: Path, tmp_path: Path):
+        result = create(plan("txt,cls\na,fire truck\nb,7\nc,cat\n", "plan.csv"), out)
+
+        assert [b"2", b"0", b"1"] == [fields["cls"] for _, fields in plain(out)]
+        assert ["7", "cat", "fire truck"] == result.labels == (tmp_path / "out.labels.txt").read_text().splitlines()
+
+    def test_numbers_stay_as_they_are(self, plan: Any, out: Path, tmp_path: Path):
+        create(plan("txt,cls\na,12\nb,7\n", "plan.csv"), out)
+
+        assert [b"12", b"7"] == [fields["cls"] for _, fields in plain(out)]
+        assert not (tmp_path / "out.labels.txt").exists()
+
+    def test_a_column_of_paths_says_how_to_take_the_files(self, plan: Any, out: Path, tmp_path: Path):
+        result = create(plan("filename,cls\na b.jpg,1\nlarge.bin,2\n", "plan.csv"), out)
+
+        assert {"W_PATHS": 1} == result.report.counts()
+        assert "@jpg" in str(result.report.warnings[0])
+        assert str(tmp_path) in str(result.report.warnings[0])

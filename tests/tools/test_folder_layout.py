@@ -25,7 +25,7 @@ def tree(tmp_path: Path) -> Callable[..., str]:
 
 def found(root: str, layout: str = "auto") -> tuple[list[tuple[str, str, str, list[str]]], list[str], ReadReport]:
     report = ReadReport()
-    groups, labels = files_of(root, layout, report)  # type: ignore[arg-type]
+    groups, labels, _ = files_of(root, layout, report)  # type: ignore[arg-type]
     return [(group.split, group.label, group.key, [ext for ext, _ in group.files]) for group in groups], labels, report
 
 
