@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.model import urls
@@ -15,11 +17,13 @@ from tarviz.model.errors import ChangedError, UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.runners.shares import Piece, Reader, counted, cut, lengths, pieces
-from tarviz.runners.shuffle_buffer import replayed
+from tarviz.runners.shuffle_buffer import Begun, replayed
 from tarviz.stores import Stat
 
 State: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A state, or those of all ranks."""
+
+T = TypeVar("T")
 
 FORM = 1
 _MANY = 8  # pieces a reader from which on they are not cut any more
@@ -36,10 +40,10 @@ class Position(NamedTuple):
 
 @dataclass(slots=True)
 class Trail:
-    """How far a reader came: its place, and the versions of the shards that the pass has opened so far, in order."""
+    """How far a reader came: its place, and the versions of the shards that the pass has opened so far, by the number of the piece."""
 
     place: Position = field(default_factory=Position)
-    versions: list[str] = field(default_factory=list)
+    versions: dict[int, str] = field(default_factory=dict)
     loaded: Mapping[str, Any] | None = None
 
     @classmethod
@@ -49,8 +53,8 @@ class Trail:
 
     def open(self, number: int, stat: Stat | None) -> None:
         """Note the shard of piece `number`, once."""
-        if len(self.versions) == number:
-            self.versions.append(version(stat))
+        if number not in self.versions:
+            self.versions[number] = version(stat)
 
     def move(self, place: Position) -> None:
         """A value was delivered; `place` is after it."""
@@ -62,10 +66,83 @@ class Trail:
             return dict(self.loaded)
         made: dict[str, Any] = {"place": list(self.place)}
         if mixed and self.place.record:
-            made |= {"opened": len(self.versions), "versions": digest(self.versions)}
-        elif self.place.record and self.place.piece < len(self.versions):
+            opened = dict(sorted(self.versions.copy().items()))  # threads that read ahead may open more
+            numbers = list(opened)
+            in_a_row = numbers == list(range(len(numbers)))
+            made |= {"opened": len(numbers) if in_a_row else numbers, "versions": digest(list(opened.values()))}
+        elif self.place.record and self.place.piece in self.versions:
             made["version"] = self.versions[self.place.piece]
         return made
+
+
+class Track:
+    """The places of an iteration's records by their number, for who counts what was taken while more was read already.
+
+    Records in a row of one shard, or of a pass that is shuffled, take one entry together.
+    """
+
+    def __init__(self, trail: Trail, *, mixed: bool) -> None:
+        self.trail = trail
+        self._mixed = mixed
+        self._runs: list[tuple[int, Position, dict[int, str]]] = []  # number of the first, its place, what the pass has opened
+        self._lost: list[int] = []
+        self._read = 0
+
+    def note(self, first: int, turn: int, piece: int, records: NDArray[np.int64], versions: dict[int, str]) -> None:
+        """The records from number `first` on are these of a piece; of a shuffled pass, they come as these."""
+        self._read = first + len(records)
+        for at in (0, *(np.flatnonzero(np.diff(records) != 1) + 1).tolist()):
+            place = Position(turn, piece, int(records[at]))
+            if self._runs:
+                number, begin, _ = self._runs[-1]
+                if begin._replace(record=begin.record + first + at - number) == place:
+                    continue
+            self._runs.append((first + at, place, versions))
+
+    def lose(self, number: int) -> None:
+        """A record was skipped: nobody takes it."""
+        insort(self._lost, number)
+
+    def mark(self, steps: int, batch: int | None) -> dict[str, Any]:
+        """The mark behind so many steps of `batch` records (None: one); `UsageError` where not so many were read."""
+        if not steps:
+            return self.trail.mark(mixed=self._mixed)
+        last = steps * (batch or 1) - 1
+        for lost in self._lost.copy():
+            last += lost <= last
+        if last - (batch or 1) >= self._read - 1:
+            raise UsageError(f"{steps} steps were not read yet.", hint="steps= counts those taken of the latest iteration.")
+        last = min(last, self._read - 1)  # the last step may have fewer
+        at = bisect_right(self._runs, last, key=lambda run: run[0]) - 1
+        first, place, versions = self._runs[at]
+        return Trail(place._replace(record=place.record + last - first + 1), versions).mark(mixed=self._mixed)
+
+
+class Reentry(NamedTuple):
+    """How a shuffled pass goes on: its buffer holds the records of `pieces` in the order `held`, and then comes `record` of `piece`."""
+
+    held: list[int]
+    numbers: list[int]
+    pieces: list[Piece]
+    piece: int
+    record: int
+    random: np.random.Generator | None
+
+    def begun(self, items: Iterable[T]) -> Begun[T]:
+        """The buffer, filled with what was read of the pieces."""
+        found = dict(zip(self.numbers, items, strict=True))
+        return [found[number] for number in self.held], self.random
+
+
+def reentry(whole: Sequence[Piece], counts: Sequence[int], size: int, seed: list[int], taken: int) -> Reentry:
+    """How a pass over pieces of so many records goes on behind `taken` of them."""
+    held, after, random = replayed(sum(counts), size, seed, taken)
+    found, begin = [], 0
+    for piece, count in zip(whole, counts, strict=True):
+        if mine := tuple(sorted(piece.number(number - begin) for number in held if begin <= number < begin + count)):
+            found.append(replace(piece, start=0, stop=None, only=mine))
+        begin += count
+    return Reentry(held, sorted(held), found, *located(whole, counts, after), random)
 
 
 def version(stat: Stat | None) -> str:
@@ -81,6 +158,15 @@ def digest(versions: Sequence[str]) -> str:
 def buffer_seed(seed: int, epoch: int, reader: Reader) -> list[int]:
     """The seed of a reader's shuffle buffer in an epoch."""
     return [seed & _SEED, epoch, *reader.numbers]
+
+
+def behind(whole: Sequence[Piece], number: int, record: int) -> list[Piece]:
+    """What is left of pieces in a row, from record `record` of piece `number` on.
+
+    >>> [(piece.url, piece.start) for piece in behind([Piece("a.tar"), Piece("b.tar"), Piece("c.tar")], 1, 7)]
+    [('b.tar', 7), ('c.tar', 0)]
+    """
+    return [piece.behind(record) if at == number and record else piece for at, piece in enumerate(whole) if at >= number]
 
 
 def located(found: Sequence[Piece], counts: Sequence[int], place: int) -> tuple[int, int]:
@@ -157,7 +243,7 @@ def remaining(pipeline: Pipeline, state: Mapping[str, Any], turn: int) -> list[P
         elif plan.shuffle > 1:
             found += _left_of_buffer(plan, whole, state["epoch"] + turn, place.record)
         else:
-            found += [whole[place.piece].behind(place.record), *whole[place.piece + 1 :]] if place.piece < len(whole) else []
+            found += behind(whole, place.piece, place.record)
     return found
 
 
@@ -169,17 +255,10 @@ def _left_of_buffer(plan: ReaderPlan, whole: list[Piece], epoch: int, taken: int
             "a shuffled pass can go on with another number of workers only where the records of each shard can be counted.",
             hint="Take as many workers and ranks as before. tarviz verify names damaged shards.",
         )
-    counts = [count for _, count in told]
-    held, after, _ = replayed(sum(counts), plan.shuffle, buffer_seed(plan.pipeline.seed, epoch, plan.reader), taken)
-    found, begin = [], 0
-    for piece, count in told:
-        mine = tuple(sorted(piece.number(number - begin) for number in held if begin <= number < begin + count))
-        if mine:
-            found.append(replace(piece, start=0, stop=None, only=mine))
-        if after < begin + count:
-            found.append(piece.part(max(after - begin, 0), count))
-        begin += count
-    return found
+    whole = [piece for piece, _ in told]
+    seed = buffer_seed(plan.pipeline.seed, epoch, plan.reader)
+    back = reentry(whole, [count for _, count in told], plan.shuffle, seed, taken)
+    return back.pieces + behind(whole, back.piece, back.record)
 
 
 def check(plan: ReaderPlan, state: Mapping[str, Any]) -> None:
@@ -206,7 +285,8 @@ def _check_versions(pipeline: Pipeline, state: Mapping[str, Any], worker: int, m
         if now != mark["version"]:
             raise ChangedError(f"the shard was replaced since the state was saved: {mark['version']}, now {now}.", shard=url, hint=hint)
         return
-    opened = whole[: mark["opened"]]
+    numbers = mark["opened"]
+    opened = whole[:numbers] if isinstance(numbers, int) else [whole[number] for number in numbers]
     if digest([version(stores.of(piece.url).stat(piece.url)) for piece in opened]) != mark["versions"]:
         text = f"one of the {len(opened)} shards read so far was replaced since the state was saved, this one or one after it."
         raise ChangedError(text, shard=opened[0].url, hint=hint)

@@ -17,7 +17,7 @@ from tarviz import stores
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
-from tarviz.model.types import URL
+from tarviz.model.types import URL, Block
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import Chosen, numbers
@@ -68,6 +68,23 @@ class Piece:
             return replace(self, start=int(rows[0]), stop=int(rows[-1]) + 1) if len(rows) else replace(self, stop=self.start)
         stop = self.stop if high is None else self.start + high if self.stop is None else min(self.stop, self.start + high)
         return replace(self, start=self.start + low, stop=stop)
+
+    @property
+    def begin(self) -> int:
+        """The record of its shard that it begins with."""
+        return self.start if self.only is None else self.only[0]
+
+    @property
+    def end(self) -> int | None:
+        """The record of its shard that it ends before; None: at the end of the shard."""
+        return self.stop if self.only is None else self.only[-1] + 1
+
+    def rows(self, block: Block) -> NDArray[np.int64]:
+        """Which rows of a block of its shard it has."""
+        numbers = np.arange(block.first, block.first + len(block))
+        if self.only is not None:
+            return np.flatnonzero(np.isin(numbers, self.only))
+        return np.flatnonzero((numbers >= self.start) & (numbers // TURN % self.of == self.share))
 
     def behind(self, record: int) -> Piece:
         """The piece from record `record` of its shard on."""

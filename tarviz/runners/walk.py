@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tarviz import stores
@@ -21,9 +20,9 @@ from tarviz.read.picked import picked
 from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_rows import BatchRows, Offers
 from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, RowSource, weight
-from tarviz.runners.plans import Position, ReaderPlan, Trail, buffer_seed, located, version
+from tarviz.runners.plans import Position, ReaderPlan, Trail, buffer_seed, reentry, version
 from tarviz.runners.shares import TURN, Piece, check_any, lengths, trusted
-from tarviz.runners.shuffle_buffer import Begun, replayed, shuffled
+from tarviz.runners.shuffle_buffer import Begun, shuffled
 from tarviz.runners.stage_timer import DRAW, PICK, StageTimer
 
 Item: TypeAlias = tuple[dict[str, Any], Record | None]
@@ -77,7 +76,7 @@ class Walk:
         with self.elsewhere.begun(self.pipeline, work, stops=stops) if self.elsewhere else nullcontext() as workers:
             while self.repeat is None or turn < self.repeat:
                 found = [number, record] != [0, 0]
-                trail.versions.clear()
+                trail.versions = {}
                 with closing(self._pass(plan, turn, epoch + turn, number, record, report, trail, workers, rows)) as values:
                     for at, after, value in values:
                         found = True
@@ -109,45 +108,21 @@ class Walk:
             return _received(workers.rows(left, epoch, report, trail, number))
 
         if not self.mixed:
-            trail.versions.extend([""] * number)
             with closing(read(number, record)) as items:
                 yield from self._valued(items, epoch, report, rows)
             return
         seed = buffer_seed(self.pipeline.seed, epoch, plan.reader)
         begun: Begun[Any] | None = None
         skip, number, start = record, 0, 0
-        counts = lengths(pieces, self.pipeline.options) if record else None
-        if counts is not None:
-            held, after, random = replayed(sum(counts), self.shuffle, seed, record)
-            begun, skip = (self._held(pieces, counts, held, epoch, report, workers), random), 0
-            number, start = located(pieces, counts, after)
-            trail.versions.extend(version(stores.of(piece.url).stat(piece.url)) for piece in pieces[: number + 1])
+        if record and (counts := lengths(pieces, self.pipeline.options)) is not None:
+            back = reentry(pieces, counts, self.shuffle, seed, record)
+            held = self.items(back.pieces, report, Trail()) if workers is None else _received(workers.rows(back.pieces, epoch, report))
+            begun, skip, number, start = back.begun(held), 0, back.piece, back.record
+            trail.versions.update((at, version(stores.of(piece.url).stat(piece.url))) for at, piece in enumerate(pieces[: number + 1]))
         with closing(read(number, start)) as items:
             order = itertools.islice(shuffled(items, self.shuffle, seed, begun), skip, None)
             taken = ((0, count, item) for count, (_, _, item) in enumerate(order, record + 1))
             yield from self._valued(taken, epoch, report, rows)
-
-    def _held(
-        self, pieces: list[Piece], counts: list[int], held: list[int], epoch: int, report: ReadReport, workers: RowSource | None
-    ) -> list[Placed]:
-        """The items of a buffer that holds records of these numbers."""
-        found: dict[int, Placed] = {}
-        begin = 0
-        for at, (piece, count) in enumerate(zip(pieces, counts, strict=True)):
-            mine = sorted(number for number in held if begin <= number < begin + count)
-            wanted = tuple(piece.number(number - begin) for number in mine)
-            index = trusted(piece.url, self.pipeline.options) if wanted else None
-            items: Iterator[tuple[int, Any]] = iter(())
-            if wanted and workers is None:
-                records = picked(piece.url, index, wanted, self.pipeline.options, report)
-                items = ((record.index + 1, (self._unpacked(record), None)) for record in records)
-            elif wanted and workers is not None:
-                only = replace(piece, start=0, stop=None, only=wanted)
-                items = ((row.behind, row.value) for _, row in workers.rows([only], epoch, report))
-            for number, (behind, item) in zip(mine, items, strict=True):
-                found[number] = at, behind, item
-            begin += count
-        return [found[number] for number in held]
 
     def items(self, pieces: list[Piece], report: ReadReport, trail: Trail, number: int = 0) -> Generator[Placed, None, None]:
         """(piece, record to go on with, record) from piece `number` on."""

@@ -18,6 +18,7 @@ Measured on two cores, and the reason why it is built like this:
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -132,7 +133,6 @@ def run(
         plan=ReaderPlan(pipeline, reader, shuffle or 0, even),
         epoch=epoch,
         repeat=repeat,
-        shuffle=shuffle or 0,
         workers=workers,
         ordered=deterministic,
         extra=route.all_fields,
@@ -141,14 +141,16 @@ def run(
     count = None if repeat is None else known(pipeline, reader.rank, reader.world, even=even)
     length = tf.data.INFINITE_CARDINALITY if repeat is None else None if count is None else count * repeat
     ahead = (2 if batch else 0) if prefetch is None else prefetch
-    dataset = _finished(route.dataset(source, batch, drop_remainder), batch, drop_remainder, length, ahead)
-    if not route.batches_later:
-        return GraphRecords(dataset, source)
 
-    def again(batch: int, drop_remainder: bool) -> Any:
-        return GraphRecords(_finished(route.dataset(source, batch, drop_remainder), batch, drop_remainder, length, 2), source)
+    def records(batch: int | None, drop_remainder: bool, ahead: int, again: Callable[[int, bool], Any] | None = None) -> GraphRecords:
+        def made(whole: bool) -> Any:
+            dataset = route.dataset(source, batch, drop_remainder)
+            return _finished(dataset, batch, drop_remainder, length if whole else None, ahead)
 
-    return GraphRecords(dataset, source, again)
+        return GraphRecords(made, source, batch, again)
+
+    again = functools.partial(records, ahead=2) if route.batches_later else None
+    return records(batch, drop_remainder, ahead, again)
 
 
 def _engine(

@@ -8,21 +8,34 @@ from typing import Any
 
 import tensorflow as tf
 
-from tarviz.model.errors import TarvizError
+from tarviz.model.errors import TarvizError, UsageError
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
+from tarviz.runners.plans import State
 from tarviz.runners.tf.source import PipelineSource
 
 
 class GraphRecords(tf.data.Dataset):  # type: ignore[misc]
-    """A `tf.data.Dataset` that raises the errors of its pipeline as they are, and has a `report` of the latest iteration."""
+    """A `tf.data.Dataset` that raises the errors of its pipeline as they are, has a `report` of the latest iteration, and can be resumed.
 
-    def __init__(self, inner: Any, source: PipelineSource, again: Callable[[int, bool], Any] | None = None) -> None:
-        self._inner = inner
+    `inner` makes the dataset, with the length it has (True) or without (False): a pass that goes on where another stopped is shorter.
+    """
+
+    def __init__(
+        self, inner: Callable[[bool], Any], source: PipelineSource, batch: int | None, again: Callable[[int, bool], Any] | None = None
+    ) -> None:
+        self._inner = inner(True)
+        self._rest: Any = None
+        self._make = inner
         self._source = source
+        self._batch = batch
         self._memory = source.memory()
         self._again = again
-        super().__init__(inner._variant_tensor)
+        super().__init__(self._inner._variant_tensor)
+
+    @property
+    def _variant_tensor(self) -> Any:
+        return self._rest._variant_tensor if self._source.resumes and self._rest is not None else self._variant_tensor_attr
 
     def _inputs(self) -> list[Any]:
         return [self._inner]
@@ -41,6 +54,23 @@ class GraphRecords(tf.data.Dataset):  # type: ignore[misc]
         if epoch is not None:
             whole_number("epoch", epoch)
         self._source.set_epoch(epoch)
+
+    def state_dict(self, steps: int | None = None) -> dict[str, Any]:
+        """Where the latest iteration stands, after the steps that were taken from it, as JSON-ready data: that of every runner.
+
+        A loop of Python is counted. Where TensorFlow takes the steps (Keras's `fit`, an iterator in a `tf.function`, a dataset built on
+        this one by `map` and the like), `steps` says how many were; what it had read ahead comes again.
+        """
+        return self._source.state(self._batch, steps)
+
+    def load_state_dict(self, state: State) -> None:
+        """Let the next iteration go on where `state` says, and those after it with new epochs.
+
+        It may be of another runner, and of other numbers of workers and ranks: a list of the states of all ranks, where their number was
+        another. `ChangedError` when a shard it stands in was replaced. What is built on this dataset is to be built after it.
+        """
+        self._source.load(state)
+        self._rest = self._make(False)
 
     def __iter__(self) -> Any:
         return _iterator()(self) if tf.executing_eagerly() else super().__iter__()
@@ -61,10 +91,14 @@ def _iterator() -> Any:
         def __init__(self, dataset: GraphRecords) -> None:
             super().__init__(dataset)
             self._source = dataset._source
+            self._steps = dataset._source.ask()
 
         def __next__(self) -> Any:
             try:
-                return super().__next__()
+                values = super().__next__()
+                self._steps.taken += 1
+                self._steps.unseen |= not tf.executing_eagerly()  # a function is traced, which takes them
+                return values
             except tf.errors.OpError as error:
                 found = self._source.error
                 if isinstance(found, TarvizError) and str(found) in error.message:
@@ -72,5 +106,16 @@ def _iterator() -> Any:
                 if found is not None and not isinstance(found, Exception):
                     raise found from error
                 raise
+
+        @property
+        def _type_spec(self) -> Any:
+            self._steps.unseen = True  # it is handed to a graph, which takes steps of its own
+            return super()._type_spec
+
+        def _serialize_to_tensors(self) -> Any:
+            raise UsageError(
+                "tf.train.Checkpoint cannot save the place of this iterator: the records come from Python.",
+                hint="dataset.state_dict() is its place, JSON-ready; dataset.load_state_dict(state) goes on there.",
+            )
 
     return RecordsIterator

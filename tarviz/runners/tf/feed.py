@@ -9,30 +9,32 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tarviz import stores
 from tarviz.model.errors import DataError, Fault, SchemaError, TarvizError
 from tarviz.model.in_order import in_order
 from tarviz.model.offers import offer
 from tarviz.model.redaction import redacted_repr
-from tarviz.model.types import Block, Record, to_bytes, to_text
+from tarviz.model.types import URL, Block, Record, to_bytes, to_text
 from tarviz.ops.base import missing
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.spans import Batch, HeldTar, held_batches
-from tarviz.read.stream import ReadReport
-from tarviz.runners.plans import ReaderPlan, buffer_seed
-from tarviz.runners.shares import Piece, Reader, check_any
+from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.runners.plans import ReaderPlan, Track, Trail, behind, buffer_seed, reentry, version
+from tarviz.runners.shares import Piece, Reader, check_any, lengths, trusted
 from tarviz.runners.shuffle_buffer import shuffled
 from tarviz.runners.tf.payloads_held import LOADING, HeldColumn, loaders
 from tarviz.runners.walk import placed
 
 T = TypeVar("T")
 P = TypeVar("P")
+_Row: TypeAlias = tuple[bytes, str, int, list[Any]]
 
 _SMALL = 64  # bytes; values of one size up to this are cut out in one vector step
 _DEPTH = 2  # blocks' worth of records that a reading thread is ahead
@@ -44,7 +46,8 @@ class Chunk:
     """Records in a row as columns, object arrays of bytes [records], or payloads that lie in a file still; `first` is the number of the
     first in its run.
 
-    `draws` is float64 [records, draws of the chain]. `trail` says which row of a block (its bytes let go) a record was.
+    `draws` is float64 [records, draws of the chain]. `trail` says which row of a block (its bytes let go) a record was, `piece` of which
+    piece of the pass.
     """
 
     first: int
@@ -54,6 +57,7 @@ class Chunk:
     columns: dict[str, NDArray[np.object_] | HeldColumn]
     draws: NDArray[np.float64]
     trail: tuple[Block, NDArray[np.int64]] | None = None
+    piece: int = 0
 
     __repr__ = redacted_repr
 
@@ -100,17 +104,20 @@ class Chunk:
 def chunks(
     pipeline: Pipeline,
     fields: Mapping[str, tuple[str, ...]],
-    epochs: Iterable[int],
     report: ReadReport,
     *,
-    shuffle: int = 0,
+    epoch: int = 0,
+    repeat: int | None = 1,
+    plan: ReaderPlan | None = None,
+    track: Track | None = None,
     workers: int = 1,
     ordered: bool = True,
     extra: bool = False,
     held: bool = False,
-    plan: ReaderPlan | None = None,
 ) -> Generator[Chunk, None, None]:
-    """The records of `epochs` passes, in shard and record order unless shuffled; of several ranks, those that `plan` says.
+    """The records of `repeat` passes from `epoch` on, in shard and record order unless shuffled; of several ranks, those that `plan` says.
+
+    They begin where `track` does, and it is told where each stands.
 
     `fields` are cut out, the rest is not copied; of the names that one stands for, the first that the record has. A record that
     lacks one is a `SchemaError`, or skipped and counted as `on_error` says. `workers` shards are read at the same time;
@@ -119,62 +126,110 @@ def chunks(
     records is the last.
     """
     chain, seed = pipeline.chain, pipeline.seed
-    plan = plan or ReaderPlan(pipeline, Reader(), shuffle)
+    plan = plan or ReaderPlan(pipeline, Reader())
+    track = track or Track(Trail(), mixed=plan.shuffle > 1)
+    turn, piece, record = track.trail.place
     number = 0
-    for turn, epoch in enumerate(epochs):
-        begin = number
-        with closing(_parts(pipeline, plan.pieces(turn, epoch), fields, report, workers, ordered, extra, held)) as parts:
-            mixed = _mixed(parts, fields, shuffle, buffer_seed(seed, epoch, plan.reader)) if shuffle > 1 else parts
-            for chunk in mixed:
+    while repeat is None or turn < repeat:
+        begin, resumed = number, (piece, record) != (0, 0)
+        feeding = _Feeding(pipeline, fields, report, workers, ordered, extra, held)
+        whole, random = plan.pieces(turn, epoch + turn), buffer_seed(seed, epoch + turn, plan.reader)
+        passed = feeding.shuffled(whole, plan.shuffle, random, record) if plan.shuffle > 1 else feeding.parts(whole, piece, record)
+        with closing(passed) as parts:
+            for chunk in parts:
                 chunk.first = number
                 if chain.draws:
-                    chunk.draws = draws(chain, chunk.keys[:], seed, epoch)
+                    chunk.draws = draws(chain, chunk.keys[:], seed, epoch + turn)
+                count = np.arange(record + number - begin, record + number - begin + len(chunk))
+                track.note(number, turn, chunk.piece, count if plan.shuffle > 1 else chunk.index, feeding.versions)
                 number += len(chunk)
                 yield chunk
                 del chunk
         report.tell_skipped()
-        if number == begin:
+        if number == begin and not resumed and not plan.resumes(turn):
             check_any(pipeline, plan.reader)
             return
+        turn, piece, record = turn + 1, 0, 0
 
 
-def _parts(
-    pipeline: Pipeline,
-    found: list[Piece],
-    fields: Mapping[str, tuple[str, ...]],
-    report: ReadReport,
-    workers: int,
-    ordered: bool,
-    extra: bool,
-    held: bool,
-) -> Generator[Chunk, None, None]:
-    """The records of pieces of shards, as many as come together, cut into columns where they are read."""
-    told: set[str] = set()
-    skip = pipeline.options.on_error == "skip"
+class _Feeding:
+    """One pass over pieces of shards; `versions` of those that it has opened, by their number."""
 
-    def opened(piece: Piece, own: ReadReport) -> Generator[Chunk, None, None]:
-        apart = held_batches(piece.url, pipeline.options, own, piece.start, piece.stop)
-        batches = _in_memory(pipeline, piece, own) if apart is None else apart
-        with closing(batches):
-            cut = _cut(batches, fields, own, skip, told if extra else None)
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        fields: Mapping[str, tuple[str, ...]],
+        report: ReadReport,
+        workers: int,
+        ordered: bool,
+        extra: bool,
+        held: bool,
+    ) -> None:
+        self.versions: dict[int, str] = {}
+        self._pipeline = pipeline
+        self._fields = fields
+        self._report = report
+        self._workers = workers
+        self._ordered = ordered
+        self._told: set[str] | None = set() if extra else None
+        self._held = held
+        self._skip = pipeline.options.on_error == "skip"
+
+    def parts(self, whole: Sequence[Piece], number: int = 0, record: int = 0) -> Generator[Chunk, None, None]:
+        """The records from one of a piece on, as many as come together, cut into columns where they are read."""
+        found = list(enumerate(behind(whole, number, record), number))
+        width = min(self._workers, len(found))
+        if width > 1:
+            return ahead(found, self._opened, self._report, width, self._ordered)
+        return (chunk for each in found for chunk in self._opened(each, self._report))
+
+    def _opened(self, numbered: tuple[int, Piece], report: ReadReport) -> Generator[Chunk, None, None]:
+        number, piece = numbered
+        options = self._pipeline.options
+        # Where damage is skipped, records have other numbers than in an index: count them from the front.
+        certain = not self._skip or not piece.begin or trusted(piece.url, options) is not None
+        start, stop = piece.begin if certain else 0, piece.end
+        report.opened = None
+        apart = held_batches(piece.url, options, report, start, stop)
+        with closing(_in_memory(piece.url, options, report, start, stop) if apart is None else apart) as batches:
+            cut = _cut(batches, self._fields, report, self._skip, self._told, piece)
             try:
-                if apart is None or held:
-                    yield from cut
-                else:
-                    yield from in_order(cut, _loaded, loaders(), LOADING)
+                for chunk in cut if apart is None or self._held else in_order(cut, _loaded, loaders(), LOADING):
+                    chunk.piece = number
+                    self.versions.setdefault(number, version(report.opened))
+                    yield chunk
+                    del chunk
             except DataError as error:
-                if not skip:
+                if not self._skip:
                     raise
-                own.add(error.at(shard=piece.url).fault, skipped=True)
+                report.add(error.at(shard=piece.url).fault, skipped=True)
+        self.versions.setdefault(number, version(report.opened))
 
-    width = min(workers, len(found))
-    if width > 1:
-        return ahead(found, opened, report, width, ordered)
-    return (chunk for piece in found for chunk in opened(piece, report))
+    def shuffled(self, whole: Sequence[Piece], size: int, seed: list[int], taken: int) -> Generator[Chunk, None, None]:
+        """Chunks whose records passed through the shuffle buffer of the eager runner, in the same order, without the first `taken`."""
+        begun, skip, number, record = None, taken, 0, 0
+        if taken and (counts := lengths(whole, self._pipeline.options)) is not None:
+            back = reentry(whole, counts, size, seed, taken)
+            begun, skip, number, record = back.begun(self._rows(self.parts(back.pieces))), 0, back.piece, back.record
+            self.versions = {at: version(stores.of(piece.url).stat(piece.url)) for at, piece in enumerate(whole[: number + 1])}
+        with closing(self.parts(whole, number, record)) as parts:
+            order = itertools.islice(shuffled(self._rows(parts), size, seed, begun), skip, None)
+            while batch := list(itertools.islice(order, _MIXED)):
+                keys, shards, index, values = zip(*batch, strict=True)
+                columns: dict[str, NDArray[np.object_] | HeldColumn] = {
+                    ext: _objects([value[column] for value in values]) for column, ext in enumerate(self._fields)
+                }
+                yield Chunk(0, list(keys), list(shards), np.array(index, np.int64), columns, np.empty((len(keys), 0)))
+
+    def _rows(self, parts: Iterable[Chunk]) -> Iterator[_Row]:
+        for chunk in parts:
+            columns = (chunk.columns[ext] for ext in self._fields)
+            for key, shard, index, *values in zip(chunk.keys[:], chunk.shards, chunk.index.tolist(), *columns, strict=True):
+                yield key, shard, index, values
 
 
-def _in_memory(pipeline: Pipeline, piece: Piece, report: ReadReport) -> Generator[Batch, None, None]:
-    with closing(indexed_blocks(piece.url, pipeline.options, report, piece.start, piece.stop)) as blocks:
+def _in_memory(url: URL, options: ReadOptions, report: ReadReport, start: int, stop: int | None) -> Generator[Batch, None, None]:
+    with closing(indexed_blocks(url, options, report, start, stop)) as blocks:
         for block in blocks:
             yield Batch(block)
             del block
@@ -265,23 +320,22 @@ class _Reader(Generic[P]):
 
 
 def _cut(
-    batches: Iterable[Batch], fields: Mapping[str, tuple[str, ...]], report: ReadReport, skip: bool, told: set[str] | None
+    batches: Iterable[Batch], fields: Mapping[str, tuple[str, ...]], report: ReadReport, skip: bool, told: set[str] | None, piece: Piece
 ) -> Iterator[Chunk]:
     for batch in batches:
         block = batch.block
-        if not len(block):
+        if not len(rows := piece.rows(block)):
             continue
         if told is not None:
             _tell_extra(block, fields, told, report)
         members = members_of(block, fields)
-        rows = np.arange(len(block))
-        whole = (members >= 0).all(axis=1)
+        whole = (members[rows] >= 0).all(axis=1)
         lacking: SchemaError | None = None
         if not whole.all():
-            for row in np.flatnonzero(~whole).tolist():
-                error = lacks(block, row, fields, members)
+            for at in np.flatnonzero(~whole).tolist():
+                error = lacks(block, int(rows[at]), fields, members)
                 if not skip:
-                    lacking, rows = error, rows[:row]
+                    lacking, rows = error, rows[:at]
                     break
                 report.add(error.fault, skipped=True)
             else:
@@ -365,21 +419,3 @@ def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
     column = np.empty(len(values), object)
     column[:] = values
     return column
-
-
-def _mixed(pieces: Iterator[Chunk], fields: Iterable[str], size: int, seed: list[int]) -> Iterator[Chunk]:
-    """Chunks whose records passed through the shuffle buffer of the eager runner, in the same order."""
-    rows = (
-        (key, shard, index, values)
-        for chunk in pieces
-        for key, shard, index, *values in zip(
-            chunk.keys[:], chunk.shards, chunk.index.tolist(), *(chunk.columns[ext] for ext in fields), strict=True
-        )
-    )
-    order = shuffled(rows, size, seed)
-    while batch := list(itertools.islice(order, _MIXED)):
-        keys, shards, index, values = zip(*batch, strict=True)
-        columns: dict[str, NDArray[np.object_] | HeldColumn] = {
-            ext: _objects([value[column] for value in values]) for column, ext in enumerate(fields)
-        }
-        yield Chunk(0, list(keys), list(shards), np.array(index, np.int64), columns, np.empty((len(keys), 0)))

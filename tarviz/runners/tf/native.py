@@ -61,15 +61,22 @@ class _Batch:
 
 
 def batches(
-    chunks: Generator[Chunk, None, None], step: GraphStep, size: int, workers: int, report: ReadReport, memory: BatchMemory, *, skip: bool
+    chunks: Generator[Chunk, None, None],
+    step: GraphStep,
+    size: int,
+    workers: int,
+    report: ReadReport,
+    memory: BatchMemory,
+    lose: Callable[[int], None] | None,
 ) -> Generator[Columns, None, None]:
     """The values of `step`, a whole chain with its selection, as columns of `size` records in order; fewer at the end, and where some
     were skipped.
 
-    An op's error is raised in the turn of its batch, with the place of its record; with `skip` the record is left out and counted.
+    An op's error is raised in the turn of its batch, with the place of its record; with `lose`, which is told the record's number, the
+    record is left out and counted.
     """
     features = step.tensors
-    done = functools.partial(_done, step=step, features=features, report=report if skip else None)
+    done = functools.partial(_done, step=step, features=features, report=report, lose=lose)
     broken: Exception | None = None
     with closing(chunks), ThreadPoolExecutor(workers, "tarviz-tf") as pool:
         begun: deque[_Batch] = deque()
@@ -88,7 +95,7 @@ def batches(
                     batch = begun[-1]
                     end = min(at + _TASK, len(chunk), at + size - batch.rows)
                     batch.spans.append((batch.rows, chunk, at))
-                    batch.tasks.append(pool.submit(_work, step, chunk, at, end, batch.columns, batch.rows, skip))
+                    batch.tasks.append(pool.submit(_work, step, chunk, at, end, batch.columns, batch.rows, lose is not None))
                     batch.rows += end - at
                     at = end
                     while begun[0].rows == size and sum(len(batch.tasks) for batch in begun) - len(begun[0].tasks) >= 2 * workers:
@@ -132,15 +139,19 @@ def _work(step: GraphStep, chunk: Chunk, begin: int, end: int, columns: Columns,
     return failed
 
 
-def _done(batch: _Batch, *, step: GraphStep, features: Sequence[Feature], report: ReadReport | None) -> Columns:
+def _done(
+    batch: _Batch, *, step: GraphStep, features: Sequence[Feature], report: ReadReport, lose: Callable[[int], None] | None
+) -> Columns:
     """The columns of a batch, when those who work on it are done."""
     failed = [found for task in batch.tasks for found in task.result()]
     columns = [column[: batch.rows] for column in batch.columns]
     rows = np.arange(batch.rows)
     if failed:
-        if report is None:
+        if lose is None:
             raise failed[0][1]
-        for _, error in failed:
+        for row, error in failed:
+            chunk, at = batch.origin(row)
+            lose(chunk.first + at)
             report.add(error.fault, skipped=True)
         rows = np.delete(rows, [row for row, _ in failed])
         columns = [column[rows] for column in columns]

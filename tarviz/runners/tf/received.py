@@ -9,11 +9,13 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_memory import BatchMemory
 from tarviz.runners.elsewhere import Elsewhere
-from tarviz.runners.plans import ReaderPlan, Trail
+from tarviz.runners.plans import ReaderPlan, Track
 from tarviz.runners.tf.native import Columns, room, stacked
 from tarviz.runners.tf.steps import GraphStep
 from tarviz.runners.walk import Walk
@@ -26,6 +28,7 @@ def batches(
     step: GraphStep,
     schema: Structure,
     size: int,
+    track: Track,
     *,
     elsewhere: Elsewhere,
     epoch: int,
@@ -33,15 +36,21 @@ def batches(
     report: ReadReport,
     memory: BatchMemory,
 ) -> Generator[Columns, None, None]:
-    """The values of a pipeline as columns of `size` records, fewer at the end. `step` is all of it, `schema` what it gives."""
+    """The values of a pipeline as columns of `size` records, fewer at the end. `step` is all of it, `schema` what it gives.
+
+    They begin where `track` does, and it is told where each record stands.
+    """
     away = replace(elsewhere, fit=functools.partial(fitted, step, schema), keeps=plan.shuffle > 1)
     walk = Walk(pipeline, shuffle=plan.shuffle, repeat=repeat, elsewhere=away)
     features = step.tensors
-    with closing(walk.values(plan, epoch, report, Trail())) as values:
+    trail, number = replace(track.trail), 0
+    with closing(walk.values(plan, epoch, report, trail)) as values:
         while True:
             columns = [room(size, feature, memory) for feature in features]
             places: list[Mapping[str, Any]] = []
-            for _, (where, made) in itertools.islice(values, size):
+            for (turn, piece, behind), (where, made) in itertools.islice(values, size):
+                track.note(number, turn, piece, np.array([behind - 1]), trail.versions)
+                number += 1
                 for column, value in zip(columns, made, strict=True):
                     column[len(places)] = value
                 places.append(where)

@@ -7,19 +7,20 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import DataError, TarvizError
+from tarviz.model.errors import DataError, TarvizError, UsageError
 from tarviz.model.types import Feature
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
+from tarviz.runners.arguments import whole_number
 from tarviz.runners.batch_memory import ALIGNED, BatchMemory, aligned
 from tarviz.runners.elsewhere import Elsewhere
-from tarviz.runners.plans import ReaderPlan
+from tarviz.runners.plans import ReaderPlan, Resumed, State, Track, Trail, chosen, state_of
 from tarviz.runners.tf.feed import Chunk, chunks
 from tarviz.runners.tf.leaving import CALLS, too_late
 from tarviz.runners.tf.native import batches, room
@@ -58,6 +59,7 @@ class Run:
     columns: Iterator[list[NDArray[Any]]]
     close: Callable[[], None]
     report: ReadReport
+    track: Track
     kept: deque[Chunk]
     memory: Callable[[], NDArray[np.uint8] | None]
     issued: int = 0
@@ -97,6 +99,14 @@ class Away:
 Work = Columns | Threads | Away
 
 
+@dataclass(slots=True, eq=False)
+class Steps:
+    """How many steps were taken of an iterator; `unseen`: in a graph of TensorFlow, which tells nobody."""
+
+    taken: int = 0
+    unseen: bool = False
+
+
 class PipelineSource:
     """A pipeline as callbacks. One serves all iterations of a dataset, in any threads; `report` and `error` are the latest's."""
 
@@ -110,7 +120,6 @@ class PipelineSource:
         plan: ReaderPlan,
         epoch: int,
         repeat: int | None,
-        shuffle: int,
         workers: int,
         ordered: bool,
         extra: bool,
@@ -124,7 +133,6 @@ class PipelineSource:
         self.epoch = epoch
         self.pinned = False
         self.repeat = repeat
-        self.shuffle = shuffle
         self.workers = workers
         self.ordered = ordered
         self.extra = extra
@@ -135,6 +143,9 @@ class PipelineSource:
         self._runs: dict[int, Run] = {}
         self._numbers = itertools.count()
         self._memory: weakref.ref[BatchMemory] | None = None
+        self._loaded = Resumed(epoch)
+        self._asked: Steps | None = None  # of an iterator that has not begun
+        self._now: tuple[ReaderPlan, int, Track, Steps | None] | None = None
         self._lock = threading.Lock()
 
     def memory(self) -> BatchMemory:
@@ -152,6 +163,42 @@ class PipelineSource:
                 self.epoch += self.repeat or 1
             self.pinned = epoch is not None
             self.epoch = self.epoch if epoch is None else epoch
+            self._loaded, self._now = Resumed(self.epoch), None
+
+    @property
+    def resumes(self) -> bool:
+        """Whether the next iteration goes on with one that was begun before."""
+        return bool(self._loaded.marks or self._loaded.rest)
+
+    def ask(self) -> Steps:
+        """Who takes the steps of the next iteration, and counts them."""
+        self._asked, self._now = Steps(), None
+        return self._asked
+
+    def state(self, batch: int | None, steps: int | None) -> dict[str, Any]:
+        """Where the latest iteration stands behind so many steps of `batch` records each; None: those that were counted."""
+        if not self.ordered and self.workers > 1:
+            raise UsageError(
+                "the place of a dataset whose shards come as they are ready is no one place.", hint="Leave out deterministic=False."
+            )
+        if self._now is None:
+            plan = replace(self.plan, rest=self._loaded.rest)
+            return state_of(plan, self.epoch, self._loaded.marks)
+        plan, epoch, track, counted = self._now
+        if steps is None and (counted is None or counted.unseen):
+            raise UsageError(
+                "TensorFlow itself takes the steps of this iteration (in Keras's fit, a tf.function, or a dataset built on this one).",
+                hint="Say how many were taken: state_dict(steps=…).",
+            )
+        taken = counted.taken if steps is None and counted is not None else steps or 0
+        whole_number("steps", taken)
+        return state_of(plan, epoch, {"0": track.mark(taken, batch)})
+
+    def load(self, state: State) -> None:
+        """Let the next iteration go on where a state says."""
+        loaded = chosen(self.plan, state)
+        self.set_epoch(None)
+        self.epoch, self._loaded = loaded.epoch, loaded
 
     @CALLS.counted
     def start(self, size: int = 0, drop_remainder: bool = False) -> NDArray[np.int64]:
@@ -163,53 +210,58 @@ class PipelineSource:
         memory stays NumPy's, and when the iterator lets go of it, the run is closed.
         """
         with self._lock:
-            first = self.epoch
+            first, loaded = self.epoch, self._loaded
             if not self.pinned:
                 self.epoch += self.repeat or 1
-            number = next(self._numbers)
-        epochs: Iterator[int] = itertools.count(first) if self.repeat is None else iter(range(first, first + self.repeat))
+            self._loaded = Resumed(self.epoch)
+            plan = replace(self.plan, rest=loaded.rest)
+            track = Track(Trail.of(loaded.marks.get("0")), mixed=plan.shuffle > 1)
+            (self._asked, asked), number = (None, self._asked), next(self._numbers)
+            self._now = plan, first, track, asked
         report = ReadReport()
         pulled = chunks(
             self.pipeline,
             self.fields,
-            epochs,
             report,
-            shuffle=self.shuffle,
+            epoch=first,
+            repeat=self.repeat,
+            plan=plan,
+            track=track,
             workers=self.workers,
             ordered=self.ordered,
             extra=self.extra,
             held=not isinstance(self.work, Columns),
-            plan=self.plan,
         )
-        columns, close = self._worked(pulled, first, size, report)
+        columns, close = self._worked(pulled, plan, first, size, report, track)
         if size:
             columns = even(columns, size, drop_remainder)
         memory = aligned(np.zeros(2 * ALIGNED, np.uint8), ALIGNED)
         handle = memory.view(np.int64)
         handle[:] = number
-        run = self._runs[number] = Run(pulled, columns, close, report, deque(), weakref.ref(memory))
+        run = self._runs[number] = Run(pulled, columns, close, report, track, deque(), weakref.ref(memory))
         self.report, self.error = report, None
         weakref.finalize(memory, _dropped, weakref.ref(self), number, weakref.ref(run)).atexit = False
         return handle
 
     def _worked(
-        self, pulled: Generator[Chunk, None, None], epoch: int, size: int, report: ReadReport
+        self, pulled: Generator[Chunk, None, None], plan: ReaderPlan, epoch: int, size: int, report: ReadReport, track: Track
     ) -> tuple[Iterator[list[NDArray[Any]]], Callable[[], None]]:
         """The columns of an iteration, and what ends it."""
         match self.work:
             case Columns():
                 return ([chunk.column(name) for name in self.columns] for chunk in pulled), pulled.close
             case Threads(step):
-                skip = self.pipeline.options.on_error == "skip"
-                made = batches(pulled, step, size, self.workers, report, self.memory(), skip=skip)
+                lose = track.lose if self.pipeline.options.on_error == "skip" else None
+                made = batches(pulled, step, size, self.workers, report, self.memory(), lose)
                 return made, made.close
             case Away(step, place, schema):
                 received = batches_received(
                     self.pipeline,
-                    self.plan,
+                    plan,
                     step,
                     schema,
                     size,
+                    track,
                     elsewhere=place,
                     epoch=epoch,
                     repeat=self.repeat,
@@ -314,6 +366,7 @@ class PipelineSource:
                 run.state, self.error = Failed(error), error
                 raise error
             run.report.add(error.fault, skipped=True)
+            run.track.lose(number)
         if ended:
             self._runs.pop(int(handle[0]), None)
             run.report.tell_skipped()

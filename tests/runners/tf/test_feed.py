@@ -43,7 +43,7 @@ def names(*exts: str) -> dict[str, tuple[str, ...]]:
 
 def test_columns_hold_the_payloads_in_order(urls: list[URL]) -> None:
     report = ReadReport()
-    made = list(chunks(Pipeline(urls, block_size=8192), names("cls", "bin"), [0], report))
+    made = list(chunks(Pipeline(urls, block_size=8192), names("cls", "bin"), report))
 
     assert [b"%03d" % n for n in range(200)] == [value for chunk in made for value in chunk.columns["cls"]]
     assert [bytes(n) for n in range(200)] == [value for chunk in made for value in chunk.columns["bin"]]
@@ -59,12 +59,12 @@ def test_columns_hold_the_payloads_in_order(urls: list[URL]) -> None:
 def test_a_record_without_a_field_ends_it_or_is_left_out(urls: list[URL]) -> None:
     made: list[Chunk] = []
     with pytest.raises(SchemaError) as caught:
-        made.extend(chunks(Pipeline(urls[1]), names("txt"), [0], ReadReport()))
+        made.extend(chunks(Pipeline(urls[1]), names("txt"), ReadReport()))
     assert "k42" == caught.value.key
     assert urls[1] == caught.value.shard
 
     report = ReadReport()
-    made = list(chunks(Pipeline(urls, on_error="skip"), names("txt", "cls"), [0], report))
+    made = list(chunks(Pipeline(urls, on_error="skip"), names("txt", "cls"), report))
     assert [n for n in range(200) if n % 7] == [int(value) for chunk in made for value in chunk.columns["cls"]]
     assert {"E_SCHEMA": 29} == report.counts()
 
@@ -87,7 +87,7 @@ def test_large_payloads_are_those_of_the_records(photos: list[URL], workers: int
     expected = [(record.key.encode(), bytes(record["jpg" if "jpg" in record else "png"])) for record in stream.records(photos)]
     report = ReadReport()
 
-    made = list(chunks(Pipeline(photos), {"image": ("jpg", "png")}, [0, 1], report, workers=workers))
+    made = list(chunks(Pipeline(photos), {"image": ("jpg", "png")}, report, repeat=2, workers=workers))
 
     assert 2 * expected == [pair for chunk in made for pair in zip(chunk.keys, chunk.columns["image"], strict=True)]
     assert (240, 8) == (report.records, report.shards)
@@ -99,7 +99,7 @@ def test_a_shard_replaced_while_it_is_read_gives_what_it_was(photos: list[URL], 
     if indexed:
         stream.index(photos[:1])
     expected = [bytes(record["cls"]) for record in stream.records(photos[0])]
-    run = chunks(Pipeline(photos[0], block_size=64 << 10), names("cls"), [0], ReadReport())
+    run = chunks(Pipeline(photos[0], block_size=64 << 10), names("cls"), ReadReport())
     made = list(next(run).columns["cls"])
     os.replace(photos[1], photos[0])
     with suppress(ChangedError):  # where headers are still to be looked at

@@ -231,4 +231,4 @@ def test_no_records_are_no_batches() -> None:
     chunks: Any = (chunk for chunk in ())
     step = native.GraphStep(parse_chain(""), slice(0, 0), True, Schema(), ())
 
-    assert [] == list(native.batches(chunks, step, 4, 1, ReadReport(), BatchMemory(), skip=False))
+    assert [] == list(native.batches(chunks, step, 4, 1, ReadReport(), BatchMemory(), None))
