@@ -114,6 +114,20 @@ def test_random_json_is_what_duckdb_makes_of_it(tmp_path: Path, seed: int):
     check(tmp_path, seed)
 
 
+def test_documents_read_a_few_at_a_time_have_the_type_of_all(monkeypatch: pytest.MonkeyPatch):
+    from tarviz.table.making import json_columns
+
+    documents = [b'{"a": 1, "when": "2020-01-01"}', b'{"a": null}', b'{"b": {"c": [1]}, "a": 2.5}', b'{"when": "now", "b": {"c": []}}'] * 3
+    payloads = json_columns.payload_column("json", documents)
+    whole = json_columns.typed_json(payloads)
+    monkeypatch.setattr(json_columns, "_ROWS", 1)
+    again = json_columns.typed_json(payloads)
+    monkeypatch.setattr(json_columns, "_quickly", lambda texts: None)  # by DuckDB
+
+    assert (whole.structure, whole.column.to_pylist()) == (again.structure, again.column.to_pylist())
+    assert whole.column.to_pylist() == json_columns.typed_json(payloads).column.to_pylist()
+
+
 _KINDS = ["null", "true", "3", "2.5", '"x"', '"2020-01-01"', "[1]", '["a"]', '{"a": 1}', "{}", "[]", "18446744073709551615"]
 
 

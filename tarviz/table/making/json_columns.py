@@ -135,7 +135,7 @@ def _documents(base: duckdb.DuckDBPyConnection, payloads: pa.Array) -> pa.Array:
     if others:
         texts = pc.replace_with_mask(texts, pa.array(np.isin(np.arange(len(texts)), list(others))), pa.array(others.values(), texts.type))
         valid = _valid(base, texts)
-    return pc.if_else(pa.array(valid), texts, pa.scalar(None, texts.type))
+    return texts if valid.all() else pc.if_else(pa.array(valid), texts, pa.scalar(None, texts.type))
 
 
 def _valid(base: duckdb.DuckDBPyConnection, texts: pa.Array) -> NDArray[np.bool_]:
@@ -174,31 +174,45 @@ def _lines(texts: pa.Array) -> Iterator[bytes]:
     for first in range(0, len(texts), _ROWS):
         part = texts.slice(first, _ROWS).fill_null("null").cast(pa.string())
         whole = pa.ListArray.from_arrays(pa.array([0, len(part)], pa.int32()), part)
-        data = pc.binary_join(whole, "\0")[0].as_buffer().to_pybytes().translate(_ONE_LINE)
-        yield b'{"j":' + data.replace(b"\0", b'}\n{"j":') + b"}\n"
+        data = pc.binary_join(whole, "\0")[0].as_buffer().to_pybytes()
+        if b"\n" in data or b"\r" in data:
+            data = data.translate(_ONE_LINE)
+        yield from (b'{"j":', data.replace(b"\0", b'}\n{"j":'), b"}\n")
 
 
 def _quickly(texts: pa.Array) -> tuple[pa.Array, Structure] | None:
     """The column and the structure of documents that pyarrow reads as DuckDB does; None where it might not."""
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.json as reader
 
-    if texts.nbytes > _MOST or pc.any(pc.match_substring_regex(texts, _ODD)).as_py():
-        return None
-    data = b"".join(_lines(texts))
-    options = reader.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    parts = [texts.slice(first, _ROWS) for first in range(0, len(texts), _ROWS)]
+    read: list[pa.ChunkedArray] = []
+    structure: Structure = "NULL"
     try:
-        column = reader.read_json(pa.BufferReader(data), read_options=options).column(0)
-        structure = of_arrow(column.type)
-        if (kind := arrow_type(structure, null=pa.null())) != column.type:  # texts that are like dates
-            schema = pa.schema([("j", kind)])
-            column = reader.read_json(pa.BufferReader(data), options, reader.ParseOptions(explicit_schema=schema)).column(0)
-        if typed(structure) != structure or has(structure, "EMPTY") or len(column) != len(texts):
+        for part in parts:  # a few at a time: a whole shard's would not stay in the processor's caches
+            if part.nbytes > _MOST or pc.any(pc.match_substring_regex(part, _ODD)).as_py():
+                return None
+            read.append(_by_pyarrow(part))
+            structure = merged(structure, of_arrow(read[-1].type))
+        if typed(structure) != structure or has(structure, "EMPTY"):
             return None
-        return pa.concat_arrays([chunk.cast(arrow_type(structure)) for chunk in column.chunks]), structure
+        kind = arrow_type(structure, null=pa.null())
+        read = [column if column.type == kind else _by_pyarrow(part, structure) for part, column in zip(parts, read, strict=True)]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # kinds that change, names given twice
         return None
+    whole = [chunk.cast(arrow_type(structure)) for column in read for chunk in column.chunks]
+    return (pa.concat_arrays(whole), structure) if sum(map(len, whole)) == len(texts) else None
+
+
+def _by_pyarrow(texts: pa.Array, structure: Structure | None = None) -> pa.ChunkedArray:
+    """Documents read by pyarrow, as a column of a structure or of the one that they have."""
+    import pyarrow as pa
+    import pyarrow.json as reader
+
+    data = b"".join(_lines(texts))
+    schema = None if structure is None else pa.schema([("j", arrow_type(structure, null=pa.null()))])
+    options = reader.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    return reader.read_json(pa.BufferReader(data), options, reader.ParseOptions(explicit_schema=schema)).column(0)
 
 
 def _found(base: duckdb.DuckDBPyConnection, texts: pa.Array, *, doubtful_alone: bool) -> tuple[Structure, list[int]]:
@@ -322,8 +336,8 @@ def _bracketed(texts: pa.Array) -> list[int]:
         _, ends, data = part.buffers()
         offsets = np.frombuffer(ends, np.int64)[part.offset : part.offset + len(part) + 1]
         if offsets[-1] > offsets[0]:
-            opening = (np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] | 0x20) == 0x7B  # [ and {
-            counts = np.diff(np.concatenate(([0], np.cumsum(opening)))[offsets - offsets[0]])
+            opening = np.flatnonzero((np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] | 0x20) == 0x7B)  # [ and {
+            counts = np.diff(np.searchsorted(opening, offsets - offsets[0]))
             found += (first + np.flatnonzero(counts > MAX_DEPTH)).tolist()
     return found
 

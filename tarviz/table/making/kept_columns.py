@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,16 +101,18 @@ class KeptColumns:
         return lost
 
     def add(
-        self, parts: set[Part], options: ReadOptions, *, look: Callable[[], None], grown: Callable[[KeptColumns], None]
+        self, parts: set[Part], options: ReadOptions, *, look: Callable[[], None], grown: Callable[[Callable[[], KeptColumns]], None]
     ) -> Callable[[], None]:
         """Make what of `parts` is not there yet: one pass over the shard. What is returned has to be called for it to be there.
 
-        `look` is called between records and may raise; `grown` is told of the columns of the shard's beginning, the later the rarer.
+        `look` is called between records and may raise; `grown` gets what makes the columns of the shard's beginning, the later the rarer.
         `ChangedError` when the shard is another by now.
         """
         if not (wanted := self.lacking(parts)):
             return _nothing
-        made = shard_columns.made(self.url, options, wanted, look=look, grown=lambda part: grown(self._grown(wanted, part)))
+        made = shard_columns.made(
+            self.url, options, wanted, look=look, grown=lambda part: grown(cache(lambda: self._grown(wanted, part())))
+        )
         return self.take(wanted, made)
 
     def lacking(self, parts: set[Part]) -> set[Part]:

@@ -92,7 +92,7 @@ class ColumnPasses:
         self._options, self._workers, self._engine = options, workers, engine
         self._one = threading.Lock()
         self._halts: dict[threading.Event, threading.Event | None] = {}
-        self._growing: dict[str, KeptColumns] = {}
+        self._growing: dict[str, Callable[[], KeptColumns]] = {}
 
     __repr__ = redacted_repr
 
@@ -159,7 +159,7 @@ class ColumnPasses:
                 self._tell()
 
     def _extend(self, shard: KeptColumns, wanted: set[Part], look: Callable[[], None]) -> None:
-        def grown(found: KeptColumns) -> None:
+        def grown(found: Callable[[], KeptColumns]) -> None:
             self._growing[shard.url] = found
             self._tell()
 
@@ -218,8 +218,9 @@ class ColumnPasses:
         """The shards, and beginnings of shards, that have `parts` by now, in their order."""
         found = []
         for shard in self.kept:
-            own = shard if parts <= shard.parts else self._growing.get(shard.url)
-            if own is not None and parts <= own.parts:
+            beginning = None if parts <= shard.parts else self._growing.get(shard.url)
+            own = shard if beginning is None else beginning()
+            if parts <= own.parts:
                 found.append(own.frozen())
         return found
 

@@ -7,6 +7,7 @@ import io
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,12 +54,12 @@ def made(
     parts: set[Part],
     *,
     look: Callable[[], None] = _nothing,
-    grown: Callable[[MadeColumns], None] = _nothing,
+    grown: Callable[[Callable[[], MadeColumns]], None] = _nothing,
 ) -> MadeColumns:
     """The columns of `parts` for one shard. A damaged shard has the records that stand before the damage, and `error`.
 
-    `look` is called between records and may raise. `grown` gets the columns of the first records, after a second and then after twice as
-    long each time: putting them together again costs a share of what reading them did.
+    `look` is called between records and may raise. `grown` gets what makes the columns of the first records, after a second and then
+    after twice as long each time; nobody waits for them where nobody looks.
     """
     report = ReadReport()
     pieces: dict[str, list[tuple[int, pa.Array]]] = {}
@@ -74,7 +75,7 @@ def made(
             look()
             if grown is not _nothing and time.monotonic() - begin >= after:
                 after *= 2
-                grown(_made(pieces, records, exts))
+                grown(partial(_made, {name: [*parts] for name, parts in pieces.items()}, records, [*exts]))
     except DataError as found:
         error = found.at(shard=url).to_dict()
     return replace(_made(pieces, records, exts), error=error, counts=report.counts())
