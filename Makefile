@@ -122,7 +122,7 @@ $(STAMPS)/browser: pyproject.toml $(STAMPS)/test
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check "voila>=0.5.8" "notebook>=7" marimo
 	@touch $@
 
-test-ais: $(STAMPS)/test  ## the tests of AIStore on the cluster that AIS_ENDPOINT names, or on a small one of this machine
+test-ais: $(STAMPS)/test  ## the tests of AIStore on the cluster that AIS_ENDPOINT names (AIS_MAY_BREAK=1: take a target away, too), or on a small one of this machine
 	$(PYTEST) -q tests/stores/test_ais.py
 
 test-browser: $(STAMPS)/browser  ## the tests in a real browser (installs chromium where it can)

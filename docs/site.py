@@ -52,7 +52,9 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
     references = reference.pages()
     for name in PAGES:
         shutil.copy(ROOT / name, folder / name)
-    own = [ROOT / "docs" / f"{name}.md" for name in ("cost", "design", "faults", "gallery", "growth", "hosts", "scale", "training")]
+    own = [
+        ROOT / "docs" / f"{name}.md" for name in ("aistore", "cost", "design", "faults", "gallery", "growth", "hosts", "scale", "training")
+    ]
     for path in [*sorted((ROOT / "docs" / "dialects").glob("*.md")), *own]:
         (folder / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         text = path.read_text("utf-8").replace("(../README.md)", "(../index.md)")  # the README is the site's first page
@@ -66,7 +68,7 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
     (folder / "slides" / "index.md").write_text(deck_list(decks), "utf-8")
     tree = [
         toctree("Gallery", ["docs/gallery", "docs/hosts"]),
-        toctree("Training", ["docs/training"]),
+        toctree("Training", ["docs/training", "docs/aistore"]),
         toctree("Notebooks", [f"notebooks/{path.stem}" for path in executed] + ["slides/index"]),
         toctree("Reference", ["reference/shell", *(f"reference/{name}" for name in references)]),
         toctree("Coming from other tools", [f"docs/dialects/{path.stem}" for path in sorted((ROOT / "docs" / "dialects").glob("*.md"))]),

@@ -1,37 +1,93 @@
 """`ais://bucket/name`: AIStore, by its proxy; `aws://`-like buckets behind it as `ais://@provider/bucket/name`.
 
-Environment: `AIS_ENDPOINT` names the proxy (`http://host:51080`), `AIS_AUTHN_TOKEN` the token, `AIS_CLIENT_CA` a
-certificate authority. Objects are read by the reader that all remote stores share, which goes through the proxy again when
-a target dies; listing, writing and reading inside of archives are the SDK's.
+Environment: `AIS_ENDPOINT` names the proxy (`http://host:51080`), `AIS_AUTHN_TOKEN` the token, `AIS_CLIENT_CA` a certificate authority,
+`AIS_CRT` and `AIS_CRT_KEY` what this side shows of itself; `AIS_SKIP_VERIFY_CRT` trusts everybody. Objects are read by the reader that all
+remote stores share, which goes through the proxy again when a target dies; listing, writing and reading inside of archives are the SDK's.
 """
 
 from __future__ import annotations
 
 import functools
+import io
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+import ssl
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 
-from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, UsageError, redact
+from tarviz.model.environment import Watched
+from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
+from tarviz.stores._remote.addresses import origin
 from tarviz.stores._remote.buckets import bucket_and_name, folder, path, with_query
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.upload import UploadSink
-from tarviz.stores.base import Sink, Stat, refuse_taken
+from tarviz.stores._remote.wire import causes, json_error
+from tarviz.stores.base import Sink, Stat, Stream, refuse_taken
 
 if TYPE_CHECKING:
     from aistore.sdk import Bucket, Client
+    from aistore.sdk.list_object_flag import ListObjectFlag
+
+
+_AUTHORITIES = ("AIS_CLIENT_CA", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")  # as the SDK and requests have them, and OpenSSL
+_UNCHECKED = ("AIS_SKIP_VERIFY_CRT", "AIS_SKIP_VERIFY")
+_SHOWN = ("AIS_CRT", "AIS_CRT_KEY")
+_SETTINGS = Watched(["AIS_ENDPOINT", "AIS_AUTHN_TOKEN", *_AUTHORITIES, *_UNCHECKED, *_SHOWN, "AIS_CONNECT_TIMEOUT", "AIS_READ_TIMEOUT"])
+_PASSING = {"ErrNoNodes", "ErrFailedTo"}  # targets that come back after a restart, or of which one has just died
+_MET = 1 << 16  # objects that are remembered to be there
+_MISSING = "Check bucket and name; AIS_ENDPOINT names the cluster."
+
+
+@dataclass(frozen=True, slots=True)
+class _Trust:
+    """Whom both halves of the store, the reader and the SDK, trust: a file or folder of authorities, or `bool` as requests has it."""
+
+    verify: str | bool
+    shown: tuple[str, str] | None
+
+    @classmethod
+    def now(cls) -> Self:
+        unchecked = next((value for name in _UNCHECKED if (value := os.environ.get(name)) is not None), "")
+        verify: str | bool = next(filter(None, map(os.environ.get, _AUTHORITIES)), True)
+        certificate, key = map(os.environ.get, _SHOWN)
+        shown = (certificate, key) if certificate and key else None
+        return cls(False if unchecked.lower() in ("1", "true", "yes", "on", "y", "t") else verify, shown)
+
+    def context(self) -> ssl.SSLContext:
+        try:
+            place = self.verify if isinstance(self.verify, str) else None
+            authorities = {"capath" if place and os.path.isdir(place) else "cafile": place}
+            context = ssl.create_default_context(**authorities)  # type: ignore[arg-type]
+            if self.shown:
+                context.load_cert_chain(*self.shown)
+        except OSError as error:
+            what = f"the certificates that {' or '.join((*_AUTHORITIES, *_SHOWN))} name cannot be read: {error.strerror or error}."
+            raise UsageError(what) from error
+        if not self.verify:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
+
+
+@functools.lru_cache(maxsize=8)
+def _tls(_: tuple[bytes | str, ...]) -> ssl.SSLContext | None:
+    trust = _Trust.now()
+    return None if trust == _Trust(True, None) else trust.context()
 
 
 class _AisAccess(Access):
     """Requests to the proxy, which redirects them to targets."""
 
-    variables: ClassVar[tuple[str, ...]] = ("AIS_ENDPOINT", "AIS_AUTHN_TOKEN")
+    HINT_TLS = "AIS_CLIENT_CA may name the authority that signed the cluster's certificate, AIS_CRT and AIS_CRT_KEY what it wants to see."
+    variables: ClassVar[tuple[str, ...]] = ("AIS_ENDPOINT", "AIS_AUTHN_TOKEN", *_AUTHORITIES, *_UNCHECKED, *_SHOWN)
+
+    def __init__(self) -> None:
+        self._met: dict[URL, None] = {}
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         provider, bucket, name = _parts(url)
@@ -41,10 +97,36 @@ class _AisAccess(Access):
         token = os.environ.get("AIS_AUTHN_TOKEN")
         return {"Authorization": f"Bearer {token}"} if token else {}
 
+    def tls(self) -> ssl.SSLContext | None:
+        return _tls(_SETTINGS.state())
+
+    def met(self, url: URL) -> None:
+        if url not in self._met:
+            if len(self._met) >= _MET:
+                self._met.clear()
+            self._met[url] = None
+
+    def forget(self, url: URL) -> None:
+        """An object was removed here."""
+        self._met.pop(url, None)
+
+    def passes(self, url: URL, status: int, code: str) -> bool:
+        """What was there is lacked while a node joins, or by those that are asked once one has died."""
+        return (status == 400 and code in _PASSING) or (status == 404 and code != "ErrBckNotFound" and url in self._met)
+
     def hint(self, status: int, code: str) -> str:
-        if status in (404, 410):
-            return "Check bucket and name; AIS_ENDPOINT names the cluster."
+        return _MISSING if status in (404, 410) else _hint(status)
+
+    def hint_other(self, status: int) -> str:
+        return _hint(status)
+
+
+def _hint(status: int) -> str:
+    if status in (401, 403):
         return "Set AIS_AUTHN_TOKEN to a token of the cluster." if not os.environ.get("AIS_AUTHN_TOKEN") else "Check AIS_AUTHN_TOKEN."
+    return (
+        "Is it a cluster that speaks TLS? AIS_ENDPOINT begins with https:// then." if status == 400 and _endpoint()[:5] == "http:" else ""
+    )
 
 
 def _endpoint() -> str:
@@ -69,7 +151,26 @@ class AisStore(BucketStore):
     """Objects of an AIStore cluster. Large ones are written in parts, and are there once the last is accepted."""
 
     def _access(self) -> Access:
-        return _AisAccess()
+        self._seen = _AisAccess()
+        return self._seen
+
+    def _stat(self, url: URL, stall_timeout: float) -> Stat:
+        found = super()._stat(url, stall_timeout)
+        return replace(found, size=found.size or 0, ranges=True)  # neither the size of an empty object nor ranges are told
+
+    def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
+        self._know(url, etag)
+        return super().open(url, offset=offset, etag=etag)
+
+    def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
+        self._know(url, etag)
+        data = super().read(url, offset, length, etag=etag)
+        self._seen.met(url)
+        return data
+
+    def _know(self, url: URL, etag: str | None) -> None:
+        if etag:
+            self._seen.met(url)  # by another process, perhaps
 
     def list(self, url: URL) -> Iterator[Stat]:
         from aistore.sdk.list_object_flag import ListObjectFlag
@@ -77,18 +178,21 @@ class AisStore(BucketStore):
         base, name = _base(url)
         prefix = folder(name)
         below = False
-        with _errors(URL(base + prefix)):
-            for entry in bucket_of(url).list_objects_iter(prefix=prefix, props="name,size", flags=[ListObjectFlag.NO_RECURSION]):
-                below = True
-                if not entry.name.endswith("/") and "/" not in entry.name.removeprefix(prefix):
-                    yield Stat(URL(base + entry.name), entry.size)
+        for stat in self._entries(base, prefix, [ListObjectFlag.NO_RECURSION]):
+            below = True
+            if not stat.url.endswith("/") and "/" not in stat.url.removeprefix(base + prefix):
+                yield stat
         if not below:
             raise NotFoundError("nothing exists under this name.", shard=base + prefix, hint="Check bucket and prefix.")
 
     def walk(self, url: URL) -> Iterator[Stat]:
-        base, name = _base(url)
+        return self._entries(*_base(url), [])
+
+    def _entries(self, base: str, prefix: str, flags: Sequence[ListObjectFlag]) -> Iterator[Stat]:
+        url = URL(base + prefix)
         with _errors(url):
-            for entry in bucket_of(url).list_objects_iter(prefix=name, props="name,size"):
+            for entry in bucket_of(url).list_objects_iter(prefix=prefix, props="name,size", flags=[*flags]):
+                self._seen.met(URL(base + entry.name))
                 yield Stat(URL(base + entry.name), entry.size)
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
@@ -97,13 +201,49 @@ class AisStore(BucketStore):
     def delete(self, url: URL) -> None:
         with _errors(url):
             bucket_of(url).object(_parts(url)[2]).delete()
+        self._seen.forget(url)
 
 
 def members(url: URL) -> list[tuple[str, int]]:
-    """Name and size of the files inside a shard, listed by the cluster."""
+    """Name and size of the files inside a shard, listed by the cluster, or read from their headers where it lists none.
+
+    It lists none of what was written in parts, as shards above 8 MiB are here.
+    """
     name = _parts(url)[2]
     with _errors(url):
-        return [(each.name.removeprefix(f"{name}/"), each.size) for each in bucket_of(url).list_archive(name, props="name,size")]
+        found = [(each.name.removeprefix(f"{name}/"), each.size) for each in bucket_of(url).list_archive(name, props="name,size")]
+    if found:
+        return found
+    try:
+        with tarfile.open(fileobj=io.BufferedReader(_Ranges(AisStore(), url), _AHEAD)) as tar:
+            return [(each.name, each.size) for each in tar if each.isfile()]
+    except tarfile.TarError as error:
+        raise StoreError(f"its members cannot be listed: {error}.", code="E_NOT_TAR", shard=url) from error
+
+
+_AHEAD = 1 << 18  # bytes read with a header, so that small members need no request each
+
+
+class _Ranges(io.RawIOBase):
+    """An object as a file that is read by ranges."""
+
+    def __init__(self, store: AisStore, url: URL) -> None:
+        self._store, self._stat, self._at = store, store.stat(url), 0
+
+    def readable(self) -> bool:
+        return True
+
+    seekable = readable
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._stat.size or 0)[whence]
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._store.read(self._stat.url, self._at, len(buffer), etag=self._stat.etag)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
 
 
 def read_members(shards: Iterable[tuple[URL, str]]) -> Iterator[bytes]:
@@ -114,7 +254,7 @@ def read_members(shards: Iterable[tuple[URL, str]]) -> Iterator[bytes]:
     asked = list(shards)
     if not asked:
         return
-    batch = _client(_endpoint(), os.environ.get("AIS_AUTHN_TOKEN", ""), os.getpid()).batch(streaming_get=False)
+    batch = _client(_endpoint(), _SETTINGS.state(), os.getpid()).batch(streaming_get=False)
     with _errors(asked[0][0]):
         for url, inside in asked:
             provider, bucket, name = _parts(url)
@@ -127,7 +267,7 @@ def read_members(shards: Iterable[tuple[URL, str]]) -> Iterator[bytes]:
 
 def begin_transformer(url: URL, kind: type, packages: Iterable[str]) -> Transformer:
     """A class of the SDK's servers begun in pods beside the data of a bucket; `StoreError` where the cluster has no ETL."""
-    etl = _client(_endpoint(), os.environ.get("AIS_AUTHN_TOKEN", ""), os.getpid()).etl(f"tarviz-{secrets.token_hex(6)}")
+    etl = _client(_endpoint(), _SETTINGS.state(), os.getpid()).etl(f"tarviz-{secrets.token_hex(6)}")
     with _errors(url):
         etl.init_class(dependencies=list(packages))(kind)
     return Transformer(url, etl.name, etl)
@@ -162,23 +302,51 @@ def transformed(url: URL, name: str, args: str) -> Iterator[IO[bytes]]:
 def bucket_of(url: URL) -> Bucket:
     """The SDK's bucket of a URL."""
     provider, bucket, _ = _parts(url)
-    return _client(_endpoint(), os.environ.get("AIS_AUTHN_TOKEN", ""), os.getpid()).bucket(bucket, provider)
+    return _client(_endpoint(), _SETTINGS.state(), os.getpid()).bucket(bucket, provider)
 
 
 @functools.lru_cache(maxsize=8)
-def _client(endpoint: str, token: str, process: int) -> Client:
-    """The SDK's client, one for a process: tried again as our own reader would, not for minutes."""
+def _client(endpoint: str, settings: tuple[bytes | str, ...], process: int) -> Client:
+    """The SDK's client, one for a process and its settings: tried again as our own reader would, not for minutes."""
     try:
         from aistore.sdk import Client
         from aistore.sdk.retry_config import NETWORK_RETRY_EXCEPTIONS, RetryConfig
-        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+        from requests import PreparedRequest, Response
+        from requests.adapters import HTTPAdapter
+        from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if_result, wait_random_exponential
         from urllib3.util.retry import Retry
     except ImportError as error:
         raise MissingPackageError.of("aistore", "listing and writing ais:// URLs", "ais") from error
-    again = retry_if_exception_type(NETWORK_RETRY_EXCEPTIONS)
-    network = Retrying(wait=wait_random_exponential(multiplier=0.2, max=1), stop=stop_after_attempt(3), retry=again, reraise=True)
+    trust, _ = _Trust.now(), _tls(settings)  # whose files can be read
+
+    class Adapter(HTTPAdapter):
+        def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:
+            # REQUESTS_CA_BUNDLE would go before what the session has: psf/requests#3829
+            return super().send(request, *args, **{**options, "verify": trust.verify, "cert": trust.shown})
+
+    def passes(answer: Response) -> bool:
+        return answer.status_code == 400 and json_error(answer.text)[0] in _PASSING
+
+    def stop(state: RetryCallState) -> bool:
+        failed = state.outcome is not None and state.outcome.failed
+        return state.attempt_number >= _ATTEMPTS if failed else (state.seconds_since_start or 0) > _PATIENCE
+
+    def last(state: RetryCallState) -> Response:
+        assert state.outcome is not None
+        answer: Response = state.outcome.result()  # or the error that it was
+        return answer
+
+    again = retry_if_exception_type(NETWORK_RETRY_EXCEPTIONS) | retry_if_result(passes)
+    network = Retrying(wait=wait_random_exponential(multiplier=0.2, max=1), stop=stop, retry=again, retry_error_callback=last)
     http = Retry(total=3, backoff_factor=0.2, status_forcelist=[429, 500, 502, 503, 504], connect=0, read=0)
-    return Client(endpoint, token=token or None, retry_config=RetryConfig(http, network), max_pool_size=16)
+    token = os.environ.get("AIS_AUTHN_TOKEN")
+    client = Client(endpoint, token=token, retry_config=RetryConfig(http, network), client_cert=trust.shown, max_pool_size=16)
+    for scheme in ("http://", "https://"):
+        client._request_client.session_manager.session.mount(scheme, Adapter(max_retries=http, pool_connections=16, pool_maxsize=16))
+    return client
+
+
+_ATTEMPTS, _PATIENCE = 3, 10.0  # of a request that gets no answer; seconds of one that is refused for reasons that pass
 
 
 class _errors:  # noqa: N801  (a context manager, used like a function)
@@ -191,23 +359,38 @@ class _errors:  # noqa: N801  (a context manager, used like a function)
         return
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None:
+        if error is None or isinstance(error, TarvizError):
             return
-        from aistore.sdk.errors import APIRequestError, ErrBckNotFound, ErrObjNotFound
+        from aistore.sdk.errors import APIRequestError, ErrBckNotFound
         from requests import RequestException
         from urllib3.exceptions import HTTPError
 
-        hint = "Check bucket and name; AIS_ENDPOINT names the cluster."
         if isinstance(error, APIRequestError):
-            status, said = error.status_code, redact(" ".join(str(error.message).split()))[:300]
-            if isinstance(error, ErrBckNotFound | ErrObjNotFound) or status == 404:
-                what = "bucket" if isinstance(error, ErrBckNotFound) else "object"
-                raise NotFoundError(f"the cluster has no such {what}: {said}.", shard=self._url, hint=hint) from error
-            code = "E_AUTH" if status in (401, 403) else "E_NETWORK"
-            raise StoreError(f"the cluster answers {status}: {said}.", code=code, shard=self._url, hint="Check AIS_AUTHN_TOKEN.") from error
-        if isinstance(error, RequestException | HTTPError | OSError) and not isinstance(error, StoreError | NotFoundError):
-            what = f"the cluster at {redact(_endpoint())} cannot be reached: {type(error).__name__}."
-            raise StoreError(what, shard=self._url, hint="Check AIS_ENDPOINT.") from error
+            status, (code, said) = error.status_code, json_error(error.message)
+            said = redact(said or " ".join(str(error.message).split())[:300])
+            if status == 404:
+                what = "bucket" if isinstance(error, ErrBckNotFound) or code == "ErrBckNotFound" else "object"
+                raise NotFoundError(f"the cluster has no such {what}: {said}.", shard=self._url, hint=_MISSING) from error
+            denied = "E_AUTH" if status in (401, 403) else "E_NETWORK"
+            raise StoreError(f"the cluster answers {status}: {said}.", code=denied, shard=self._url, hint=_hint(status)) from error
+        if isinstance(error, RequestException | HTTPError | OSError):
+            what, hint = _unreached(error)
+            raise StoreError(what, shard=self._url, hint=hint) from error
+
+
+def _unreached(error: BaseException) -> tuple[str, str]:
+    """What did not answer, proxy or target, and the next step."""
+    from requests import exceptions
+    from urllib3.exceptions import ReadTimeoutError
+
+    asked = getattr(error, "request", None)
+    place, cluster = origin(getattr(asked, "url", None) or _endpoint()), redact(_endpoint())
+    who = f"the cluster at {cluster}" if place == origin(_endpoint()) else f"a target ({place}) of the cluster at {cluster}"
+    if isinstance(error, exceptions.SSLError):
+        return f"{who} is not trusted: {redact(str(error.args[0] if error.args else error))[:300]}.", _AisAccess.HINT_TLS
+    if getattr(asked, "method", "") == "PUT" and any(isinstance(each, ReadTimeoutError) for each in causes(error)):
+        return f"{who} gave no answer to a write, {_ATTEMPTS} times.", "A write waits until nobody reads the object any more: try it then."
+    return f"{who} cannot be reached: {type(error).__name__}.", "Check AIS_ENDPOINT."
 
 
 class _AisUpload:

@@ -47,7 +47,8 @@ class RetryError(Exception):
     """An attempt that failed in a way that may pass: never seen outside of the stores.
 
     `after`: seconds the server asks to wait. `at_once`: nothing speaks against an immediate first retry.
-    `unreached`: no server was there at all; `refused`: this machine or a name server said so at once.
+    `unreached`: no server was there at all; `refused`: this machine or a name server said so at once. `limit`: seconds after which
+    it is no longer taken to pass.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class RetryError(Exception):
         at_once: bool = False,
         unreached: bool = False,
         refused: bool = False,
+        limit: float = float("inf"),
     ) -> None:
         super().__init__(reason)
         self.reason = redact(reason)
@@ -67,6 +69,7 @@ class RetryError(Exception):
         self.at_once = at_once
         self.unreached = unreached
         self.refused = refused
+        self.limit = limit
 
 
 _waiting: dict[str, str] = {}
@@ -117,7 +120,7 @@ class Attempts:
         else:
             longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(count - 1, 16))
             wait = longest * (0.5 + 0.5 * self._clock.random())
-        timeout = self._timeout
+        timeout = min(self._timeout, error.limit)
         if error.unreached and not reached:
             timeout = min(timeout, REFUSED_TIMEOUT if error.refused else UNREACHED_TIMEOUT)
         spent = self._clock.now() - self._since

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
 import secrets
 import tarfile
-import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,11 +26,13 @@ _MATCHES: dict[str, Callable[[str, str], bool]] = {
 
 
 class Problem(Exception):  # noqa: N818  (an answer)
-    """What is wrong with a request: the status and the words of the answer."""
+    """What is wrong with a request: the status, the words and the code of the answer, and headers."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, tcode: str = "", headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.tcode = tcode
+        self.headers = dict(headers or {})
 
 
 @dataclass
@@ -38,28 +40,34 @@ class AisObject:
     """Bytes and what AIStore keeps with them.
 
     `present`: the cluster holds a copy; an object of a remote bucket that it does not hold yet comes whole, whatever range is asked for.
+    `chunked`: it was put in parts, and is kept so: the cluster lists no members of it. `readers`: answers with it that are on their way.
     """
 
     data: bytes
     version: int = 1
     present: bool = True
+    chunked: bool = False
+    readers: int = 0
 
     @property
     def headers(self) -> dict[str, str]:
         import google_crc32c
 
         value = google_crc32c.Checksum(self.data).hexdigest().decode()
-        told = {"ais-checksum-type": "crc32c", "ais-checksum-value": value, "ais-version": str(self.version)}
-        return {**told, "ais-present": str(self.present).lower()}
+        return {"ais-checksum-type": "crc32c", "ais-checksum-value": value, "ais-version": str(self.version), "ais-atime": "1700000000"}
 
 
 @dataclass
 class Fail:
-    """How a target answers the next `times` requests for objects: with `status`, or cut after `cut` bytes of the body."""
+    """How a target answers the next `times` requests for objects: with `status`, or cut after `cut` bytes of the body.
+
+    With a `tcode` it is the proxy that so answers whatever it is asked.
+    """
 
     times: int = 1
     status: int = 0
     cut: int | None = None
+    tcode: str = ""
 
 
 @dataclass
@@ -82,17 +90,18 @@ class Call:
         return found
 
 
-def place_of(bucket: str, name: str, targets: int) -> int:
-    """Which of the targets has an object.
+def place_of(bucket: str, name: str, targets: int, gone: Collection[int] = ()) -> int:
+    """Which of the targets has an object: another one only for what was on one that is `gone`, or is the newest one's.
 
-    >>> place_of("data", "a.tar", 2), place_of("data", "x.tar", 2)
-    (1, 0)
+    >>> place_of("data", "a.tar", 2), place_of("data", "x.tar", 2), place_of("data", "a.tar", 2, {0})
+    (0, 0, 1)
     """
-    return zlib.crc32(f"{bucket}/{name}".encode()) % targets
+    left = (at for at in range(targets) if at not in gone)
+    return max(left, key=lambda at: hashlib.sha256(f"{at}/{bucket}/{name}".encode("utf-8", "surrogateescape")).digest())
 
 
-def listing(objects: Mapping[str, tuple[bytes, int]], value: Mapping[str, Any], page_size: int) -> bytes:
-    """One page of a bucket's objects (bytes and version by name), as MessagePack. `value` is what the request asks for."""
+def listing(objects: Mapping[str, AisObject], value: Mapping[str, Any], page_size: int) -> bytes:
+    """One page of a bucket's objects, as MessagePack. `value` is what the request asks for."""
     import msgspec
 
     prefix, after = value.get("prefix") or "", value.get("continuation_token") or ""
@@ -106,11 +115,11 @@ def listing(objects: Mapping[str, tuple[bytes, int]], value: Mapping[str, Any], 
     return encoded
 
 
-def _rows(there: Mapping[str, tuple[bytes, int]], prefix: str, flags: int) -> dict[str, dict[str, Any]]:
+def _rows(there: Mapping[str, AisObject], prefix: str, flags: int) -> dict[str, dict[str, Any]]:
     """The entries of a listing by name: objects, what lies in those that are archives, and folders, as the flags ask."""
-    rows: dict[str, dict[str, Any]] = {name: {"n": name, "s": len(data), "v": str(version)} for name, (data, version) in there.items()}
+    rows: dict[str, dict[str, Any]] = {name: {"n": name, "s": len(kept.data), "v": str(kept.version)} for name, kept in there.items()}
     if flags & _ARCHIVES:
-        inside = [(f"{name}/{inner}", size) for name, (data, _) in there.items() for inner, size in names(data)]
+        inside = [(f"{name}/{inner}", size) for name, kept in there.items() if not kept.chunked for inner, size in names(kept.data)]
         rows |= {name: {"n": name, "s": size} for name, size in inside}
     if flags & _FLAT:
         below = {name.removeprefix(prefix).partition("/")[0] for name in rows if "/" in name.removeprefix(prefix)}

@@ -169,7 +169,7 @@ def test_without_etl_it_is_said_once_and_done_by_the_next_engine(tmp_path: Path,
     with Cluster() as plain:
         plain.put("data", "a.tar", shard(tmp_path, range(4)))
         dataset = Dataset("data", plain.url, CHAIN, ["jpg", "cls"], remote_exec=True)
-        with pytest.warns(TarvizWarning, match=r"W_LOCAL.*next to the data .*requires Kubernetes"):
+        with pytest.warns(TarvizWarning, match=r"W_LOCAL.*next to the data .*ETL support"):
             dataset.load("a.tar")
         found = dataset.load("a.tar")  # a second warning would be an error
 

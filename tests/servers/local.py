@@ -7,12 +7,16 @@ import http.server
 import json
 import os
 import shutil
+import ssl
+import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.servers.daemons import Daemon, ask, free_port
 
@@ -100,3 +104,17 @@ def web_server(folder: Path, *, port: int | None = None, locations: str = "") ->
         config.write_text(f"daemon off; master_process off; pid {place}/pid; error_log stderr crit; events {{}} http {{ {http} }}")
         with Daemon([command, "-p", place, "-c", str(config), "-e", "stderr"], f"http://127.0.0.1:{port}") as server:
             yield server
+
+
+def tls_context(folder: Path, name: str = "DNS:localhost") -> ssl.SSLContext:
+    """What a server of that name shows: a certificate, `cert.pem` in `folder`, that is its own authority, and `key.pem`."""
+    key, cert = folder / "key.pem", folder / "cert.pem"
+    named = ["-subj", "/CN=localhost", "-addext", f"subjectAltName={name}"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *named, "-keyout", str(key), "-out", str(cert)]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("openssl makes no certificate here")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    return context

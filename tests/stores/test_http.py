@@ -15,7 +15,6 @@ import pickle
 import random
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import threading
@@ -33,6 +32,7 @@ from tarviz.stores.retry import Clock
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.stores import StoreTests, open_files
 from tests.conftest import wait_until
+from tests.servers.local import tls_context
 from tests.stores.random_faults import random_fault
 from tests.stores.streams import drain
 
@@ -664,13 +664,13 @@ class TestUnreached:
 
     @pytest.mark.fault("F20")
     def test_an_untrusted_certificate_is_said_at_once(self, store, clock, tmp_path):
-        with FaultServer(tls=self.certificate(tmp_path)) as server, pytest.raises(StoreError, match="certificate verify failed"):
+        with FaultServer(tls=tls_context(tmp_path)) as server, pytest.raises(StoreError, match="certificate verify failed"):
             store.open(server.put("/a.tar", DATA))
 
         assert [] == clock.waits
 
     def test_a_trusted_certificate_is_enough(self, store, tmp_path, monkeypatch):
-        context = self.certificate(tmp_path)
+        context = tls_context(tmp_path)
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
         with FaultServer(tls=context) as server:
             plan = [Fault(cut=100_000), Fault(cut=300_000, end="reset"), Fault(lie=-5)]
@@ -682,7 +682,7 @@ class TestUnreached:
 
     @pytest.mark.fault("F20")
     def test_small_ranges_over_tls_trust_no_more(self, clock, tmp_path, monkeypatch):
-        context = self.certificate(tmp_path)
+        context = tls_context(tmp_path)
         with FaultServer(tls=context) as server:
             url = URL(server.put("/a.tar", DATA).replace("127.0.0.1", "localhost"))
             with pytest.raises(StoreError, match="certificate verify failed"):
@@ -695,19 +695,6 @@ class TestUnreached:
             assert 5 == len(server.requests)
             with pytest.raises(StoreError, match="certificate verify failed"):  # it is for another name
                 store.read(URL(url.replace("localhost", "127.0.0.1")), 0, 10)
-
-    @staticmethod
-    def certificate(folder):
-        key, cert = folder / "key.pem", folder / "cert.pem"
-        name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *name, "-keyout", str(key), "-out", str(cert)]
-        try:
-            subprocess.run(command, check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError):
-            pytest.skip("openssl makes no certificate here")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(cert, key)
-        return context
 
     def test_something_else_than_http_is_said_at_once(self, store):
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -1072,7 +1059,7 @@ class TestMutants:
 
     @pytest.mark.fault("F39")
     def test_a_redirect_from_tls_to_plain_http_is_not_followed(self, tmp_path, monkeypatch, clock):
-        context = TestUnreached.certificate(tmp_path)
+        context = tls_context(tmp_path)
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
         with FaultServer() as plain, FaultServer(tls=context) as secure:
             plain.put("/a.tar", DATA)

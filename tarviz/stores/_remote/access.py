@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -27,13 +28,14 @@ K = TypeVar("K", bound=Expiring)
 class Access:
     """Plain HTTP: a URL is its own address. Stores that sign derive from it. Threads share it.
 
-    `HINT_DENIED` and `HINT_MISSING` are the next steps that errors name. `variables` are those of the environment that addresses
-    and headers depend on; `steady` says that ranges of one object, asked for within a second, have equal headers.
+    `HINT_DENIED`, `HINT_MISSING` and `HINT_TLS` are the next steps that errors name. `variables` are those of the environment that
+    addresses and headers depend on; `steady` says that ranges of one object, asked for within a second, have equal headers.
     """
 
     variables: ClassVar[tuple[str, ...]] = ()
     steady: ClassVar[bool] = True
 
+    HINT_TLS = "The certificate is not trusted here; SSL_CERT_FILE may name the right authority. Verification is never switched off."
     HINT_DENIED = "Sign the URL again, or set credentials (https://user:password@host/… or TARVIZ_HTTP_HEADERS)."
     HINT_MISSING = "Check the URL."
 
@@ -44,6 +46,17 @@ class Access:
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         """What is sent to the origin of `address` and to no other one, to prove who asks."""
         return {}
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Whom to trust, and what to show of oneself, over TLS: the same object as long as that stays; None: what this machine trusts."""
+        return None
+
+    def met(self, url: URL) -> None:
+        """An object answered."""
+
+    def passes(self, url: URL, status: int, code: str) -> bool:
+        """Whether a refusal that is final elsewhere passes here, within seconds."""
+        return False
 
     def follows(self, origin: str, target: str) -> bool:
         """Whether the headers go on to where the server redirects."""
@@ -56,6 +69,10 @@ class Access:
     def hint(self, status: int, code: str) -> str:
         """The next step after an error that says `code`."""
         return self.HINT_MISSING if status in (404, 410) else self.HINT_DENIED
+
+    def hint_other(self, status: int) -> str:
+        """The next step after any other final answer, if there is one."""
+        return ""
 
 
 class Kept(Generic[K]):

@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import socket
+import ssl
 import struct
 import sys
 import time
@@ -62,7 +63,7 @@ class _Way:
     begin: str = field(repr=False)  # these three hold what proves who asks
     place: str = field(repr=False)
     first: bytes = field(repr=False)  # the lines that all requests share
-    server: tuple[bool, str, int]  # TLS, host, port
+    server: tuple[bool, str, int, ssl.SSLContext | None]  # TLS, host, port, what it trusts
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +222,11 @@ class SmallRanges:
         if not _OURS.isdisjoint(map(str.lower, usual)):
             return None
         first = _joined([f"GET {target} HTTP/1.1", f"Host: {netloc}", *_lines(usual)])
-        return None if first is None else _Way(begin, place, first, (secure, host, parts.port or (443 if secure else 80)))
+        return (
+            None
+            if first is None
+            else _Way(begin, place, first, (secure, host, parts.port or (443 if secure else 80), self._wire.access.tls()))
+        )
 
     def _request(self, way: _Way, asked: _Asked) -> bytes | None:
         span = f"bytes={asked.offset}-{asked.stop - 1}"
@@ -233,7 +238,7 @@ class SmallRanges:
         rest = _joined(_lines(headers))
         return None if rest is None else way.first + rest + b"\r\n"
 
-    def _line(self, server: tuple[bool, str, int, float]) -> socket.socket:
+    def _line(self, server: tuple[bool, str, int, ssl.SSLContext | None, float]) -> socket.socket:
         """A connection that waits for a request."""
         if os.getpid() != self._owner:  # sockets of a parent process are not ours to use
             _close_all(self._kept)
@@ -362,8 +367,9 @@ def _rest(line: socket.socket, body: bytes, count: int) -> bytes:
     return body
 
 
-def _connect(secure: bool, host: str, port: int, stall_timeout: float) -> socket.socket:
-    made = (HTTPSConnection if secure else HTTPConnection)(host, port, timeout=min(CONNECT_TIMEOUT, stall_timeout))
+def _connect(secure: bool, host: str, port: int, tls: ssl.SSLContext | None, stall_timeout: float) -> socket.socket:
+    timeout = min(CONNECT_TIMEOUT, stall_timeout)
+    made = HTTPSConnection(host, port, timeout=timeout, ssl_context=tls) if secure else HTTPConnection(host, port, timeout=timeout)
     try:
         made.connect()
     except BaseException:

@@ -40,7 +40,8 @@ _WATCHED = Watched(_PROXIES)
 _CODE = re.compile(rb"<Code>\s*([\w.]{1,60})\s*</Code>")
 _MESSAGE = re.compile(rb"<Message>([^<]{1,300})</Message>")
 _BUSY = {"SlowDown", "RequestTimeout", "ServerBusy", "OperationTimedOut"}
-_NO_BUCKET = {"NoSuchBucket", "ContainerNotFound"}
+_NO_BUCKET = {"NoSuchBucket", "ContainerNotFound", "ErrBckNotFound"}
+_PASSING = 10.0  # seconds for which a refusal that passes is borne
 _BAD_KEYS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed"}
 VARIABLES = (*_PROXIES, "TARVIZ_HTTP_HEADERS")
 USUAL = {"Accept-Encoding": "identity", "User-Agent": f"tarviz/{tarviz.__version__}"}
@@ -87,7 +88,8 @@ class Wire:
     clock: Clock = field(default_factory=Clock, repr=False)
     access: Access = field(default_factory=Access, repr=False)
     _reached: set[str] = field(default_factory=set, repr=False)
-    _managers: tuple[int, dict[str, urllib3.PoolManager]] = field(default=(0, {}), repr=False)  # process id, by proxy
+    # of the process with this id, by proxy and what TLS trusts
+    _managers: tuple[int, dict[tuple[str, ssl.SSLContext | None], urllib3.PoolManager]] = field(default=(0, {}), repr=False)
 
     def reached(self, url: URL) -> bool:
         """Whether the server of a URL has ever answered."""
@@ -120,6 +122,7 @@ class Wire:
             origin(place)  # a URL that cannot be fails here
             answer, target = self._follow(ask, place)
             if answer.status in accept:
+                self.access.met(url)
                 break
             found, said = _said(answer)
             if last or not self.access.renew(url, answer.status, answer.headers, found):
@@ -157,7 +160,7 @@ class Wire:
             asking.waits = ask.waits
             return manager.request(ask.method, bare, headers=sent, body=ask.body or None, **options)  # type: ignore[arg-type]
         except (exceptions.HTTPError, http.client.HTTPException, OSError, ValueError) as error:
-            _raise(error, ask.url, parts.hostname)
+            _raise(error, ask.url, parts.hostname, self.access.HINT_TLS)
         finally:
             asking.waits = None
 
@@ -180,10 +183,10 @@ class Wire:
             managers = {}
             self._managers = os.getpid(), managers
             _quiet_log()
-        proxy = proxy_of(scheme, host)
-        if proxy not in managers:
-            managers[proxy] = make_manager(proxy)
-        return managers[proxy]
+        way = proxy_of(scheme, host), self.access.tls()
+        if way not in managers:
+            managers[way] = make_manager(*way)
+        return managers[way]
 
     def _refuse(self, answer: urllib3.BaseHTTPResponse, ask: _Ask, place: str, target: str, found: str, said: str) -> NoReturn:
         text = f"{answer.status} {answer.reason or http.client.responses.get(answer.status, '')}".strip()
@@ -191,6 +194,8 @@ class Wire:
         where = f" ({redact(target)}, where the server redirected to)" if target != place else ""
         if answer.status in TEMPORARY or found in _BUSY:
             raise RetryError(f"the server answers {text}{said}", after=after)
+        if self.access.passes(ask.url, answer.status, found):
+            raise RetryError(f"the server answers {text}{said}, which passes where a cluster changes", limit=_PASSING)
         hint = self.access.hint(answer.status, found)
         if answer.status in (404, 410):
             what = "bucket" if found in _NO_BUCKET else "object"
@@ -198,7 +203,8 @@ class Wire:
         details = {"status": answer.status}
         if answer.status in (401, 403, 407) or found in _BAD_KEYS:
             raise StoreError(f"the server refuses access: {text}{said}{where}.", code="E_AUTH", shard=ask.url, hint=hint, details=details)
-        raise StoreError(f"the server answers {text}{said}{where}.", shard=ask.url, details=details)
+        hint = self.access.hint_other(answer.status)
+        raise StoreError(f"the server answers {text}{said}{where}.", shard=ask.url, hint=hint, details=details)
 
 
 def proxy_of(scheme: str, host: str) -> str:
@@ -247,20 +253,26 @@ def _said(answer: urllib3.BaseHTTPResponse) -> tuple[str, str]:
     answer.close()
     code, text = _CODE.search(head), _MESSAGE.search(head)
     found = code[1].decode() if code else answer.headers.get("x-ms-error-code", "")
-    words = list(filter(None, (found, " ".join(text[1].decode("utf-8", "replace").split()) if text else _json_message(head))))
-    return found, f" ({redact(': '.join(words))})" if words else ""
+    words = " ".join(text[1].decode("utf-8", "replace").split()) if text else ""
+    if not words:
+        found, words = json_error(head, found)
+    told = list(filter(None, (found, words)))
+    return found, f" ({redact(': '.join(told))})" if told else ""
 
 
-def _json_message(head: bytes) -> str:
+def json_error(body: bytes | str, code: str = "") -> tuple[str, str]:
+    """Code and text of an error in JSON; `code` and "" where it is none, but a page for people."""
     try:
-        found = json.loads(head)
+        found = json.loads(body)
     except ValueError:
-        return ""  # a page, not an answer for programs
-    text = found.get("message") or found.get("error") if isinstance(found, dict) else None
-    return " ".join(text.split())[:300] if isinstance(text, str) else ""
+        return code, ""
+    if not isinstance(found, dict):
+        return code, ""
+    text = found.get("message") or found.get("error")
+    return code or str(found.get("tcode") or ""), " ".join(text.split())[:300] if isinstance(text, str) else ""
 
 
-def _raise(error: Exception, url: str, host: str) -> NoReturn:
+def _raise(error: Exception, url: str, host: str, hint: str = Access.HINT_TLS) -> NoReturn:
     """The error of a request that got no answer, sorted by whether another attempt may help."""
     if isinstance(error, exceptions.ProxyError):
         if _says("the proxy refuses the tunnel", error):
@@ -278,7 +290,6 @@ def _raise(error: Exception, url: str, host: str) -> NoReturn:
     if isinstance(error, exceptions.SSLError):
         if error.args and isinstance(error.args[0], ssl.SSLEOFError | ssl.SSLZeroReturnError):
             raise RetryError("the connection was closed in the TLS handshake", at_once=True) from error
-        hint = "The certificate is not trusted here; SSL_CERT_FILE may name the right authority. Verification is never switched off."
         raise StoreError(f"TLS failed: {error.args[0] if error.args else error}.", shard=url, hint=hint) from error
     if isinstance(error, exceptions.LocationValueError | http.client.InvalidURL | ValueError):
         if _says("a header cannot be sent", error):  # the text shows it, and it may be a token read with its line's end
