@@ -70,6 +70,10 @@ FAULTS = {
     "F52": ("the process forks with a connection open", "the child makes its own"),
     "F53": ("IPv6 alone; proxies; NO_PROXY", "used; used; left out"),
     "F54": ("the wall clock jumps while it waits", "nothing changes"),
+    "F55": (
+        "a server never ends: behind the end mark, before its answer, in headers or trailers",
+        "`E_LIMIT`, soon; what drips is a stall",
+    ),
     "U1": ("a part of an upload fails", "sent again"),
     "U2": ("the answer to the completion is lost", "looked up: there, of this size"),
     "U3": ("a write is given up", "nothing is seen of it, its parts are dropped"),

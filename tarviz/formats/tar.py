@@ -16,10 +16,11 @@ from tarviz.formats import header_parse, header_scan, pax, sniff
 from tarviz.formats.header_parse import Entry
 from tarviz.formats.header_scan import BLOCK
 from tarviz.formats.member_table import GatheredMembers, columns, picked
-from tarviz.model.errors import DataError, Fault
+from tarviz.model.errors import DataError, Fault, LimitError
 from tarviz.model.types import MEMBER_TYPES, Members, to_bytes, to_text
 
 _SPARSE = 8 << 10  # bytes from header to header from which on following beats looking at every block
+BEHIND = 256 << 20  # bytes after the end mark that are looked through; a tape's blocks are far smaller
 _FEW = 24  # blocks; a look at columns costs more than walking so few
 
 FILE = MEMBER_TYPES.index("file")
@@ -61,7 +62,7 @@ class Ended:
     """The end-of-archive mark was read, or the tar is over without one (`over`).
 
     `open_end`: members may be missing here. `lone`: the mark was one block of zeros, and that is said. `behind`: what was found after
-    it so far, zeros, bytes that are no tar, or a member, which is an `error` in strict reading.
+    it so far, zeros, bytes that are no tar, or a member, which is an `error` in strict reading; it begins at byte `at`.
     """
 
     open_end: bool
@@ -69,6 +70,7 @@ class Ended:
     lone: bool = False
     behind: Literal["zeros", "bytes", "member"] = "zeros"
     error: DataError | None = None
+    at: int = 0
 
 
 class Scanner:
@@ -286,7 +288,7 @@ class Scanner:
         self.at += 2 * BLOCK if not second.strip(b"\0") else BLOCK
         assert isinstance(self.state, Headers)
         # Something that is no header behind one block of zeros: perhaps the payload of a member whose header is lost.
-        self.state = Ended(open_end=self.state.orphan or (bool(second.strip(b"\0")) and not lone), lone=lone)
+        self.state = Ended(open_end=self.state.orphan or (bool(second.strip(b"\0")) and not lone), lone=lone, at=self.at)
         return False
 
     def behind(self, data: memoryview, base: int, *, final: bool = False) -> bool:
@@ -315,8 +317,21 @@ class Scanner:
             self.state = self._member_behind(self.state, found)
         self.at = max(self.at, (base + len(data)) // BLOCK * BLOCK)
         self.wants = self.at + BLOCK
-        self.state = replace(self.state, over=final or self.state.error is not None)
+        if self.at - self.state.at > BEHIND and not final:
+            self.state = self._endless(self.state)
+        else:
+            self.state = replace(self.state, over=final or self.state.error is not None)
         return False
+
+    def _endless(self, state: Ended) -> Ended:
+        """More stands after the end mark than any tar has: who sends it may never end."""
+        what = f"more than {BEHIND >> 20} MiB follow the end of the archive: what may stand behind them is not looked for."
+        error = state.error
+        if self.strict:
+            error = error or LimitError(what, shard=self.shard, offset=state.at, hint="Read with strict=False to stop there.")
+        elif state.behind == "zeros":
+            self._note("W_TRAILING", what, state.at)
+        return replace(state, over=True, error=error)
 
     def _member_behind(self, state: Ended, place: int) -> Ended:
         error: DataError | None = None

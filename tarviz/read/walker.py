@@ -24,6 +24,7 @@ from tarviz.read.settle import settled
 
 NOTHING = memoryview(b"")
 _LOOK = 1 << 20  # bytes after damage in which the next header is looked for, to say in the error where it is
+_BELIEVED = 16 << 20  # bytes of a member over the limit after which its size is no mere promise
 _ENDS = ("E_TRUNCATED", "E_NO_EOF", "E_EMPTY", "E_TRAILING")  # there is nothing to look for after these
 
 
@@ -438,7 +439,7 @@ class Walker:
         name, start, data, end = bytes(members.name[row]), int(members.start[row]), int(members.data[row]), int(members.end[row])
         stored, limit = _stored(members, row), self.rules.max_member_bytes
         self.scanner.skip_to(end, (name, start, data, stored))
-        enough = data if row in members.sparse else data + min(stored, limit + 1)
+        enough = data if row in members.sparse else data + min(stored, limit + 1, _BELIEVED)
         return PassingOver(name, start, int(members.size[row]), end, enough)
 
     def _passed(self, large: PassingOver, final: bool, broken: Exception | None) -> bool:

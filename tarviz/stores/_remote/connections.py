@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import io
 import socket
@@ -10,13 +11,15 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 _BATCH = 384 << 10  # bytes for which a reader is woken; a megabyte leaves the server waiting between two of them
+_LINES, _LINE = 100, 1 << 16  # lines of a trailer, answers before the answer (1xx); bytes of a line
 _MOMENT = 0.05  # seconds after which what came is handed on, though more is wanted
 
 
@@ -24,8 +27,34 @@ class _Excess(http.client.HTTPException):
     """The body goes on where Content-Length says that it ends."""
 
 
+class _Flood(http.client.HTTPException):
+    """Lines without end before or after a body."""
+
+
+class _Timed(io.RawIOBase):
+    """What comes over a socket, until `until` (seconds of the steady clock; None: however long it takes)."""
+
+    until: float | None = None
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]
+        if self.until is not None and time.monotonic() > self.until:
+            raise TimeoutError("timed out")
+        count: int | None = self._raw.readinto(buffer)
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
 class _Body(http.client.HTTPResponse):
-    """A response that detects bytes past its Content-Length, which http.client ignores."""
+    """A response that detects bytes past its Content-Length, and lines without end: http.client does neither."""
 
     _failed: OSError | ValueError | None = None
     _held = True
@@ -36,7 +65,38 @@ class _Body(http.client.HTTPResponse):
     def __init__(self, sock: object, *args: object, **options: object) -> None:
         super().__init__(sock, *args, **options)  # type: ignore[arg-type]
         self.wire = sock
+        self._timed = _Timed(self.fp.detach())
+        self.fp = io.BufferedReader(self._timed)
         asking.body = self
+
+    def begin(self) -> None:
+        with self._in_time():
+            super().begin()
+
+    @contextlib.contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """Lines have twice the time that one byte has, all together."""
+        limit = self.wire.gettimeout()  # type: ignore[attr-defined]
+        self._timed.until = None if limit is None else time.monotonic() + 2 * limit
+        try:
+            yield
+        finally:
+            self._timed.until = None
+
+    def _read_status(self) -> tuple[str, int, str]:
+        for _ in range(_LINES):
+            found: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
+            if found[1] // 100 != 1 or found[1] == http.client.SWITCHING_PROTOCOLS:
+                return found
+            http.client.parse_headers(self.fp)
+        raise _Flood
+
+    def _read_and_discard_trailer(self) -> None:
+        with self._in_time():
+            for _ in range(_LINES):
+                if not self.fp.readline(_LINE).strip(b"\r\n"):
+                    return
+        raise _Flood
 
     def read1(self, n: int = -1) -> bytes:
         if self.fp is None or self.chunked or not self.length or self._method == "HEAD":  # type: ignore[attr-defined]
@@ -195,6 +255,11 @@ def read_direct(answer: urllib3.BaseHTTPResponse, buffer: memoryview) -> int | N
     """Bytes of a body straight into `buffer`: how many, 0 at its end; None where they do not come as they are: read the answer then."""
     body: _Body | None = getattr(answer, "direct", None)
     return None if body is None else body.straight_into(buffer)
+
+
+def floods(error: BaseException) -> bool:
+    """Whether an answer was given up since it has too many lines, or one that is too long: http.client has no class for the first."""
+    return isinstance(error, _Flood | http.client.LineTooLong) or type(error) is http.client.HTTPException
 
 
 def excess(error: BaseException) -> bool:

@@ -19,7 +19,7 @@ from tarviz.model.types import URL
 from tarviz.stores._remote.checksum import Checksum, promised
 from tarviz.stores._remote.connections import excess, read_direct, release
 from tarviz.stores._remote.version import CONTENT_RANGE, Version, total_of
-from tarviz.stores._remote.wire import Wire, causes
+from tarviz.stores._remote.wire import Wire, causes, refuse_flood
 from tarviz.stores.base import Stat, Stream
 from tarviz.stores.retry import Attempts, Pace, RetryError
 
@@ -229,6 +229,7 @@ class ResumingStream(Stream):
             if excess(error):
                 where = f"byte {self._body_end}, where Content-Length ends it"
                 raise StoreError(f"the body goes on after {where}.", code="E_LENGTH", shard=self._url, offset=self.offset) from error
+            refuse_flood(error, self._url)
             early = any(isinstance(each, IncompleteRead) for each in causes(error))  # urllib3's is one too
             raise RetryError("the connection was closed early" if early else "the connection broke", at_once=True) from error
         if found is not None:

@@ -173,7 +173,7 @@ class SmallRanges:
             return None  # another attempt finds words for it
         keep = False
         try:
-            found, keep = self._exchange(url, line, request, way, asked)
+            found, keep = self._exchange(url, line, request, way, asked, time.monotonic() + stall_timeout)
         except (OSError, ValueError):
             return None
         finally:
@@ -255,13 +255,15 @@ class SmallRanges:
             line.close()
         return _connect(*server)
 
-    def _exchange(self, url: URL, line: socket.socket, request: bytes, way: _Way, asked: _Asked) -> tuple[Found | str | None, bool]:
-        """What came, or where the answer leads, and whether the connection is fit for the next request."""
+    def _exchange(
+        self, url: URL, line: socket.socket, request: bytes, way: _Way, asked: _Asked, until: float
+    ) -> tuple[Found | str | None, bool]:
+        """What came, or where the answer leads, and whether the connection is fit for the next request. The head comes before `until`."""
         line.sendall(request)
         head = line.recv(asked.stop - asked.offset + _HEAD)
         while (end := head.find(b"\r\n\r\n")) < 0:
             more = line.recv(_HEAD)
-            if not more or len(head) > _HEAD_LIMIT:
+            if not more or len(head) > _HEAD_LIMIT or time.monotonic() > until:
                 return None, False
             head += more
         self._wire.met(way.place)

@@ -27,7 +27,7 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.addresses import bare_address, check_written, origin, redirected
-from tarviz.stores._remote.connections import asking, make_manager
+from tarviz.stores._remote.connections import asking, floods, make_manager
 from tarviz.stores.retry import Clock, RetryError, retry_after
 
 REDIRECTS = 5
@@ -295,10 +295,18 @@ def _raise(error: Exception, url: str, host: str, hint: str = Access.HINT_TLS) -
         if _says("a header cannot be sent", error):  # the text shows it, and it may be a token read with its line's end
             raise UsageError("a header holds what cannot be sent, such as the end of a line.", shard=url) from None
         raise UsageError(f"the URL or a header cannot be sent: {redact(str(error))}.", shard=url) from error
+    refuse_flood(error, url)
     cause: object = error.args[1] if len(error.args) > 1 else error
     if isinstance(cause, http.client.BadStatusLine) and not isinstance(cause, http.client.RemoteDisconnected):
         raise StoreError(f"{host} answers, but does not speak HTTP.", shard=url) from error
     raise RetryError(f"the connection broke before the answer: {_last(error)}", at_once=True) from error
+
+
+def refuse_flood(error: Exception, url: str) -> None:
+    """`E_LIMIT` where the server never came to the end of its lines: another attempt would go the same way."""
+    if any(map(floods, causes(error))):
+        what = "the server sends more headers, trailers or answers before the answer than any has."
+        raise StoreError(what, code="E_LIMIT", shard=url) from error
 
 
 # What http.client says in words alone: CPython's Lib/http/client.py, `_tunnel` and `putheader`.
