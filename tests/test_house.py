@@ -139,8 +139,6 @@ KNOWN = {
     "commands/convert/__init__.py convert",
     "commands/pcat.py pcat",
     "commands/split.py split",
-    "widgets/browse/thumbnails.py get",
-    "widgets/browse/status.py sentence",
 }
 
 

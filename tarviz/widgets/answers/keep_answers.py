@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +15,8 @@ from tarviz.table.columns import RECORD
 from tarviz.table.labels import confusion
 from tarviz.viewers.panel import readable
 from tarviz.widgets.answers import checks, kept
-from tarviz.widgets.answers.jobs import Job
-from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse import export
-from tarviz.widgets.browse.labels import Labels
-from tarviz.widgets.browse.look import Look
-from tarviz.widgets.browse.marks import Marks
-from tarviz.widgets.browse.rows import Rows
-from tarviz.widgets.browse.scan import Scan
+from tarviz.widgets.browse.look import Answers
 from tarviz.widgets.host.rpc import Answer, Message, rpc
 
 _PREDICTED = re.compile(r"(?i)(?:^|[._])(?:pred|prediction|predicted|pred_label|guess)$")
@@ -32,22 +25,13 @@ _MEASURED = re.compile(r"\.(?:size|bad|checksum|phash|width|height|mode|dtype|de
 _CONFIDENCE = re.compile(r"(?i)(?:^|[._])(?:conf|confidence|prob|probability|score|logit)$")
 
 
-@dataclass(frozen=True, slots=True)
-class KeepAnswers:
+class KeepAnswers(Answers):
     """Copies what a page shows or what is marked, and tags what is wrong."""
-
-    rows: Rows
-    scan: Scan
-    questions: Questions
-    labels: Labels
-    job: Job
-    marks: Marks
-    look: Look
 
     def chosen(self, query: int, marked: bool) -> NDArray[np.int64]:
         """The rows marked, or all that the page shows by its search `query`. `UsageError` where there are none, or it shows another."""
         shown = self.look.asked(query)
-        ids = self.marks.array() if marked else np.array(shown.ids(0, len(shown)), np.int64)
+        ids = self.shards.marks.array() if marked else np.array(shown.ids(0, len(shown)), np.int64)
         if not len(ids):
             raise UsageError("There is nothing to save.", hint="Mark records (Space), or show some.")
         return ids
@@ -77,8 +61,8 @@ class KeepAnswers:
             count = export.write(path, self.rows, ids, self.questions)
             return f"{count:,} record{'' if count == 1 else 's'} written to {path}"
 
-        self.job.start(f"writing {path}", work)
-        return self.job.message()
+        self.shards.job.start(f"writing {path}", work)
+        return self.shards.job.message()
 
     @rpc
     def check(self) -> Message:
@@ -87,13 +71,13 @@ class KeepAnswers:
         self.scan.go_on()
 
         def work() -> str:
-            with self.questions.until(self.job.stopping):
-                found = checks.check(self.rows, table, self.job.say)
+            with self.questions.until(self.shards.job.stopping):
+                found = checks.check(self.rows, table, self.shards.job.say)
             self.questions.changed()
             return f"checked: {found[checks.BAD]:,} bad, {found[checks.DUPLICATE]:,} duplicates"
 
-        self.job.start("checking all", work)
-        return self.job.message()
+        self.shards.job.start("checking all", work)
+        return self.shards.job.message()
 
     @rpc
     def clean(self, path: str) -> Message:
@@ -101,19 +85,19 @@ class KeepAnswers:
         kept.refuse_existing(path)
 
         def work() -> str:
-            ids = self.questions.rows(checks.CLEAN, "", descending=False, stop=self.job.stopping)
+            ids = self.questions.rows(checks.CLEAN, "", descending=False, stop=self.shards.job.stopping)
             count = export.write(path, self.rows, ids, self.questions)
             return f"{count:,} of {len(self.rows):,} records written to {path} ({format_size(kept.size(self.rows, ids))})"
 
-        self.job.start(f"writing {path}", work)
-        return self.job.message()
+        self.shards.job.start(f"writing {path}", work)
+        return self.shards.job.message()
 
     @rpc
     def stop_job(self) -> Message:
         """End the check that runs, between two records."""
-        self.job.stop()
-        self.questions.interrupt(self.job.stopping)
-        return self.job.message()
+        self.shards.job.stop()
+        self.questions.interrupt(self.shards.job.stopping)
+        return self.shards.job.message()
 
     @rpc
     def tags(self) -> Message:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tarviz.model.errors import TarvizError, redact
@@ -13,13 +12,9 @@ from tarviz.table.columns import NAMES, RECORD
 from tarviz.table.facets import MOST_AMONG, Bar, Summary, literal
 from tarviz.viewers.panel import readable
 from tarviz.widgets.answers import completion
-from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse import counts as browse_counts
-from tarviz.widgets.browse.labels import Labels
-from tarviz.widgets.browse.look import Look
+from tarviz.widgets.browse.look import Answers
 from tarviz.widgets.browse.query import Wish
-from tarviz.widgets.browse.rows import Rows
-from tarviz.widgets.browse.scan import Scan
 from tarviz.widgets.host.rpc import Message, rpc
 
 if TYPE_CHECKING:
@@ -30,15 +25,8 @@ _LONGEST = 120  # characters of a value
 _LAST = ("size", "bad", "checksum", "phash")  # parts of fields that few ask for
 
 
-@dataclass(frozen=True, slots=True)
-class TableAnswers:
+class TableAnswers(Answers):
     """Answers for columns, over all records and over those that a page shows."""
-
-    rows: Rows
-    scan: Scan
-    questions: Questions
-    labels: Labels
-    look: Look
 
     def about_table(self) -> Message:
         """How far the columns are: `state` as `Questions.prepare` says, a `note` for people, `version`."""

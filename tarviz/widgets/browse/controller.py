@@ -147,7 +147,7 @@ class Browser(Controller):
     def first(self, session: str = "") -> Answer:
         page = self.session_of(session) if session else self.session
         self.wait(FIRST, 0.4)
-        message, buffers = page.tiles.first(FIRST)
+        message, buffers = page.page.first(FIRST)
         look, wish = page.look, page.look.query.wish
         config: Message = {"title": self.title, "px": look.px, "sizes": list(SIZES), "image": look.image, "start": self.start}
         config |= {"also": list(wish.also), "marked": self.shards.marks.array().tolist()}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.widgets.browse.query import Query
 from tarviz.widgets.browse.rows import Rows
+
+if TYPE_CHECKING:
+    from tarviz.widgets.browse.opened import OpenShards
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +50,13 @@ class Look:
         if number != self.query.number:
             raise UsageError("The page shows another search by now.", hint="Look at what is shown, and try again.", code="E_CHANGED")
         return self.query
+
+
+class Answers:
+    """The base of what answers a page: what all pages share, and what this one shows."""
+
+    def __init__(self, shards: OpenShards, look: Look) -> None:
+        self.shards = shards
+        self.look = look
+        self.rows, self.scan, self.questions = shards.rows, shards.scan, shards.questions
+        self.tiles, self.overlays, self.labels = shards.tiles, shards.overlays, shards.labels

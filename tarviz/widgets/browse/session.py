@@ -16,7 +16,7 @@ from tarviz.viewers.panel import readable
 from tarviz.widgets.answers.keep_answers import KeepAnswers
 from tarviz.widgets.answers.table_answers import TableAnswers
 from tarviz.widgets.browse import python_calls, status
-from tarviz.widgets.browse.look import Look, RecordRef
+from tarviz.widgets.browse.look import Answers, Look, RecordRef
 from tarviz.widgets.browse.opened import OpenShards
 from tarviz.widgets.browse.query import Query, Wish, find_row
 from tarviz.widgets.browse.record_pane.record_answers import RecordAnswers
@@ -31,32 +31,30 @@ ALIVE = 30.0
 """Seconds after which a page that asked nothing counts as closed."""
 
 
-class Session:
+class Session(Answers):
     """What one page asks. `spec` is the Python call that shows what a look shows; `used` hears that this page was worked with."""
 
     def __init__(
         self, shards: OpenShards, look: Look, *, spec: Callable[[Look], str], used: Callable[[Session], None], pages: Callable[[], int]
     ) -> None:
-        self.shards = shards
-        self.look = look
+        super().__init__(shards, look)
         self.spec = partial(spec, look)
         self.asked = time.monotonic()
         self._used = used
         self._pages = pages
         self._lock = threading.Lock()
-        rows, scan, questions, labels = shards.rows, shards.scan, shards.questions, shards.labels
-        self.tiles = TileRows(rows, shards.tiles, scan, shards.overlays, labels, look)
-        self.records = RecordAnswers(rows, shards.tiles, scan, shards.overlays, labels, look)
-        self.table = TableAnswers(rows, scan, questions, labels, look)
-        self.keeping = KeepAnswers(rows, scan, questions, labels, shards.job, shards.marks, look)
-        self.map = MapAnswers(rows, scan, questions, self.tiles, shards.maps, look)
-        self.parts = (self, self.tiles, self.records, self.table, self.keeping, self.map)
+        self.page = TileRows(shards, look)
+        self.records = RecordAnswers(shards, look)
+        self.table = TableAnswers(shards, look)
+        self.keeping = KeepAnswers(shards, look)
+        self.map = MapAnswers(shards, look)
+        self.parts = (self, self.page, self.records, self.table, self.keeping, self.map)
 
     @rpc
     def poll(self, since: int = -1, want: int = 0, idle: bool = False) -> Message:
         """What changed after version `since`; `want`: how far the rows are looked at; `idle`: look for changes on disk too."""
-        rows, query, marks = self.shards.rows, self.look.query, self.shards.marks
-        self.shards.scan.want(want)
+        rows, query, marks = self.rows, self.look.query, self.shards.marks
+        self.scan.want(want)
         if idle:
             status.notice_changes(rows)
         version = rows.version
@@ -101,22 +99,22 @@ class Session:
     ) -> Message:
         """Show other rows (`only` the marked ones, and inside the line `area` on the map), or another order. `UsageError` where a
         condition cannot be read."""
-        rows, before = self.shards.rows, self.look.query
+        rows, before = self.rows, self.look.query
         if sort == "label" and not label:
-            label = self.tiles.label_of([rows.row(row) for row in rows.ids(0, 1)])
-        label = label or self.shards.labels.chosen or ""
+            label = self.page.label_of([rows.row(row) for row in rows.ids(0, 1)])
+        label = label or self.labels.chosen or ""
         among = tuple(self.shards.marks.array().tolist()) if only else None
         keys = before.wish.keys
         wish = Wish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), keys, self.map.inside(area))
         with self._lock:
-            query = self.look.query = Query(rows, wish, self.shards.questions, next(self.shards.numbers)).start()
+            query = self.look.query = Query(rows, wish, self.questions, next(self.shards.numbers)).start()
         before.stop()
         self._used(self)
-        self.shards.scan.look_at(shard)
+        self.scan.look_at(shard)
         if wish.plain or (wish.sort == "order" and not wish.conditions):
-            self.shards.scan.rest(self)
+            self.scan.rest(self)
         else:  # what is searched for may lie behind what was read so far
-            self.shards.scan.go_on(self)
+            self.scan.go_on(self)
         found: Message = {"query": query.number, "where": where, "sort": sort, "seed": seed, "shard": shard, "also": list(wish.also)}
         return found | {"descending": descending, "python": self.spec()}
 
@@ -124,13 +122,13 @@ class Session:
     def stop(self) -> Message:
         """End the running search, and reading for its sake; what was found stays."""
         self.look.query.stop()
-        self.shards.scan.rest(self)
+        self.scan.rest(self)
         return {}
 
     @rpc
     def go_on(self) -> Message:
         """Scan every shard to its end."""
-        self.shards.scan.go_on()
+        self.scan.go_on()
         return {}
 
     @rpc
@@ -143,7 +141,7 @@ class Session:
     @rpc
     def mark(self, add: list[int] | None = None, drop: list[int] | None = None) -> Message:
         """Mark rows and unmark others, for every page: the rows that were not marked before, and those that were."""
-        marks, shards = self.shards.marks, self.shards.rows.shards
+        marks, shards = self.shards.marks, self.rows.shards
         for row in add or ():
             if shards[row >> RECORD_BITS].count <= row & (1 << RECORD_BITS) - 1:
                 raise IndexError(f"row {row}")
@@ -173,13 +171,13 @@ class Session:
         if not marked:
             return {"python": readable(self.spec())}
         rows = self.shards.marks.array().tolist()
-        refs = [ref for row in rows[:MOST_COMPARED] if (ref := RecordRef.of(self.shards.rows, row)) is not None]
+        refs = [ref for row in rows[:MOST_COMPARED] if (ref := RecordRef.of(self.rows, row)) is not None]
         field = self.look.image or self._picture(rows)
         return {"python": python_calls.compare(self.shards.urls, field, [ref.key for ref in refs], len(rows))}
 
     def _picture(self, rows: list[int]) -> str:
         """The first picture of the first of these rows, in the words of a chain."""
-        fields = self.shards.rows.row(rows[0]).fields if rows else []
+        fields = self.rows.row(rows[0]).fields if rows else []
         found = next((ext for ext in fields if viewers.choose(ext) == "image"), "jpg")
         return found if found.isidentifier() else repr(found)
 
@@ -187,12 +185,12 @@ class Session:
     def find(self, text: str) -> Message:
         """The row of a key, of a part of a key, or of `#number` among the rows shown, and where it shows."""
         query = self.look.query
-        row = find_row(self.shards.rows, query, text.strip())
+        row = find_row(self.rows, query, text.strip())
         return {"row": row, "position": query.position(row)}
 
     def remember(self, state: Message) -> None:
         """What the page shows beside its rows: the record under its cursor, the field and the side of its tiles."""
-        self.look.selected = RecordRef.of(self.shards.rows, state.get("selected"))
+        self.look.selected = RecordRef.of(self.rows, state.get("selected"))
         if state.get("px") in SIZES:
             self.look.px = state["px"]
         self.look.image = str(state.get("image") or "")
@@ -200,5 +198,5 @@ class Session:
 
     def close(self) -> None:
         self.look.query.stop()
-        self.shards.scan.rest(self)
+        self.scan.rest(self)
         self.shards.maps.left(id(self.map))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from tarviz.viewers.panel import readable
 from tarviz.widgets.browse.rows import Rows, ShardRows
 
 _LOOKED_AT = 64
+_WRONG = ("damaged", "missing", "unreachable")
 
 
 def name(shard: ShardRows) -> str:
@@ -80,22 +82,27 @@ def sentence(rows: Rows) -> str:
     done = sum(shard.finished for shard in shards)
     count = sum(shard.count for shard in shards)
     about = "" if rows.finished else "≥ "
-    parts = [f"scanned {done} of {len(shards)} shards" if len(shards) != 1 or not done else "scanned", f"{about}{count:,} records"]
-    if count == 1:
-        parts[1] = f"{about}1 record"
+    parts = [f"scanned {done} of {len(shards)} shards" if len(shards) != 1 or not done else "scanned"]
+    parts.append(f"{about}{count:,} record{'' if count == 1 else 's'}")
     if any(shard.state == "paused" for shard in shards):
         parts.append("the rest is read when it is looked at")
     streamed = next((shard for shard in shards if shard.compression and not shard.finished), None)
     if streamed is not None:
         parts.append(f"{streamed.compression}: read from the front")
-    counts = {state: sum(shard.state == state for shard in shards) for state in ("damaged", "missing", "unreachable")}
-    parts += [f"{number} shard{'s' if number > 1 else ''} {state}" for state, number in counts.items() if number]
+    wrong = _wrong(shards)
+    if rows.finished and not count and not any(shard.state in _WRONG for shard in shards):
+        wrong.append("nothing in here")
+    return " · ".join(parts + wrong)
+
+
+def _wrong(shards: Sequence[ShardRows]) -> list[str]:
+    """What is wrong with shards: how many are so, what a far one waits for, which changed."""
+    counts = {state: sum(shard.state == state for shard in shards) for state in _WRONG}
+    parts = [f"{number} shard{'s' if number > 1 else ''} {state}" for state, number in counts.items() if number]
     parts += [text for shard in shards if (text := trouble(shard))][:1]
     if stale := [name(shard) for shard in shards if shard.stale]:
         parts.append(f"{stale[0]}{f' and {len(stale) - 1} more' if len(stale) > 1 else ''} changed since the scan: scan again")
-    if rows.finished and not count and not any(shard.state in ("damaged", "missing", "unreachable") for shard in shards):
-        parts.append("nothing in here")
-    return " · ".join(parts)
+    return parts
 
 
 def notice_changes(rows: Rows) -> None:

@@ -86,11 +86,7 @@ class Tiles:
         Tiles that are not kept are made side by side on worker threads.
         """
         keys = [(row.id, id(row.shard), wanted, size) for row in rows]
-        with self._lock:
-            found = [self._kept.get(key) for key in keys]
-            for key, tile in zip(keys, found, strict=True):
-                if tile is not None:
-                    self._kept.move_to_end(key)
+        found = self._held(keys)
         plans = {at: self.plan(rows[at], wanted) for at, tile in enumerate(found) if tile is None}
         asked: dict[tuple[int, str], Want] = {}
         for at, plan in plans.items():
@@ -108,6 +104,14 @@ class Tiles:
             if ext in needs and isinstance(blob, bytes):
                 read[at][ext] = blob
         return [tile or Tile() for tile in found], read
+
+    def _held(self, keys: Sequence[tuple[object, ...]]) -> list[Tile | None]:
+        """The tiles that are kept of these, from now on the latest ones."""
+        with self._lock:
+            for key in keys:
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+            return [self._kept.get(key) for key in keys]
 
     def _tile(self, row: Row, plan: TilePlan, blobs: Mapping[str, bytes | TarvizError], size: int) -> Tile:
         self.made += 1

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tarviz.formats.field_path import field_path
 from tarviz.model.types import Buffer
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse.labels import Labels
-from tarviz.widgets.browse.look import Look
-from tarviz.widgets.browse.rows import Row, Rows
-from tarviz.widgets.browse.scan import Scan
-from tarviz.widgets.browse.thumbnails import SIZES, Tiles
+from tarviz.widgets.browse.look import Answers
+from tarviz.widgets.browse.rows import Row
+from tarviz.widgets.browse.thumbnails import SIZES
 from tarviz.widgets.host.rpc import Answer, Message, rpc
-from tarviz.widgets.panes.overlays import Overlays
 
 
-@dataclass(frozen=True, slots=True)
-class TileRows:
+class TileRows(Answers):
     """Answers with rows of the search that a page shows."""
-
-    rows: Rows
-    tiles: Tiles
-    scan: Scan
-    overlays: Overlays
-    labels: Labels
-    look: Look
 
     @rpc
     def fetch(self, query: int, start: int, stop: int, px: int = 160, image: str = "", label: str | None = None) -> Answer:

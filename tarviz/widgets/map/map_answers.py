@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -20,11 +20,8 @@ from tarviz.looks import projection
 from tarviz.model.errors import DataError, TarvizError, UsageError, redact
 from tarviz.table.columns import RECORD
 from tarviz.viewers.panel import readable
-from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse import counts as browse_counts
-from tarviz.widgets.browse.look import Look
-from tarviz.widgets.browse.rows import Rows
-from tarviz.widgets.browse.scan import Scan
+from tarviz.widgets.browse.look import Answers
 from tarviz.widgets.browse.tile_rows import TileRows
 from tarviz.widgets.host.rpc import Answer, Message, rpc
 from tarviz.widgets.map import axes, vectors
@@ -94,16 +91,9 @@ class Maps:
             making.stopped.set()
 
 
-@dataclass(eq=False)
-class MapAnswers:
+class MapAnswers(Answers):
     """Places records on the map of a page."""
 
-    rows: Rows
-    scan: Scan
-    questions: Questions
-    tiles: TileRows
-    maps: Maps
-    look: Look
     making: Making | None = None
 
     @rpc
@@ -144,7 +134,7 @@ class MapAnswers:
         return message | {"note": readable(points.note), "number": id(making) % (1 << 40)}, [points.xy.tobytes()]
 
     def _begun(self, spec: tuple[str, str, str]) -> Making:
-        self.making = self.maps.begun(id(self), spec, lambda own: self._columns(own, spec) if spec[1] else self._vectors(own, spec))
+        self.making = self.shards.maps.begun(id(self), spec, lambda own: self._columns(own, spec) if spec[1] else self._vectors(own, spec))
         return self.making
 
     @staticmethod
@@ -221,7 +211,7 @@ class MapAnswers:
         if not 0 <= at < len(points):
             raise UsageError(f"There is no point {at} of {len(points):,}.")
         row = int(points.ids[at])
-        message, buffers = self.tiles.one(row)
+        message, buffers = TileRows(self.shards, self.look).one(row)
         return message | {"position": self.look.query.position(row)}, buffers
 
     def inside(self, corners: Sequence[float] | None) -> NDArray[np.int64] | None:

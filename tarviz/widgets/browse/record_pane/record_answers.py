@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tarviz import viewers
 from tarviz.model.errors import TarvizError
 from tarviz.model.types import Buffer
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse import cells
-from tarviz.widgets.browse.labels import Labels
-from tarviz.widgets.browse.look import Look
+from tarviz.widgets.browse.look import Answers
 from tarviz.widgets.browse.record_pane import card, header_rows, inspect
 from tarviz.widgets.browse.rows import Row, Rows, Want, payloads
-from tarviz.widgets.browse.scan import Scan
-from tarviz.widgets.browse.thumbnails import Tiles
 from tarviz.widgets.host.rpc import Answer, Media, Message, rpc
-from tarviz.widgets.panes.overlays import Over, Overlays
+from tarviz.widgets.panes.overlays import Over
 
 _PART = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class RecordAnswers:
+class RecordAnswers(Answers):
     """Answers for single records and for cells; it changes nothing of what is shown."""
-
-    rows: Rows
-    tiles: Tiles
-    scan: Scan
-    overlays: Overlays
-    labels: Labels
-    look: Look
 
     @rpc
     def record(self, row: int, ext: str = "", options: Message | None = None) -> Answer:
