@@ -89,13 +89,13 @@ def test_browse(shards: list[Path], open_widget: Callable[..., Any], tmp_path: P
                 "!document.querySelector('.tvz-filters')?.getClientRects().length || document.querySelector('.tvz-tile, .tvz-table')"
             )
         if not page.tab.locator(".tvz-pane").is_visible():  # the button for it was pressed
-            page.tab.get_by_role("button", name="pane", exact=True).click()
+            page.tab.get_by_role("button", name="details", exact=True).click()
         if not page.tab.locator(".tvz-tile").first.is_visible():  # so was the one for the table
             page.tab.get_by_title("table or tiles (t)").click()
         page.tab.locator(".tvz-tile").first.click()
         page.until("document.querySelector('.tvz-chip')?.getClientRects().length")
         press_all(page, found, 400)
-        assert {"copy as Python", "enlarge", "mark", "pane", "?"} <= {name.split("|")[0] for name in found}, found
+        assert {"copy as Python", "enlarge", "mark", "details", "?"} <= {name.split("|")[0] for name in found}, found
         assert any(name.startswith("save .") for name in found)
         page.tab.locator(".tvz-grid").focus()
         page.key(*BROWSE_KEYS)

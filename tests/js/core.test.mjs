@@ -6,6 +6,8 @@ import {
   BlobCache,
   formatBytes,
   formatCount,
+  hits,
+  hitsInLine,
   keyName,
   layOut,
   MAX_SCROLL,
@@ -214,4 +216,40 @@ test("plots have bounds whatever they are given", () => {
   assert.equal(200_000, bounds(Array.from({ length: 200_001 }, (_, i) => i))[1]);
   assert.equal(7, barTop([1, 7]));
   assert.ok(barTop([...Array(255).fill(10), 100_000]) < 100);
+});
+
+/** Stands in for a document: an element is its tag and its text. */
+const withElements = (work) => {
+  globalThis.document = {
+    createElement: (tag) => ({
+      tag,
+      replaceChildren(...text) {
+        this.text = text.join("");
+      },
+    }),
+  };
+  try {
+    return work();
+  } finally {
+    delete globalThis.document;
+  }
+};
+
+test("words that were searched for are marked, case folded, signs and all", () => {
+  const shown = withElements(() =>
+    hits("A Red disc (red.)", ["red", "(red.)"]).map((part) => (typeof part === "string" ? part : `<${part.text}>`)),
+  );
+
+  assert.deepEqual(shown, ["A ", "<Red>", " disc ", "<(red.)>", ""]);
+  assert.deepEqual(hits("A red disc", []), ["A red disc"]);
+});
+
+test("a line begins shortly before its first hit", () => {
+  const shown = withElements(() =>
+    hitsInLine("a yellow square under a red star", ["red"])
+      .map((part) => part.text ?? part)
+      .join(""),
+  );
+
+  assert.equal(shown, "…under a red star");
 });

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,19 +74,18 @@ class Wish:
         return np.intersect1d(chosen, self.area)
 
 
-def live(text: str, fields: list[str]) -> StreamCondition | None:
-    """A condition that keys, sizes and the presence of fields answer, which a scan knows; None where the table has to be asked."""
+def live(text: str, fields: list[str]) -> tuple[StreamCondition | None, Sequence[str]]:
+    """A condition that keys, sizes and the presence of fields answer, which a scan knows; None where the table has to be asked. And the
+    words of a search, none where `text` is a condition."""
     with conditions.parser() as base:
         asked = conditions.condition(base, text, columns.of_fields(fields))
         if asked.words or asked.unknown or not asked.parts <= {columns.NAMES} or conditions.needs_whole(base, asked.tree):
-            return None
-    return StreamCondition(text)
+            return None, asked.words
+    return StreamCondition(text), ()
 
 
-def keys_with(text: str, fields: list[str]) -> StreamCondition | None:
-    """What finds in keys alone the words of a search; None where `text` is a condition."""
-    with conditions.parser() as base:
-        words = conditions.condition(base, text, columns.of_fields(fields)).words
+def keys_with(words: Sequence[str]) -> StreamCondition | None:
+    """What finds in keys alone the words of a search; None where there are none."""
     tests = [f"contains(lower(key), lower({quoted_text(word)}))" for word in words]
     return StreamCondition(" and ".join(tests)) if tests else None
 
@@ -165,7 +164,8 @@ class Query:
         wish = self.wish
         if wish.conditions and (refused := missing()) is not None:
             raise refused
-        self._live = [live(text, self.questions.fields) for text in wish.conditions]
+        found = [live(text, self.questions.fields) for text in wish.conditions]
+        self._live, self.words = [test for test, _ in found], [word for _, words in found for word in words]
         if self.needs_content:
             self.questions.check(wish.conditions, wish.label if wish.sort == "label" else "")
         if not wish.plain:
@@ -240,7 +240,7 @@ class Query:
     def _scan_keys(self) -> None:
         """Words that are looked for in shards not read yet are found in keys as rows arrive: the texts are known when all are read."""
         alone = len(self.wish.conditions) == 1 and self.ordered and not self.wish.keys and self.wish.among is None
-        test = keys_with(self.wish.conditions[0], self.questions.fields) if alone and not self.rows.finished else None
+        test = keys_with(self.words) if alone and not self.rows.finished else None
         if test is None:
             return
         self.by_keys = True

@@ -116,7 +116,7 @@ class Session(Answers):
         else:  # what is searched for may lie behind what was read so far
             self.scan.go_on(self)
         found: Message = {"query": query.number, "where": where, "sort": sort, "seed": seed, "shard": shard, "also": list(wish.also)}
-        return found | {"descending": descending, "python": self.spec()}
+        return found | {"descending": descending, "words": [readable(word) for word in query.words], "python": self.spec()}
 
     @rpc
     def stop(self) -> Message:

@@ -43,6 +43,20 @@ export function refuse(box, reason, px) {
   box.append(h("strong", {}, code), text);
 }
 
+/** A text with the words marked that were searched for, case folded. @param {string} text @param {string[]} words @returns {(Node | string)[]} */
+export function hits(text, words) {
+  if (!words.length) return [text];
+  const found = new RegExp(`(${words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "giu");
+  return text.split(found).map((part, at) => (at % 2 ? h("mark", {}, part) : part));
+}
+
+/** As `hits`, of a line that is cut at its end: it begins shortly before the first hit. @param {string} text @param {string[]} words */
+export function hitsInLine(text, words) {
+  const low = text.toLowerCase();
+  const at = Math.min(...words.map((word) => low.indexOf(word.toLowerCase())).filter((place) => place >= 0));
+  return hits(at > 14 && at < text.length ? `…${text.slice(at - 8)}` : text, words);
+}
+
 /** @param {number} bytes */
 export function formatBytes(bytes) {
   let number = bytes;

@@ -20,6 +20,8 @@ export class Layers {
     this.on = { box: true, polygon: true, points: true, mask: true, names: true };
     this.shown = true;
     this.opacity = 0.5;
+    /** what has a lower score is not drawn */
+    this.least = 0;
     /** @type {Set<string>} classes that are hidden */
     this.hidden = new Set();
     /** @type {Map<string, number[]>} */
@@ -80,7 +82,7 @@ function runMasks(shapes, layers) {
   if (!masks.length) return undefined;
   // without a name each has a colour of its own, as the numbers of a mask have
   const colours = masks.map(([, , name], at) => (name ? layers.colour(name) : `hsl(${((at + 1) * 137.5 + 191) % 360} 72% 60%)`));
-  const hidden = masks.map(([, , name]) => layers.hidden.has(name));
+  const hidden = masks.map(([, , name, score]) => layers.hidden.has(name) || (score !== null && score < layers.least));
   const state = [colours, hidden].join();
   const before = painted.get(shapes);
   if (before?.state === state) return before.canvas;
@@ -113,7 +115,7 @@ export function drawOver(pen, over, layers, { scale, x, y }, { names = true, mas
     pen.restore();
   }
   for (const [kind, numbers, name, score] of over.shapes) {
-    if (kind === "mask" || !layers.on[kind] || layers.hidden.has(name)) continue;
+    if (kind === "mask" || !layers.on[kind] || layers.hidden.has(name) || (score !== null && score < layers.least)) continue;
     const colour = layers.colour(name);
     pen.lineWidth = 1.75;
     pen.strokeStyle = colour;
@@ -188,9 +190,9 @@ export function overTile(over, layers, { picture, scale, x, y }, mask) {
 
 /**
  * What the reader can switch below a picture: kinds, opacity, a chip a class.
- * @param {Over} over @param {Layers} layers @param {() => void} redraw
+ * @param {Over} over @param {Layers} layers @param {() => void} redraw @param {(name: string) => void} [only] shows records with this class alone
  */
-export function layerBar(over, layers, redraw) {
+export function layerBar(over, layers, redraw, only) {
   const act = (/** @type {() => void} */ work) => () => {
     work();
     redraw();
@@ -226,6 +228,7 @@ export function layerBar(over, layers, redraw) {
           onchange: () => layers.changed(),
         })
       : null,
+    confidence(over, layers, redraw),
   );
   const chip = (
     /** @type {string} */ name,
@@ -248,8 +251,46 @@ export function layerBar(over, layers, redraw) {
       more,
     );
   };
-  for (const [name, count] of names) bar.append(chip(name, layers.colour(name), count > 1 ? ` ${count}` : "", () => layers.hide(name)));
+  for (const [name, count] of names) {
+    const toggled = chip(name, layers.colour(name), count > 1 ? ` ${count}` : "", () => layers.hide(name));
+    const alone = h(
+      "button",
+      {
+        class: "tvz-chip tvz-only",
+        title: `only records with ${name}`,
+        "aria-label": `only records with ${name}`,
+        onclick: () => only?.(name),
+      },
+      "only",
+    );
+    bar.append(only && name ? h("span", { class: "tvz-pair" }, toggled, alone) : toggled);
+  }
   for (const mask of over.masks)
     for (const [number, name, colour] of mask.legend ?? []) bar.append(chip(name || String(number), colour, "", undefined));
   return bar;
+}
+
+/** A slider below which scores are not drawn, where there are any. @param {Over} over @param {Layers} layers @param {() => void} redraw */
+function confidence(over, layers, redraw) {
+  const scores = over.shapes.map(([, , , score]) => score).filter((score) => score !== null);
+  if (!scores.length) return null;
+  const shown = h("output", { class: "tvz-number" }, layers.least.toFixed(2));
+  const slider = h("input", {
+    ...{
+      type: "range",
+      min: 0,
+      max: Math.max(1, ...scores),
+      step: 0.01,
+      value: layers.least,
+      title: "boxes of a lower score are not drawn",
+    },
+    "aria-label": "least confidence",
+    oninput: () => {
+      layers.least = Number(slider.value);
+      shown.textContent = layers.least.toFixed(2);
+      layers.changed();
+    },
+    onchange: redraw,
+  });
+  return h("label", { class: "tvz-confidence" }, "confidence ≥ ", shown, slider);
 }

@@ -61,7 +61,7 @@ export class ImageView {
     this.over = undefined;
     this.canvas = h("canvas", { class: "tvz-canvas", role: "img", "aria-label": `picture, ${width} by ${height} pixels` });
     this.foot = h("div", { class: "tvz-image-foot tvz-mono tvz-faint" }, h("span", {}, `${width}×${height}`));
-    this.frame = h("div", { class: "tvz-frame" }, this.canvas);
+    this.frame = h("div", { class: "tvz-frame" }, this.canvas, this.scaling());
     const watch = new ResizeObserver(() => this.draw());
     watch.observe(this.frame);
     signal.addEventListener("abort", () => watch.disconnect());
@@ -120,11 +120,24 @@ export class ImageView {
   shown() {
     const room = { width: this.frame.clientWidth || 300, height: this.frame.clientHeight || 240 };
     const fitting = Math.min(room.width / this.width, room.height / this.height);
-    const fit = fitting > 2 ? Math.min(16, Math.floor(fitting)) : Math.min(fitting, 2);
+    const large = this.frame.closest(".tvz-zoomed") !== null; // there the picture fills its stage
+    const fit = large ? Math.min(fitting, 64) : fitting > 2 ? Math.min(16, Math.floor(fitting)) : Math.min(fitting, 2);
     const scale = this.scale || fit;
     const x = this.scale ? this.x : (room.width - this.width * scale) / 2;
     const y = this.scale ? this.y : (room.height - this.height * scale) / 2;
     return { ...room, scale, x, y };
+  }
+
+  /** Two buttons: the whole picture, or a pixel of it on one of the screen. */
+  scaling() {
+    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) =>
+      h("button", { class: "tvz-link", title, "aria-label": title, onclick: act }, text);
+    return h(
+      "span",
+      { class: "tvz-scaling" },
+      button("fit", "fit the picture", () => this.fit()),
+      button("1∶1", "one pixel for one", () => this.zoom(1 / this.shown().scale)),
+    );
   }
 
   fit() {

@@ -10,6 +10,7 @@ import { PLAIN, read } from "../marking/address.mjs";
 import { Curation } from "../marking/curation.mjs";
 import { History } from "../marking/history.mjs";
 import { Marks } from "../marking/marks.mjs";
+import { Beside } from "./beside.mjs";
 import { Copies } from "./copies.mjs";
 import { Grid } from "./grid.mjs";
 import { Keep } from "./keep.mjs";
@@ -18,6 +19,7 @@ import { Polls } from "./polls.mjs";
 import { Rail } from "./rail.mjs";
 import { RecordPane } from "./record.mjs";
 import { Search } from "./search.mjs";
+import { splitters } from "./splitters.mjs";
 import { StatusLine } from "./status.mjs";
 import { TableView } from "./table.mjs";
 import { Tagging } from "./tagging.mjs";
@@ -97,6 +99,8 @@ export class BrowserView {
     /** the search is at its end; what it does till then */
     this.done = false;
     this.searching = "";
+    /** words that were searched for @type {string[]} */
+    this.words = [];
     /** how far the shards are read, in words */
     this.state = "";
     /** @type {any} fields, classes and findings of the shards read so far */
@@ -117,6 +121,15 @@ export class BrowserView {
     this.table = new TableView(this, signal);
     this.map = new MapView(this, signal);
     this.pane = new RecordPane(this);
+    this.beside = new Beside({
+      rpc: this.rpc,
+      marked: () => [...this.marks.rows].sort((a, b) => a - b),
+      panels: (record, ending) => this.pane.around(record, ending),
+      layers: this.layers,
+      say: (text) => this.status.say(text),
+      trouble: (error) => this.status.trouble(error),
+      leave: () => this.list.focus(),
+    });
     this.tools = new Tools(this, signal);
     this.searches = new Search(this);
     this.status = new StatusLine(this);
@@ -151,6 +164,7 @@ export class BrowserView {
     );
     this.middle = h("div", { class: "tvz-middle" }, this.map.root, this.grid.root, this.table.root);
     this.main = h("div", { class: "tvz-main" }, this.rail.root, this.middle, this.pane.root);
+    this.main.append(...splitters(this.main, () => this.grid && this.root && this.resized(), signal), this.beside.root);
     this.root = h(
       "div",
       { class: "tvz tvz-browse", role: "region", "aria-label": `tarviz browser of ${config.title}` },

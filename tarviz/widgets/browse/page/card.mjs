@@ -10,10 +10,10 @@ const VISUAL = new Set(["image", "points", "video", "audio", "frames", "turns"])
 /**
  * The value of a record as the pane shows it: one field, or its card where the controller sent one (tarviz/widgets/browse/record_pane/card.py).
  * @param {any} record @param {DataView[]} buffers @param {any} around @param {import("../../panes/overlay.mjs").Layers} layers
- * @param {(ext: string) => void} pick shows a field alone
+ * @param {(ext: string) => void} pick shows a field alone @param {(name: string) => void} [only] shows records with an object of this class alone
  * @returns {HTMLElement[]}
  */
-export function drawCard(record, buffers, around, layers, pick) {
+export function drawCard(record, buffers, around, layers, pick, only) {
   const { panel, card, over } = record;
   Object.assign(layers.colours, record.colours);
   const cut = panel.blocks.findIndex(
@@ -24,7 +24,7 @@ export function drawCard(record, buffers, around, layers, pick) {
   const split = items.length && lead > 0;
   const main = drawPanel(split ? { ...panel, blocks: panel.blocks.slice(0, lead), facts: [] } : panel, buffers, around);
   const parts = [main];
-  if (over) parts.push(...layOver(main, over, buffers, around, layers));
+  if (over) parts.push(...layOver(main, over, buffers, around, layers, only));
   const pictures = items.filter((/** @type {any} */ item) => item.part === "picture");
   if (pictures.length) {
     parts.unshift(
@@ -73,8 +73,8 @@ function drawItem({ ext, part, panel }, buffers, around, pick) {
   return named(ext, inner, pick);
 }
 
-/** What lies over the first picture of a panel. @param {HTMLElement} panel @param {any} over @param {DataView[]} buffers @param {any} around @param {import("../../panes/overlay.mjs").Layers} layers */
-function layOver(panel, over, buffers, around, layers) {
+/** What lies over the first picture of a panel. @param {HTMLElement} panel @param {any} over @param {DataView[]} buffers @param {any} around @param {import("../../panes/overlay.mjs").Layers} layers @param {(name: string) => void} [only] */
+function layOver(panel, over, buffers, around, layers, only) {
   const view = /** @type {any} */ (panel.querySelector(".tvz-frame"))?.view;
   if (!view) return [];
   /** @type {HTMLImageElement[]} */
@@ -94,14 +94,14 @@ function layOver(panel, over, buffers, around, layers) {
   const bar = h("div", {});
   const redraw = () => {
     view.draw();
-    bar.replaceChildren(layerBar(over, layers, redraw));
+    bar.replaceChildren(layerBar(over, layers, redraw, only));
   };
   redraw();
   return [bar];
 }
 
 /** Pictures side by side show the same part. @param {HTMLElement} box */
-function linkZoom(box) {
+export function linkZoom(box) {
   const views = [...box.querySelectorAll(".tvz-frame")].map((frame) => /** @type {any} */ (frame).view).filter(Boolean);
   for (const view of views) view.moved = () => views.forEach((other) => other !== view && other.follow(view));
 }

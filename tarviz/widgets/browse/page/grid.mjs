@@ -1,9 +1,23 @@
 // @ts-check
 // The grid of tiles: only the rows in view are drawn and fetched, however many there are.
 
-import { BlobCache, fill, formatCount, h, layOut, pictureType, refuse, scrollOf, topOf, visible } from "../../host/core.mjs";
+import {
+  BlobCache,
+  fill,
+  formatCount,
+  h,
+  hits,
+  hitsInLine,
+  layOut,
+  pictureType,
+  refuse,
+  scrollOf,
+  topOf,
+  visible,
+} from "../../host/core.mjs";
 import { asView } from "../../host/requests.mjs";
 import { overTile } from "../../panes/overlay.mjs";
+import { hoverPlay, playedKind } from "./hover.mjs";
 import { shortKey } from "./rail.mjs";
 
 const TILE_CAPTION = 36;
@@ -46,6 +60,7 @@ export class Grid {
       this.empty,
     );
     this.root.addEventListener("scroll", () => this.scrolled(), { signal });
+    if (view.model.media) hoverPlay(this.tilesBox, (position) => this.playable(position), signal);
   }
 
   /** Other rows: from the top, nothing known of them. */
@@ -91,6 +106,7 @@ export class Grid {
 
   /** @param {number} margin */
   visibleRange(margin) {
+    if (this.view.table.shown) return this.view.table.visibleRange(margin);
     return visible(this.measure(), { top: this.top, height: this.viewHeight(), count: this.view.count, margin });
   }
 
@@ -143,7 +159,7 @@ export class Grid {
 
   drawNow() {
     this.view.table.draw();
-    if (this.root.hidden) return;
+    if (this.root.hidden) return this.view.table.shown ? void this.fetch() : undefined;
     const layout = this.measure();
     const { first, stop } = this.visibleRange(1);
     for (const [position, tile] of this.drawn) {
@@ -244,15 +260,24 @@ export class Grid {
       };
       box.append(picture);
     } else if (item.tile.reason) refuse(box, item.tile.reason, this.tile);
-    else box.append(h("span", { class: "tvz-snippet tvz-mono", dir: "auto" }, item.tile.text || (item.fields.length ? "" : "no fields")));
+    else
+      box.append(
+        h(
+          "span",
+          { class: "tvz-snippet tvz-mono", dir: "auto" },
+          ...hits(item.tile.text || (item.fields.length ? "" : "no fields"), this.view.words),
+        ),
+      );
     const differs = this.view.common ? missing(this.view.common, item.fields) : "";
     const name = shortKey(item.key);
     tile.append(
       h(
         "div",
         { class: "tvz-caption" },
-        item.label ? h("span", { class: "tvz-label tvz-cut", dir: "auto" }, item.label) : null,
-        h("span", { class: "tvz-key tvz-cut tvz-faint", dir: "auto", title: item.key }, name),
+        item.label
+          ? h("span", { class: "tvz-label tvz-cut", dir: "auto", title: item.label }, ...hitsInLine(item.label, this.view.words))
+          : null,
+        h("span", { class: "tvz-key tvz-cut tvz-faint", dir: "auto", title: item.key }, ...hits(name, this.view.words)),
       ),
     );
     if (differs || item.pending)
@@ -262,6 +287,13 @@ export class Grid {
       `${name}${item.label ? `, ${item.label}` : ""}${item.tile.reason ? `, cannot be shown: ${item.tile.reason}` : ""}`,
     );
     return tile;
+  }
+
+  /** What a tile plays while the pointer rests on it: its kind and its address. @param {number} position */
+  playable(position) {
+    const item = this.items.get(position);
+    const kind = item ? playedKind(item.tile.ext) : "";
+    return kind ? { kind, url: this.view.model.media(`${item.id}/${encodeURIComponent(item.tile.ext)}`) } : undefined;
   }
 
   /** Boxes and masks over a tile's picture. @param {any} item @param {HTMLImageElement} picture @param {HTMLElement} box */

@@ -3,6 +3,7 @@
 
 import { leave, move } from "../../host/core.mjs";
 import { KeySheet } from "../../host/sheet.mjs";
+import { LINE_HEIGHT } from "./table.mjs";
 
 /** What the keys do, as the help sheet lists it. */
 export const KEYS = [
@@ -26,11 +27,12 @@ export const KEYS = [
   ["I", "mark the others instead"],
   ["Ctrl+Z Ctrl+Y", "take back, do again: marks, tags, filters"],
   ["m", "marked records only"],
+  ["b", "the marked side by side: two to four"],
   ["T", "tag the marked, or the record"],
   ["y", "copy the key"],
   ["Y", "copy as Python"],
   ["c", "copy a comparison of the marked"],
-  ["i", "record pane on or off"],
+  ["i", "details of the record on or off"],
   ["t", "table or tiles"],
   ["p", "map of the records; Shift and drag: a line around points"],
   ["?", "this list"],
@@ -77,7 +79,9 @@ export class Keys {
       const to = move(name, view.at, {
         columns:
           view.table.shown || (view.root.classList.contains("tvz-zoomed") && /Arrow(Up|Down)|^[jk]$/.test(name)) ? 1 : layout.columns,
-        rows: view.table.shown ? Math.floor(view.table.root.clientHeight / 27) - 1 : Math.floor(view.grid.viewHeight() / layout.rowHeight),
+        rows: view.table.shown
+          ? Math.floor(view.table.root.clientHeight / LINE_HEIGHT) - 1
+          : Math.floor(view.grid.viewHeight() / layout.rowHeight),
         count: view.count,
       });
       if (to !== undefined) {
@@ -108,6 +112,7 @@ export class Keys {
       Space: () => view.mark(),
       N: () => view.curation.none(),
       I: () => view.curation.invert(),
+      b: () => view.beside.open(),
       m: () => view.search({ only: !view.searches.next.only }),
       y: () => view.copies.key(),
       Y: () => view.copies.record(),
@@ -134,6 +139,7 @@ export class Keys {
     const { view } = this;
     if (this.sheet.shown) this.sheet.toggle();
     else if (typing) view.list.focus();
+    else if (view.beside.shown) view.beside.close();
     else if (view.root.classList.contains("tvz-railed")) view.showRail(false);
     else if (view.root.classList.contains("tvz-zoomed")) view.zoom(false);
     else leave(view.root);

@@ -1,11 +1,11 @@
 // @ts-check
 // The pane of one record: its fields, each as a value, as bytes, as a tf.train.Example, and its tar header.
 
-import { fill, formatBytes, formatCount, h, saveAs } from "../../host/core.mjs";
+import { fill, formatBytes, formatCount, h, hits, saveAs } from "../../host/core.mjs";
 import { isOvertaken, RpcError } from "../../host/requests.mjs";
 import { drawHex, factTable, hexDump, readAll } from "../../panes/panels.mjs";
 import { drawCard } from "./card.mjs";
-import { shortKey } from "./rail.mjs";
+import { quoted, shortKey } from "./rail.mjs";
 
 /** The record pane of one browser; `view` is the BrowserView it belongs to. */
 export class RecordPane {
@@ -80,6 +80,28 @@ export class RecordPane {
     );
   }
 
+  /** What the panels of a record's fields need of the page. @param {any} record @param {AbortSignal} signal */
+  around(record, signal) {
+    const { view } = this;
+    const mediaOf = (/** @type {string} */ other) => view.model.media?.(`${record.id}/${encodeURIComponent(other)}`);
+    return {
+      rpc: view.rpc,
+      signal,
+      say: (/** @type {string} */ text) => view.say(text),
+      row: record.id,
+      ext: record.ext ?? "",
+      size: record.fields.find((/** @type {any} */ f) => f.ext === record.ext)?.size ?? 0,
+      options: this.options,
+      media: mediaOf(record.ext ?? ""),
+      mediaOf,
+      fields: record.fields,
+      ask: (/** @type {any} */ options) => {
+        this.options = options;
+        this.open();
+      },
+    };
+  }
+
   /** @param {any} [record] @param {DataView[]} [buffers] */
   fill(record, buffers = []) {
     this.end();
@@ -92,23 +114,7 @@ export class RecordPane {
     const keep = this.root.scrollTop;
     const ext = record.ext ?? "";
     const field = record.fields.find((/** @type {any} */ f) => f.ext === ext);
-    const signal = this.pane.signal;
-    const around = {
-      rpc: this.view.rpc,
-      signal,
-      say: (/** @type {string} */ text) => this.view.say(text),
-      row: record.id,
-      ext,
-      size: field?.size ?? 0,
-      options: this.options,
-      media: this.view.model.media?.(`${record.id}/${encodeURIComponent(ext)}`),
-      mediaOf: (/** @type {string} */ other) => this.view.model.media?.(`${record.id}/${encodeURIComponent(other)}`),
-      fields: record.fields,
-      ask: (/** @type {any} */ options) => {
-        this.options = options;
-        this.open();
-      },
-    };
+    const around = this.around(record, this.pane.signal);
     const chips = record.fields.map((/** @type {any} */ f, /** @type {number} */ at) =>
       h(
         "button",
@@ -153,7 +159,7 @@ export class RecordPane {
       h(
         "div",
         { class: "tvz-pane-head" },
-        h("h2", { class: "tvz-cut", title: record.key, dir: "auto" }, record.key),
+        h("h2", { class: "tvz-cut", title: record.key, dir: "auto" }, ...hits(record.key, view.words)),
         h("div", { class: "tvz-faint tvz-cut", title: record.shard }, `#${record.index} of ${record.shard.split("/").at(-1)}`),
       ),
       h(
@@ -223,8 +229,13 @@ export class RecordPane {
         };
         fill(
           body,
-          ...drawCard(record, buffers, around, this.view.layers, (ext) =>
-            this.pickField(record.fields.findIndex((/** @type {any} */ f) => f.ext === ext)),
+          ...drawCard(
+            record,
+            buffers,
+            around,
+            this.view.layers,
+            (ext) => this.pickField(record.fields.findIndex((/** @type {any} */ f) => f.ext === ext)),
+            (name) => this.view.pick("objects", `has_object(${quoted(name)})`, `has ${name}`),
           ),
         );
       } else if (this.tab === "bytes") {

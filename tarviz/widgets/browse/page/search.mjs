@@ -54,6 +54,7 @@ export class Search {
       view.wish = next;
       this.drawPicks();
       view.query = r.query;
+      view.words = r.words;
       view.done = false;
       view.ordered = next.sort === "order" && !next.descending;
       view.count = 0;

@@ -26,6 +26,7 @@ export class StatusLine {
     const text = [
       view.selected >= 0 && view.count ? `#${formatCount(view.at)} of ${formatCount(view.count)}` : "",
       shown,
+      view.words.length ? `searched for the word${view.words.length > 1 ? "s" : ""} ${view.words.join(", ")}` : "",
       view.searching,
       view.state,
       view.marks.size ? `${formatCount(view.marks.size)} marked${view.pages > 1 ? ", for all pages" : ""}` : "",

@@ -1,9 +1,10 @@
 // @ts-check
 // The table view: one row per record, a column an expression; sorted by a click on a column, widths by dragging its edge.
 
-import { fill, formatCount, h, MAX_SCROLL, topOf } from "../../host/core.mjs";
+import { fill, formatCount, h, hits, MAX_SCROLL, topOf } from "../../host/core.mjs";
 
-const LINE_HEIGHT = 27;
+/** Pixels of a row: a picture of 32 and its rims. */
+export const LINE_HEIGHT = 36;
 const CELLS_AT_ONCE = 80;
 
 export class TableView {
@@ -71,7 +72,7 @@ export class TableView {
   }
 
   template() {
-    return ["key", ...(this.columns ?? [])].map((column) => `${this.width(column)}px`).join(" ");
+    return ["40px", ...["key", ...(this.columns ?? [])].map((column) => `${this.width(column)}px`)].join(" ");
   }
 
   /** @param {number} position */
@@ -99,6 +100,19 @@ export class TableView {
       height <= scrollHeight ? top : (top / Math.max(1, height - this.root.clientHeight)) * (scrollHeight - this.root.clientHeight);
   }
 
+  /** @param {number} margin rows more on both sides */
+  visibleRange(margin) {
+    const first = Math.max(0, Math.floor(this.top() / LINE_HEIGHT) - margin);
+    return { first, stop: Math.min(this.view.count, first + Math.ceil(this.root.clientHeight / LINE_HEIGHT) + 2 * margin) };
+  }
+
+  /** The picture of a row, as small as a line is high. @param {number} position */
+  thumbnail(position) {
+    const { grid } = this.view;
+    const url = grid.blobs.get(grid.items.get(position)?.picture ?? "");
+    return h("div", { role: "gridcell", class: "tvz-cell tvz-thumb" }, url ? h("img", { src: url, alt: "", decoding: "async" }) : null);
+  }
+
   draw() {
     if (this.frame || !this.shown) return;
     this.frame = requestAnimationFrame(() => {
@@ -118,8 +132,7 @@ export class TableView {
       this.drawHead();
     }
     this.area.style.height = `${this.layout().scrollHeight}px`;
-    const first = Math.max(0, Math.floor(this.top() / LINE_HEIGHT) - 4);
-    const stop = Math.min(view.count, first + Math.ceil(this.root.clientHeight / LINE_HEIGHT) + 8);
+    const { first, stop } = this.visibleRange(4);
     const shift = this.root.scrollTop - this.top();
     const rows = [];
     const template = this.template();
@@ -136,8 +149,13 @@ export class TableView {
           "aria-selected": String(selected),
           "data-position": position,
         },
-        h("div", { role: "rowheader", class: "tvz-cell tvz-cut", dir: "auto", title: item?.key ?? "" }, item?.key ?? "…"),
-        ...columns.map((_, at) => tableCell(item?.cells[at])),
+        this.thumbnail(position),
+        h(
+          "div",
+          { role: "rowheader", class: "tvz-cell tvz-cut", dir: "auto", title: item?.key ?? "" },
+          ...hits(item?.key ?? "…", view.words),
+        ),
+        ...columns.map((_, at) => tableCell(item?.cells[at], view.words)),
       );
       row.style.gridTemplateColumns = template;
       row.style.top = `${LINE_HEIGHT + position * LINE_HEIGHT + shift}px`;
@@ -145,7 +163,7 @@ export class TableView {
     }
     fill(this.body, ...rows);
     this.root.setAttribute("aria-rowcount", String(view.count + 1));
-    this.root.setAttribute("aria-colcount", String(columns.length + 1));
+    this.root.setAttribute("aria-colcount", String(columns.length + 2));
     const active = `${view.grid.uid}-t${view.at}`;
     if (this.body.querySelector(`#${active}`)) this.root.setAttribute("aria-activedescendant", active);
     else this.root.removeAttribute("aria-activedescendant");
@@ -173,23 +191,26 @@ export class TableView {
         grip,
       );
     });
-    const left = this.offered.filter((name) => !(this.columns ?? []).includes(name));
-    const more = h(
-      "select",
-      { class: "tvz-more-columns", "aria-label": "add or remove a column", title: "columns", onchange: () => this.change(more.value) },
-      h("option", { value: "" }, "columns …"),
-      ...left.map((name) => h("option", { value: `+${name}` }, `+ ${name}`)),
-      ...(this.columns ?? []).map((name) => h("option", { value: `-${name}` }, `− ${name}`)),
-    );
-    fill(this.head, ...heads, h("div", { role: "columnheader" }, more));
-    this.head.style.gridTemplateColumns = `${this.template()} 96px`;
+    const open = this.head.querySelector("details")?.open ?? false;
+    fill(this.head, h("div", { role: "columnheader", class: "tvz-chooser" }, this.chooser(open)), ...heads);
+    this.head.style.gridTemplateColumns = this.template();
   }
 
-  /** @param {string} wish */
-  change(wish) {
-    const name = wish.slice(1);
-    if (!name || !this.columns) return;
-    this.columns = wish[0] === "+" ? [...this.columns, name] : this.columns.filter((one) => one !== name);
+  /** Which columns are shown: a list to tick. @param {boolean} open */
+  chooser(open) {
+    const { columns = [], offered } = this;
+    const boxes = [...columns, ...offered.filter((name) => !columns.includes(name))].map((name) => {
+      const box = h("input", { type: "checkbox", checked: columns.includes(name), onchange: () => this.change(name, box.checked) });
+      return h("label", { class: "tvz-mono", dir: "auto" }, box, name);
+    });
+    const list = h("div", { class: "tvz-columns-list", role: "group", "aria-label": "columns" }, ...boxes);
+    return h("details", { open }, h("summary", { title: "which columns are shown", "aria-label": "columns" }, "☰"), list);
+  }
+
+  /** @param {string} name @param {boolean} on */
+  change(name, on) {
+    if (!this.columns) return;
+    this.columns = on ? [...this.columns, name] : this.columns.filter((one) => one !== name);
     this.draw();
   }
 
@@ -213,7 +234,7 @@ export class TableView {
     const [from, start] = [this.width(column), event.clientX];
     const move = (/** @type {PointerEvent} */ e) => {
       this.widths.set(column, Math.max(48, from + e.clientX - start));
-      this.head.style.gridTemplateColumns = `${this.template()} 96px`;
+      this.head.style.gridTemplateColumns = this.template();
       this.draw();
     };
     grip.addEventListener("pointermove", move);
@@ -248,8 +269,8 @@ export class TableView {
   }
 }
 
-/** @param {any} value */
-function tableCell(value) {
+/** @param {any} value @param {string[]} words */
+function tableCell(value, words) {
   const number = typeof value === "number";
   const text =
     value === null || value === undefined
@@ -262,6 +283,6 @@ function tableCell(value) {
   return h(
     "div",
     { role: "gridcell", class: `tvz-cell tvz-cut${number ? " tvz-number" : ""}`, dir: number ? "ltr" : "auto", title: number ? "" : text },
-    text.replaceAll("\n", " ⏎ "),
+    ...hits(text.replaceAll("\n", " ⏎ "), number ? [] : words),
   );
 }

@@ -4,6 +4,11 @@
 import { fill, h, later } from "../../host/core.mjs";
 import { Completion } from "../filters/complete.mjs";
 
+const TOOL_TITLES = /** @type {Record<string, string>} */ ({
+  order: "order of the records; r shuffles anew",
+  "size of the tiles": "size of the tiles (+ −)",
+});
+
 export class Tools {
   /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
   constructor(view, signal) {
@@ -17,7 +22,7 @@ export class Tools {
     ) => {
       const select = h(
         "select",
-        { "aria-label": name, title: name, onchange: () => act(select.value) },
+        { "aria-label": name, title: TOOL_TITLES[name], onchange: () => act(select.value) },
         ...choices.map(([v, text]) => h("option", { value: v, selected: v === value }, text)),
       );
       return select;
@@ -75,11 +80,11 @@ export class Tools {
     this.order = choose(
       "order",
       [
-        ["order", "as they lie"],
-        ["key", "by key"],
-        ["size", "largest first"],
-        ["label", "by label"],
-        ["random", "shuffled"],
+        ["order", "order: as in tar"],
+        ["key", "order: by key"],
+        ["size", "order: largest first"],
+        ["label", "order: by caption"],
+        ["random", "order: shuffled"],
       ],
       view.wish.sort,
       (sort) =>
@@ -93,16 +98,16 @@ export class Tools {
     );
     this.field = h("select", {
       "aria-label": "field shown",
-      title: "field shown",
+      title: "picture: the field that stands on the tiles",
       onchange: () => view.showField(this.field.value),
     });
     this.label = h("input", {
       type: "text",
       class: "tvz-label-input",
       value: view.label,
-      placeholder: "label",
+      placeholder: "caption",
       "aria-label": "label below the tiles: a field or JSON path",
-      title: "label below the tiles: a field or JSON path",
+      title: "caption: the line below the tiles, a field or JSON path (cls, json.caption)",
       spellcheck: false,
       onchange: () => view.relabel(this.label.value),
     });
@@ -166,6 +171,7 @@ export class Tools {
             none: () => view.curation.none(),
             invert: () => view.curation.invert(),
             only: () => view.search({ only: !view.searches.next.only }),
+            beside: () => view.beside.open(),
             undo: () => view.curation.undo(),
             redo: () => view.curation.redo(),
           })[this.mark.value];
@@ -178,10 +184,11 @@ export class Tools {
       h("option", { value: "none" }, "none (N)"),
       h("option", { value: "invert" }, "the others instead (I)"),
       h("option", { value: "only" }, "show the marked only, or all (m)"),
+      h("option", { value: "beside" }, "look at two to four side by side (b)"),
       h("option", { value: "undo" }, "take back (Ctrl+Z)"),
       h("option", { value: "redo" }, "do again (Ctrl+Y)"),
     );
-    this.pane = button("pane", "record pane on or off (i)", () => view.togglePane());
+    this.pane = button("details", "details of the record, beside the tiles: on or off (i)", () => view.togglePane());
     this.rail = h(
       "button",
       {
@@ -225,7 +232,11 @@ export class Tools {
   offerColumns(columns) {
     const value = this.order.value;
     this.order.querySelector("optgroup")?.remove();
-    const group = h("optgroup", { label: "by column" }, ...columns.slice(0, 100).map((name) => h("option", { value: `by ${name}` }, name)));
+    const group = h(
+      "optgroup",
+      { label: "by column" },
+      ...columns.slice(0, 100).map((name) => h("option", { value: `by ${name}` }, `order: ${name}`)),
+    );
     this.order.append(group);
     this.order.value = value;
   }
@@ -244,8 +255,8 @@ export class Tools {
     this.fieldNames = names.join();
     fill(
       this.field,
-      h("option", { value: "" }, "first picture"),
-      ...names.slice(0, 60).map((/** @type {string} */ ext) => h("option", { value: ext }, ext)),
+      h("option", { value: "" }, "picture: first"),
+      ...names.slice(0, 60).map((/** @type {string} */ ext) => h("option", { value: ext }, `picture: ${ext}`)),
     );
     this.field.value = this.view.image;
   }

@@ -1,0 +1,129 @@
+"""Ways to look at records on the page: the table's pictures and columns, side by side, confidence, words that were found, widths."""
+
+from __future__ import annotations
+
+import pytest
+
+from tarviz import samples
+from tests.browser.test_zoo_page import VISIBLE
+
+pytestmark = pytest.mark.browser
+
+WIDTH = "Math.round(document.querySelector('.tvz-{}')?.getBoundingClientRect().width)"
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory):
+    return samples.zoo(tmp_path_factory.mktemp("zoo"), kinds=["captions", "detections", "video"])
+
+
+class TestSearch:
+    def test_words_are_said_and_marked_where_they_stand(self, zoo, open_page):
+        page = open_page(zoo["captions"])
+        page.tab.locator(".tvz-filter").fill("red")
+        page.key("Enter")
+        page.until("document.querySelector('.tvz-status').textContent.includes('searched for the word red')")
+        page.until("document.querySelectorAll('.tvz-tile mark').length > 5")
+
+        assert {"red"} == {text.lower() for text in page.tab.locator(".tvz-tile mark").all_inner_texts()}
+
+        page.tab.locator(".tvz-filter").fill("json.width > 10")
+        page.key("Enter")
+        page.until("!document.querySelector('.tvz-status').textContent.includes('searched for')")
+        page.until("!document.querySelector('mark')")
+
+
+class TestTable:
+    def test_rows_have_pictures_and_the_key_stays_in_view(self, zoo, open_page):
+        page = open_page(zoo["captions"], width=900)
+        page.key("t")
+        page.until("document.querySelectorAll('.tvz-thumb img').length > 8")
+        page.tab.evaluate("document.querySelector('.tvz-tableview').scrollLeft = 400")
+        page.settled()
+        left = page.tab.evaluate(
+            "document.querySelector('.tvz-trow [role=rowheader]').getBoundingClientRect().left"
+            " - document.querySelector('.tvz-tableview').getBoundingClientRect().left"
+        )
+
+        assert 40 == round(left)
+
+    def test_columns_are_ticked_on_and_off(self, zoo, open_page):
+        page = open_page(zoo["captions"])
+        page.key("t")
+        page.until("document.querySelectorAll('.tvz-th').length > 4")
+        page.tab.locator(".tvz-chooser summary").click()
+        page.tab.get_by_role("checkbox", name="txt").uncheck()
+        page.until("![...document.querySelectorAll('.tvz-th')].some((one) => one.textContent.trim() === 'txt')")
+        page.tab.get_by_role("checkbox", name="txt").check()
+        page.until("[...document.querySelectorAll('.tvz-th')].some((one) => one.textContent.trim() === 'txt')")
+
+
+class TestBeside:
+    def test_marked_records_stand_side_by_side_and_zoom_together(self, zoo, open_page):
+        page = open_page(zoo["detections"])
+        page.key("Space", "ArrowRight", "Space", "ArrowRight", "Space", "b")
+        page.until("document.querySelectorAll('.tvz-column .tvz-frame').length === 3")
+        page.until("[...document.querySelectorAll('.tvz-column .tvz-frame')].every((frame) => frame.view.picture)")
+        page.tab.evaluate("document.querySelector('.tvz-column .tvz-frame').view.zoom(2)")
+        scales = page.tab.evaluate("[...document.querySelectorAll('.tvz-column .tvz-frame')].map((frame) => frame.view.shown().scale)")
+
+        assert 1 == len({round(scale, 3) for scale in scales})
+        page.key("Escape")
+        page.until("document.querySelector('.tvz-side-by-side').hidden")
+
+    def test_one_record_has_nothing_beside_it(self, zoo, open_page):
+        page = open_page(zoo["detections"])
+        page.key("Space", "b")
+        page.until("document.querySelector('.tvz-status').textContent.includes('Mark two to four')")
+
+
+class TestObjects:
+    def test_a_click_shows_records_with_one_class_alone(self, zoo, open_page):
+        page = open_page(zoo["detections"])
+        page.until(VISIBLE)
+        page.tab.get_by_role("button", name="only records with red star").click()
+        page.until("document.querySelector('.tvz-pick')?.textContent.includes('has red star')")
+        page.until("/^#0 of ([1-9]|1\\d) /.test(document.querySelector('.tvz-status').textContent)")
+        names = page.tab.evaluate("[...document.querySelectorAll('.tvz-pane .tvz-class')].map((chip) => chip.textContent)")
+
+        assert any("red star" in name for name in names)
+
+    def test_boxes_of_low_confidence_go(self, zoo, open_page):
+        page = open_page(zoo["detections"])
+        page.until("document.querySelector('.tvz-pane .tvz-frame')?.view?.picture && document.querySelector('.tvz-tile .tvz-over')")
+        ink = (
+            "(() => { const over = document.querySelector('.tvz-tile .tvz-over');"
+            " const { data } = over.getContext('2d').getImageData(0, 0, over.width, over.height);"
+            " return data.filter((value, at) => at % 4 === 3 && value).length })()"
+        )
+        before = page.tab.evaluate(ink)
+        slider = page.tab.get_by_label("least confidence")
+        slider.fill("0.88")
+        page.until(f"{ink} < {before} && {ink} > 0")
+        slider.fill("1")
+        page.until(f"{ink} === 0")
+
+
+class TestWidths:
+    def test_rail_and_details_are_dragged_and_moved_by_arrows(self, zoo, open_page):
+        page = open_page(zoo["captions"])
+        page.tab.get_by_role("separator", name="width of the filters").focus()
+        page.key("ArrowRight", "ArrowRight")
+        page.until(f"{WIDTH.format('rail')} === 242")
+        edge = page.tab.get_by_role("separator", name="width of the details").bounding_box()
+        page.tab.mouse.move(edge["x"] + 4, 400)
+        page.tab.mouse.down()
+        page.tab.mouse.move(edge["x"] - 96, 400, steps=4)
+        page.tab.mouse.up()
+        page.until(f"{WIDTH.format('pane')} === 450")
+        page.tab.reload()
+        page.until(f"{WIDTH.format('rail')} === 242 && {WIDTH.format('pane')} === 450")
+
+
+def test_film_on_a_tile_plays_while_the_pointer_rests_on_it(zoo, open_page):
+    page = open_page(zoo["video"])
+    page.until(VISIBLE)
+    page.tab.locator(".tvz-tile").first.hover()
+    page.until("document.querySelector('.tvz-tile video.tvz-playing')?.muted")
+    page.tab.mouse.move(2, 2)
+    page.until("!document.querySelector('video.tvz-playing')")
