@@ -48,6 +48,7 @@ def browse(
     `seg.png`, `none`), if not found by themselves. Other keywords are those of `tarviz.records`. Needs the extra `lab`; without it
     `tarviz browse` in a shell shows the same.
     """
+    from tarviz import stores
     from tarviz.read.stream import with_changes
     from tarviz.widgets.browse.controller import Browser
 
@@ -55,7 +56,7 @@ def browse(
 
     return BrowseView(
         Browser(
-            urls,
+            urls or stores.expand([]),  # which says that there is nothing
             where=where,
             keys=keys,
             sort=sort if shuffle is None else "random",
@@ -73,7 +74,7 @@ def browse(
 
 
 @verb_base.verb("browse", example=["tarviz browse 'data/train-{0000..0003}.tar'", "tarviz browse data/ --where 'cls = 3' --no-open"])
-@verb_base.urls_argument
+@click.argument("urls", nargs=-1, metavar="[URL...]", shell_complete=verb_base.complete_shards)
 @click.option("--where", default="", metavar="EXPR", help="Show only these: cls = 3 and json.w > 300, has:json, or part of a key.")
 @click.option("--keys", default="", metavar="FILE", help="Show only records whose keys this file lists, one per line.")
 @verb_base.tags_option
@@ -106,18 +107,22 @@ def command(
 ) -> Any:
     """Look through shards: pictures, texts, arrays, sound; filter, sort, mark, inspect.
 
-    Prints the address of a page for this machine alone and serves it until Ctrl-C. In a notebook the magic shows the same as a widget.
+    Prints the address of a page for this machine alone and serves it until Ctrl-C; without a URL the page asks for one.
+    In a notebook the magic shows the same as a widget.
     """
     classes = names.read().splitlines() if names else ()
     chosen = {**wish, "classes": classes, "sort": sort if shuffle is None else "random", "seed": shuffle or 0, "px": int(px)}
     door = click.get_current_context().find_root().obj
     if verb_base.for_widgets(door):
         return verb_base.emit(browse(list(urls), **chosen))
+    from tarviz.widgets.answers import by_hand
     from tarviz.widgets.browse.controller import Browser
     from tarviz.widgets.host.page import Page
 
+    if len(urls) == 1 and urls[0] != "-":
+        by_hand.opening(urls[0])
     browser = Browser(list(urls), **chosen)
-    page = Page(browser, title=f"{browser.title} · tarviz", host=host, port=port, idle_exit=seconds(idle_exit))
+    page = Page(browser, title=" · ".join(filter(None, (browser.title, "tarviz"))), host=host, port=port, idle_exit=seconds(idle_exit))
     if isinstance(door, verb_base.Door) and door.capture:
         page.start()
         return verb_base.emit(Served(page))

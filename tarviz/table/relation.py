@@ -37,7 +37,14 @@ class Relation:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._relation, name)
-        return (lambda *args, **more: self._run(lambda: found(*args, **more))) if callable(found) else found
+        if not callable(found):
+            return found
+
+        def call(*args: Any, **more: Any) -> Any:
+            value = self._run(lambda: found(*args, **more))
+            return Relation(value, self._run) if isinstance(value, type(self._relation)) else value
+
+        return call
 
     def __len__(self) -> int:
         return int(self._run(lambda: len(self._relation)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tarviz import samples
+from tarviz.model.config import options
 from tests.browser.test_zoo_page import VISIBLE
 
 pytestmark = pytest.mark.browser
@@ -127,3 +128,87 @@ def test_film_on_a_tile_plays_while_the_pointer_rests_on_it(zoo, open_page):
     page.until("document.querySelector('.tvz-tile video.tvz-playing')?.muted")
     page.tab.mouse.move(2, 2)
     page.until("!document.querySelector('video.tvz-playing')")
+
+
+class TestBoxes:
+    def test_a_tile_for_each_box_then_those_of_a_class(self, zoo, open_page):
+        page = open_page(zoo["detections"])
+        page.until("document.querySelectorAll('.tvz-classes .tvz-bar').length > 5")
+        page.tab.get_by_role("button", name="boxes", exact=True).first.click()
+        page.until("document.querySelector('.tvz-status').textContent.includes('81 boxes shown')")
+        bar = page.tab.locator(".tvz-classes .tvz-bar").first
+        name = bar.locator(".tvz-cut").inner_text()
+        bar.click()
+        page.until("/[1-9] boxes shown/.test(document.querySelector('.tvz-status').textContent)")
+        page.until("document.querySelector('.tvz-pick') && !document.querySelector('.tvz-waiting')")
+
+        assert {name} == {text.rpartition(" ")[0] for text in page.tab.locator(".tvz-tile .tvz-label").all_inner_texts()}
+
+
+class TestViews:
+    def test_what_is_shown_is_kept_under_a_name_and_shown_again(self, zoo, open_page, tmp_path):
+        with options(data_dir=tmp_path):
+            page = open_page(zoo["captions"])
+            page.tab.locator(".tvz-filter").fill("red")
+            page.key("Enter")
+            page.until("document.querySelector('.tvz-status').textContent.includes('searched for')")
+            page.tab.locator(".tvz-views summary", has_text="views").click()
+            page.tab.get_by_label("name of the view").fill("red ones")
+            page.key("Enter")
+            page.until("document.querySelector('.tvz-views-list li button')?.textContent === 'red ones'")
+            page.key("Escape")
+            page.tab.locator(".tvz-filter").fill("")
+            page.key("Enter")
+            page.until("!document.querySelector('.tvz-status').textContent.includes('searched for')")
+            page.tab.locator(".tvz-views summary", has_text="views").click()
+            page.tab.get_by_role("button", name="red ones", exact=True).click()
+            page.until("document.querySelector('.tvz-status').textContent.includes('searched for the word red')")
+
+
+class TestSql:
+    def test_a_query_is_answered_and_a_key_leads_to_its_record(self, zoo, open_page):
+        page = open_page(zoo["detections"])
+        page.tab.get_by_role("button", name="SQL").click()
+        page.tab.get_by_label("SQL over").fill("SELECT key, count(*) FROM objects GROUP BY key ORDER BY 2 DESC, 1")
+        page.key("Control+Enter")
+        page.until("document.querySelectorAll('.tvz-sql-answer tbody tr').length > 10")
+        key = page.tab.locator(".tvz-sql-answer tbody .tvz-link").first.inner_text()
+        page.tab.locator(".tvz-sql-answer tbody .tvz-link").first.click()
+        page.until(f"document.querySelector('.tvz-pane h2')?.title === {key!r}")
+
+    def test_what_cannot_be_read_is_said(self, zoo, open_page):
+        page = open_page(zoo["detections"])
+        page.tab.get_by_role("button", name="SQL").click()
+        page.tab.get_by_label("SQL over").fill("SELECT nosuch FROM records")
+        page.tab.get_by_role("button", name="run", exact=True).click()
+        page.until("document.querySelector('.tvz-side-head .tvz-bad')?.textContent.includes('nosuch')")
+
+
+class TestOpening:
+    def test_a_page_on_nothing_opens_shards_and_lists_those_of_last_time(self, zoo, open_page, tmp_path):
+        with options(data_dir=tmp_path):
+            page = open_page([])
+            page.tab.get_by_label("shards to open").fill(str(zoo["captions"]))
+            page.key("Enter")
+            page.until("document.querySelectorAll('.tvz-tile:not(.tvz-waiting)').length > 8 && location.pathname === '/1/'")
+            page.tab.locator(".tvz-opening summary").click()
+            page.until(f"document.querySelector('.tvz-opening li')?.textContent === {str(zoo['captions'])!r}")
+            page.tab.get_by_label("shards to open").fill("/no/such.tar")
+            page.key("Enter")
+            page.until("document.querySelector('.tvz-status .tvz-bad')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_barrier_in_what_was_added(scheme, zoo, open_page, axe):
+    page = open_page(zoo["detections"], scheme=scheme)
+    page.until("document.querySelectorAll('.tvz-classes .tvz-bar').length > 5")
+
+    assert [] == page.barred(axe)
+    page.key("t")
+    page.until("document.querySelectorAll('.tvz-thumb img').length > 8")
+    page.tab.locator(".tvz-chooser summary").click()
+    assert [] == page.barred(axe)
+    page.tab.get_by_role("button", name="SQL").click()
+    page.tab.get_by_role("button", name="run", exact=True).click()
+    page.until("document.querySelector('.tvz-sql-answer td')")
+    assert [] == page.barred(axe)

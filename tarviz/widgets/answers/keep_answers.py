@@ -31,7 +31,7 @@ class KeepAnswers(Answers):
     def chosen(self, query: int, marked: bool) -> NDArray[np.int64]:
         """The rows marked, or all that the page shows by its search `query`. `UsageError` where there are none, or it shows another."""
         shown = self.look.asked(query)
-        ids = self.shards.marks.array() if marked else np.array(shown.ids(0, len(shown)), np.int64)
+        ids = self.shards.marks.array() if marked else np.array(list(dict.fromkeys(shown.ids(0, len(shown)))), np.int64)
         if not len(ids):
             raise UsageError("There is nothing to save.", hint="Mark records (Space), or show some.")
         return ids

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,19 @@ SOON = 1.0
 """Seconds of scanning after which columns are made beside it."""
 TELL = 0.5
 """Seconds between two words that columns have grown."""
+
+
+class Box(NamedTuple):
+    """An object of a record: its class, its score, its place in pixels of a picture of `width` × `height`."""
+
+    label: str
+    score: float | None
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    width: int
+    height: int
 
 
 def missing() -> MissingPackageError | None:
@@ -75,6 +88,8 @@ class Questions:
     def refused(self) -> TarvizError | None:
         """Why nothing can be asked; None where it can."""
         urls = [shard.url for shard in self.scanned.shards]
+        if not urls:
+            return UsageError("There are no shards yet.", hint="Open some.")
         if "-" in urls:
             return UsageError("Standard input cannot be asked.", hint="Write it to a file first.")
         if len(set(map(redact, urls))) < len(urls):
@@ -161,6 +176,19 @@ class Questions:
                 kept = self.table.keyed(keys)
                 ids = ids[np.isin(ids, self.numbered(kept.shard, kept.n))]
             return ids
+
+    def objects(self, ids: NDArray[np.int64], labels: Sequence[str] = ()) -> tuple[NDArray[np.int64], list[Box]]:
+        """The objects of rows, of some classes or of all: the row of each, in the order of `ids`, and the object."""
+        some = f" WHERE label IN ({', '.join(map(sql.quoted_text, labels))})" if labels else ""
+        found = self.table.arrow(f"SELECT shard, n, coalesce(label, '') AS label, {', '.join(Box._fields[1:])} FROM objects{some}")
+        place = self.table.placed(found)
+        rows = self.numbered(place.shard, place.n)
+        order = np.argsort(ids)
+        at = order[np.minimum(np.searchsorted(ids, rows, sorter=order), max(len(ids) - 1, 0))] if len(ids) else np.zeros(0, np.int64)
+        kept = np.flatnonzero(ids[at] == rows) if len(ids) else at
+        kept = kept[np.argsort(at[kept], kind="stable")]
+        boxes = [Box(*line) for line in zip(*(found.column(name).to_pylist() for name in Box._fields), strict=True)]
+        return rows[kept], [boxes[number] for number in kept.tolist()]
 
     def taken(self, ids: NDArray[np.int64]) -> pa.Table:
         """Every column that was made, for rows of the browser, in the order they lie."""

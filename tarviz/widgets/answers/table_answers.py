@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 200
 _LONGEST = 120  # characters of a value
+_MOST_ROWS = 500  # of a query's answer
 _LAST = ("size", "bad", "checksum", "phash")  # parts of fields that few ask for
 
 
@@ -133,6 +135,35 @@ class TableAnswers(Answers):
             return {"reasons": []}
         found = why.reasons(self.questions.table, wish.conditions)
         return {"reasons": [[readable(each.text), each.fits, each.others, readable(each.holds)] for each in found]}
+
+    @rpc
+    def sql(self, query: str) -> Message:
+        """What a query over `records`, `objects` and `tags` gives: names of columns, at most 500 rows, whether there are `more`."""
+        found = self.questions.table.sql(query)
+        rows = found.limit(_MOST_ROWS + 1).fetchall()
+        return {
+            "columns": [readable(name) for name in found.columns],
+            "rows": [[_plain(value) for value in row] for row in rows[:_MOST_ROWS]],
+            "more": len(rows) > _MOST_ROWS,
+        }
+
+    @rpc
+    def object_classes(self, query: int) -> Message:
+        """The classes of objects, most frequent first: name, objects, records that have one, and how many of these the page shows."""
+        if query != self.look.query.number:
+            return {"stale": True}
+        table, condition = self.questions.table, self.condition_of(self.look.query.wish)
+        every = "SELECT label, count(*), count(DISTINCT (shard, n)) FROM objects WHERE label IS NOT NULL GROUP BY label"
+        found = {label: [objects, records, records] for label, objects, records in table.sql(every).fetchall()}
+        if condition:
+            ids = self.questions.rows(condition, "", descending=False, stop=threading.Event())
+            rows, boxes = self.questions.objects(ids)
+            shown: dict[str, set[int]] = {}
+            for row, box in zip(rows.tolist(), boxes, strict=True):
+                shown.setdefault(box.label, set()).add(row)
+            found = {label: [objects, records, len(shown.get(label, ()))] for label, (objects, records, _) in found.items()}
+        ranked = sorted(found.items(), key=lambda pair: (-pair[1][0], pair[0]))
+        return {"classes": [[readable(label), *counts] for label, counts in ranked[:400]], "version": self.questions.version}
 
     def likely_of_table(self) -> Iterator[tuple[str, Message | None]]:
         """What the rail asks first, for a page without a kernel."""

@@ -77,6 +77,7 @@ class Browser(Controller):
             field_path(label)
         wish = Wish(where, sort, seed, label=label or "", also=tuple(also), keys=frozenset(listed(keys)) if keys else frozenset())
         named = {at: str(name) for at, name in (classes.items() if isinstance(classes, Mapping) else enumerate(classes))}
+        self._cache = cache
         self.start = start
         self.overlay = overlay
         self.shards = OpenShards(urls, label, named, overlay, options, cache=cache)
@@ -129,6 +130,9 @@ class Browser(Controller):
         self.shards.questions.told()
         self.changed()
 
+    def beside(self, urls: str) -> Browser:
+        return Browser([urls], px=self._first.px, cache=self._cache, options=self.shards.questions.options)
+
     @property
     def query(self) -> Query:
         """The rows that the page shows."""
@@ -146,6 +150,7 @@ class Browser(Controller):
 
     def first(self, session: str = "") -> Answer:
         page = self.session_of(session) if session else self.session
+        page.views.opener = self.opener
         self.wait(FIRST, 0.4)
         message, buffers = page.page.first(FIRST)
         look, wish = page.look, page.look.query.wish
@@ -157,6 +162,7 @@ class Browser(Controller):
             "seed": wish.seed,
             "label": self.shards.labels.chosen or "",
             "python": page.spec(),
+            "opens": self.opener is not None,
         }
         return {"config": config, "poll": page.poll(), "rows": message}, buffers
 

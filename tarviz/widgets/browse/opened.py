@@ -34,7 +34,7 @@ class OpenShards:
         self.urls = [urls] if isinstance(urls, (str, PathLike)) else list(urls)
         self.overlays = Overlays(overlay)
         self.labels = Labels(label, classes)
-        self.rows = Rows(stores.expand(self.urls))
+        self.rows = Rows(stores.expand(self.urls) if self.urls else [])  # a page on nothing yet opens others
         self.tiles = Tiles(overlays=self.overlays)
         self.questions = Questions(self.rows, options)
         self.marks = Marks(self.questions.told)

@@ -18,7 +18,7 @@ from tarviz.table import columns, conditions
 from tarviz.table.making.chunks import Chunk
 from tarviz.table.sql import quoted_text
 from tarviz.table.streamed import StreamCondition
-from tarviz.widgets.answers.questions import Questions, missing
+from tarviz.widgets.answers.questions import Box, Questions, missing
 from tarviz.widgets.browse.rows import RECORD_BITS, Row, Rows, Want, payloads, row_id
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,8 @@ class Wish:
     """What a view is to show: rows where `where` and all of `also` are true, of one `shard` (None: of all), `sort`ed, `seed` for random.
 
     `label` is the column that "label" sorts by. `descending` turns the order round; what has no value comes last. `keys` are the only
-    ones there are, `only` the only rows, `area` those that were circled on a map, ascending.
+    ones there are, `only` the only rows, `area` those that were circled on a map, ascending. `objects`: a row for each box, of these
+    classes where any is named.
     """
 
     where: str = ""
@@ -44,6 +45,7 @@ class Wish:
     also: tuple[str, ...] = ()
     keys: frozenset[str] = frozenset()
     area: NDArray[np.int64] | None = field(default=None, compare=False)
+    objects: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.sort not in SORTS:
@@ -62,7 +64,7 @@ class Wish:
     @property
     def plain(self) -> bool:
         """Whether all rows show in the order they lie."""
-        alone = not self.conditions and not self.keys and self.only is None and self.area is None
+        alone = not self.conditions and not self.keys and self.only is None and self.area is None and self.objects is None
         return alone and self.sort == "order" and not self.descending and self.shard is None
 
     @property
@@ -156,6 +158,7 @@ class Query:
     seconds: float = 0.0
     by_keys: bool = False  # words are looked for in keys, until all is read
     _ids: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1024, np.int64))
+    boxes: list[Box] = field(default_factory=list)  # one a row found, where each is a box
     _order: NDArray[np.int64] | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
 
@@ -180,7 +183,7 @@ class Query:
     @property
     def needs_content(self) -> bool:
         """Whether more is asked than a scan knows."""
-        return None in self._live or (self.wish.sort == "label" and bool(self.wish.label))
+        return None in self._live or (self.wish.sort == "label" and bool(self.wish.label)) or self.wish.objects is not None
 
     @property
     def ordered(self) -> bool:
@@ -268,17 +271,26 @@ class Query:
             ids = ids[::-1]
         while not self._stop.is_set():
             finished = self.rows.finished
+            if wish.objects is not None and not finished:  # which boxes there are is known when all is read
+                self._wait()
+                continue
             counts = np.array([shard.count for shard in self.rows.shards], np.int64)
             known = (ids & (1 << RECORD_BITS) - 1) < counts[ids >> RECORD_BITS]
             if finished or known.all():
-                self._ids, self.found = ids[known], int(known.sum())
+                ids = ids[known]
+                if wish.objects is not None:
+                    ids, self.boxes = self.questions.objects(ids, wish.objects)
+                self._ids, self.found = ids, len(ids)
                 break
             if self.ordered:
                 self._ids, self.found = ids, int(np.argmin(known))
                 self._tell()
-            with self.rows.changed:
-                self.rows.changed.wait(0.5)
+            self._wait()
         self.checked = sum(shard.count for shard in self.rows.shards)
+
+    def _wait(self) -> None:
+        with self.rows.changed:
+            self.rows.changed.wait(0.5)
 
     def _tell(self) -> None:
         with self.rows.changed:

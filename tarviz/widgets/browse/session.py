@@ -13,6 +13,7 @@ from tarviz import viewers
 from tarviz.model.errors import redact
 from tarviz.model.types import Buffer
 from tarviz.viewers.panel import readable
+from tarviz.widgets.answers.by_hand import ViewAnswers
 from tarviz.widgets.answers.keep_answers import KeepAnswers
 from tarviz.widgets.answers.table_answers import TableAnswers
 from tarviz.widgets.browse import python_calls, status
@@ -48,7 +49,8 @@ class Session(Answers):
         self.table = TableAnswers(shards, look)
         self.keeping = KeepAnswers(shards, look)
         self.map = MapAnswers(shards, look)
-        self.parts = (self, self.page, self.records, self.table, self.keeping, self.map)
+        self.views = ViewAnswers(shards, look)
+        self.parts = (self, self.page, self.records, self.table, self.keeping, self.map, self.views)
 
     @rpc
     def poll(self, since: int = -1, want: int = 0, idle: bool = False) -> Message:
@@ -96,16 +98,17 @@ class Session(Answers):
         descending: bool = False,
         also: list[str] | None = None,
         area: list[float] | None = None,
+        objects: list[str] | None = None,
     ) -> Message:
-        """Show other rows (`only` the marked ones, and inside the line `area` on the map), or another order. `UsageError` where a
-        condition cannot be read."""
+        """Show other rows (`only` the marked ones, and inside the line `area` on the map), or another order; with `objects` one for each
+        box, of these classes alone where any is named. `UsageError` where a condition cannot be read."""
         rows, before = self.rows, self.look.query
         if sort == "label" and not label:
             label = self.page.label_of([rows.row(row) for row in rows.ids(0, 1)])
         label = label or self.labels.chosen or ""
         among = tuple(self.shards.marks.array().tolist()) if only else None
-        keys = before.wish.keys
-        wish = Wish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), keys, self.map.inside(area))
+        inside, boxes = self.map.inside(area), None if objects is None else tuple(objects)
+        wish = Wish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), before.wish.keys, inside, boxes)
         with self._lock:
             query = self.look.query = Query(rows, wish, self.questions, next(self.shards.numbers)).start()
         before.stop()
@@ -136,7 +139,8 @@ class Session(Answers):
         """Scan a shard anew."""
         self.shards.again(int(shard))
         wish = self.look.query.wish
-        return self.search(wish.where, wish.sort, wish.seed, wish.shard, wish.label, False, wish.descending, list(wish.also))
+        boxes = None if wish.objects is None else list(wish.objects)
+        return self.search(wish.where, wish.sort, wish.seed, wish.shard, wish.label, False, wish.descending, list(wish.also), None, boxes)
 
     @rpc
     def mark(self, add: list[int] | None = None, drop: list[int] | None = None) -> Message:
@@ -152,7 +156,7 @@ class Session(Answers):
     def mark_shown(self, query: int, start: int = 0, stop: int | None = None, how: str = "mark") -> Message:
         """Mark the rows at the positions `start`…`stop` that a search shows (None: all of them), "unmark" them, or "invert" their marks."""
         found = self.look.asked(query)
-        ids = found.ids(max(start, 0), len(found) if stop is None else stop)
+        ids = list(dict.fromkeys(found.ids(max(start, 0), len(found) if stop is None else stop)))
         marked = self.shards.marks.rows
         add = [row for row in ids if row not in marked] if how in ("mark", "invert") else []
         return self.mark(add, [row for row in ids if row in marked] if how in ("unmark", "invert") else [])

@@ -14,6 +14,7 @@ from tarviz import viewers
 from tarviz.looks import roles
 from tarviz.model.errors import TarvizError, redact, safe
 from tarviz.model.processors import processors
+from tarviz.widgets.answers.questions import Box
 from tarviz.widgets.browse.rows import Row, Want, payloads
 from tarviz.widgets.panes.overlays import NONE, Over, Overlays
 
@@ -35,6 +36,7 @@ class Tile:
 Payloads: TypeAlias = dict[str, bytes]
 _KINDS = ("npy", "video", "audio", "text", "json", "compressed", "cls")
 _BACK = (36, 38, 43)
+_RIM = 0.1  # of the longer side of a box, around it
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,19 @@ class Tiles:
         over = self.overlays.over(found, tile.ext, *_size(blobs[tile.ext], tile.ext), size)
         return replace(tile, over=over) if over else tile
 
+    def boxes(self, rows: Sequence[Row], boxes: Sequence[Box], size: int) -> list[Tile]:
+        """A tile a box: what is inside it, with a rim, out of the row's first picture."""
+        exts = [next((ext for ext in shown_fields(row) if viewers.choose(ext) == "image"), "") for row in rows]
+        keys = [(row.id, id(row.shard), box, size) for row, box in zip(rows, boxes, strict=True)]
+        found = self._held(keys)
+        wanted = {rows[at].id: Want(rows[at], exts[at]) for at, tile in enumerate(found) if tile is None and exts[at]}
+        blobs = dict(zip(wanted, payloads(wanted.values()), strict=True))
+        todo = [at for at, tile in enumerate(found) if tile is None]
+        for at, tile in zip(todo, self._pool.map(lambda at: _cut(exts[at], blobs.get(rows[at].id), boxes[at], size), todo), strict=True):
+            found[at] = tile
+            self._keep(keys[at], tile)
+        return [tile or Tile() for tile in found]
+
     @staticmethod
     def _side_by_side(row: Row, fields: Sequence[str], blobs: Mapping[str, bytes | TarvizError], size: int) -> Tile:
         """Up to four pictures in one: two over each other, or two by two."""
@@ -185,6 +200,26 @@ def _one(row: Row, ext: str, blob: bytes | TarvizError, size: int) -> Tile:
     except TarvizError as error:
         return Tile(ext, reason=_reason(error))
     return Tile(ext, picture=made) if isinstance(made, bytes) else Tile(ext, text=made[:400])
+
+
+def _cut(ext: str, blob: bytes | TarvizError | None, box: Box, size: int) -> Tile:
+    from tarviz.viewers.image import encode, open_picture
+
+    if not isinstance(blob, bytes):
+        return Tile(ext, reason=_reason(blob)) if blob is not None else Tile(text=box.label)
+    try:
+        picture = open_picture(memoryview(blob), ext)
+        across, down = picture.width / (box.width or picture.width), picture.height / (box.height or picture.height)
+        rim = _RIM * max(box.x1 - box.x0, box.y1 - box.y0)
+        left, top = max(0, int((box.x0 - rim) * across)), max(0, int((box.y0 - rim) * down))
+        right, bottom = min(picture.width, int((box.x1 + rim) * across) + 1), min(picture.height, int((box.y1 + rim) * down) + 1)
+        part = picture.crop((left, top, max(right, left + 1), max(bottom, top + 1)))
+    except TarvizError as error:
+        return Tile(ext, reason=_reason(error))
+    except (OSError, SyntaxError, ValueError) as error:
+        return Tile(ext, reason=f"E_DECODE: {safe(str(error))}"[:300])
+    part.thumbnail((size, size))
+    return Tile(ext, picture=encode(part, "JPEG", 85) if part.mode in ("L", "RGB") else encode(part, "PNG"))
 
 
 def _size(blob: bytes | TarvizError, ext: str) -> tuple[int, int]:

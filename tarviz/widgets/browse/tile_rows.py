@@ -9,7 +9,7 @@ from tarviz.model.types import Buffer
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse.look import Answers
 from tarviz.widgets.browse.rows import Row
-from tarviz.widgets.browse.thumbnails import SIZES
+from tarviz.widgets.browse.thumbnails import SIZES, Tile
 from tarviz.widgets.host.rpc import Answer, Message, rpc
 
 
@@ -23,6 +23,8 @@ class TileRows(Answers):
             return {"query": query, "start": start, "rows": [], "stale": True}, []
         stop = min(stop, start + 120)
         self.scan.want(stop)
+        if self.look.query.wish.objects is not None:
+            return self._boxes(start, stop, px if px in SIZES else 160)
         return self._message(self.look.query.ids(start, stop), start, px if px in SIZES else 160, image or self.look.image, label)
 
     def first(self, count: int) -> Answer:
@@ -37,6 +39,32 @@ class TileRows(Answers):
         """The label chosen, or the first usual class or caption that these rows have; settled once rows are there."""
         return self.labels.of(rows, [self.tiles.shown(row, self.look.image) for row in rows[:4]])
 
+    def _boxes(self, start: int, stop: int, px: int) -> Answer:
+        """Rows that are boxes: what is inside each, its class and score."""
+        query, buffers, shown = self.look.query, list[Buffer](), []
+        with self.scan.calm():
+            rows, boxes = [self.rows.row(one) for one in query.ids(start, stop)], query.boxes[start:stop]
+            tiles = self.tiles.boxes(rows, boxes, px)
+        for at, (row, box, tile) in enumerate(zip(rows, boxes, tiles, strict=True)):
+            label = " ".join(filter(None, (box.label, "" if box.score is None else f"{box.score:.2f}")))
+            item = self._item(row, tile, readable(label[:200]), buffers) | {"box": start + at}
+            shown.append(item)
+        found: Message = {"query": query.number, "ordered": query.ordered, "start": start, "rows": shown, "label": None, "px": px}
+        return found | {"colours": {}}, buffers
+
+    @staticmethod
+    def _item(row: Row, tile: Tile, label: str, buffers: list[Buffer]) -> Message:
+        """A row with its tile, whose bytes are put after `buffers`."""
+        item: Message = {"id": row.id, "n": row.record, "s": row.shard.number, "key": readable(row.key[:1200])}
+        item |= {"fields": [readable(ext) for ext in row.fields], "label": label, "pending": row.pending}
+        item["tile"] = {"ext": readable(tile.ext), "text": readable(tile.text), "reason": tile.reason}
+        if tile.picture:
+            item["tile"]["buffer"] = len(buffers)
+            buffers.append(tile.picture)
+        if tile.over:
+            item["tile"]["over"] = tile.over.message(buffers)
+        return item
+
     def _message(self, ids: list[int], start: int, px: int, image: str, label: str | None) -> Answer:
         query = self.look.query
         with self.scan.calm():
@@ -50,20 +78,8 @@ class TileRows(Answers):
         shown = []
         names: dict[str, None] = {}  # in the order they come: colours are dealt out by it
         for row, tile, blobs in zip(rows, tiles, read, strict=True):
-            item: Message = {"id": row.id, "n": row.record, "s": row.shard.number, "key": readable(row.key[:1200])}
-            item |= {
-                "fields": [readable(ext) for ext in row.fields],
-                "label": self.labels.text(row, label, path, blobs),
-                "pending": row.pending,
-            }
-            item["tile"] = {"ext": readable(tile.ext), "text": readable(tile.text), "reason": tile.reason}
-            if tile.picture:
-                item["tile"]["buffer"] = len(buffers)
-                buffers.append(tile.picture)
-            if tile.over:
-                item["tile"]["over"] = tile.over.message(buffers)
-                names |= dict.fromkeys(shape.name for shape in tile.over.shapes)
-            shown.append(item)
+            shown.append(self._item(row, tile, self.labels.text(row, label, path, blobs), buffers))
+            names |= dict.fromkeys(shape.name for shape in tile.over.shapes) if tile.over else {}
         colours = {readable(name[:80]): self.overlays.colour(name) for name in names}
         found = {"query": query.number, "ordered": query.ordered, "start": start, "rows": shown, "label": label, "px": px}
         return found | {"colours": colours}, buffers

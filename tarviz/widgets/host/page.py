@@ -32,6 +32,8 @@ _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; connect-src 'self';"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_BESIDE = re.compile(r"/(\d{1,4})(/.*)")
 _PLAYED = re.compile(r"(audio|video)/[\w.+-]+")
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 _PART = 1 << 20
@@ -51,7 +53,7 @@ _PAGE = """<!doctype html>
 _START = """const place = document.getElementById("tarviz");
 try {
   const [{ pageModel, mount }, { default: widget }] = await Promise.all([import("/host.mjs"), import("/widget.mjs")]);
-  mount(widget, await pageModel(), place);
+  mount(widget, await pageModel(location.pathname.replace(/\\/$/, "")), place);
 } catch (error) {
   const text = document.createElement("p");
   text.className = "tvz-page-error";
@@ -72,8 +74,10 @@ class Page:
     def __init__(
         self, controller: Controller, *, title: str = "tarviz", host: str = "127.0.0.1", port: int = 0, idle_exit: float | None = None
     ) -> None:
-        self.controller = controller
+        self.controllers = [controller]
         self.title = title
+        if host in LOOPBACK:  # others may look at what is shown, not at every file of this machine
+            controller.opener = self.open
         self.token = secrets.token_urlsafe(32)
         self.idle_exit = idle_exit
         self.asked = time.monotonic()
@@ -91,6 +95,18 @@ class Page:
         self.url = f"{self.origin}/?token={self.token}"
         self.cookie = f"tarviz_{self.port}"
         self._thread: threading.Thread | None = None
+
+    @property
+    def controller(self) -> Controller:
+        """What the first page shows."""
+        return self.controllers[0]
+
+    def open(self, urls: str) -> str:
+        """Open other shards on a page beside the first: its address."""
+        controller = self.controller.beside(urls)
+        controller.opener = self.open
+        self.controllers.append(controller)
+        return f"/{len(self.controllers) - 1}/"
 
     def serve(self) -> None:
         """Answer until `close()` is called from another thread, or `idle_exit` seconds passed without a request."""
@@ -118,7 +134,8 @@ class Page:
             self._thread = None
         self._server.server_close()
         self._server.hang_up()
-        self.controller.close()
+        for controller in self.controllers:
+            controller.close()
 
     def __enter__(self) -> Page:
         return self
@@ -175,6 +192,12 @@ class _Handler(BaseHTTPRequestHandler):
     def page(self) -> Page:
         return cast(_Server, self.server).page
 
+    def _shown(self) -> tuple[Controller | None, str]:
+        """The controller that an address is of, None where there is none such, and the rest of its path."""
+        path = urlsplit(self.path).path
+        number, rest = found.groups() if (found := _BESIDE.fullmatch(path)) else ("0", path)
+        return (self.page.controllers[int(number)] if int(number) < len(self.page.controllers) else None), rest
+
     def log_message(self, format: str, *args: Any) -> None:
         """No line a request: the address holds the token."""
 
@@ -199,8 +222,12 @@ class _Handler(BaseHTTPRequestHandler):
         welcome = parts.path == "/" and secrets.compare_digest(token.encode(), self.page.token.encode())
         if not self._allowed(welcome):
             return
-        script = self.page.controller.script
-        match parts.path:
+        controller, place = self._shown()
+        if controller is None:
+            self._refuse(404, "There is nothing here.")
+            return
+        script = controller.script
+        match place:
             case "/":
                 self._send(_PAGE.format(title=html.escape(self.page.title)), "text/html; charset=utf-8", cookie=welcome)
             case "/page.mjs":
@@ -212,10 +239,10 @@ class _Handler(BaseHTTPRequestHandler):
             case "/widget.css":
                 self._send(assets.style(script), "text/css; charset=utf-8")
             case "/state":
-                first, pictures = self.page.controller.first(parse_qs(parts.query).get("session", [""])[0][:64])
+                first, pictures = controller.first(parse_qs(parts.query).get("session", [""])[0][:64])
                 self._send(pack({"_first": first, "_state": {}}, pictures), "application/octet-stream")
             case path if path.startswith("/m/"):
-                self._media(path[3:])
+                self._media(controller, path[3:])
             case _:
                 self._refuse(404, "There is nothing here.")
 
@@ -223,7 +250,8 @@ class _Handler(BaseHTTPRequestHandler):
         # the header cannot be sent from another origin without a preflight, which is never answered
         if not self._allowed(False):
             return
-        if self.headers.get("X-Tarviz") != "1" or urlsplit(self.path).path != "/rpc":
+        controller, place = self._shown()
+        if self.headers.get("X-Tarviz") != "1" or place != "/rpc" or controller is None:
             self._refuse(403, "Not allowed.", closing=True)
             return
         length = self.headers.get("Content-Length", "")
@@ -236,10 +264,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(400, error.message)
             return
         if request.get("k") == "tvz:state" and isinstance(request.get("state"), dict):
-            self.page.controller.remember(request["state"], session_of(request))
+            controller.remember(request["state"], session_of(request))
             self._send(pack({"k": "tvz:ok"}), "application/octet-stream")
             return
-        self._send(pack(*answer(self.page.controller, request)), "application/octet-stream")
+        self._send(pack(*answer(controller, request)), "application/octet-stream")
 
     def _allowed(self, welcome: bool) -> bool:
         """True when Host and token are right; otherwise the refusal has been sent."""
@@ -290,10 +318,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    def _media(self, path: str) -> None:
+    def _media(self, controller: Controller, path: str) -> None:
         """A payload, whole or the one range requested (RFC 9110 §14)."""
         try:
-            media = self.page.controller.media(path)
+            media = controller.media(path)
         except TarvizError as error:
             self._refuse(404, str(error))
             return

@@ -52,6 +52,13 @@ class Controller:
     script = ""
     """Name of the ES module that draws it: `browse` for `browse.mjs`."""
 
+    opener: Callable[[str], str] | None = None
+    """Where a page serves it for its reader alone: what opens other shards beside it, and gives their address."""
+
+    def beside(self, urls: str) -> Controller:
+        """A controller of the same kind over other shards. `UsageError` where there is none such."""
+        raise UsageError("Nothing else can be opened here.")
+
     def parts(self, session: str) -> Iterable[object]:
         """The objects whose methods marked `@rpc` a page may call. `session` names the page: each has one of its own."""
         return (self,)

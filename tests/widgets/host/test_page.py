@@ -229,3 +229,42 @@ def test_what_goes_wrong_is_a_sentence_for_the_page_and_a_line_in_the_log(contro
 
     assert (500, said) == (response.status, data.decode())
     assert said in caplog.text
+
+
+class Opening(Fake):
+    def beside(self, urls):
+        return Named(urls)
+
+
+class Named(Fake):
+    def __init__(self, name):
+        self.name = name
+
+    def first(self, session=""):
+        return {"hello": self.name}, []
+
+    @rpc
+    def double(self, number):
+        return {"number": f"{self.name} {number}"}
+
+
+class TestBeside:
+    def test_other_shards_have_an_address_of_their_own(self):
+        with Page(first := Opening()) as page:
+            page.start()
+            address = first.opener("b.tar")
+            body = pack({"k": "tvz:req", "id": "1", "name": "double", "msg": {"number": 4}})
+            _, data = ask(page, f"{address}rpc", method="POST", body=body, headers={"X-Tarviz": "1"})
+
+            assert "/1/" == address
+            assert {"number": "b.tar 4"} == unpack(data)[0]["r"]
+            assert {"hello": "b.tar"} == unpack(ask(page, f"{address}state?session=x")[1])[0]["_first"]
+            assert {"hello": "x"} == unpack(ask(page, "/state?session=x")[1])[0]["_first"]
+            assert 200 == ask(page, address)[0].status
+            assert 403 == ask(page, address, cookie=False)[0].status
+            assert 404 == ask(page, "/2/")[0].status
+        assert [True, True] == [controller.closed for controller in page.controllers]
+
+    def test_a_page_that_is_open_to_the_network_opens_nothing(self):
+        with Page(Opening(), host="0.0.0.0") as page:
+            assert page.controller.opener is None

@@ -115,7 +115,7 @@ export class Facets {
     )?.dataset?.name;
     fill(
       this.list,
-      this.columns.length ? h("h3", {}, "columns") : null,
+      this.columns.length ? h("h2", {}, "columns") : null,
       ...shown.map((column) => this.facet(column)),
       left > 0
         ? h(

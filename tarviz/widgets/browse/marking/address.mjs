@@ -12,6 +12,7 @@
  * @property {boolean} descending
  * @property {number | null} shard
  * @property {boolean} only the marked ones
+ * @property {boolean} objects a tile for each box
  * @property {"" | "table"} view
  * @property {boolean} map
  * @property {boolean} large the record is enlarged
@@ -31,6 +32,7 @@ export const PLAIN = {
   descending: false,
   shard: null,
   only: false,
+  objects: false,
   view: "",
   map: false,
   large: false,
@@ -40,7 +42,7 @@ export const PLAIN = {
   row: "",
 };
 
-const NAMES = /** @type {Record<string, string>} */ ({ picks: "also", column: "by", only: "marked" });
+const NAMES = /** @type {Record<string, string>} */ ({ picks: "also", column: "by", only: "marked", objects: "boxes" });
 
 /** What differs from the usual, without a #. @param {Shown} shown @param {Shown} [usual] @returns {string} */
 export function written(shown, usual = PLAIN) {

@@ -6,20 +6,24 @@ import { makeRpc } from "../../host/requests.mjs";
 import { MapView } from "../../map/map_view.mjs";
 import { Layers } from "../../panes/overlay.mjs";
 import { Facets } from "../filters/facets.mjs";
-import { PLAIN, read } from "../marking/address.mjs";
+import { ObjectClasses } from "../filters/object_classes.mjs";
+import { PLAIN, read, written } from "../marking/address.mjs";
 import { Curation } from "../marking/curation.mjs";
 import { History } from "../marking/history.mjs";
 import { Marks } from "../marking/marks.mjs";
+import { Views } from "../marking/views.mjs";
 import { Beside } from "./beside.mjs";
 import { Copies } from "./copies.mjs";
 import { Grid } from "./grid.mjs";
 import { Keep } from "./keep.mjs";
 import { Keys } from "./keys.mjs";
+import { Opening } from "./opening.mjs";
 import { Polls } from "./polls.mjs";
 import { Rail } from "./rail.mjs";
 import { RecordPane } from "./record.mjs";
 import { Search } from "./search.mjs";
 import { splitters } from "./splitters.mjs";
+import { SqlBox } from "./sql_box.mjs";
 import { StatusLine } from "./status.mjs";
 import { TableView } from "./table.mjs";
 import { Tagging } from "./tagging.mjs";
@@ -59,6 +63,8 @@ export class BrowserView {
       only: false,
       descending: false,
       column: undefined,
+      /** a tile for each box */
+      objects: false,
       /** corners of a line around points of the map @type {number[] | null} */
       area: null,
     };
@@ -114,6 +120,34 @@ export class BrowserView {
     this.follow = false;
     this.layers = new Layers({ ...first.rows.colours }, () => this.grid.relayer());
     this.facets = new Facets(this);
+    this.classes = new ObjectClasses({
+      rpc: this.rpc,
+      state: () => ({
+        query: this.query,
+        version: this.tableState.version,
+        total: this.total,
+        ready: this.exact && this.done && this.tableState.state === "ready",
+        boxes: this.wish.objects || Object.keys(this.layers.colours).some(Boolean),
+      }),
+      pick: (names) => this.pickClasses(names),
+      picked: () => this.pickedClasses(),
+      colour: (name) => this.layers.colour(name),
+      drawn: () => this.rail.rove(),
+      trouble: (error) => this.status.trouble(error),
+    });
+    this.views = new Views({
+      rpc: this.rpc,
+      address: () => written({ ...this.copies.shown(), row: "" }, this.usual),
+      show: (address) => this.searches.restore({ ...this.usual, ...read(address) }).then(() => this.stepping()),
+      say: (text) => this.status.say(text),
+      trouble: (error) => this.status.trouble(error),
+    });
+    this.sql = new SqlBox({
+      rpc: this.rpc,
+      goTo: (key) => this.searches.goTo(key),
+      copy: (text) => this.copies.text(text),
+      leave: () => this.list.focus(),
+    });
     this.keep = new Keep(this);
     this.tagging = new Tagging(this);
     this.rail = new Rail(this, signal);
@@ -158,16 +192,21 @@ export class BrowserView {
       "header",
       { class: "tvz-head" },
       this.title,
+      this.config.opens && this.model.media
+        ? new Opening({ rpc: this.rpc, trouble: (error) => this.status.trouble(error) }, !config.title).box
+        : null,
       this.facts,
+      button("SQL", "ask the records, objects and tags in SQL", () => this.sql.toggle()),
+      this.views.box,
       button("copy as Python", "copy the call that shows what is shown now", () => this.copies.spec()),
       button("?", "keys", () => this.keys.sheet.toggle()),
     );
     this.middle = h("div", { class: "tvz-middle" }, this.map.root, this.grid.root, this.table.root);
     this.main = h("div", { class: "tvz-main" }, this.rail.root, this.middle, this.pane.root);
-    this.main.append(...splitters(this.main, () => this.grid && this.root && this.resized(), signal), this.beside.root);
+    this.main.append(...splitters(this.main, () => this.grid && this.root && this.resized(), signal), this.beside.root, this.sql.root);
     this.root = h(
       "div",
-      { class: "tvz tvz-browse", role: "region", "aria-label": `tarviz browser of ${config.title}` },
+      { class: `tvz tvz-browse${config.title ? "" : " tvz-nothing"}`, role: "region", "aria-label": `tarviz browser of ${config.title}` },
       this.head,
       this.tools.root,
       this.keep.bar,
@@ -253,6 +292,17 @@ export class BrowserView {
   /** Filter by a click, see `Search.pick`. @param {Parameters<Search["pick"]>} choice */
   pick(...choice) {
     this.searches.pick(...choice);
+  }
+
+  /** Show records that have an object of these classes, or all. @param {string[]} names */
+  pickClasses(names) {
+    const parts = names.map((name) => `has_object('${name.replaceAll("'", "''")}')`);
+    this.pick("objects", parts.join(" or "), `has ${names.join(" or ")}`, parts);
+  }
+
+  /** Classes of objects that were clicked. @returns {string[]} */
+  pickedClasses() {
+    return (this.picks.get("objects")?.parts ?? []).map((part) => part.slice("has_object('".length, -2).replaceAll("''", "'"));
   }
 
   /** Nothing is filtered or sorted: the records as they lie. */

@@ -89,10 +89,10 @@ export class Copies {
   /** @returns {import("../marking/address.mjs").Shown} */
   shown() {
     const { view } = this;
-    const { where, sort, seed, column, descending, shard, only } = view.wish;
+    const { where, sort, seed, column, descending, shard, only, objects } = view.wish;
     const item = view.grid.items.get(view.at);
     return {
-      ...{ where, sort, seed, column, descending, shard, only },
+      ...{ where, sort, seed, column, descending, shard, only, objects },
       picks: [...view.picks],
       view: view.table.shown ? "table" : "",
       map: view.map.shown,

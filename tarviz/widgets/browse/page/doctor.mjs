@@ -53,7 +53,7 @@ export class Doctor {
     const { found, view } = this;
     if (!found?.choices.length) return fill(this.root);
     if (!found.predicted) {
-      fill(this.root, h("h3", {}, "label doctor"), this.choosers(found));
+      fill(this.root, h("h2", {}, "label doctor"), this.choosers(found));
       return view.rail.rove();
     }
     const { labels, counts, cells, truth, predicted } = found;
@@ -80,7 +80,7 @@ export class Doctor {
     };
     fill(
       this.root,
-      h("h3", {}, "label doctor ", h("span", { class: "tvz-faint" }, `${(100 * found.accuracy).toFixed(1)} % of ${predicted} agree`)),
+      h("h2", {}, "label doctor ", h("span", { class: "tvz-faint" }, `${(100 * found.accuracy).toFixed(1)} % of ${predicted} agree`)),
       this.choosers(found),
       h(
         "div",

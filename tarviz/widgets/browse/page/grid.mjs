@@ -198,6 +198,7 @@ export class Grid {
     else this.root.removeAttribute("aria-activedescendant");
     const nothing = this.view.count === 0 && (this.view.plain() ? this.view.exact : this.view.done);
     this.empty.hidden = !nothing;
+    this.root.setAttribute("role", nothing ? "region" : "listbox");
     if (nothing && this.told !== this.view.query) {
       this.told = this.view.query;
       fill(
@@ -228,6 +229,7 @@ export class Grid {
   }
 
   emptyText() {
+    if (!this.view.config.title) return "Nothing is open yet: open … above takes a path, a folder or a URL. ";
     const fault = this.view.summary?.faults[0];
     return fault?.code.startsWith("E_") ? `No records can be shown. ${fault.code}: ${fault.message}` : "There are no records in here.";
   }
@@ -379,7 +381,7 @@ export class Grid {
 
   /** @param {any} message @param {any[]} buffers */
   takeRows(message, buffers) {
-    if (!this.view.labelKnown && message.rows.length) {
+    if (!this.view.labelKnown && message.rows.length && message.label !== null) {
       this.view.labelKnown = true;
       this.view.label = message.label ?? "";
       this.view.tools.label.value = this.view.label;
@@ -390,7 +392,7 @@ export class Grid {
       let picture = "";
       if (buffer !== undefined) {
         const view = asView(buffers[buffer]);
-        picture = `${row.id}-${message.px}-${row.tile.ext}`;
+        picture = `${row.id}-${message.px}-${row.tile.ext}${row.box === undefined ? "" : `-${message.query}-${row.box}`}`;
         this.blobs.put(picture, view, pictureType(view));
         if (over?.masks.length) this.blobs.put(`${picture}-mask`, asView(buffers[over.masks[0].buffer]), "image/png");
       }

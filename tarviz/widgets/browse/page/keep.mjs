@@ -152,7 +152,7 @@ export class Keep {
     this.key = key;
     fill(
       this.checks,
-      h("h3", {}, "checks"),
+      h("h2", {}, "checks"),
       job.running
         ? h(
             "p",

@@ -34,6 +34,7 @@ export const KEYS = [
   ["c", "copy a comparison of the marked"],
   ["i", "details of the record on or off"],
   ["t", "table or tiles"],
+  ["x", "a tile for each box, or for each record"],
   ["p", "map of the records; Shift and drag: a line around points"],
   ["?", "this list"],
 ];
@@ -56,7 +57,8 @@ export class Keys {
   /** @param {string} name @param {KeyboardEvent} event */
   press(name, event) {
     const { view } = this;
-    const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+    const typing =
+      event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || event.target instanceof HTMLTextAreaElement;
     if (name === "Shift") {
       view.root.classList.add("tvz-bare");
       return false;
@@ -122,6 +124,7 @@ export class Keys {
       o: () => view.toggleOver(),
       T: () => view.tagging.open(),
       t: () => view.showTable(!view.table.shown),
+      x: () => view.search({ objects: !view.searches.next.objects }),
       p: () => view.showMap(!view.map.shown),
     });
     for (const control of ["Ctrl+", "Meta+"]) {
@@ -138,8 +141,9 @@ export class Keys {
   escape(typing) {
     const { view } = this;
     if (this.sheet.shown) this.sheet.toggle();
-    else if (typing) view.list.focus();
     else if (view.beside.shown) view.beside.close();
+    else if (view.sql.shown) view.sql.close();
+    else if (typing) view.list.focus();
     else if (view.root.classList.contains("tvz-railed")) view.showRail(false);
     else if (view.root.classList.contains("tvz-zoomed")) view.zoom(false);
     else leave(view.root);

@@ -19,7 +19,14 @@ export class Polls {
     const { view } = this;
     while (!view.signal.aborted) {
       await this.now(false);
-      if (view.lost || (view.exact && view.done && !view.keep.job.running && (view.facets.settled || view.facets.busy))) {
+      if (
+        view.lost ||
+        (view.exact &&
+          view.done &&
+          !view.keep.job.running &&
+          (view.facets.settled || view.facets.busy) &&
+          (view.classes.settled || view.classes.busy))
+      ) {
         await new Promise((go) => {
           view.wake = () => go(undefined);
           if (view.pages > 1 && !view.lost) setTimeout(go, document.hidden ? 30_000 : BESIDE); // another page may mark or tag
@@ -94,6 +101,7 @@ export class Polls {
     view.tableState = poll.table;
     if (view.calm) {
       view.facets.follow();
+      view.classes.follow();
       view.map.follow();
     }
     view.keep.take(poll.job);

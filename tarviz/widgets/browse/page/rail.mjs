@@ -30,9 +30,9 @@ export class Rail {
     this.list = h("div", { class: "tvz-rail-list", role: "listbox", tabIndex: 0, "aria-label": "shards" }, this.area);
     this.list.addEventListener("scroll", () => this.draw(), { signal });
     this.scanned = h("div", {});
-    this.more = h("div", { class: "tvz-rail-more" }, this.scanned, view.keep.root, view.facets.root);
+    this.more = h("div", { class: "tvz-rail-more" }, this.scanned, view.keep.root, view.classes.root, view.facets.root);
     this.more.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.walk(e), { signal });
-    this.root = h("nav", { class: "tvz-rail", "aria-label": "shards, fields and classes" }, h("h3", {}, "shards"), this.list, this.more);
+    this.root = h("nav", { class: "tvz-rail", "aria-label": "shards, fields and classes" }, h("h2", {}, "shards"), this.list, this.more);
   }
 
   /** Everything below the shards is one Tab stop: arrows go from one to the next. */
@@ -124,7 +124,7 @@ export class Rail {
     const parts = [];
     if (faults.length) {
       parts.push(
-        h("h3", {}, "findings"),
+        h("h2", {}, "findings"),
         ...faults
           .slice(0, this.allFaults ? 60 : 3)
           .map((/** @type {any} */ fault) =>
@@ -162,7 +162,7 @@ export class Rail {
     }
     if (fields.length) {
       parts.push(
-        h("h3", {}, "fields"),
+        h("h2", {}, "fields"),
         ...fields
           .slice(0, this.allFields ? 60 : 7)
           .map((/** @type {[string, number]} */ [ext, n]) => this.bar(ext, n, most, `has(${quoted(ext)})`, `has ${ext}`)),
@@ -176,7 +176,7 @@ export class Rail {
     }
     if (sets.length > 1) {
       parts.push(
-        h("h3", {}, "records that have …"),
+        h("h2", {}, "records that have …"),
         matrix(
           sets,
           all.slice(0, 9),

@@ -5,7 +5,7 @@ import { fill, formatBytes, formatCount, h, hits, saveAs } from "../../host/core
 import { isOvertaken, RpcError } from "../../host/requests.mjs";
 import { drawHex, factTable, hexDump, readAll } from "../../panes/panels.mjs";
 import { drawCard } from "./card.mjs";
-import { quoted, shortKey } from "./rail.mjs";
+import { shortKey } from "./rail.mjs";
 
 /** The record pane of one browser; `view` is the BrowserView it belongs to. */
 export class RecordPane {
@@ -235,7 +235,7 @@ export class RecordPane {
             around,
             this.view.layers,
             (ext) => this.pickField(record.fields.findIndex((/** @type {any} */ f) => f.ext === ext)),
-            (name) => this.view.pick("objects", `has_object(${quoted(name)})`, `has ${name}`),
+            (name) => this.view.pickClasses([name]),
           ),
         );
       } else if (this.tab === "bytes") {

@@ -28,6 +28,7 @@ export class Search {
       !view.wish.descending &&
       view.wish.shard === null &&
       !view.wish.only &&
+      !view.wish.objects &&
       !view.wish.area
     );
   }
@@ -49,6 +50,7 @@ export class Search {
         only: next.only,
         descending: next.descending,
         area: next.area,
+        objects: next.objects ? view.pickedClasses() : null,
         also: [...view.picks.values()].map((pick) => pick.where),
       });
       view.wish = next;
@@ -117,8 +119,8 @@ export class Search {
   /** @param {import("../marking/address.mjs").Shown} shown */
   async restored(shown) {
     const { view } = this;
-    const { where, sort, seed, column, descending, shard, only, label } = shown;
-    const wish = { where, sort, seed, column, descending, shard, only, area: null };
+    const { where, sort, seed, column, descending, shard, only, objects, label } = shown;
+    const wish = { where, sort, seed, column, descending, shard, only, objects, area: null };
     if (shown.px !== view.px) view.resize(shown.px);
     if (shown.image !== view.image) view.showField(shown.image);
     if (label !== null && label !== view.label) {

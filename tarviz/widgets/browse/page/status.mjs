@@ -21,7 +21,7 @@ export class StatusLine {
     const { view } = this;
     if (this.message && performance.now() < this.message.until) return;
     this.message = undefined;
-    const shown = view.plain() ? "" : `${formatCount(view.count)} shown`;
+    const shown = view.plain() ? "" : `${formatCount(view.count)}${view.wish.objects ? " boxes" : ""} shown`;
     this.text.className = `tvz-cut${view.exact && view.done ? "" : view.shards.some((s) => s?.state === "scanning") || view.searching ? " tvz-busy" : ""}`;
     const text = [
       view.selected >= 0 && view.count ? `#${formatCount(view.at)} of ${formatCount(view.count)}` : "",

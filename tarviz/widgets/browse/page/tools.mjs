@@ -136,6 +136,15 @@ export class Tools {
       { "aria-pressed": "false", title: "table or tiles (t)", onclick: () => view.showTable(!view.table.shown) },
       "table",
     );
+    this.boxes = h(
+      "button",
+      {
+        "aria-pressed": "false",
+        title: "a tile for each box instead of each record (x)",
+        onclick: () => view.search({ objects: !view.searches.next.objects }),
+      },
+      "boxes",
+    );
     this.map = h(
       "button",
       { "aria-pressed": "false", title: "map of the records, beside them (p)", onclick: () => view.showMap(!view.map.shown) },
@@ -212,6 +221,7 @@ export class Tools {
       this.label,
       this.tileSize,
       this.table,
+      this.boxes,
       this.map,
       this.mark,
       this.save,
@@ -225,6 +235,7 @@ export class Tools {
     this.filter.value = wish.where;
     this.order.value = wish.column && wish.sort === "label" ? `by ${wish.column}` : wish.sort;
     this.turn.setAttribute("aria-pressed", String(wish.descending));
+    this.boxes.setAttribute("aria-pressed", String(wish.objects));
     this.shard.value = wish.shard === null ? "" : String(wish.shard);
   }
 

@@ -1,0 +1,83 @@
+// @ts-check
+// Views that were given a name: filter, order, tiles or table, all that an address holds. Every page on these shards has them.
+
+import { fill, h } from "../../host/core.mjs";
+
+/**
+ * What they need of the page around them.
+ * @typedef {object} AroundViews
+ * @property {(name: string, msg?: any, options?: any) => Promise<{ r: any, buffers: DataView[] }>} rpc
+ * @property {() => string} address what is shown now
+ * @property {(address: string) => void} show
+ * @property {(text: string) => void} say
+ * @property {(error: unknown) => void} trouble
+ */
+
+export class Views {
+  /** @param {AroundViews} around */
+  constructor(around) {
+    this.around = around;
+    /** @type {Record<string, string>} */
+    this.known = {};
+    this.name = h("input", {
+      type: "text",
+      placeholder: "name of what is shown",
+      "aria-label": "name of the view",
+      spellcheck: false,
+      onkeydown: (/** @type {KeyboardEvent} */ e) => {
+        if (e.key === "Enter") this.save();
+      },
+    });
+    this.list = h("ul", {});
+    const save = h("button", { title: "keep what is shown under this name", onclick: () => this.save() }, "save");
+    this.box = h(
+      "details",
+      { class: "tvz-views" },
+      h("summary", { title: "filter, order and view, kept under a name" }, "views"),
+      h("div", { class: "tvz-views-list" }, this.list, h("div", { class: "tvz-views-new" }, this.name, save)),
+    );
+    this.box.addEventListener("toggle", () => this.box.open && this.ask("views", {}));
+    this.box.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && this.close(e));
+  }
+
+  /** @param {KeyboardEvent} event */
+  close(event) {
+    event.stopPropagation();
+    this.box.open = false;
+    this.box.querySelector("summary")?.focus();
+  }
+
+  save() {
+    const name = this.name.value.trim();
+    if (!name) return this.name.focus();
+    this.name.value = "";
+    return this.ask("save_view", { name, address: this.around.address() }).then(() => this.around.say(`view ${name} is kept`));
+  }
+
+  /** @param {string} request @param {any} message */
+  async ask(request, message) {
+    try {
+      this.known = (await this.around.rpc(request, message)).r.views;
+      this.draw();
+    } catch (error) {
+      this.around.trouble(error);
+    }
+  }
+
+  draw() {
+    const rows = Object.entries(this.known).map(([name, address]) => {
+      const show = () => {
+        this.box.open = false;
+        this.around.show(address);
+      };
+      const drop = h(
+        "button",
+        { "aria-label": `drop the view ${name}`, title: "drop", onclick: () => this.ask("drop_view", { name }) },
+        "✕",
+      );
+      const title = decodeURIComponent(address.replaceAll("+", " ")) || "all records, as in the tar";
+      return h("li", {}, h("button", { class: "tvz-link tvz-cut", dir: "auto", title, onclick: show }, name), drop);
+    });
+    fill(this.list, ...(rows.length ? rows : [h("li", { class: "tvz-faint" }, "none yet")]));
+  }
+}

@@ -1,0 +1,73 @@
+// @ts-check
+// Other shards, opened from the page: a path, a folder or a URL, or one of those that were opened last.
+
+import { fill, h } from "../../host/core.mjs";
+
+/**
+ * What it needs of the page around it.
+ * @typedef {object} AroundOpening
+ * @property {(name: string, msg?: any, options?: any) => Promise<{ r: any, buffers: DataView[] }>} rpc
+ * @property {(error: unknown) => void} trouble
+ */
+
+let openings = 0;
+
+export class Opening {
+  /** @param {AroundOpening} around @param {boolean} open shown at once: there is nothing else to see */
+  constructor(around, open) {
+    this.around = around;
+    const recent = h("datalist", { id: `tvz-recent-${(openings += 1)}` });
+    this.path = h("input", {
+      type: "text",
+      class: "tvz-mono",
+      placeholder: "data/train-{0000..0003}.tar, a folder, s3://…",
+      "aria-label": "shards to open: a path, a folder or a URL",
+      spellcheck: false,
+      list: recent.id,
+      onkeydown: (/** @type {KeyboardEvent} */ e) => {
+        if (e.key === "Enter") this.go(this.path.value);
+      },
+    });
+    this.recent = recent;
+    this.list = h("ul", {});
+    const go = h("button", { onclick: () => this.go(this.path.value) }, "open");
+    this.box = h(
+      "details",
+      { class: "tvz-views tvz-opening", open },
+      h("summary", { title: "other shards on a page of their own" }, "open …"),
+      h("div", { class: "tvz-views-list" }, h("div", { class: "tvz-views-new" }, this.path, go), recent, this.list),
+    );
+    const asking = () => this.box.open && this.ask();
+    this.box.addEventListener("toggle", asking);
+    this.box.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
+      if (e.key !== "Escape") return;
+      e.stopPropagation();
+      this.box.open = false;
+      this.box.querySelector("summary")?.focus();
+    });
+  }
+
+  async ask() {
+    this.path.focus();
+    try {
+      const { r } = await this.around.rpc("recent");
+      fill(this.recent, ...r.recent.map((/** @type {string} */ url) => h("option", { value: url })));
+      const rows = r.recent.map((/** @type {string} */ url) =>
+        h("li", {}, h("button", { class: "tvz-link tvz-cut", dir: "auto", title: url, onclick: () => this.go(url) }, url)),
+      );
+      fill(this.list, ...rows);
+    } catch (error) {
+      this.around.trouble(error);
+    }
+  }
+
+  /** @param {string} url */
+  async go(url) {
+    try {
+      const { r } = await this.around.rpc("open", { url });
+      location.assign(r.address);
+    } catch (error) {
+      this.around.trouble(error);
+    }
+  }
+}

@@ -1,0 +1,112 @@
+// @ts-check
+// A box for SQL over the records, the objects and the tags of the shards; a row with a key leads to its record.
+
+import { fill, focusedBeside, formatCount, h } from "../../host/core.mjs";
+
+const FIRST_QUERY = "SELECT * FROM records LIMIT 20";
+
+/**
+ * What it needs of the page around it.
+ * @typedef {object} AroundSql
+ * @property {(name: string, msg?: any, options?: any) => Promise<{ r: any, buffers: DataView[] }>} rpc
+ * @property {(key: string) => void} goTo shows the record of a key
+ * @property {(text: string) => void} copy
+ * @property {() => void} leave gives the keys back
+ */
+
+export class SqlBox {
+  /** @param {AroundSql} around */
+  constructor(around) {
+    this.around = around;
+    this.text = h("textarea", {
+      class: "tvz-sql-text tvz-mono",
+      rows: 4,
+      value: FIRST_QUERY,
+      spellcheck: false,
+      "aria-label": "SQL over records, objects and tags",
+      onkeydown: (/** @type {KeyboardEvent} */ e) => {
+        if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) this.run();
+      },
+    });
+    this.words = h("span", { role: "status", class: "tvz-cut" }, "records, objects (one row a box), tags; Ctrl+Enter runs it");
+    this.answer = h("div", { class: "tvz-sql-answer", tabIndex: 0, role: "region", "aria-label": "rows of the answer" });
+    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) =>
+      h("button", { title, onclick: act }, text);
+    this.root = h(
+      "section",
+      { class: "tvz-side-by-side tvz-sql", "aria-label": "SQL", hidden: true },
+      h(
+        "div",
+        { class: "tvz-side-head" },
+        button("run", "run the query (Ctrl+Enter)", () => this.run()),
+        button("copy", "copy the query", () => around.copy(this.text.value)),
+        this.words,
+        button("✕", "back to the grid (Esc)", () => this.close()),
+      ),
+      this.text,
+      this.answer,
+    );
+  }
+
+  get shown() {
+    return !this.root.hidden;
+  }
+
+  toggle() {
+    if (this.shown) return this.close();
+    this.root.hidden = false;
+    this.text.focus();
+    return undefined;
+  }
+
+  close() {
+    const focused = this.root.contains(focusedBeside(this.root));
+    this.root.hidden = true;
+    if (focused) this.around.leave();
+  }
+
+  async run() {
+    this.say("running …");
+    try {
+      const { r } = await this.around.rpc("sql", { query: this.text.value });
+      const count = `${formatCount(r.rows.length)} row${r.rows.length === 1 ? "" : "s"}`;
+      this.say(r.more ? `the first ${count}; there are more` : count);
+      this.draw(r);
+    } catch (error) {
+      const fault = /** @type {any} */ (error).fault ?? { msg: String(error), hint: "" };
+      this.say(`${fault.msg} ${fault.hint}`, "tvz-bad");
+    }
+  }
+
+  /** @param {string} text @param {string} [tone] */
+  say(text, tone = "") {
+    this.words.className = `tvz-cut ${tone}`;
+    this.words.textContent = text;
+    this.words.title = text;
+  }
+
+  /** @param {{ columns: string[], rows: any[][] }} found */
+  draw({ columns, rows }) {
+    const key = columns.indexOf("key");
+    const cell = (/** @type {any} */ value, /** @type {number} */ at) => {
+      const text = value === null ? "" : String(value);
+      if (at !== key || !text) return h("td", { class: typeof value === "number" ? "tvz-number" : "", dir: "auto", title: text }, text);
+      return h("td", { dir: "auto" }, h("button", { class: "tvz-link", title: "show this record", onclick: () => this.show(text) }, text));
+    };
+    fill(
+      this.answer,
+      h(
+        "table",
+        {},
+        h("thead", {}, h("tr", {}, ...columns.map((name) => h("th", { scope: "col" }, name)))),
+        h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map(cell)))),
+      ),
+    );
+  }
+
+  /** @param {string} key */
+  show(key) {
+    this.close();
+    this.around.goTo(key);
+  }
+}

@@ -1,0 +1,84 @@
+"""Views by name and the shards opened last: kept in the data folder, for their owner, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from tarviz.model.config import options
+from tarviz.model.errors import UsageError
+from tarviz.widgets.answers import by_hand
+from tarviz.widgets.browse.controller import Browser
+from tarviz.widgets.host.rpc import answer
+from tests.widgets.conftest import records, tar
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path):
+    with options(data_dir=tmp_path / "data"):
+        yield tmp_path / "data"
+
+
+@pytest.fixture
+def browser(tmp_path):
+    found = Browser([tar(tmp_path / "a.tar", records(0, 3))], cache=False)
+    yield found
+    found.close()
+
+
+def asked(browser, request, session="one", **message):
+    found = answer(browser, {"name": request, "session": session, "msg": message})
+    if "err" in found[0]:
+        raise UsageError(found[0]["err"]["msg"])
+    return found[0]["r"]
+
+
+class TestViews:
+    def test_a_view_is_there_for_every_page_and_the_next_time(self, browser, tmp_path, monkeypatch):
+        asked(browser, "save_view", name="cats", address="where=cls+%3D+1")
+        monkeypatch.chdir(tmp_path)
+        again = Browser(["./a.tar"], cache=False)
+
+        assert {"views": {"cats": "where=cls+%3D+1"}} == asked(browser, "views", session="two") == asked(again, "views")
+        again.close()
+
+    def test_a_name_is_replaced_and_dropped(self, browser):
+        asked(browser, "save_view", name="b", address="1")
+        asked(browser, "save_view", name=" b ", address="2")
+
+        assert {"a": "3", "b": "2"} == asked(browser, "save_view", name="a", address="3")["views"]
+        assert {"a": "3"} == asked(browser, "drop_view", name="b")["views"]
+
+    @pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\nb"])
+    def test_a_name_that_cannot_be_shown_is_refused(self, browser, name):
+        with pytest.raises(UsageError, match="not a name"):
+            asked(browser, "save_view", name=name, address="")
+
+    def test_the_file_is_its_owners(self, browser, home):
+        asked(browser, "save_view", name="cats", address="")
+        (file,) = (home / "views").iterdir()
+
+        assert 0o600 == stat.S_IMODE(file.stat().st_mode)
+
+    def test_a_file_that_is_no_json_holds_none(self, browser, home):
+        asked(browser, "save_view", name="cats", address="")
+        (file,) = (home / "views").iterdir()
+        file.write_text("[1, ")
+
+        assert {} == asked(browser, "views")["views"]
+
+
+class TestOpened:
+    def test_the_latest_is_first_and_each_is_there_once(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        for text in ("a.tar", "https://user:pw@host/b.tar", "a.tar"):
+            by_hand.opening(text)
+
+        assert [os.fspath(tmp_path / "a.tar"), "https://host/b.tar"] == [text.replace("***@", "") for text in by_hand.opened()]
+        assert not any("pw" in text for text in by_hand.opened())
+
+    def test_a_page_that_cannot_open_says_so(self, browser):
+        with pytest.raises(UsageError, match="Nothing else can be opened"):
+            asked(browser, "open", url="b.tar")
