@@ -140,7 +140,7 @@ class TestBoxes:
         name = bar.locator(".tvz-cut").inner_text()
         bar.click()
         page.until("/[1-9] boxes shown/.test(document.querySelector('.tvz-status').textContent)")
-        page.until("document.querySelector('.tvz-pick') && !document.querySelector('.tvz-waiting')")
+        page.until("document.querySelector('.tvz-pick') && document.querySelectorAll('.tvz-tile .tvz-label').length > 2")
 
         assert {name} == {text.rpartition(" ")[0] for text in page.tab.locator(".tvz-tile .tvz-label").all_inner_texts()}
 
