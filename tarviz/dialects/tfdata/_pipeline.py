@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import io
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from tarviz.dialects.tfdata._source import ShardSource
 from tarviz.dialects.tfdata._stages import (
-    Conversion,
-    Counter,
-    Each,
     SamplesReader,
+    SampleTypes,
     TFExampleReader,
+    Transforming,
     empty_examples,
     empty_samples,
-    write_blocks,
+    write_batches,
 )
-from tarviz.dialects.tfdata.core import Sample, TFExample, TypesMap, checked_types, serialized
+from tarviz.dialects.tfdata.core import Sample, TFExample, TypesMap, checked_function, checked_types, serialized
 from tarviz.dialects.tfdata.transform import Transform
-from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
 from tarviz.model.errors import UsageError
 from tarviz.read.stream import ReadReport
-from tarviz.write import Names, Outputs
 
 
 class Pipeline:
@@ -45,18 +43,15 @@ class Pipeline:
 
     def __init__(self) -> None:
         self.report = ReadReport()
-        self._tar: Callable[[], Iterable[Any]] | None = None
-        self._source: ShardSource | None = None
+        self._tar: ShardSource | Callable[[], Iterable[Any]] | None = None
         self._samples: list[Callable[[SamplesReader], Iterable[Any]]] = []
-        self._convert: Callable[[SamplesReader], Iterable[Any]] | None = None
-        self._types: Conversion | None = None
+        self._convert: SampleTypes | Callable[[SamplesReader], Iterable[Any]] | None = None
         self._examples: list[Callable[[TFExampleReader], Iterable[Any]]] = []
-        self._write: Callable[[TFExampleReader], Any] | None = None
-        self._out: Any = None
+        self._out: Any = None  # a path, an open file, or a function of the reader of examples
 
     def from_tar(self, source: Any) -> Self:
         """Samples of shards: a path, URL, template, folder, a list of these, or an open binary file. Packed ones are recognised."""
-        self._source, self._tar = ShardSource(source), None
+        self._tar = ShardSource(source)
         return self
 
     def from_tar_gz(self, source: Any) -> Self:
@@ -65,7 +60,7 @@ class Pipeline:
 
     def transform_samples(self, *transforms: Transform) -> Self:
         """Each sample through functions from sample to sample."""
-        return self.with_samples_stage(Each(_callables("transform_samples", transforms), Sample))
+        return self.with_samples_stage(Transforming(_callables("transform_samples", transforms), Sample))
 
     def filter_empty_samples(self) -> Self:
         """Leaves out samples with nothing but `__key__`."""
@@ -77,12 +72,12 @@ class Pipeline:
         Types are names or `core.FeatureType`: `{"cls": "INT64", "png": "BYTES"}`. `quoted_key` writes `__key__` as JSON text, in
         quotes, as go-tfdata does.
         """
-        self._types, self._convert = Conversion(checked_types(types), quoted_key), None
+        self._convert = SampleTypes(checked_types(types), quoted_key)
         return self
 
     def transform_tf_examples(self, *transforms: Transform) -> Self:
         """Each example through functions from example to example."""
-        return self.with_tf_examples_stage(Each(_callables("transform_tf_examples", transforms), TFExample))
+        return self.with_tf_examples_stage(Transforming(_callables("transform_tf_examples", transforms), TFExample))
 
     def filter_empty_examples(self) -> Self:
         """Leaves out examples with nothing but `__key__`."""
@@ -97,12 +92,12 @@ class Pipeline:
             raise UsageError(f"to_tfrecord writes to a path, a URL or an open file, got {type(out).__name__}.")
         if isinstance(out, io.TextIOBase):
             raise UsageError("to_tfrecord needs a binary file.", hint='Open it with "wb".')
-        self._out, self._write = out, None
+        self._out = out
         return self
 
     def with_tar_stage(self, stage: Callable[[], Iterable[Any]]) -> Self:
         """A function that returns a reader of samples, in place of shards."""
-        self._tar, self._source = _stage("with_tar_stage", stage), None
+        self._tar = _stage("with_tar_stage", stage)
         return self
 
     def with_samples_stage(self, stage: Callable[[SamplesReader], Iterable[Any]]) -> Self:
@@ -112,7 +107,7 @@ class Pipeline:
 
     def with_sample_to_tf_example_stage(self, stage: Callable[[SamplesReader], Iterable[Any]]) -> Self:
         """A function from a reader of samples to one of examples: `core.TFExample`, dicts, `tf.train.Example`, or their bytes."""
-        self._convert, self._types = _stage("with_sample_to_tf_example_stage", stage), None
+        self._convert = _stage("with_sample_to_tf_example_stage", stage)
         return self
 
     def with_tf_examples_stage(self, stage: Callable[[TFExampleReader], Iterable[Any]]) -> Self:
@@ -122,85 +117,67 @@ class Pipeline:
 
     def with_tfrecord_stage(self, stage: Callable[[TFExampleReader], Any]) -> Self:
         """A function that takes the reader of examples to its end."""
-        self._write, self._out = _stage("with_tfrecord_stage", stage), None
+        self._out = _stage("with_tfrecord_stage", stage)
         return self
 
     with_sample2tf_example_stage = with_sample_to_tf_example_stage
     with_tf_example_stage = with_tf_examples_stage
     filter_empty_tf_examples = filter_empty_examples
 
-    def _check(self) -> None:
-        if self._source is None and self._tar is None:
+    def _begin(self) -> None:
+        if self._tar is None:
             raise UsageError("the pipeline has no tar stage.", hint="Call from_tar, from_tar_gz or with_tar_stage.")
-        if self._types is None and self._convert is None:
+        if self._convert is None:
             raise UsageError(
                 "the pipeline has no stage from samples to examples.", hint="Call sample_to_tf_example or with_sample_to_tf_example_stage."
             )
+        self.report = ReadReport()
 
     def __iter__(self) -> Iterator[Any]:
         """The examples, without the TFRecord stage."""
-        self._check()
-        self.report = ReadReport()
-        if self._source is not None:
-            flow: Iterator[Any] = self._source.samples(self.report)
-        else:
-            assert self._tar is not None
-            flow = _reader(self._tar(), "with_tar_stage")
+        self._begin()
+        tar, convert = self._tar, self._convert
+        assert tar is not None and convert is not None
+        flow = tar.samples(self.report) if isinstance(tar, ShardSource) else _reader(tar(), "with_tar_stage")
         for stage in self._samples:
             flow = _reader(stage(flow), "with_samples_stage")
-        if self._types is not None:
-            flow = self._types.run(flow, self.report)
+        if isinstance(convert, SampleTypes):
+            flow = convert.run(flow, self.report)
         else:
-            assert self._convert is not None
-            flow = _reader(self._convert(flow), "with_sample_to_tf_example_stage")
+            flow = _reader(convert(flow), "with_sample_to_tf_example_stage")
         for stage in self._examples:
             flow = _reader(stage(flow), "with_tf_examples_stage")
         return flow
 
     def do(self) -> int:
         """Runs the pipeline; returns how many examples came to its end. `report` says what reading met."""
-        self._check()
-        blocks = self._whole_blocks()
-        if blocks is not None:
-            return write_blocks(blocks, self._out)
-        count = Counter(iter(self))
-        if self._write is not None:
-            self._write(count)
-        elif isinstance(self._out, str | os.PathLike):
-            with Outputs(Names(os.fspath(self._out))) as outputs:
-                for batch in tfrecord.together(map(serialized, count)):
-                    outputs.add(tfrecord.frame(batch))
-        elif self._out is not None:
-            tfrecord.write(self._out, map(serialized, count))
-        else:
-            for _ in count:
-                pass
-        return count.count
+        self._begin()
+        count = 0
 
-    def _whole_blocks(self) -> Iterator[examples.Examples] | None:
-        """Examples a block at a time, where no stage wants to see a sample; None otherwise."""
-        plain = self._source is not None and self._types is not None and self._types.whole
-        if not plain or self._samples or self._examples or self._out is None:
-            return None
-        assert self._source is not None
-        assert self._types is not None
-        self.report = ReadReport()
-        return self._types.blocks(self._source.blocks(self.report), self.report)
+        def counted() -> Iterator[Any]:
+            nonlocal count
+            for count, example in enumerate(self, 1):  # noqa: B007
+                yield example
+
+        if self._out is None or callable(self._out):
+            (self._out or deque(maxlen=0).extend)(counted())
+            return count
+        plain = isinstance(self._tar, ShardSource) and isinstance(self._convert, SampleTypes) and self._convert.whole
+        if plain and not self._samples and not self._examples:  # no stage wants to see a sample: a block at a time
+            batches: Iterator[Any] = self._convert.blocks(self._tar.blocks(self.report), self.report)  # type: ignore[union-attr]
+        else:
+            batches = tfrecord.together(map(serialized, counted()))
+        return write_batches(batches, self._out)
 
 
 def _callables(where: str, functions: tuple[Any, ...]) -> tuple[Callable[[Any], Any], ...]:
-    for f in functions:
-        if not callable(f):
-            raise UsageError(f"{where} expects transforms, got {f!r}.", hint="See tarviz.dialects.tfdata.transform.")
     if not functions:
         raise UsageError(f"{where} expects at least one transform.")
-    return functions
+    return tuple(checked_function(f, f"{where} expects transforms", "See tarviz.dialects.tfdata.transform.") for f in functions)
 
 
 def _stage(where: str, stage: Any) -> Any:
-    if not callable(stage):
-        raise UsageError(f"{where} expects a function from reader to reader, got {stage!r}.")
-    return stage
+    return checked_function(stage, f"{where} expects a function from reader to reader")
 
 
 def _reader(found: Any, where: str) -> Iterator[Any]:

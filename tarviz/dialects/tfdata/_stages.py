@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any, TypeAlias
 
 from tarviz.dialects.tfdata.core import KEY_ENTRY, FeatureType, Sample, TFExample, to_example
@@ -20,7 +21,7 @@ SamplesReader: TypeAlias = Iterator[Any]
 TFExampleReader: TypeAlias = Iterator[Any]
 
 
-class Conversion:
+class SampleTypes:
     """The default stage from samples to examples."""
 
     def __init__(self, types: Mapping[str, FeatureType], quoted_key: bool) -> None:
@@ -57,38 +58,21 @@ def _tell_unused(unused: set[str], report: ReadReport) -> None:
         warnings.warn(str(fault), TarvizWarning, stacklevel=2)
 
 
-def write_blocks(blocks: Iterator[examples.Examples], out: Any) -> int:
+def write_batches(batches: Iterator[examples.Examples], out: Any) -> int:
+    """Examples as TFRecord, to a path or an open file; how many there were."""
     count = 0
-    if isinstance(out, str | os.PathLike):
-        with Outputs(Names(os.fspath(out))) as outputs:
-            for made in blocks:
-                outputs.add(tfrecord.frame(made))
-                count += len(made)
-        return count
-    for made in blocks:
-        for buffer in tfrecord.frame(made).buffers():
-            out.write(buffer)
-        count += len(made)
+    with Outputs(Names(os.fspath(out))) if isinstance(out, str | os.PathLike) else nullcontext() as outputs:
+        for batch in batches:
+            count += len(batch)
+            if outputs is not None:
+                outputs.add(tfrecord.frame(batch))
+            else:
+                for buffer in tfrecord.frame(batch).buffers():
+                    out.write(buffer)
     return count
 
 
-class Counter:
-    """A reader that counts what it gives."""
-
-    def __init__(self, reader: Iterator[Any]) -> None:
-        self.reader = reader
-        self.count = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        item = next(self.reader)
-        self.count += 1
-        return item
-
-
-class Each:
+class Transforming:
     """A stage of functions that are applied to each item."""
 
     def __init__(self, functions: tuple[Callable[[Any], Any], ...], kind: type[Sample | TFExample]) -> None:
@@ -127,15 +111,9 @@ def _key(item: Any) -> str | None:
     return None if key is None or key == [] else key.decode("utf-8", "surrogateescape") if isinstance(key, bytes) else str(key)
 
 
-def _not_empty(reader: Iterator[Any]) -> Iterator[Any]:
+def empty_samples(reader: SamplesReader) -> SamplesReader:
+    """A reader of samples without the empty ones."""
     return (item for item in reader if any(name != KEY_ENTRY for name in item))
 
 
-def empty_samples(reader: SamplesReader) -> SamplesReader:
-    """A reader of samples without the empty ones."""
-    return _not_empty(reader)
-
-
-def empty_examples(reader: TFExampleReader) -> TFExampleReader:
-    """A reader of examples without the empty ones."""
-    return _not_empty(reader)
+empty_examples = empty_samples

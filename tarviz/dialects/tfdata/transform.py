@@ -6,28 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tarviz.dialects.tfdata.core import Sample, TFExample
+from tarviz.dialects.tfdata.core import Sample, TFExample, checked_function
 from tarviz.dialects.tfdata.selection import Selection
 from tarviz.model.errors import UsageError
 from tarviz.ops import Rename
 
 Transform: TypeAlias = Callable[[Any], Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class _Selections:
-    selections: tuple[Selection, ...]
-
-    def __post_init__(self) -> None:
-        for one in self.selections:
-            if not callable(one):
-                raise UsageError(f"a selection is made by by_key(…), by_prefix(…) and the like, got {one!r}.")
-        if not self.selections:
-            raise UsageError("there are no selections.", hint='For example selection.by_key("image").')
-
-    def __call__(self, entries: Mapping[str, Any]) -> Mapping[str, Any]:
-        names = {name for one in self.selections for name in one(entries)}
-        return like(entries, {name: value for name, value in entries.items() if name in names})
 
 
 @dataclass(frozen=True)
@@ -48,18 +32,6 @@ class Renaming:
         return like(entries, self.op.run(entries) if self.finds(entries) else dict(entries))
 
 
-@dataclass(frozen=True)
-class _Function:
-    f: Callable[[Any], Any]
-
-    def __post_init__(self) -> None:
-        if not callable(self.f):
-            raise UsageError(f"a transform is a function, got {self.f!r}.")
-
-    def __call__(self, entries: Mapping[str, Any]) -> Any:
-        return self.f(entries)
-
-
 def like(entries: Mapping[str, Any], found: Mapping[str, Any]) -> Mapping[str, Any]:
     """`found` as the kind of thing that `entries` is, from the same place."""
     if isinstance(entries, TFExample):
@@ -69,12 +41,21 @@ def like(entries: Mapping[str, Any], found: Mapping[str, Any]) -> Mapping[str, A
 
 def sample_selections(*selections: Selection) -> Transform:
     """Keeps the entries that one of the selections selects; `__key__` too is kept only where one does."""
-    return _Selections(selections)
+    if not selections:
+        raise UsageError("there are no selections.", hint='For example selection.by_key("image").')
+    for one in selections:
+        checked_function(one, "a selection is made by by_key(…), by_prefix(…) and the like")
+
+    def transform(entries: Mapping[str, Any]) -> Mapping[str, Any]:
+        names = {name for one in selections for name in one(entries)}
+        return like(entries, {name: value for name, value in entries.items() if name in names})
+
+    return transform
 
 
 def example_selections(*selections: Selection) -> Transform:
     """Keeps the features that one of the selections selects."""
-    return _Selections(selections)
+    return sample_selections(*selections)
 
 
 def rename(dest: str, srcs: str | Iterable[str]) -> Transform:
@@ -87,12 +68,12 @@ def rename(dest: str, srcs: str | Iterable[str]) -> Transform:
 
 def sample_f(f: Callable[[Sample], Mapping[str, Any]]) -> Transform:
     """A function of your own from sample to sample."""
-    return _Function(f)
+    return checked_function(f, "a transform is a function")  # type: ignore[no-any-return]
 
 
 def example_f(f: Callable[[TFExample], Mapping[str, Any]]) -> Transform:
     """A function of your own from example to example."""
-    return _Function(f)
+    return checked_function(f, "a transform is a function")  # type: ignore[no-any-return]
 
 
 def id_(entries: Any) -> Any:
