@@ -49,7 +49,7 @@ def can_run() -> bool:
 
 
 @dataclass(eq=False, slots=True)
-class _Worker:
+class _WorkerProcess:
     process: subprocess.Popen[bytes]
     to: IO[bytes]
     back: IO[bytes]
@@ -78,7 +78,7 @@ class Workers:
     spool: str | None = None
     tick: Tick = lambda size: None
     heard: Callable[[Done], None] = lambda done: None
-    _workers: list[_Worker] = field(default_factory=list)
+    _workers: list[_WorkerProcess] = field(default_factory=list)
     _orphans: list[IO[bytes]] = field(default_factory=list)  # files of workers that died
     _payload: bytes = b""
 
@@ -110,7 +110,7 @@ class Workers:
         """Result and file of each task, in order: see `engines.Engine`."""
         waiting = deque(enumerate(tasks))
         tries = [0] * len(tasks)
-        done: dict[int, tuple[bool, Any, _Worker | None, int | None]] = {}
+        done: dict[int, tuple[bool, Any, _WorkerProcess | None, int | None]] = {}
         for due in range(len(tasks)):
             while due not in done:
                 bad = [number for number, (good, *_) in done.items() if not good] if failed is None else []
@@ -148,13 +148,13 @@ class Workers:
                 yield value, owner.spools[place]
                 owner.free.append(place)
 
-    def _idle(self) -> _Worker | None:
+    def _idle(self) -> _WorkerProcess | None:
         for worker in self._workers:
             if worker.task is None and (self.spool is None or worker.free):
                 return worker
         return self._start() if len(self._workers) < self.count else None
 
-    def _start(self) -> _Worker:
+    def _start(self) -> _WorkerProcess:
         spools: list[IO[bytes]] = []
         if self.spool is not None:
             spools = [tempfile.TemporaryFile(dir=self.spool, buffering=0) for _ in range(SPOOLS)]  # noqa: SIM115
@@ -172,25 +172,25 @@ class Workers:
         )
         os.close(theirs_in)
         os.close(theirs_out)
-        worker = _Worker(process, open(ours_out, "wb", 0), open(ours_in, "rb", 0), spools, list(range(len(spools))))  # noqa: SIM115
+        worker = _WorkerProcess(process, open(ours_out, "wb", 0), open(ours_in, "rb", 0), spools, list(range(len(spools))))  # noqa: SIM115
         self._workers.append(worker)
         with suppress(BrokenPipeError):  # it died at once: noticed when its answer is read
             _send(worker.to, self._payload)
         return worker
 
-    def _begin(self, worker: _Worker, number: int, task: Any) -> None:
+    def _begin(self, worker: _WorkerProcess, number: int, task: Any) -> None:
         worker.task, worker.told = number, 0
         worker.spool = worker.free.pop() if self.spool is not None else None
         with suppress(BrokenPipeError):
             _send(worker.to, pickle.dumps((task, worker.spool)))
 
-    def _lost(self, worker: _Worker) -> int:
+    def _lost(self, worker: _WorkerProcess) -> int:
         """Give up a worker that died: its exit status. Results in its files may still be wanted."""
         self._workers.remove(worker)
         self._orphans += [worker.to, worker.back, *worker.spools]
         return worker.process.wait()
 
-    def _ready(self) -> list[_Worker]:
+    def _ready(self) -> list[_WorkerProcess]:
         with selectors.DefaultSelector() as selector:
             for worker in self._workers:
                 if worker.task is not None:

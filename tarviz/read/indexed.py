@@ -135,7 +135,7 @@ def record_columns(url: URL, index: ShardIndex, start: int, stop: int, data: mem
         data=data,
         base=base,
         first=start,
-        keys=cast("list[bytes]", _Keys(index, start, stop)),
+        keys=cast("list[bytes]", _LazyKeys(index, start, stop)),
         rows=index.rows[start : stop + 1] - low,
         offset=members.data[low:high] - base,
         size=members.size[low:high],
@@ -145,7 +145,7 @@ def record_columns(url: URL, index: ShardIndex, start: int, stop: int, data: mem
     )
 
 
-class _Keys(Sequence[bytes]):
+class _LazyKeys(Sequence[bytes]):
     """Keys of a block, made out of the members' names when somebody looks at them."""
 
     def __init__(self, index: ShardIndex, start: int, stop: int) -> None:

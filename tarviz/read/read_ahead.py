@@ -83,7 +83,7 @@ class Feed:
         self._interrupt = interrupt
         self._pieces = 0
         self._wants_ahead = ahead
-        self._reader: _Reader | None = None
+        self._reader: _FillThread | None = None
         self._ahead: Memory | None = None  # what the reader fills
         self._present = memoryview(b"")
 
@@ -132,7 +132,7 @@ class Feed:
         self._present = view
         if self._wants_ahead and self._pieces > 1 and not self.final:
             if self._reader is None:
-                self._reader = _Reader(self._source)
+                self._reader = _FillThread(self._source)
             self._ahead = _take(HEADROOM + self._size)
             self._reader.ask(memoryview(self._ahead)[HEADROOM:][: self._length(self._pieces + 1)])
         return view
@@ -194,7 +194,7 @@ def _read(source: ByteSource, view: memoryview) -> tuple[int, Exception | None]:
     return done, None
 
 
-class _Reader:
+class _FillThread:
     """A thread that fills the buffers it is asked to, one at a time, until it is told to end."""
 
     def __init__(self, source: ByteSource) -> None:

@@ -158,7 +158,7 @@ def shard_batches(url: URL, options: ReadOptions, report: ReadReport, *, returni
         return
     source = plain(url) if options.on_error == "raise" else None
     if source is not None and roomy(source):
-        yield from _Spans(source, options.walker(url, returning=returning, payloads="sparse")).batches(report)
+        yield from _HeaderSpans(source, options.walker(url, returning=returning, payloads="sparse")).batches(report)
         return
     del source
     with closing(adjacent_blocks(url, options, report, returning=returning)) as run:
@@ -209,7 +209,7 @@ def _by_index(
 def _by_headers(source: HeldTar, options: ReadOptions, report: ReadReport) -> Generator[Batch, None, None]:
     """All of a shard. Its index is kept, so that later passes need not look for headers, a quarter of what photos take."""
     report.opened = source.stat
-    spans = _Spans(source, options.walker(source.url), [])
+    spans = _HeaderSpans(source, options.walker(source.url), [])
     for batch in spans.batches(report):
         report.bytes += int(batch.block.size.sum())
         yield batch
@@ -273,7 +273,7 @@ def roomy(source: HeldTar) -> bool:
 
 
 @dataclass(eq=False)
-class _Spans:
+class _HeaderSpans:
     """Reads a plain tar's headers and leaves its payloads where they are. `seen` is filled with the steps, unless they are too many."""
 
     source: HeldTar

@@ -86,7 +86,7 @@ State = Reading | Resyncing | PassingOver | AfterEnd | Over
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Damage:
+class _RunEnd:
     """What ended a run of members: an error, or a member over the limit. `member`: name and type of the one, where they are known."""
 
     cause: Exception | PassingOver
@@ -240,16 +240,16 @@ class Walker:
             if error is not None:
                 yield from self._at_bad_end(error, self.state)
 
-    def _until_damage(self, members: Members, error: Exception | None) -> tuple[Members, _Damage | None]:
+    def _until_damage(self, members: Members, error: Exception | None) -> tuple[Members, _RunEnd | None]:
         """The members up to one over the limit, or all of them up to `error`, and what ended them."""
         large = self._too_large(members)
         if large is not None:
             member = bytes(members.name[large]), int(members.type[large])
-            return members.part(0, large), _Damage(self._pass_over(members, large), member)
+            return members.part(0, large), _RunEnd(self._pass_over(members, large), member)
         if error is None:
             return members, None
         state = self.scanner.state
-        return members, _Damage(error, state.faulty if isinstance(state, Damaged) and error is state.error else None)
+        return members, _RunEnd(error, state.faulty if isinstance(state, Damaged) and error is state.error else None)
 
     def _joined(self, new: Members | None) -> Members:
         """The members that wait and the new ones; none wait from here on."""
@@ -305,7 +305,7 @@ class Walker:
         else:
             self._stop(error)
 
-    def _at_damage(self, last: Grouped | None, damage: _Damage) -> Iterator[Decided]:
+    def _at_damage(self, last: Grouped | None, damage: _RunEnd) -> Iterator[Decided]:
         """Decide over the record that was open at damage, `last`, and begin to look for what follows."""
         scanner, rules, cause = self.scanner, self.rules, damage.cause
         key = None if damage.member is None else self.grouper.key_of(*damage.member)

@@ -145,7 +145,7 @@ class Cluster:
         self.close()
 
 
-class _Server(http.server.ThreadingHTTPServer):
+class _NodeServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
     cluster: Cluster
@@ -163,7 +163,7 @@ class _Node:
     """One daemon of the cluster."""
 
     def __init__(self, cluster: Cluster, name: str, port: int = 0) -> None:
-        self.server = _Server(("127.0.0.1", port), _Proxy if name == "proxy" else _Target)
+        self.server = _NodeServer(("127.0.0.1", port), _Proxy if name == "proxy" else _Target)
         self.server.cluster, self.server.name = cluster, name
         self._thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, name=f"AIStore {name}")
         self._thread.start()
@@ -179,10 +179,10 @@ class _Node:
         self._thread.join()
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _NodeHandler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: _Server
+    server: _NodeServer
 
     def setup(self) -> None:
         tls, line = self.server.cluster.tls, self.request
@@ -260,7 +260,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return Fail()
 
 
-class _Proxy(_Handler):
+class _Proxy(_NodeHandler):
     """Knows buckets and lists them; for objects it names the target."""
 
     def answer(self, call: Call) -> None:
@@ -339,7 +339,7 @@ class _Proxy(_Handler):
         self.say(200, page, {"Content-Type": "application/msgpack"})
 
 
-class _Target(_Handler):
+class _Target(_NodeHandler):
     """Has the objects."""
 
     def answer(self, call: Call) -> None:

@@ -87,13 +87,13 @@ class _Object:
     told: dict[str, str] = field(default_factory=dict)
 
 
-class _Line:
+class _LineClock:
     """When bytes that are on their way have passed, in seconds of the steady clock."""
 
     free = 0.0
 
 
-class _Lines(_Line, threading.local):
+class _Lines(_LineClock, threading.local):
     """A line for each connection: each has a thread."""
 
 
@@ -122,7 +122,7 @@ class FaultServer:
         self._objects: dict[str, _Object] = {}
         self._versions = 0
         self._lock = threading.Lock()
-        self._lines = _Lines() if per_connection else _Line()
+        self._lines = _Lines() if per_connection else _LineClock()
         self._closing = threading.Event()
         self._threads: set[threading.Thread] = set()
         self._listener = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=128)

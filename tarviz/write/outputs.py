@@ -29,7 +29,7 @@ class Run(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Records:
+class _FramedRecords:
     """Records that are framed by the thread that writes them."""
 
     run: Frames
@@ -93,7 +93,7 @@ class Outputs(Whole):
                 continue
             output = self._open()
             size = int(ends[last - 1]) - base
-            output.write([_Records(run, first, last, size)] if isinstance(run, Frames) else run.buffers(first, last), last - first)
+            output.write([_FramedRecords(run, first, last, size)] if isinstance(run, Frames) else run.buffers(first, last), last - first)
             self._room -= size
             if self._source is not None and numbers is not None:
                 self._note(int(numbers[first]), stop if last == count else int(numbers[last]))

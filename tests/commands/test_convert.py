@@ -24,8 +24,8 @@ from tarviz.formats import example, tfrecord
 from tarviz.model.errors import ChainError, DataError, NotFoundError, SchemaError, TarvizWarning, UsageError
 from tarviz.model.types import URL
 from tarviz.ops import Func
-from tarviz.testing.outputs import use_disk
 from tests.conftest import DATA, sampled, wait_until
+from tests.servers.outputs import use_disk
 
 CORPORA = DATA / "corpora"
 ROOT = DATA.parents[1]

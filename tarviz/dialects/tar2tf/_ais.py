@@ -105,7 +105,7 @@ def translated(val_op: Any, label_op: Any) -> tuple[Chain, Selection]:
     """
     parts = [_parts(one, what) for one, what in ((val_op, "val_op"), (label_op, "label_op"))]
     leaves = [leaf for part in parts for leaf in (part.values() if isinstance(part, dict) else [part])]
-    made = _Made(leaves)
+    made = _Translation(leaves)
     nodes = [
         SelectDict({name: made.node(leaf) for name, leaf in part.items()}) if isinstance(part, dict) else made.node(part) for part in parts
     ]
@@ -147,7 +147,7 @@ def _function(leaf: Any) -> RecordFunc | None:
     return leaf if isinstance(leaf, RecordFunc) else None
 
 
-class _Made:
+class _Translation:
     """Chain and selection in the making."""
 
     def __init__(self, leaves: list[Any]) -> None:

@@ -59,10 +59,10 @@ class Etl(Elsewhere):
 
     def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> AbstractContextManager[RowSource]:
         """The transformer; what is done with a record is the chain, as text."""
-        return nullcontext(_Transformer(self, pipeline))
+        return nullcontext(_TransformedRows(self, pipeline))
 
 
-class _Transformer:
+class _TransformedRows:
     def __init__(self, place: Etl, pipeline: Pipeline) -> None:
         self._place = place
         self._pipeline = pipeline
@@ -73,12 +73,12 @@ class _Transformer:
         """See `RowSource`; a piece is read as a whole, and what is not of it is passed over."""
         asked = self._asked(epoch)
         waiting = deque(enumerate(pieces[number:], number))
-        running: deque[tuple[int, Piece, _Reader]] = deque()
+        running: deque[tuple[int, Piece, _ShardFetch]] = deque()
         try:
             while waiting or running:
                 while waiting and len(running) < (self._place.count or _SHARDS):
                     at, piece = waiting.popleft()
-                    running.append((at, piece, _Reader(self._place.name, piece.url, asked)))
+                    running.append((at, piece, _ShardFetch(self._place.name, piece.url, asked)))
                 at, piece, reader = running[0]
                 for row in reader.rows():
                     if isinstance(row.value, TarvizError):
@@ -111,7 +111,7 @@ class _Transformer:
             return Row(row.key, row.behind, error)
 
 
-class _Reader:
+class _ShardFetch:
     """A transformed shard read by a thread of its own; one that ends early is asked for again, and what came is passed over."""
 
     def __init__(self, name: str, url: URL, asked: str) -> None:

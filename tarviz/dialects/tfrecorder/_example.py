@@ -24,30 +24,24 @@ class IgnoreExampleException(Exception):  # noqa: N818  the name of the earlier 
 
 
 class Recordable(property):
-    """What `@tfrecordable` makes of a method: a property that knows its type."""
+    """What `@tfrecordable` makes of a method: a property that knows its type, which stands at the method."""
 
-    field: Field
-
-    @classmethod
-    def of(cls, field: Field, *parts: Any) -> Recordable:
-        made = cls(*parts)
-        made.field = field
-        return made
-
-    def getter(self, fget: Callable[[Any], Any]) -> Recordable:
-        return Recordable.of(self.field, fget, self.fset, self.fdel, self.__doc__)
-
-    def setter(self, fset: Callable[[Any, Any], None]) -> Recordable:
-        return Recordable.of(self.field, self.fget, fset, self.fdel, self.__doc__)
-
-    def deleter(self, fdel: Callable[[Any], None]) -> Recordable:
-        return Recordable.of(self.field, self.fget, self.fset, fdel, self.__doc__)
+    @property
+    def field(self) -> Field:
+        """The type that was declared."""
+        found: Field = self.fget.field  # type: ignore[union-attr]
+        return found
 
 
 def tfrecordable(dtype: Field) -> Callable[[Callable[[Any], Any]], Recordable]:
     """Marks a property of an `Example` to be written, with its type; setter and deleter work as on `@property`."""
     field = field_of(dtype)
-    return lambda fget: Recordable.of(field, fget)
+
+    def mark(fget: Callable[[Any], Any]) -> Recordable:
+        fget.field = field  # type: ignore[attr-defined]
+        return Recordable(fget)
+
+    return mark
 
 
 class Example:

@@ -53,9 +53,7 @@ def generate_and_save_train_eval_test_tfrecords_files(
     """
     kind = _given(examples_class=examples_class, example_class=example_class)
     path = _given(examples_filepath=examples_filepath, examples_list_filepath=examples_list_filepath)
-    own = _own_arguments(kind, kwargs)
-    examples = list(read_csv(_checked(kind, own), path, own))
-    about = {"class_name": kind.__name__, "list_filepath": absolute(path)}
+    examples, about = _from_file(kind, path, kwargs)
     files = _files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file)
     return _split_and_write(save_directory_path, examples, examples_train_eval_test_ratio, about, **files, **kwargs)
 
@@ -78,7 +76,7 @@ def generate_and_save_train_eval_test_tfrecords_files_for_examples(
     """
     examples = list(examples)
     for kind in {type(example) for example in examples}:
-        _checked(kind, _own_arguments(kind, kwargs))
+        _checked(kind, kwargs)
     about = {"class_name": type(examples[0]).__name__ if examples else "", "list_filepath": ""}
     files = _files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file)
     return _split_and_write(
@@ -127,11 +125,9 @@ def generate_and_save_tfrecords_files_for_examples_files_dict(
     **kwargs: Any,
 ) -> Counts:
     """The examples of several CSV files, each in a subset of its name. `examples_filepaths_dict` is another name of the third argument."""
-    given = _given(examples_class=examples_class, example_class=example_class)
-    own = _own_arguments(given, kwargs)
-    kind = _checked(given, own)
+    kind = _given(examples_class=examples_class, example_class=example_class)
     paths = _given(examples_filepaths=examples_filepaths, examples_filepaths_dict=examples_filepaths_dict)
-    examples = {name: list(read_csv(kind, path, own)) for name, path in paths.items()}
+    examples = {name: _from_file(kind, path, kwargs)[0] for name, path in paths.items()}
     return generate_and_save_tfrecords_files_for_examples_dict(
         save_directory_path, examples, examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file, **kwargs
     )
@@ -153,7 +149,7 @@ def generate_and_save_tfrecords_files_for_examples_dict(
     for name, listed in subsets.items():
         _subset(name)
         for kind in {type(example) for example in listed}:
-            _checked(kind, _own_arguments(kind, kwargs))
+            _checked(kind, kwargs)
     kinds = {type(example).__name__ for listed in subsets.values() for example in listed}
     about = {"class_name": ", ".join(sorted(kinds)), "list_filepath": ""}
     return write_subsets(
@@ -173,9 +169,7 @@ def generate_and_save_tfrecords_files_for_examples_file(
 ) -> Counts:
     """The examples of a CSV file, without a split: the files lie in `save_directory_path` itself."""
     kind, path = _given(examples_class=examples_class, example_class=example_class), _given(examples_filepath=examples_filepath)
-    own = _own_arguments(kind, kwargs)
-    examples = list(read_csv(_checked(kind, own), path, own))
-    about = {"class_name": kind.__name__, "list_filepath": absolute(path)}
+    examples, about = _from_file(kind, path, kwargs)
     files = _files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file)
     return write_subsets(save_directory_path, {"": examples}, about, **files, **kwargs)
 
@@ -250,34 +244,33 @@ def _split_and_write(
 
 
 _OPTIONS = frozenset(
-    {
-        "examples_shuffle",
-        "examples_shuffle_seed",
-        "examples_tfrecord_file_max_size_in_bytes",
-        "examples_tfrecords_files_max_size_in_bytes",
-        "examples_log_in_csv_file",
-        "examples_train_eval_test_ratio",
-    }
+    f"examples_{name}"
+    for name in (
+        *("shuffle", "shuffle_seed", "train_eval_test_ratio", "log_in_csv_file"),
+        *("tfrecord_file_max_size_in_bytes", "tfrecords_files_max_size_in_bytes"),
+    )
 )
 
 
-def _own_arguments(kind: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The keywords that are the examples' own."""
-    return {name: value for name, value in kwargs.items() if name not in _OPTIONS}
+def _from_file(kind: Any, path: Path, kwargs: Mapping[str, Any]) -> tuple[list[Example], dict[str, Any]]:
+    """The examples of a CSV file, and what the config file says of them."""
+    own = _checked(kind, kwargs)
+    return list(read_csv(kind, path, own)), {"class_name": kind.__name__, "list_filepath": absolute(path)}
 
 
-def _checked(kind: Any, own: Mapping[str, Any]) -> type[Example]:
-    """The class, when it can be written and takes the keywords."""
+def _checked(kind: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords that are the examples' own, when the class can be written and takes them."""
     if not (isinstance(kind, type) and issubclass(kind, Example)):
         raise UsageError(f"{kind!r} is not a subclass of Example.")
     kind.get_tfrecordable_attribute_names()
+    own = {name: value for name, value in kwargs.items() if name not in _OPTIONS}
     for method in (kind.load, kind.split):
         try:
             inspect.signature(method).bind(None, **own)
         except TypeError as error:
             hint = f"The options of the factory are {', '.join(sorted(_OPTIONS))}; let {method.__name__} take **kwargs for others."
             raise UsageError(f"{kind.__name__}.{method.__name__}: {error}.", hint=hint) from None
-    return kind
+    return own
 
 
 def _subset(name: Any) -> None:

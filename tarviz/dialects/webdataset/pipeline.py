@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
-from tarviz.dialects.webdataset.parts.places import Base, Passes, Place
+from tarviz.dialects.webdataset.parts.places import Base, Passes, WorkerPlace
 from tarviz.dialects.webdataset.parts.stages import Custom, Stage
 from tarviz.dialects.webdataset.shardlists import single_node_only, split_by_node, split_by_worker
 from tarviz.dialects.webdataset.utils import PipelineStage
@@ -65,7 +65,7 @@ class DataPipeline(Base, PipelineStage):
         here = self.passes.here()
         return self._flow(here, number_of(self.passes.begin(here)))
 
-    def _flow(self, here: Place, number: str) -> Iterator[Any]:
+    def _flow(self, here: WorkerPlace, number: str) -> Iterator[Any]:
         common = f"{self.seed}/{number}"
         own = f"{common}/{here.chance}/{here.node}/{here.worker}"
         split = max((at for at, stage in enumerate(self.pipeline) if stage in _SPLITTERS), default=0)

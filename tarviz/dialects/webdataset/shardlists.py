@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
-from tarviz.dialects.webdataset.parts.places import Base, Passes, Place, place
+from tarviz.dialects.webdataset.parts.places import Base, Passes, WorkerPlace, place
 from tarviz.dialects.webdataset.parts.stages import Custom, draws
 from tarviz.dialects.webdataset.utils import is_iterable, make_seed, pytorch_worker_seed
 from tarviz.model.errors import UsageError
@@ -46,7 +46,7 @@ def single_node_only(src: Iterable[Any], group: Any = None) -> Iterable[Any]:
     return src
 
 
-def refuse_several(here: Place) -> None:
+def refuse_several(here: WorkerPlace) -> None:
     """`UsageError` for a rank among others."""
     if here.nodes > 1:
         raise UsageError(f"this is node {here.node} of {here.nodes}.", hint="Pass nodesplitter=split_by_node, or one of your own.")

@@ -19,7 +19,7 @@ from tarviz.dialects.webdataset.parts.files import tar_file_iterator as tar_file
 from tarviz.dialects.webdataset.parts.files import url_opener as url_opener
 from tarviz.dialects.webdataset.parts.files import valid_sample as valid_sample
 from tarviz.dialects.webdataset.parts.samples import Sample
-from tarviz.dialects.webdataset.parts.source import Shards
+from tarviz.dialects.webdataset.parts.source import ShardReading
 
 
 def tarfile_samples(
@@ -29,7 +29,7 @@ def tarfile_samples(
     rename_files: Callable[[str], str] | None = None,
 ) -> Iterator[Sample]:
     """The samples of shards that come as dicts with a `url` or as URLs: `__key__`, `__url__`, fields as bytes."""
-    shards = Shards(handler=handler, select_files=select_files, rename_files=rename_files)
+    shards = ShardReading(handler=handler, select_files=select_files, rename_files=rename_files)
     for item in src:
         url = item["url"] if isinstance(item, dict) else item
         try:

@@ -10,10 +10,11 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from tarviz.dialects.webdataset.parts.encoders import Encoder, SampleEncoder, encode_field
 from tarviz.dialects.webdataset.parts.encoders import default_handlers as default_handlers
+from tarviz.formats.tfrecord import Writable
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL, Buffer
 from tarviz.stores import Whole
@@ -23,12 +24,6 @@ _HELD = 1 << 20  # bytes that wait before they are written
 _PERCENT = re.compile(r"%(0?\d*)d")
 _NUMBER = re.compile(r"\d{1,18}")
 _PACKINGS: dict[str, Packing] = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}
-
-
-class Writable(Protocol):
-    """An open binary file."""
-
-    def write(self, data: bytes, /) -> object: ...
 
 
 def numpy_dumps(data: Any) -> bytes:

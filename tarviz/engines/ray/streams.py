@@ -22,7 +22,7 @@ _PATIENCE = 10.0  # seconds that a task waits for a processor
 
 
 @dataclass(slots=True, eq=False)
-class _Run:
+class _StreamRun:
     """A task under way: `given` parts of it were taken; `tries` since the last of them."""
 
     task: bytes
@@ -40,7 +40,7 @@ class Streams(Joined):
 
     def __init__(self, job: Yielding, plan: EnginePlan) -> None:
         super().__init__(job, plan)
-        self._running: deque[_Run] = deque()
+        self._running: deque[_StreamRun] = deque()
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -57,7 +57,7 @@ class Streams(Joined):
                     data = packed(self._ray, task)
                     # Beside a loop that is left half-way (a validation in an epoch), whose tasks hold processors until it goes on, none
                     # is asked for.
-                    running.append(_Run(data, self._begin(data, 0, 0 if self._others() else 1)))
+                    running.append(_StreamRun(data, self._begin(data, 0, 0 if self._others() else 1)))
                 if not running:
                     return
                 run = running[0] if ordered else self._first(running)
@@ -77,11 +77,11 @@ class Streams(Joined):
     def _others(self) -> bool:
         return any(each is not self and each._running for each in _open)
 
-    def _again(self, run: _Run) -> None:
+    def _again(self, run: _StreamRun) -> None:
         # It asks for no processor: tasks that wait to be taken after it, or by another process that waits for this one, may hold them all.
         run.bound, run.parts = False, self._begin(run.task, run.given, 0)
 
-    def _first(self, running: deque[_Run]) -> _Run:
+    def _first(self, running: deque[_StreamRun]) -> _StreamRun:
         """One that has something, or else the first."""
         while True:
             ready = self._ready([run.parts for run in running])
@@ -90,7 +90,7 @@ class Streams(Joined):
             if any(run.bound for run in running):
                 return next(run for run in running if run.bound)
 
-    def _next(self, run: _Run) -> tuple[str, Any]:
+    def _next(self, run: _StreamRun) -> tuple[str, Any]:
         """What a task says next: ("part", it), ("done", None) or ("failed", error)."""
         errors = self._ray.exceptions
         while True:
@@ -117,7 +117,7 @@ class Streams(Joined):
             if kind != "begun":
                 return kind, value
 
-    def _cancel(self, running: Iterable[_Run]) -> None:
+    def _cancel(self, running: Iterable[_StreamRun]) -> None:
         """End what runs; it only reads."""
         for run in running:
             with suppress(self._ray.exceptions.RayError):
@@ -147,7 +147,7 @@ class Streams(Joined):
 
 
 @dataclass(slots=True, eq=False)
-class _Asked:
+class _TaskRequest:
     """A task at an actor: answers that were asked for ahead, and the parts of the one that came last."""
 
     actor: Any
@@ -175,7 +175,7 @@ class ClientStreams(Streams):
     def _begin(self, task: bytes, given: int, processors: int) -> Any:
         new = self._feeder.options(num_cpus=processors).remote
         actor = self._idle.pop() if self._idle and processors else new(self._job, self._home)
-        return _Asked(actor, deque([actor.begin.remote(task, given), *(actor.more.remote() for _ in range(ASKED))]))
+        return _TaskRequest(actor, deque([actor.begin.remote(task, given), *(actor.more.remote() for _ in range(ASKED))]))
 
     def _ready(self, parts: list[Any], *, fetch: bool = True) -> Any:
         for each in parts:

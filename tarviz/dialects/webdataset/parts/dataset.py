@@ -14,9 +14,9 @@ from tarviz.dialects.webdataset.autodecode import ByExtension, Decoder
 from tarviz.dialects.webdataset.handlers import Handler, ignore_and_continue, reraise_exception
 from tarviz.dialects.webdataset.parts import per_item, stages
 from tarviz.dialects.webdataset.parts.fluid import FluidInterface
-from tarviz.dialects.webdataset.parts.places import Passes, Place
+from tarviz.dialects.webdataset.parts.places import Passes, WorkerPlace
 from tarviz.dialects.webdataset.parts.resuming import Pass, place_of, refuse_mixed, taken_up
-from tarviz.dialects.webdataset.parts.source import Progress, Shards, Source
+from tarviz.dialects.webdataset.parts.source import PassProgress, ShardReading, Source
 from tarviz.dialects.webdataset.pipeline import DataPipeline, number_of, staged
 from tarviz.dialects.webdataset.shardlists import Splitter, envsubst, names_of, single_node_only, split_by_node
 from tarviz.model.errors import UsageError
@@ -49,7 +49,7 @@ class WebDataset(DataPipeline, FluidInterface):
 
     # A subclass may build its pipeline without this class's __init__ (HaMeR, 4D-Humans).
     resumed: dict[str, Any] | None = None
-    _pass = Pass(Progress())
+    _pass = Pass(PassProgress())
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class WebDataset(DataPipeline, FluidInterface):
         cache = _cache(cache_dir, cache_size, url_to_name)
         source = Source(
             urls=_urls(urls),
-            shards=Shards(ReadOptions(**options), policy, select_files, rename_files, cache, places=True),
+            shards=ShardReading(ReadOptions(**options), policy, select_files, rename_files, cache, places=True),
             handler=policy,
             shuffled=bool(shuffle) or bool(shardshuffle),
             resampled=resampled or mode == "resampled",
@@ -103,7 +103,7 @@ class WebDataset(DataPipeline, FluidInterface):
         self.seed = seed
         self.repetitions = None if repeat else epochs
         self.size = size
-        self._pass = Pass(Progress())
+        self._pass = Pass(PassProgress())
         named = extensions is not None or decoder is not _UNSET or transforms is not None or shuffle > 0
         decoder = "rgb" if decoder is _UNSET and named else decoder
         self.pipeline = [source, *_stages_of_2019(extensions, decoder, transforms, shuffle, unsafe)]
@@ -129,7 +129,7 @@ class WebDataset(DataPipeline, FluidInterface):
     def compose(self, *stages: Any) -> Self:
         """The same with more stages; this one stays."""
         other = super().compose(*stages)
-        other._pass = Pass(Progress())
+        other._pass = Pass(PassProgress())
         return other
 
     @property
@@ -147,11 +147,11 @@ class WebDataset(DataPipeline, FluidInterface):
         saved, self.resumed = self.resumed, None
         here = self.passes.here()
         if saved is None:
-            self._pass = one = Pass(Progress())
+            self._pass = one = Pass(PassProgress())
             return self._run(one, here, self.passes, None)
         epoch = self.passes.begin(here)
         begun = [
-            (one := Pass(Progress(), state["given"]), self._run(one, replace(here, **place_of(state)), epoch, state))
+            (one := Pass(PassProgress(), state["given"]), self._run(one, replace(here, **place_of(state)), epoch, state))
             for state in taken_up(saved, here)
         ]
         if len(begun) == 1 and "ranks" not in saved:
@@ -177,7 +177,7 @@ class WebDataset(DataPipeline, FluidInterface):
                     runs.remove(each)
         self._pass = Pass(self._pass.progress)
 
-    def _run(self, one: Pass, here: Place, epoch: Passes | int, state: dict[str, Any] | None) -> Iterator[Any]:
+    def _run(self, one: Pass, here: WorkerPlace, epoch: Passes | int, state: dict[str, Any] | None) -> Iterator[Any]:
         joined, needs = stages.fused([staged(stage) for stage in self.pipeline[1:]])
         held = max((at + 1 for at, stage in enumerate(joined) if not stage.prompt), default=0)
         epoch = epoch if isinstance(epoch, int) else epoch.begin(here)
@@ -203,7 +203,7 @@ class WebDataset(DataPipeline, FluidInterface):
                 return
             number += 1
 
-    def _entropy(self, number: str, here: Place) -> str:
+    def _entropy(self, number: str, here: WorkerPlace) -> str:
         """What the order of a pass depends on: the seed if there is one, else what the DataLoader drew for its pass."""
         return f"{self.seed}/{number}" if self.seed is not None or here.chance is None else f"{here.chance}/{number}"
 
@@ -221,7 +221,7 @@ class WebDataset(DataPipeline, FluidInterface):
 
     def _fresh(self) -> dict[str, Any]:
         _ = self.source  # it refuses where there is none
-        here, one = self.passes.here(), Pass(Progress())
+        here, one = self.passes.here(), Pass(PassProgress())
         one.begin(self.epoch, 0, self._entropy(number_of(self.epoch), here), here, exact=True)
         return one.state()
 
@@ -252,7 +252,7 @@ class WebDataset(DataPipeline, FluidInterface):
         if set(state) != wanted:
             raise UsageError(f"this is not a state of a WebDataset: {state!r}.")
 
-    def _of_ranks(self, states: list[Mapping[str, Any]], here: Place) -> dict[str, Any] | None:
+    def _of_ranks(self, states: list[Mapping[str, Any]], here: WorkerPlace) -> dict[str, Any] | None:
         """One state of the states of all ranks: that of this rank where there are as many as before."""
         for node, state in enumerate(states):
             self._known_form(state)

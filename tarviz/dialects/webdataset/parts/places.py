@@ -12,13 +12,13 @@ from typing import Any
 from tarviz.dialects.webdataset.pytorch import IterableDataset as Base
 from tarviz.runners.shares import distributed_rank, shared_by_caller
 
-__all__ = ["Base", "Passes", "Place", "place"]
+__all__ = ["Base", "Passes", "WorkerPlace", "place"]
 
 _REMEMBERED = 64  # passes of DataLoaders that may run at once over one data set
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkerPlace:
     """Which of how many processes this is: worker of a DataLoader, node (rank) of a distributed run."""
 
     worker: int = 0
@@ -34,7 +34,7 @@ class Place:
         return None if self.shared else self.seed
 
 
-def place(group: Any = None) -> Place:
+def place(group: Any = None) -> WorkerPlace:
     """Where this process stands. Torch is asked only when somebody imported it; its process group goes before `RANK`.
 
     Where accelerate or Trainer share out among the ranks what comes, there is one rank.
@@ -45,8 +45,8 @@ def place(group: Any = None) -> Place:
     data = sys.modules.get("torch.utils.data")
     info = data.get_worker_info() if data is not None else None
     if info is not None:
-        return Place(info.id, info.num_workers, node, nodes, info.seed - info.id, shared)
-    return Place(int(os.environ.get("WORKER", 0)), int(os.environ.get("NUM_WORKERS", 1)), node, nodes, shared=shared)
+        return WorkerPlace(info.id, info.num_workers, node, nodes, info.seed - info.id, shared)
+    return WorkerPlace(int(os.environ.get("WORKER", 0)), int(os.environ.get("NUM_WORKERS", 1)), node, nodes, shared=shared)
 
 
 class Passes:
@@ -60,7 +60,7 @@ class Passes:
     def __init__(self, first: int = 0) -> None:
         self._own = first  # passes begun by this copy
         self._table = RawArray("q", 1 + _REMEMBERED)
-        self._home: Place | None = None  # where the copy was made that a spawned worker got
+        self._home: WorkerPlace | None = None  # where the copy was made that a spawned worker got
 
     @property
     def next(self) -> int:
@@ -71,14 +71,14 @@ class Passes:
         """Let the next pass be `number`."""
         self._own = number - int(self._table[0])
 
-    def here(self) -> Place:
+    def here(self) -> WorkerPlace:
         """Where this process stands; a spawned worker has its rank from the process that made it."""
         now, home = place(), self._home
         if home is None or now.seed is None or now.shared:
             return now
         return replace(now, node=home.node, nodes=home.nodes, shared=home.shared)
 
-    def begin(self, here: Place) -> int:
+    def begin(self, here: WorkerPlace) -> int:
         """The number of the pass that begins now."""
         number = self._own + (int(self._table[0]) if here.seed is None else self._turn(here.seed))
         self._own += 1

@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tarviz.dialects.webdataset.parts.places import Place
-from tarviz.dialects.webdataset.parts.source import Progress
+from tarviz.dialects.webdataset.parts.places import WorkerPlace
+from tarviz.dialects.webdataset.parts.source import PassProgress
 from tarviz.model.errors import UsageError
 
 
-def taken_up(saved: Mapping[str, Any], here: Place) -> list[dict[str, Any]]:
+def taken_up(saved: Mapping[str, Any], here: WorkerPlace) -> list[dict[str, Any]]:
     """The states of the workers whose work this worker takes up.
 
     Where there are as many as before, that is the worker whose turn comes next, so that the order of a DataLoader goes on too. Where
@@ -64,19 +64,19 @@ def refuse_mixed(before: int, nodes: int) -> None:
 class Pass:
     """One iteration over a data set: how far it is."""
 
-    def __init__(self, progress: Progress, given: int = 0) -> None:
+    def __init__(self, progress: PassProgress, given: int = 0) -> None:
         self.progress = progress
         self.given = given
         self.done = 0
         self.epoch = 0
         self.round = 0
         self.seed: str | None = None
-        self.here = Place()
+        self.here = WorkerPlace()
         self.exact = True
 
-    def begin(self, epoch: int, number: int, seed: str, here: Place, *, exact: bool) -> None:
+    def begin(self, epoch: int, number: int, seed: str, here: WorkerPlace, *, exact: bool) -> None:
         """A new pass over the shards."""
-        self.progress = Progress(report=self.progress.report)
+        self.progress = PassProgress(report=self.progress.report)
         self.epoch, self.round, self.seed, self.here, self.exact, self.done = epoch, number, seed, here, exact, 0
 
     def counted(self, flow: Iterator[Any], skip: int) -> Iterator[Any]:

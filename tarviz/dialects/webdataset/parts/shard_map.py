@@ -16,7 +16,7 @@ Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)
-class _Job:
+class _RetriedCall:
     """The function for one task, tried again where it fails; it travels to worker processes."""
 
     function: Callable[..., Any]
@@ -61,7 +61,7 @@ def distributed_map_unordered(
     listed = list(tasks)
     results: list[Any] = []
     with ExitStack() as stack:
-        run = _started(_Job(f, retries), listed, num_workers or processors(), stack)
+        run = _started(_RetriedCall(f, retries), listed, num_workers or processors(), stack)
         for number, task in enumerate(listed):
             try:
                 results.append(next(run))
@@ -73,7 +73,7 @@ def distributed_map_unordered(
     return results
 
 
-def _started(job: _Job, tasks: Sequence[tuple[Any, ...]], count: int, stack: ExitStack) -> Iterator[Any]:
+def _started(job: _RetriedCall, tasks: Sequence[tuple[Any, ...]], count: int, stack: ExitStack) -> Iterator[Any]:
     """The results of tasks that run in processes, or in threads."""
     if count == 1:
         return map(job, tasks)

@@ -12,7 +12,7 @@ from tarviz import stores
 from tarviz.dialects.webdataset.gopen import own_opener, rewrite_url
 from tarviz.dialects.webdataset.handlers import Handler, ignore_and_continue, reraise_exception, warn_and_continue
 from tarviz.dialects.webdataset.parts.files import group_by_keys, tar_file_expander, url_opener
-from tarviz.dialects.webdataset.parts.places import Place
+from tarviz.dialects.webdataset.parts.places import WorkerPlace
 from tarviz.dialects.webdataset.parts.samples import Needs, Sample, samples, selected
 from tarviz.dialects.webdataset.shardlists import Splitter, refuse_several, single_node_only, split_by_node, split_by_worker, split_urls
 from tarviz.model.errors import NotFoundError, UsageError
@@ -54,7 +54,7 @@ def _index_options(options: ReadOptions) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Shards:
+class ShardReading:
     """How shards are read: options, which files, under which names, through which cache."""
 
     options: ReadOptions = field(default_factory=ReadOptions)
@@ -113,7 +113,7 @@ class Source:
     """Shards and how they are shared out: the first part of a `WebDataset`, a value that pickles."""
 
     urls: tuple[str, ...]
-    shards: Shards = field(default_factory=Shards)
+    shards: ShardReading = field(default_factory=ShardReading)
     handler: Handler = reraise_exception
     shuffled: bool = False
     resampled: bool = False
@@ -136,7 +136,7 @@ class Source:
                 found += [shard for name in braces(url) for shard in _there(name)]
         return found
 
-    def shares(self, seed: str, here: Place) -> Iterator[Share]:
+    def shares(self, seed: str, here: WorkerPlace) -> Iterator[Share]:
         """What this process reads in one pass, in order: split among ranks and workers first, shuffled then."""
         urls = self.known()
         chance = random.Random(f"{seed}/{here.node}/{here.worker}/shards")
@@ -161,7 +161,7 @@ class Source:
             chance.shuffle(found)
         return iter(found)
 
-    def run(self, progress: Progress, seed: str, here: Place, needs: Needs | None) -> Iterator[Sample]:
+    def run(self, progress: PassProgress, seed: str, here: WorkerPlace, needs: Needs | None) -> Iterator[Sample]:
         """The samples of one pass, from `progress` on; it is kept up to date."""
         begin = progress.share, progress.record
         seen = begin != (0, 0)
@@ -205,7 +205,7 @@ def _there(name: str) -> Iterable[str]:
 
 
 @dataclass(slots=True)
-class Progress:
+class PassProgress:
     """How far a pass is: the share and the record in its shard that come next, and what reading met."""
 
     share: int = 0

@@ -132,7 +132,7 @@ class OutputTests:
     @pytest.mark.parametrize("pieces", [0, 1, 12])
     def test_an_exception_leaves_nothing(self, path: Path, monkeypatch: pytest.MonkeyPatch, error: Any, pieces: int) -> None:
         use_disk(monkeypatch, seconds=0.01)
-        with pytest.raises(error), self.begin(path) as output:
+        with pytest.raises(error), self.begin(path) as output:  # noqa: PT012  it is raised inside the output
             for _ in range(pieces):
                 self.put(output, NOISE)
             raise error
@@ -142,7 +142,7 @@ class OutputTests:
     def test_an_exception_keeps_what_was_there(self, path: Path) -> None:
         path.parent.mkdir()
         path.write_bytes(b"before")
-        with pytest.raises(ValueError, match="over"), self.begin(path) as output:
+        with pytest.raises(ValueError, match="over"), self.begin(path) as output:  # noqa: PT012  it is raised inside the output
             for _ in range(12):
                 self.put(output, NOISE)
             raise ValueError("over")
@@ -152,7 +152,7 @@ class OutputTests:
     @pytest.mark.parametrize("room", [0, 100, 3 * PIECE, 9 * PIECE, 12 * PIECE])
     def test_a_full_disk_is_an_error_and_leaves_nothing(self, path: Path, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
         use_disk(monkeypatch, seconds=0.005, room=room)
-        with pytest.raises(StoreError, match="the disk is full"), self.begin(path) as output:
+        with pytest.raises(StoreError, match="the disk is full"), self.begin(path) as output:  # noqa: PT012  it is raised inside the output
             for _ in range(12):
                 self.put(output, NOISE)
             self.put(output, b"one more")
