@@ -143,3 +143,16 @@ def test_the_headline_is_the_table_s_result_once_it_is_measured(shard: Path, ope
     told = page.tab.locator(".tvz-line-key-1").inner_text()
     rate, spread = (page.tab.locator(f".tvz-rows tbody td:nth-of-type({number})").first.text_content() for number in (1, 2))
     assert f"{rate} records/s {spread}" == told
+
+
+def test_it_runs_again_and_longer(shard: Path, open_widget: Callable[..., Any]):
+    run = BenchRun(shard, "decode(png)", batch=4, seconds=0.2)
+    page = open_widget(run, ".tvz-bench")
+    for name, seconds in (("run again", 0.2), ("longer", 0.6)):
+        before = run.result
+        page.until("document.querySelector('.tvz-stop').textContent === 'done'")
+        page.tab.get_by_role("button", name=name).click()
+        wait_until(lambda before=before: run.result is not before and not run.running)
+        page.until("document.querySelector('.tvz-stop').textContent === 'done'")
+        assert abs(seconds - run.result.config["seconds"]) < 1e-6
+        assert run.result.rows[0].rate > 0

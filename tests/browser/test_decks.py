@@ -101,11 +101,15 @@ class TestWidget:
 
         look.until(tab, f"{WIDGET}.querySelector('.tvz-body').textContent.includes('photo/n00000000.jpg')")
 
-    def test_a_search_says_that_there_is_no_kernel(self, tab: Any):
-        tab.locator(".tvz-filter").fill("cls == 1")
-        tab.locator(".tvz-filter").press("Enter")
+    def test_what_needs_a_kernel_is_not_there_and_nothing_turns(self, tab: Any):
+        look.until(tab, f"{WIDGET}.querySelector('.tvz-status').textContent.includes('a saved picture: 40 of 40 records')")
 
-        look.until(tab, f"{WIDGET}.querySelector('.tvz-status').textContent.includes('a saved picture')")
+        assert not any(one.is_visible() for one in tab.locator(".tvz-tools, .tvz-pane-foot, .tvz-views, .tvz-head > button").all())
+        assert tab.locator(".tvz-tile img").count() > 8
+        assert 0 == tab.locator(".tvz-bad:visible").count()
+        assert [] == tab.evaluate(
+            f"[...{WIDGET}.querySelectorAll('.tvz-busy')].filter((one) => getComputedStyle(one, '::before').display !== 'none')"
+        )
 
     def test_arrows_move_in_the_widget_and_turn_slides_outside(self, tab: Any):
         tab.locator(".tvz-tile").first.click()

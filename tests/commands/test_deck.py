@@ -116,6 +116,12 @@ class TestRun:
             tarviz.deck(path)
         assert not (tmp_path / "talk.html").exists()
 
+    def test_a_line_of_the_shell_that_fails_ends_it_too(self, tmp_path: Path):
+        (tmp_path / "talk.md").write_text(notebook(("slide", "md", "# Talk"), ("-", "py", "!true\n!exit 3\n!true")), "utf-8")
+
+        with pytest.raises(DataError, match=r"Cell 2 failed \(!true\).*!exit 3 ended with 3"):
+            tarviz.deck(tmp_path / "talk.md")
+
     def test_stored_outputs_are_shown_without_a_kernel(self, tmp_path: Path):
         path = write(tmp_path, TALK)
         executed = run.read(path)

@@ -16,6 +16,16 @@ _FREEZE = """import sys
 if "tarviz.widgets.host.view" in sys.modules:
     sys.modules["tarviz.widgets.host.view"].View.all_to_static({budget})
 """
+_STRICT = """def _strict(shell=get_ipython()):
+    run = shell.system
+    def system(line):
+        run(line)
+        if code := shell.user_ns.get("_exit_code"):
+            raise RuntimeError(f"!{line} ended with {code}")
+    shell.system = system
+_strict()
+del _strict
+"""
 
 
 def read(path: Path, *, outputs: bool = False) -> Any:
@@ -42,7 +52,8 @@ def read(path: Path, *, outputs: bool = False) -> Any:
 def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int | str = BUDGET) -> None:
     """Run all cells in `folder`, with this Python; outputs and the state of widgets are put into the notebook.
 
-    A cell that fails ends it, unless its tag is `raises-exception`. `budget`: bytes that a widget may keep for answers without a kernel.
+    A cell that fails ends it, and so does a `!` line that fails, unless the cell's tag is `raises-exception`. `budget`: bytes that a
+    widget may keep for answers without a kernel.
     """
     try:
         import nbformat
@@ -52,9 +63,15 @@ def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int | st
         raise MissingPackageError.of("nbclient", "Executing a notebook", "deck") from error
 
     freeze = nbformat.v4.new_code_cell(_FREEZE.format(budget=parse_size(budget)))
-    notebook.cells.append(freeze)
+    strict = nbformat.v4.new_code_cell(_STRICT)
+    cells, notebook.cells = notebook.cells, [strict, *notebook.cells, freeze]
     client = NotebookClient(notebook, timeout=timeout, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     begun = [0]
+
+    def failed(reason: str) -> TarvizError:
+        notebook.cells = [*cells, freeze]
+        return failure(notebook, begun[-1] - 1, reason)
+
     client.on_cell_execute = lambda cell, cell_index: begun.append(cell_index)
     with TemporaryDirectory(prefix="tarviz-") as private:
         said = Path(private) / "stderr"
@@ -66,14 +83,14 @@ def execute(notebook: Any, folder: Path, *, timeout: int = 600, budget: int | st
             with said.open("wb") as stderr:  # what a cell says there comes through the kernel; this is the talk of libraries
                 client.execute(env=environment(), stderr=stderr)
         except CellExecutionError as error:
-            raise failure(notebook, begun[-1], f"{error.ename}: {error.evalue}") from error
+            raise failed(f"{error.ename}: {error.evalue}") from error
         except CellTimeoutError as error:
-            raise failure(notebook, begun[-1], f"it took more than {timeout} s") from error
+            raise failed(f"it took more than {timeout} s") from error
         except DeadKernelError as error:
             last = said.read_text("utf-8", "replace").strip().rpartition("\n")[2]
-            raise failure(notebook, begun[-1], f"the kernel died{f', its last words: {last}' if last else ''}") from error
+            raise failed(f"the kernel died{f', its last words: {last}' if last else ''}") from error
         finally:
-            notebook.cells.remove(freeze)
+            notebook.cells = cells
 
 
 def environment() -> dict[str, str]:

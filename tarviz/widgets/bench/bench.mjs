@@ -13,6 +13,7 @@ export const BENCH_KEYS = [
   ["s", "stop; what was measured stays"],
   ["p", "pause the drawing"],
   ["1 2 3", "line, stages, results"],
+  ["a l", "run again; three times as long"],
   ["c", "copy the result as JSON"],
   ["Esc", "leave"],
   ["?", "this list"],
@@ -67,6 +68,8 @@ class BenchView {
     const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) =>
       h("button", { title, onclick: act }, text);
     this.stopButton = h("button", { class: "tvz-stop", title: "stop; what was measured stays (s)", onclick: () => this.stop() }, "Stop");
+    this.againButton = button("run again", "measure once more (a)", () => this.again(1));
+    this.longerButton = button("longer", "measure once more, three times as long: the figures vary less (l)", () => this.again(3));
     this.pauseButton = button("pause drawing", "the work goes on (p)", () => this.pause());
     this.tabs = ["line", "stages", "results"].map((text, at) =>
       h("button", { class: "tvz-tab", role: "tab", title: `${text} (${at + 1})`, onclick: () => this.turn(at + 1) }, text),
@@ -77,6 +80,8 @@ class BenchView {
       h("span", { class: "tvz-title tvz-cut", title: config.title, dir: "auto" }, config.title),
       h("span", { class: "tvz-head-facts tvz-mono tvz-faint tvz-cut", title: config.chain }, config.chain),
       this.stopButton,
+      this.againButton,
+      this.longerButton,
       this.pauseButton,
       button("copy as JSON", "copy the result (c)", () => this.copy()),
       button("?", "keys", () => this.sheet.toggle()),
@@ -181,6 +186,7 @@ class BenchView {
     this.stopButton.disabled = !running || stopping;
     this.stopButton.textContent = stopping && running ? "stopping…" : running ? "Stop" : this.said.state === "stopped" ? "stopped" : "done";
     this.pauseButton.hidden = !running;
+    this.againButton.hidden = this.longerButton.hidden = !!running || this.lost || !!this.model.still;
     const [clause, rest] = verdict ?? ["", ""];
     fill(this.verdict, h("strong", {}, clause || (running ? "measuring…" : "nothing was measured")), rest ? `: ${rest}.` : "");
     this.drawLine();
@@ -217,6 +223,8 @@ class BenchView {
       s: () => this.stop(),
       p: () => this.pause(),
       c: () => this.copy(),
+      a: () => this.again(1),
+      l: () => this.again(3),
       "?": () => this.sheet.toggle(),
       1: () => this.turn(1),
       2: () => this.turn(2),
@@ -233,6 +241,19 @@ class BenchView {
     this.draw();
     try {
       await this.rpc("stop", {}, { keep: true });
+    } catch (error) {
+      this.trouble(error);
+    }
+  }
+
+  /** Measure once more. @param {number} times how much longer than before */
+  async again(times) {
+    if (this.said.running || this.againButton.hidden) return;
+    try {
+      await this.rpc("again", { times }, { keep: true });
+      this.lines = [];
+      this.said = { ...this.said, running: true };
+      this.loop();
     } catch (error) {
       this.trouble(error);
     }

@@ -78,20 +78,24 @@ class BenchRun(Controller):
         self.fail_below = fail_below
         self._base = BenchResult.load(baseline) if isinstance(baseline, str | PathLike) else baseline
         self._clock = clock
+        self.renewed: Callable[[], None] = lambda: None  # hears that it measures again
         self.urls: list[URL] = stream.shards(self.pipeline.urls) if self.pipeline is not None else []
         self.trials = self._plan(source, RUNNERS[runner], _listed(workers), _listed(batch), _listed(prefetch), list(vs), per_item, cpu)
-        config = {
+        self._config = {
             "source": self.title,
             "chain": str(self.pipeline.chain) if self.pipeline is not None else "",
             "runner": runner,
-            "seconds": seconds,
             "warmup": self.warmup,
             "repeat": repeat,
-            "count": count,
             "cold": cold,
         }
+        self._begin()
+
+    def _begin(self) -> None:
+        """Measure from the beginning, on a thread."""
         last = str(self.pipeline.chain[-1]) if self.pipeline is not None and self.pipeline.chain else ""
-        self.result = BenchResult(config, machine.facts(self.urls), when=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.result = BenchResult({**self._config, "seconds": self.seconds, "count": self.count}, machine.facts(self.urls), when=when)
         self.result.rows = [Row(trial.label, trial.kind, trial.setting, trial.note, last_op=last) for trial in self.trials]
         self.at = (0, 0)  # (trial, round) that runs
         self.meter: Meter | None = None
@@ -204,6 +208,19 @@ class BenchRun(Controller):
     def stop(self) -> Message:
         """End the trial that runs and all after it; what was measured stays."""
         self._stopping.set()
+        return {}
+
+    @rpc
+    def again(self, times: float = 1.0) -> Message:
+        """Measure once more, each trial `times` as long as before, in place of what was measured."""
+        if self.running:
+            raise UsageError("It is still measuring.", hint="Stop it first.")
+        if not 0 < self.seconds * times < 86_400:
+            raise UsageError(f"{times} times {self.seconds} seconds cannot be measured.")
+        self.seconds *= times
+        self.count = None if self.count is None else max(1, round(self.count * times))
+        self._begin()
+        self.renewed()
         return {}
 
     @rpc

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tarviz.widgets.bench.controller import BenchRun
 from tarviz.widgets.bench.result import BenchResult
 from tarviz.widgets.host.live import LiveView
@@ -15,6 +17,10 @@ class BenchView(LiveView):
     """
 
     controller: BenchRun
+
+    def __init__(self, run: BenchRun, **traits: Any) -> None:
+        super().__init__(run, **traits)
+        run.renewed = self.follow
 
     @property
     def result(self) -> BenchResult:

@@ -34,6 +34,7 @@ from tarviz.write import Exists
 FIRST = 24
 MOST_SESSIONS = 64
 """Pages whose searches are kept; one that was forgotten searches anew when it asks again."""
+_MOST_SAVED = 1000  # records whose tiles are saved for where there is no kernel
 _STILL = 12  # records that can be opened where there is no kernel
 
 
@@ -149,10 +150,19 @@ class Browser(Controller):
         return [ref for ref in refs if ref is not None]
 
     def first(self, session: str = "") -> Answer:
+        return self._first_rows(session, FIRST)
+
+    def still(self, budget: int) -> Answer:
+        found = self._first_rows("", FIRST)
+        each = sum(memoryview(picture).nbytes for picture in found[1]) // FIRST + 300
+        most = min(_MOST_SAVED, budget // each)
+        return self._first_rows("", most) if most > FIRST else found
+
+    def _first_rows(self, session: str, count: int) -> Answer:
         page = self.session_of(session) if session else self.session
         page.views.opener = self.opener
-        self.wait(FIRST, 0.4)
-        message, buffers = page.page.first(FIRST)
+        self.wait(count, 0.4 if count == FIRST else 10.0)
+        message, buffers = page.page.first(count)
         look, wish = page.look, page.look.query.wish
         config: Message = {"title": self.title, "px": look.px, "sizes": list(SIZES), "image": look.image, "start": self.start}
         config |= {"also": list(wish.also), "marked": self.shards.marks.array().tolist()}

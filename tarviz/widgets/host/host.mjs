@@ -75,6 +75,7 @@ export function frozenModel(state) {
   );
   return {
     ...model,
+    still: true,
     /** @param {any} content */
     send: (content) => {
       if (content?.k !== "tvz:req") return;

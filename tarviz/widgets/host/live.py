@@ -48,8 +48,13 @@ class LiveView(View):
         done = self.wait(0)
         super()._ipython_display_()
         if not done:
-            threading.Thread(target=self._follow, name="tarviz-follow", daemon=True).start()
+            self.follow()
 
-    def _follow(self) -> None:
-        self.wait()
-        self.renew()
+    def follow(self) -> None:
+        """Bring what is saved up to date when it is done."""
+
+        def work() -> None:
+            self.wait()
+            self.renew()
+
+        threading.Thread(target=work, name="tarviz-follow", daemon=True).start()

@@ -67,6 +67,10 @@ class Controller:
         """All a view needs to draw its first picture without asking: JSON and the buffers it refers to."""
         return {}, []
 
+    def still(self, budget: int) -> Answer:
+        """What `first` gives, for a page without a kernel: as much as about `budget` bytes of pictures hold."""
+        return self.first()
+
     def text(self) -> str:
         """A useful summary for where nothing can be drawn."""
         return f"<{type(self).__name__}>"

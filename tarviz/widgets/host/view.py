@@ -69,8 +69,8 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
     def to_static(self, budget: int) -> int:
         """Make ready for a page without a kernel: bring the first picture up to date, and answer beforehand what a reader is likely to
         ask, as far as `budget` bytes go. Returns the bytes used."""
-        first, pictures = self.controller.first()
-        used, answers = 0, []
+        first, pictures = self.controller.still(budget // 2)
+        used, answers = sum(len(picture) for picture in pictures), []
         for name, message in self.controller.likely():
             reply, buffers = answer(self.controller, {"name": name, "msg": message or {}})
             size = sum(memoryview(buffer).nbytes for buffer in buffers) + len(json.dumps(reply))

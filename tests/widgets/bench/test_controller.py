@@ -544,3 +544,25 @@ class TestStaticForms:
 
         for word in ("done", "is the limit", "records/s", "p99", "first batch", "decode", "core", "python"):
             assert word in text
+
+
+class TestAgain:
+    def test_it_measures_once_more_in_place_of_before(self, shards):
+        run = done(shards, "decode(png)", batch=8, seconds=0.1)
+        first, renewed = run.result, []
+        run.renewed = lambda: renewed.append(True)
+        reply, _ = answer(run, {"name": "again", "msg": {"times": 3}})
+
+        assert run.wait(60)
+        assert {} == reply["r"]
+        assert run.result is not first
+        assert [True] == renewed
+        assert (0.1, pytest.approx(0.3)) == (first.config["seconds"], run.result.config["seconds"])
+        assert 1 == len(run.result.rows[0].runs)
+
+    def test_what_still_measures_is_not_begun_again(self, shards):
+        run = BenchRun(shards, "decode(png)", batch=8, seconds=60)
+        reply, _ = answer(run, {"name": "again", "msg": {}})
+        run.end()
+
+        assert "still measuring" in reply["err"]["msg"]

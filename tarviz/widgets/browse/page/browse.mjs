@@ -206,7 +206,11 @@ export class BrowserView {
     this.main.append(...splitters(this.main, () => this.grid && this.root && this.resized(), signal), this.beside.root, this.sql.root);
     this.root = h(
       "div",
-      { class: `tvz tvz-browse${config.title ? "" : " tvz-nothing"}`, role: "region", "aria-label": `tarviz browser of ${config.title}` },
+      {
+        class: `tvz tvz-browse${config.title ? "" : " tvz-nothing"}${this.model.still ? " tvz-still" : ""}`,
+        role: "region",
+        "aria-label": `tarviz browser of ${config.title}`,
+      },
       this.head,
       this.tools.root,
       this.keep.bar,

@@ -71,6 +71,7 @@ export class Polls {
     view.version = poll.version;
     for (const shard of poll.shards) view.shards[shard.number] = shard;
     view.exact = poll.exact;
+    if (view.model.still) poll.query.count = Math.min(poll.query.count, view.model.get("_first").rows.rows.length);
     view.total = poll.total;
     view.pages = poll.pages;
     view.far = poll.trouble;

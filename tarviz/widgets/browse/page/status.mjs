@@ -20,6 +20,10 @@ export class StatusLine {
   tell() {
     const { view } = this;
     if (this.message && performance.now() < this.message.until) return;
+    if (view.model.still) {
+      this.text.textContent = `a saved picture: ${formatCount(view.count)} of ${formatCount(view.total)} records; the first ones open by a click`;
+      return;
+    }
     this.message = undefined;
     const shown = view.plain() ? "" : `${formatCount(view.count)}${view.wish.objects ? " boxes" : ""} shown`;
     this.text.className = `tvz-cut${view.exact && view.done ? "" : view.shards.some((s) => s?.state === "scanning") || view.searching ? " tvz-busy" : ""}`;
