@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeGuard
 
-from tarviz.looks import runs, voc, yolo
+from tarviz.looks import runs, voc, written, yolo
 from tarviz.model.errors import DataError
 
 MOST = 400
@@ -78,9 +78,11 @@ def read_over(blob: bytes | memoryview, ext: str, frame: Frame) -> list[Shape]:
     try:
         if last in ("json", "boxes", "ann", "anno", "annotation") or data[:1] in (b"{", b"["):
             return _flat(json.loads(data), frame)
-        if last == "xml" or data[:12].lstrip().startswith((b"<annotation", b"<?xml")):
-            return _voc(data.decode("utf-8", "replace"), frame)
-        return _yolo(data.decode("utf-8"), frame)
+        if last == "xml" or data[:12].lstrip()[:1] == b"<":
+            text = data.decode("utf-8", "replace")
+            return _voc(text, frame) or _boxes(written.text_lines(text), frame, written.page(text))
+        text = data.decode("utf-8")
+        return _yolo(text, frame) or _boxes(written.kitti(text), frame) or _boxes(written.open_images(text), frame, (1, 1))
     except (ValueError, RecursionError, TypeError, KeyError, OverflowError):
         return []
 
@@ -372,9 +374,15 @@ def _thinned(flat: list[float]) -> list[float]:
 
 
 def _voc(text: str, frame: Frame) -> list[Shape]:
-    scale = voc.scale(text, frame.width, frame.height)
-    found = enumerate(voc.objects(text)[: frame.most])
-    return [Shape("box", _rounded(xywh(corners, "xyxy", *scale), frame.digits), name, item=at) for at, (name, corners) in found]
+    return _boxes([(name, corners, None) for name, corners in voc.objects(text)], frame, voc.size(text))
+
+
+def _boxes(found: Sequence[written.Box], frame: Frame, size: tuple[float, float] | None = None) -> list[Shape]:
+    """Boxes over a picture that is said to be of `size`, its own where it is not."""
+    across, down = size or (frame.width, frame.height)
+    scale = frame.width / across, frame.height / down
+    rows = enumerate(found[: frame.most])
+    return [Shape("box", _rounded(xywh(box, "xyxy", *scale), frame.digits), name, score, at) for at, (name, box, score) in rows]
 
 
 def _yolo(text: str, frame: Frame) -> list[Shape]:

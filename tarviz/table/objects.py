@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tarviz.looks import clipping, shapes, voc
+from tarviz.looks import clipping, shapes, voc, written
 from tarviz.looks.shapes import Shape
 from tarviz.model.errors import UsageError
 from tarviz.table.columns import NAMES, Part, kind, of_field, text_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _DIGITS = 6  # decimals of a pixel
 _MOST = 1_000_000  # of one record
+_TEXTS = ("xml", "txt", "csv", "hocr", "html", "alto", "label")
 
 
 def names(classes: str | PathLike[str] | Sequence[str]) -> list[str]:
@@ -38,7 +39,7 @@ def names(classes: str | PathLike[str] | Sequence[str]) -> list[str]:
 
 
 def _sources(exts: Sequence[str]) -> list[str]:
-    return [ext for ext in exts if kind(ext) == "json" or ext.rpartition(".")[2] in ("xml", "txt")]
+    return [ext for ext in exts if kind(ext) == "json" or ext.rpartition(".")[2] in _TEXTS]
 
 
 def parts(exts: Sequence[str]) -> set[Part]:
@@ -99,7 +100,7 @@ def _named_size(text: str) -> tuple[float, float] | None:
         inner = value.get("image") if isinstance(value.get("image"), dict) else value
         size = inner.get("width") or value.get("imageWidth"), inner.get("height") or value.get("imageHeight")
         return size if all(isinstance(side, int | float) and side >= 1 for side in size) else None
-    return voc.size(text) if text.lstrip()[:1] == "<" else None
+    return (voc.size(text) or written.page(text)) if text.lstrip()[:1] == "<" else None
 
 
 def _row(group: list[Shape], frame: shapes.Frame, classes: Sequence[str]) -> dict[str, Any]:
