@@ -46,6 +46,8 @@ joined = tarviz.cat(["a.tar", "b.tar"], "c.tar", count=10, key_split="last-dot",
 found = tarviz.first("a.tar", where="cls = 3", group="shard")
 answer = tarviz.sql("SELECT count(*) FROM records", "a.tar")
 relation = tarviz.table("a.tar", memory="2GB", where="cls = 3").sql("SELECT 1")
+scores = tarviz.table("a.tar").search("boat", 3).score
+nearest: int = len(tarviz.table("a.tar").similar("0001", by="npy", count=5))
 sorted_tar = tarviz.sort("a.tar", "b.tar", by="key", on_error="skip")
 processed = tarviz.proc("a.tar", "b.tar", op="decode(jpg)|encode(jpg)", mode="tar", strict=False)
 for name in (record.key, record["jpg"], records.report.records):
@@ -75,6 +77,7 @@ WRONG = [
     'tarviz.ls("a.tar", group="shards")',
     'tarviz.table("a.tar", nosuch=1)',
     'tarviz.table("a.tar").slq("SELECT 1")',
+    'tarviz.table("a.tar").similar(3)',
     "tarviz.options(wrokers=4)",
     'tarviz.options(workers="many")',
 ]

@@ -21,6 +21,7 @@ __all__ = ["opened"]
 
 # `choice` is what reading looks up by name; the rest is what the table is made of.
 SUPPORT: tuple[str, ...] = (
+    "alike",
     "columns",
     "comparisons",
     "conditions",
@@ -31,6 +32,7 @@ SUPPORT: tuple[str, ...] = (
     "interrupts",
     "labels",
     "making",
+    "neighbours",
     "objects",
     "paths",
     "places",
@@ -41,6 +43,7 @@ SUPPORT: tuple[str, ...] = (
     "table",
     "tags",
     "why",
+    "words",
 )
 
 

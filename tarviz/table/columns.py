@@ -1,15 +1,15 @@
 """Which columns the fields of a data set give, and what has to be read to make each.
 
 A part is what is made together: `names` comes from the index, `head` from the first bytes of payloads, `value` from small
-payloads, `content` from whole ones.
+payloads, `content`, `quality` and `vector` from whole ones.
 """
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-Tier: TypeAlias = Literal["names", "head", "value", "content"]
-Kind: TypeAlias = Literal["number", "text", "json", "picture", "sound", "array", "bytes"]
+Tier: TypeAlias = Literal["names", "head", "value", "content", "quality", "vector"]
+Kind: TypeAlias = Literal["number", "text", "json", "picture", "sound", "array", "tensors", "bytes"]
 
 _TEXTS = (  # what the text viewer takes
     "txt", "text", "transcript", "caption", "md", "rst", "csv", "tsv", "html", "htm", "xml", "svg", "yaml", "yml", "toml",
@@ -22,13 +22,21 @@ _KINDS: dict[Kind, frozenset[str]] = {
     "picture": frozenset({"jpg", "jpeg", "png", "gif", "bmp", "webp", "ppm", "pgm", "pbm", "tif", "tiff"}),
     "sound": frozenset({"wav", "flac", "mp3", "ogg", "opus", "m4a", "mp4", "webm", "mov", "mkv", "avi"}),
     "array": frozenset({"npy"}),
+    "tensors": frozenset({"safetensors"}),
 }
 _HEAD: dict[Kind, tuple[str, ...]] = {
     "picture": ("width", "height", "mode"),
     "sound": ("duration", "rate"),
     "array": ("dtype", "shape"),
 }
-_CONTENT = ("decodable", "mean", "phash")
+_WHOLE: dict[Kind, dict[str, Tier]] = {
+    "picture": {"decodable": "content", "mean": "content", "phash": "content", "brightness": "quality", "sharpness": "quality"},
+    "text": {"length": "quality"},
+    "array": {"vector": "vector"},
+    "tensors": {"vector": "vector"},
+}
+ON_REQUEST = frozenset({"content", "quality", "vector"})  # tiers of whole payloads; `SELECT *` leaves them out
+MAX_FIELDS = 256  # extensions of a shard that get columns
 RECORD = ("key", "shard", "n", "size")  # columns every record has
 
 
@@ -63,7 +71,7 @@ def of_field(ext: str) -> dict[str, Part]:
     """The columns of a field, and the part that makes each.
 
     >>> sorted(of_field("npy"))
-    ['npy.checksum', 'npy.dtype', 'npy.shape', 'npy.size']
+    ['npy.checksum', 'npy.dtype', 'npy.shape', 'npy.size', 'npy.vector']
     """
     found = {f"{ext}.size": NAMES}
     what = kind(ext)
@@ -73,14 +81,22 @@ def of_field(ext: str) -> dict[str, Part]:
         found[f"{ext}.bad"] = Part("value", ext)
     found |= {f"{ext}.{name}": Part("head", ext) for name in _HEAD.get(what, ())}
     found[f"{ext}.checksum"] = Part("content", ext)
-    if what == "picture":
-        found |= {f"{ext}.{name}": Part("content", ext) for name in _CONTENT}
-    return found
+    return found | {f"{ext}.{name}": Part(tier, ext) for name, tier in _WHOLE.get(what, {}).items()}
 
 
 def text_of(ext: str) -> str:
     """The column that keeps the documents of a JSON field as they were written; no question sees it."""
     return f"{ext}:text"
+
+
+def small_of(ext: str) -> str:
+    """The column that keeps pictures small and grey, to be compared; no question sees it."""
+    return f"{ext}:small"
+
+
+def hidden(column: str) -> bool:
+    """Whether this is a column that no question sees."""
+    return column.endswith((":text", ":small"))
 
 
 def of_fields(exts: list[str]) -> dict[str, Part]:

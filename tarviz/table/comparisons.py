@@ -44,6 +44,7 @@ _NUMBER_TYPES = frozenset(name.upper() for name in INTEGERS | REALS) | {
     "NUMERIC",
     "SHORT",
 }
+_TYPED = ("objects", "tags", "_words")  # relations of ours, whose columns have types
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "abs", "whole", "real_number"})
 _DISTINCT = ("COMPARE_DISTINCT_FROM", "COMPARE_NOT_DISTINCT_FROM")
 
@@ -70,7 +71,7 @@ def finished(
     tree = copy.deepcopy(asked.tree)
     rule = Rule(base, Places(base, types, missing, lenient))
     for select in reversed([*nodes(tree, "SELECT_NODE")]):  # the inner ones first
-        if select.get("where_clause") is not None and select["from_table"].get("table_name") != "objects":  # whose columns have types
+        if select.get("where_clause") is not None and select["from_table"].get("table_name") not in _TYPED:
             select["where_clause"] = rule.truth(select["where_clause"])
     if not lenient:
         replaced(tree, lambda node: rule.inside_json(node, leaves=as_text))

@@ -15,13 +15,13 @@ from tarviz.table.sql import (
     FORMS,
     Asked,
     Node,
-    asks_objects,
     form,
     found_name,
     nodes,
     object_calls,
     parsed,
     quoted_text,
+    relations,
     replaced,
     resolve,
     select_of,
@@ -60,7 +60,7 @@ def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Pa
     if source is None:
         asked.words = words(text)
     _strings(asked, source or "", possible)
-    if streamed and asks_objects(tree):
+    if streamed and "objects" in relations(tree):
         raise whole("a question about objects")
     object_calls(base, tree)
     replaced(tree, lambda found: form(base, found, possible, streamed=streamed))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError, redact
 from tarviz.table import comparisons
-from tarviz.table.columns import text_of
+from tarviz.table.columns import hidden, text_of
 from tarviz.table.making.arrow_types import merged
 from tarviz.table.making.json_columns import read_as
 from tarviz.table.making.json_structure import Structure, castable, has, quoted, sql_type, typed
@@ -32,6 +32,9 @@ _MACROS = (
     *comparisons.MACROS,
 )
 _TAGGED = "tagged(s, k, t) AS EXISTS (SELECT 1 FROM tags WHERE tags.shard = s AND tags.key = k AND tags.tag = t)"
+
+_OWN = frozenset({*OBJECTS, "tag", "note"})  # names that no record has and a query may ask for
+
 
 _Group: TypeAlias = tuple[list[KeptColumns], list[str], bool]
 
@@ -120,14 +123,13 @@ def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Tab
     for schema in schemas:
         for each in schema:
             types[each.name] = merged(types.get(each.name, each.type), each.type)
-    hidden = {text_of(ext) for ext in whole}
     groups: dict[tuple[Any, ...], _Group] = {}  # by their columns: one reader takes files that have the same
     tables = []
     for shard, schema in zip(shards, schemas, strict=True):
         own = {ext: typed(each) for ext, each in shard.structures.items()}
         again = [ext for ext, each in own.items() if not castable(each, whole[ext])]
         if shard.memory is None and not again:
-            selected = [_selected(each, own, whole, types) for each in schema if each.name not in hidden]
+            selected = [_selected(each, own, whole, types) for each in schema if not hidden(each.name)]
             renamed = shard.called != redact(shard.url)
             groups.setdefault((renamed, *schema.names, *schema.types), ([], selected, renamed))[0].append(shard)
             continue
@@ -136,7 +138,7 @@ def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Tab
             with duckdb.connect(config={"threads": 1}) as base:
                 column = read_as(base, table.column(text_of(ext)).combine_chunks(), whole[ext])
             table = table.set_column(table.column_names.index(ext), ext, column)
-        fields = [table.schema.field(name) for name in table.column_names if name not in hidden]
+        fields = [table.schema.field(name) for name in table.column_names if not hidden(name)]
         tables.append((table, [_selected(each, own | {ext: whole[ext] for ext in again}, whole, types) for each in fields]))
     return list(groups.values()), tables
 
@@ -168,18 +170,20 @@ def translated(error: Exception, nearest: Any = None, unknown: list[str] | None 
 
     text = re.sub(r"\n\s*LINE \d+:.*", "", str(error), flags=re.DOTALL).strip()
     text = re.sub(r"^(?:[A-Z][A-Za-z ]+ Error): ", "", text)
+    text = re.split(r"[\s:]*\bCandidate ", text)[0].replace("_records", "records")  # names of DuckDB's, and of ours inside
     if isinstance(error, duckdb.OutOfMemoryException):
         return LimitError(
             f"the query needs more memory than the limit allows ({text.splitlines()[0]}).", hint="Ask for less, or aggregate."
         )
     if isinstance(error, duckdb.InterruptException):
         return UsageError("the query was stopped.", code="E_STOPPED")
-    found = re.search(r'(?:column|struct entry|key) "([^"]+)"', text)
-    hint = None
-    name = unknown[0] if unknown and "not found" in text else found[1] if found else None
-    if name and nearest is not None:
-        close = nearest(name)
-        hint = f"Nearest: {', '.join(close)}." if close else None
+    missing = [name for name in unknown or () if name.rpartition(".")[2] not in _OWN]
+    found = re.search(r'(?:struct entry|key) "([^"]+)"', text)
+    name = missing[0] if missing else found[1] if found else None
+    close = nearest(name) if name and nearest is not None else []
+    hint = f"Nearest: {', '.join(close)}." if close else None
+    if missing and isinstance(error, duckdb.BinderException):
+        return UsageError(f"there is no column {missing[0]}.", hint=hint, code="E_QUERY")
     return UsageError(text.replace("\n", " "), hint=hint)
 
 

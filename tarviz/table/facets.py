@@ -1,7 +1,7 @@
 """What a column holds: type, missing, distinct, smallest and largest, mean, and bars over all records and over those that fit.
 
 Each side is one query: the column's values are counted, and everything else is made from the counts. What is asked without a filter is
-remembered until columns change.
+remembered until columns change. `objects.label` counts the records that have an object of each class.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ Among: TypeAlias = Sequence[tuple[str, NDArray[np.int64]]]
 VALUES = 20  # of a column of texts the most frequent; a column of at most so many numbers has a bar for each
 _LOG = 20.0  # from this ratio of largest to mean on, bars grow by a factor
 _NESTED = ("struct", "list", "map")
+OBJECT_CLASS = "objects.label"  # of a record each class that one of its objects has
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,12 @@ MOST_AMONG = 200_000
 
 def facet(table: Table, column: str, where: str, bins: int, among: Among | None = None) -> Facet:
     """The facet of `column`, an expression too; `kept` are those that fit, and of `among` (shards with the numbers of their records)."""
-    name, condition = table.expression(column), table.condition(where)
+    condition = table.condition(where)
     if among is not None:
         condition = f"({condition}) AND ({_those(among)})"
+    if column == OBJECT_CLASS:
+        return _classes(table, condition)
+    name = table.expression(column)
     kind = table.type_of(name)
     asked = column
     if kind in _NESTED:  # compared as text
@@ -125,6 +129,25 @@ def facet(table: Table, column: str, where: str, bins: int, among: Among | None 
         side.records - side.missing - sum(count) for side, count in ((everything, (bar.all for bar in bars)), (kept, counts.values()))
     )
     return Facet(column, kind, everything, kept, bars, other=(other[0], other[1]))
+
+
+def _classes(table: Table, condition: str) -> Facet:
+    """How many records have an object of each class."""
+    table.give("objects")
+    found = []
+    for fits in ("true", condition):
+        records = f"SELECT shard, n FROM records WHERE {fits}"
+        pairs = f"SELECT DISTINCT shard, n, label FROM objects WHERE label IS NOT NULL AND (shard, n) IN ({records})"
+        counts = dict(table.fetched(f"SELECT label, count(*) FROM ({pairs}) GROUP BY label ORDER BY 2 DESC, 1"))
+        ((every, labelled),) = table.fetched(
+            f"SELECT (SELECT count(*) FROM ({records})), (SELECT count(*) FROM (SELECT DISTINCT shard, n FROM ({pairs})))"
+        )
+        found.append((Summary(every, every - labelled, len(counts)), counts))
+    (everything, all), (kept, some) = found
+    shown = list(all)[:VALUES]
+    bars = [Bar(name, None, None, all[name], some.get(name, 0), f"has_object({literal(name)})") for name in shown]
+    other = (sum(all.values()) - sum(bar.all for bar in bars), sum(some.values()) - sum(bar.kept for bar in bars))
+    return Facet(OBJECT_CLASS, "varchar", everything, kept, bars, other=other)
 
 
 def _those(among: Among) -> str:

@@ -11,7 +11,9 @@ import numpy as np
 
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redact, redacted_repr
-from tarviz.table.columns import kind
+from tarviz.table import alike
+from tarviz.table.columns import kind, small_of
+from tarviz.table.sql import quoted_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,13 +83,19 @@ def _in_order(table: Table, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]
 
 
 def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -> Groups:
-    """Pictures that look alike: hashes that differ in at most `distance` bits of 64, of nearly the same brightness.
+    """Pictures that look alike, or texts that read alike: see `tarviz.table.alike`.
 
-    Sizes, qualities and formats may differ. Pictures without edges say too little and are left out.
+    Pictures: hashes that differ in at most `distance` bits of 64, of nearly the same brightness; sizes, qualities and formats may differ.
+    From a distance of 3 on also those that are mirrored, turned by quarters, brightened by up to a fifth or cropped by 3 % of each side,
+    for which all are compared with all. Pictures without edges say too little and are left out.
     """
     if not 0 <= distance <= 15:
         raise UsageError(f"distance={distance} is not from 0 to 15.")
     condition = table.condition(where)
+    if kind(ext) == "text":
+        text = table.expression(quoted_name(ext))
+        rows = _in_order(table, table.fetched(f"SELECT shard, key, n, {text} FROM records WHERE {condition} AND {text} IS NOT NULL"))
+        return _grouped(table, rows, *alike.texts([row[3] for row in rows], look=table.look))
     mean, code = (table.expression(_column(table, ext, name)) for name in ("mean", "phash"))
     rows = _in_order(table, table.fetched(f"SELECT shard, key, n, {mean}, {code} FROM records WHERE {condition} AND {code} IS NOT NULL"))
     if not rows:
@@ -95,8 +103,24 @@ def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -
     light = np.array([row[3] for row in rows])
     hashes = np.array([row[4] for row in rows], np.uint64)
     one, other = links(hashes, light, distance, look=table.look)
+    if distance >= DISTANCE:
+        distinct = np.unique(np.rec.fromarrays([hashes, np.rint(light)]), return_index=True)[1]
+        distinct.sort()
+        a, b = alike.pictures(_small(table, ext, [rows[at] for at in distinct.tolist()]), look=table.look)
+        both = np.unique(np.concatenate((one, distinct[a])) * len(rows) + np.concatenate((other, distinct[b])))
+        one, other = both // len(rows), both % len(rows)
+    return _grouped(table, rows, one, other)
+
+
+def _grouped(table: Table, rows: list[tuple[Any, ...]], one: NDArray[np.int64], other: NDArray[np.int64]) -> Groups:
     groups = [[GroupedRecord(*rows[at][:3]) for at in group] for group in _joined(one, other, len(rows))]
     return Groups(table, groups, len(one))
+
+
+def _small(table: Table, ext: str, rows: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
+    """The small grey pictures of records."""
+    kept = {redact(shard.url): shard.table().column(small_of(ext)) for shard in table.passes.kept if ext in shard.exts}
+    return np.frombuffer(b"".join(kept[row[0]][row[2]].as_py() for row in rows), np.uint8).reshape(-1, alike.SIDE, alike.SIDE)
 
 
 def links(

@@ -51,7 +51,7 @@ class Places:
         """The column that a path begins with, and the steps from there; None where an expression is no path."""
         if node.get("class") == "COLUMN_REF":
             of = node.get("_of")
-            return (node, list(of[1:])) if of else (node, []) if node.get("_unknown") else None
+            return (node, list(of[1:])) if of else (node, []) if node.get("_unknown") and self.lenient else None  # a query may give it
         if node.get("type") not in ("ARRAY_EXTRACT", "STRUCT_EXTRACT"):
             return None
         inner, at = node["children"]

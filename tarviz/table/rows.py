@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChosenRows:
-    """Records chosen, in an order: `shard[i]` counts in `shards`, `n[i]` is the record's number in it."""
+    """Records chosen, in an order: `shard[i]` counts in `shards`, `n[i]` is the record's number in it, `score[i]` how well it fits where
+    that was asked."""
 
     shards: list[URL]
     shard: NDArray[np.int32]
     n: NDArray[np.int64]
+    score: NDArray[np.float64] | None = None
 
     __repr__ = redacted_repr
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tarviz.model.errors import UsageError
-from tarviz.table.columns import Part, kind
+from tarviz.table.columns import ON_REQUEST, Part, kind
 
 if TYPE_CHECKING:
     import duckdb
@@ -106,7 +106,8 @@ def written_name(name: str, *, path: bool = False) -> str:
 
 def first_column(asked: Asked) -> str:
     """The column, or the path inside one, that comes first in a condition, as it is written there; "" where it names none."""
-    named = sorted((node for node in nodes(asked.tree, "COLUMN_REF") if "_of" in node), key=lambda node: int(node["query_location"]))
+    there = (node for node in nodes(asked.tree, "COLUMN_REF") if "_of" in node and node["query_location"] != NOWHERE["query_location"])
+    named = sorted(there, key=lambda node: int(node["query_location"]))
     if not named:
         return ""
     name, *inner = named[0]["_of"]
@@ -180,7 +181,7 @@ def resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
             node["qualified_name"], node["schema"], node["catalog"] = {"path": path[-1:]}, "", ""
     for node in nodes(asked.tree, "COLUMN_REF"):
         names = list(node["column_names"])
-        if names[0].lower() in given - own or (len(names) == 2 and names[0] == "objects" and names[1] in OBJECTS):
+        if names[0].lower() in given - own or names[0] == "_words" or (len(names) == 2 and names[0] == "objects" and names[1] in OBJECTS):
             continue
         prefix = names[:1] if len(names) > 1 and names[0].lower() in own and found_name(names, possible) is None else []
         found = found_name(names[len(prefix) :], possible)
@@ -192,9 +193,11 @@ def resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
         else:
             node["_unknown"] = True
             asked.unknown.append(".".join(names[len(prefix) :]))
+    if "_words" in relations(asked.tree):
+        asked.parts |= {possible[name] for name in texts(possible)}
     asked.star = any(True for _ in nodes(asked.tree, "STAR"))
     if asked.star:
-        asked.parts |= {part for part in possible.values() if part.tier != "content"}
+        asked.parts |= {part for part in possible.values() if part.tier not in ON_REQUEST}
 
 
 def _given(tree: Any) -> set[str]:
@@ -271,7 +274,7 @@ def form(base: duckdb.DuckDBPyConnection, node: Node, possible: dict[str, Part],
     if name == "key_holds":
         return expression(base, f"contains(lower(key), lower({quoted_text(text)}))")
     if name == "search":
-        return _search(base, text, possible)
+        return _search(base, text, possible, streamed)
     if name in ("marked", "tagged"):
         return _marked(base, name, ext, possible, streamed)
     if f"{ext}.size" not in possible:
@@ -295,13 +298,24 @@ def _marked(base: duckdb.DuckDBPyConnection, name: str, tag: str, possible: dict
     return expression(base, f"({' OR '.join(tests) or 'false'})")
 
 
-def _search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Node:
-    """Every word is in the key or in a text."""
-    texts = [each for each, part in possible.items() if part.tier == "value" and kind(each) in ("text", "number")]
-    held = ["lower(key)", *(f"coalesce(lower(words_of({quoted_name(each)})), '')" for each in texts)]
+def texts(columns: Iterable[str]) -> list[str]:
+    """The columns that words are looked for in."""
+    return [name for name in columns if kind(name) in ("text", "number")]
+
+
+def _search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part], streamed: bool) -> Node:
+    """Every word is in the key or in a text: of a table by the relation `_words`, of a stream in the columns themselves."""
     sought = [f"lower({quoted_text(word)})" for word in words(text)]
-    tests = [" OR ".join(f"contains({each}, {word})" for each in held) for word in sought]
-    return expression(base, " AND ".join(f"({test})" for test in tests) or "true")
+    if not sought:
+        return expression(base, "true")
+    if not streamed:
+        tests = " AND ".join(f"contains(_words.text, {word})" for word in sought)
+        found = expression(base, f"(shard, n) IN (SELECT _words.shard, _words.n FROM _words WHERE {tests})")
+        for node in nodes(found, "COLUMN_REF"):
+            node |= NOWHERE
+        return {**found, "_made": True}
+    held = ["lower(key)", *(f"coalesce(lower(words_of({quoted_name(each)})), '')" for each in texts(possible))]
+    return expression(base, " AND ".join(f"({' OR '.join(f'contains({each}, {word})' for each in held)})" for word in sought))
 
 
 _SOUGHT = re.compile(r'"([^"]+)"|(\S+)')
@@ -344,9 +358,9 @@ def tag_test(base: duckdb.DuckDBPyConnection, node: Node) -> Node | None:
     return expression(base, _tagged(str(node["right"]["literal"]["text"])))
 
 
-def asks_objects(tree: Node) -> bool:
-    """Whether a query reads objects."""
-    return any(str(node["table_name"]).lower() == "objects" for node in nodes(tree, "BASE_TABLE"))
+def relations(tree: Node) -> set[str]:
+    """What a query reads from."""
+    return {str(node["table_name"]).lower() for node in nodes(tree, "BASE_TABLE")}
 
 
 def object_calls(base: duckdb.DuckDBPyConnection, tree: Node) -> None:

@@ -23,7 +23,7 @@ from tarviz.model.types import rich_form
 from tarviz.read.chosen import version
 from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
-from tarviz.table import columns, comparisons, conditions, database, objects, paths, sql
+from tarviz.table import columns, comparisons, conditions, database, neighbours, objects, paths, sql, words
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.interrupts import Interrupts, answered
 from tarviz.table.making import json_structure, kept_columns
@@ -66,7 +66,7 @@ class Table:
         self._limit = None if memory is None else parse_size(memory)
         self.timeout = timeout
         self.classes = objects.names(classes)
-        self._with_objects = False  # whether the relation `objects` was asked for
+        self._given: set[str] = set()  # relations that were asked for
         self._base: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()
         self._cached: dict[Any, Any] = {}
@@ -89,7 +89,7 @@ class Table:
             return None
         other = copy.copy(self)  # its queries are ended as ours are
         other.urls, other._partial = [shard.url for shard in found], True
-        other._with_objects = False
+        other._given = set()
         other._base, other._cached, other._lock = None, {}, threading.RLock()
         other.passes = ColumnPasses(found, self.options, 1)
         return other
@@ -98,7 +98,7 @@ class Table:
     def fields(self) -> list[str]:
         """The extensions there are, in the order they are met."""
         self.make([NAMES])
-        return list(dict.fromkeys(ext for shard in self.passes.kept for ext in shard.exts))
+        return list(dict.fromkeys(ext for shard in self.passes.kept for ext in shard.exts[: columns.MAX_FIELDS]))
 
     @property
     def possible(self) -> dict[str, Part]:
@@ -139,9 +139,12 @@ class Table:
 
     @property
     def notes(self) -> list[str]:
-        """What there is to know of the types of JSON fields: paths of two kinds, integers of more than 64 bits. Nothing is wrong there."""
+        """What there is to know of fields: paths of two kinds or too many of them, integers of more than 64 bits, too many."""
         found = database.structures(self.passes.kept)
-        return [note for ext, each in found.items() for note in json_structure.notes(ext, each)]
+        notes = [note for ext, each in found.items() for note in json_structure.notes(ext, each)]
+        if any(len(shard.exts) > columns.MAX_FIELDS for shard in self.passes.kept):
+            notes.append(f"a shard has more than {columns.MAX_FIELDS} fields: those after them have no columns")
+        return notes
 
     def __len__(self) -> int:
         self.make([NAMES])
@@ -188,19 +191,19 @@ class Table:
         """The records that fit, in the order they lie, or by an expression; what is missing comes last, either way."""
         condition = self.condition(where)
         if not order.strip():  # a database promises no order, least of all behind a join with tags
-            found = self._in_order(self._arrow(f"SELECT shard, n FROM records WHERE {condition}"))
+            found = self._in_order(self.fetched_arrow(f"SELECT shard, n FROM records WHERE {condition}"))
             part = slice(skip, None if count is None else skip + count)
             return ChosenRows(self.urls, found.shard[part], found.n[part])
         by = f"{self.expression(order)} {'DESC' if descending else 'ASC'} NULLS LAST, shard, n"
         span = ("" if count is None else f" LIMIT {int(count)}") + (f" OFFSET {int(skip)}" if skip else "")
-        return self.placed(self._arrow(f"SELECT shard, n FROM records WHERE {condition} ORDER BY {by}{span}"))
+        return self.placed(self.fetched_arrow(f"SELECT shard, n FROM records WHERE {condition} ORDER BY {by}{span}"))
 
     def expression(self, text: str) -> str:
         """An expression over columns (`json.w / json.h`, `jpg.width`) as SQL, its columns made."""
         base = self._ready().cursor()
         asked = self._translated(lambda: sql.value(base, text, self.possible))
         made = self._finished(asked, lenient=False, as_text=True)
-        self._translated(lambda: self._ready().cursor().sql(made))
+        self._translated(lambda: self._ready().cursor().sql(made), asked.unknown)
         return made.removeprefix("SELECT ").removesuffix(" FROM records")
 
     def first_column(self, where: str) -> str:
@@ -253,6 +256,22 @@ class Table:
 
         return facet(self, column, where, bins, among)
 
+    def search(self, text: str, count: int | None = 24) -> ChosenRows:
+        """The `count` records (None: all) that hold all words of `text` in their key or texts, the best first: `boat "at sea" key:0001`.
+
+        First those that have more of them as whole words, then the shorter texts. `UsageError` where there is no word.
+        """
+        return words.search(self, text, count)
+
+    def similar(self, key: str, by: str = "", count: int = 24) -> ChosenRows:
+        """The `count` records nearest to that of `key`, the nearest first; `score` is the cosine of their vectors.
+
+        `by` is a field of vectors (`npy`, `safetensors`), a list in JSON (`json.embedding`), or a field of pictures, of whose hashes
+        `score` is the share of equal bits; else the first field there is of these. `UsageError` where the record has none, or there is
+        no such key.
+        """
+        return neighbours.similar(self, key, by, count)
+
     @property
     def tags(self) -> Tags:
         """Marks on records; see `tarviz.table.tags`."""
@@ -288,6 +307,25 @@ class Table:
         """The rows of SQL that was made from conditions and expressions of this table."""
         return self._all(query)
 
+    def fetched_arrow(self, query: str) -> pa.Table:
+        """The same as an Arrow table."""
+        found: pa.Table = self._run(lambda cursor: cursor.sql(query).to_arrow_table())
+        return found
+
+    def give(self, name: str) -> None:
+        """See to it that a relation is there that is made when it is asked for first: `objects`, or `_words`."""
+        if name == "objects":
+            self.make(objects.parts(self.fields))
+        elif name == "_words":
+            self.make(self.possible[each] for each in sql.texts(self.possible))
+        else:
+            return
+        with self._lock:
+            base = self._ready()
+            if name not in self._given:
+                self._filled(base, name)
+                self._given.add(name)
+
     def type_of(self, expression: str) -> str:
         """The type of an expression that `expression` made: `bigint`, `varchar`, `struct`, …"""
         relation = self._translated(lambda: self._ready().cursor().sql(f"SELECT {expression} FROM records LIMIT 0"))
@@ -315,8 +353,8 @@ class Table:
                 with self.passes.lock:
                     self._base = database.connected(self.passes.kept, self._limit)
                 self._fill(self._base)
-                if self._with_objects:
-                    self._fill_objects(self._base)
+                for name in self._given:
+                    self._filled(self._base, name)
             return self._base
 
     def _renew(self) -> None:
@@ -369,18 +407,16 @@ class Table:
 
     def _finished(self, asked: Asked, *, lenient: bool, as_text: bool = False) -> str:
         self.make(asked.parts)
-        if sql.asks_objects(asked.tree):
-            self.make(objects.parts(self.fields))
-            with self._lock:
-                base, filled = self._ready(), self._with_objects
-                self._with_objects = True
-                if not filled:
-                    self._fill_objects(base)
+        for name in sorted(sql.relations(asked.tree)):
+            self.give(name)
         base = self._ready().cursor()
         types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
         return comparisons.finished(base, asked, types, lenient=lenient, as_text=as_text, missing=self._missing)
 
-    def _fill_objects(self, base: duckdb.DuckDBPyConnection) -> None:
+    def _filled(self, base: duckdb.DuckDBPyConnection, name: str) -> None:
+        if name == "_words":
+            words.fill(base, self.fields, self._limit or database.memory_limit())
+            return
         base.register("_objects", objects.rows(self.passes.kept, self.classes))
         base.execute("INSERT INTO objects SELECT * FROM _objects")
         base.unregister("_objects")
@@ -388,9 +424,6 @@ class Table:
     def _types(self) -> tuple[list[str], list[Any]]:
         relation = self._ready().cursor().sql("SELECT * FROM _records LIMIT 0")
         return relation.columns, relation.types
-
-    def _arrow(self, sql: str) -> pa.Table:
-        return self._run(lambda cursor: cursor.sql(sql).to_arrow_table())
 
     def _all(self, sql: str) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = self._run(lambda cursor: cursor.execute(sql).fetchall())
@@ -439,7 +472,8 @@ class Table:
 
         names = pa.array([redact(url) for url in self.urls], pa.string())
         place = pc.index_in(table.column("shard").cast(pa.string()), value_set=names)
-        return ChosenRows(self.urls, place.to_numpy().astype(np.int32), table.column("n").to_numpy())
+        score = table.column("score").to_numpy().astype(np.float64) if "score" in table.column_names else None
+        return ChosenRows(self.urls, place.to_numpy().astype(np.int32), table.column("n").to_numpy(), score)
 
     def __repr__(self) -> str:
         return f"<Table of {len(self):,} records in {len(self.urls)} shard(s): {', '.join(self.possible)}>"

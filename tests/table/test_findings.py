@@ -148,3 +148,18 @@ def test_what_is_chosen_is_handed_on_as_a_file(make, tmp_path, name):
         assert ["k2", "k3"] == [record.key for record in tarviz.records(path, keys=str(tmp_path / name))]
     with pytest.raises(UsageError, match="says no format"):
         export(table, tmp_path / "o.xls")
+
+
+class TestClassesOfObjects:
+    def test_each_class_has_a_bar_of_the_records_that_have_it(self, make):
+        def boxes(*labels: str) -> bytes:
+            found = [{"bbox": [1, 2, 3, 4], "label": label} for label in labels]
+            return json.dumps({"image": {"width": 10, "height": 10}, "objects": found}).encode()
+
+        held = [("star", "star"), ("star", "don't"), ("moon",), (), ("star",)]
+        table = tarviz.table(make([(f"{at}", {"json": boxes(*labels), "cls": b"%d" % at}) for at, labels in enumerate(held)]))
+        facet = table.facets("objects.label", "cls < 4")
+
+        assert [("star", 3, 2), ("don't", 1, 1), ("moon", 1, 1)] == [(bar.label, bar.all, bar.kept) for bar in facet.bars]
+        assert [3, 1, 1] == [len(table.rows(bar.where)) for bar in facet.bars]
+        assert (5, 1, 3, 4, 1) == (facet.all.records, facet.all.missing, facet.all.distinct, facet.kept.records, facet.kept.missing)

@@ -6,6 +6,8 @@ import gc
 import io
 import json
 import math
+import random
+import re
 import struct
 import threading
 import wave
@@ -408,3 +410,50 @@ def test_rows_may_be_ordered_by_the_size_of_a_field(make):
 
     assert [2, 0, 1] == table.rows("", "size(txt)").n.tolist()
     assert [0, 1, 2] == table.rows("", "size(nothing)").n.tolist()
+
+
+def test_a_shard_of_very_many_fields_is_said(make):
+    table = tarviz.table(make([("a", {f"f{at:03}": b"x" for at in range(300)})]))
+
+    assert 256 == len(table.fields)
+    assert any("more than 256 fields" in note for note in table.notes)
+    with pytest.raises(UsageError, match=r"no column f290\.size"):
+        table.rows("f290.size > 1")
+    assert 1 == len(table.rows("f002.size = 1"))
+
+
+WRONG = [
+    "{}",
+    "json.{}",
+    "jpg.{}",
+    "json.a.{}",
+    "records.{}",
+    "objects.{}",
+    "tags.{}",
+    "json.list[0].{}",
+    "{}(n)",
+    "lower(n,{})",
+    "sum({})",
+]
+
+
+@pytest.mark.parametrize("form", WRONG)
+def test_an_error_for_a_wrong_name_is_in_our_words_at_every_door(make, form):
+    draw = random.Random(form)
+    value = b'{"a": {"b": 1}, "list": [{"c": 1}]}'
+    table = tarviz.table([make([("a", {"json": value, "txt": b"x"})]), make([("b", {"json": value})], "b.tar")])
+    for _ in range(5):
+        name = form.format("".join(draw.choices("abcdefgw_", k=draw.randint(2, 8))).strip("_") + "q")
+        doors = [
+            lambda name=name: table.sql(f"SELECT {name} FROM records").fetchall(),
+            lambda name=name: table.sql(f"SELECT key FROM records WHERE {name} > 1").fetchall(),
+            lambda name=name: table.sql(f"SELECT {name} FROM objects").fetchall(),
+            lambda name=name: table.rows(f"{name} > 1"),
+            lambda name=name: table.rows(f"any_object({name} = 1)"),
+            lambda name=name: table.rows(order=name),
+            lambda name=name: table.facets(name),
+        ]
+        for door in doors:
+            with pytest.raises(UsageError) as caught:
+                door()
+            assert not re.search("Candidate|_records|_words|LINE|Binder", str(caught.value)), (name, str(caught.value))

@@ -262,3 +262,21 @@ class TestLoad:
 
     def test_without_a_shard_the_records_of_that_key_have_it(self, own, table):
         assert (2, [("A/x.tar", "b"), ("B/x.tar", "b")]) == self.load(own, table, key="b")
+
+
+@pytest.mark.parametrize("tag", ["don't", "it's 'so'", 'a "b"', "x;y--z"])
+def test_tags_with_quotes_are_found_at_every_door(make, tag):
+    path = make([("a", {"cls": b"1"}), ("b'c", {"cls": b"2"})])
+    table = tarviz.table(path)
+    assert 1 == table.tags.add("cls = 2", tag, "can't say")
+    text = tag.replace("'", "''")
+
+    for where in (f"tag = '{text}'", f"tagged('{text}')", f"marked('{text}') and cls = 2"):
+        assert [1] == table.rows(where).n.tolist(), where
+        assert ["b'c"] == [record.key for record in tarviz.records(path, where=where)], where
+        assert ["b'c"] == [record.key for record in tarviz.show(str(path), where=where).records], where
+    assert [("b'c", tag)] == table.sql(f"SELECT key, tag FROM records WHERE tag = '{text}'").fetchall()
+    assert [("b'c", "can't say")] == table.sql(f"SELECT key, note FROM tags WHERE tag = '{text}'").fetchall()
+    assert [("b'c", tag, "can't say")] == tagged(path)
+    tarviz.cat(path, "kept.tar", where=f"tag = '{text}'")
+    assert ["b'c"] == [record.key for record in tarviz.records("kept.tar")]

@@ -8,15 +8,17 @@ from itertools import islice
 from typing import Any, Unpack
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.cli import html_page, verb_base
 from tarviz.commands.show.record_text import record_text, shortened, shown_fields, summary
 from tarviz.model.config import format_size
-from tarviz.model.errors import DataError, Fault, TarvizError, redact
+from tarviz.model.errors import DataError, Fault, TarvizError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Record
-from tarviz.read.chosen import resolved
+from tarviz.read.chosen import Chosen, resolved
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadOptions, ReadReport, blocks, shards, with_changes
 from tarviz.stores import URLs
@@ -80,14 +82,21 @@ class Shown(verb_base.Result):
         return html_page.page(title, head + self._sheet())
 
 
-def show(urls: URLs, *, count: int = TEXT_COUNT, fields: str | None = None, **reading: Unpack[ReadKeywords]) -> Shown:
+def show(
+    urls: URLs, *, count: int = TEXT_COUNT, fields: str | None = None, like: str = "", by: str = "", **reading: Unpack[ReadKeywords]
+) -> Shown:
     """The first `count` records of shards, as a result that is text, HTML or JSON as asked; `fields` (`"jpg cls"`) are shown, None is all.
 
+    With `like`, a key, that record and then those nearest to it, by their vectors or pictures: see `Table.similar`, also for `by`.
     Reads leniently: a record that may be incomplete is shown and warned of. Damage ends a shard and is listed; `reading` holds options of
     `ReadOptions`. `NotFoundError` where a shard is missing.
     """
     targets = shards(urls)
-    options = resolved(targets, with_changes(ReadOptions(strict=False), reading))
+    order: dict[tuple[str, int], int] = {}
+    options = with_changes(ReadOptions(strict=False), reading)
+    if like:
+        options, order = _alike(targets, options, like, by, count)
+    options = resolved(targets, options)
     report = ReadReport()
     found: list[Record] = []
     faults: list[Fault] = []
@@ -101,8 +110,24 @@ def show(urls: URLs, *, count: int = TEXT_COUNT, fields: str | None = None, **re
                     found += islice(block, count - len(found))
         except DataError as error:
             faults.append(error.at(shard=url).fault)
+    if order:
+        found.sort(key=lambda record: order[record.shard, record.index])
     chosen = None if fields is None else frozenset(fields.lower().replace(",", " ").replace(";", " ").split())
     return Shown(found, [*faults, *report.skipped], report.warnings, fields=chosen)
+
+
+def _alike(targets: list[URL], options: ReadOptions, key: str, by: str, count: int) -> tuple[ReadOptions, dict[tuple[str, int], int]]:
+    """What reads the record of a key and those nearest to it, and the place of each."""
+    from tarviz.table import opened
+
+    if options.where or options.keys:
+        raise UsageError("like= and a condition do not go together.", hint="Leave out one of them.")
+    table = opened(targets, key_split=options.key_split, duplicates=options.duplicates)
+    own, near = table.keyed([key]), table.similar(key, by, count - 1)
+    shard, n = np.concatenate((own.shard[:1], near.shard)), np.concatenate((own.n[:1], near.n))
+    rows: dict[str, NDArray[np.int64]] = {url: np.sort(n[shard == at]) for at, url in enumerate(table.urls)}
+    order = {(table.urls[at], number): place for place, (at, number) in enumerate(zip(shard.tolist(), n.tolist(), strict=True))}
+    return replace(options, where=Chosen(f"like {key}", rows, table.versions)), order
 
 
 def _tile(record: Record, fields: frozenset[str] | None = None) -> str:
@@ -145,6 +170,8 @@ def _small(picture: bytes) -> bool:
     "-n", "-c", "--count", type=click.IntRange(min=1), help=f"Records. [default: {TEXT_COUNT}; {SHEET_COUNT} with --html or --png]"
 )
 @click.option("-f", "--fields", metavar="LIST", help="Fields to show: 'jpg cls'.")
+@click.option("--like", metavar="KEY", default="", help="That record, and those nearest to it.")
+@click.option("--by", metavar="FIELD", default="", help="What --like compares: npy, json.embedding, jpg. [default: the first there is]")
 @click.option("--html", "page", metavar="FILE", help="Write a contact sheet, one page that needs nothing else.")
 @click.option("--png", "picture", metavar="FILE", help="Write a contact sheet of the pictures as one PNG.")
 @click.option("--inline", type=click.Choice(["auto", "no", "kitty", "iterm2", "sixel"]), default="auto", help="Pictures in the terminal.")

@@ -24,7 +24,7 @@ from tarviz.read.headers import headers_alone
 from tarviz.read.shard import adjacent_blocks
 from tarviz.read.shard_index import shard_index
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.table.columns import NAMES, Part
+from tarviz.table.columns import NAMES, ON_REQUEST, Part
 
 _RECORDS = 8192  # records of a chunk that is read around its payloads
 _IN_FLIGHT = 8
@@ -59,7 +59,7 @@ def chunks(url: URL, options: ReadOptions, parts: set[Part], report: ReadReport)
     Raises `DataError` after the last record that can be read where the shard is damaged.
     """
     tiers = {part.tier for part in parts}
-    if tiers == {"names"} or ("content" not in tiers and _roomy(url)):
+    if tiers == {"names"} or (not tiers & ON_REQUEST and _roomy(url)):
         index = shard_index(url, options)
         assert index is not None  # may_stream is true
         if tiers == {NAMES.tier} or not (index.packed or index.members.sparse):

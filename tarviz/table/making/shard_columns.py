@@ -14,8 +14,10 @@ import numpy as np
 
 from tarviz.model.errors import DataError
 from tarviz.model.types import URL, Buffer
+from tarviz.ops.values.structured import decode_structured
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.table.columns import NAMES, Part, kind, text_of
+from tarviz.table.alike import SIDE
+from tarviz.table.columns import MAX_FIELDS, NAMES, Part, kind, small_of, text_of
 from tarviz.table.making import headers
 from tarviz.table.making.arrow_types import together
 from tarviz.table.making.chunks import Chunk, chunks
@@ -25,9 +27,9 @@ from tarviz.table.making.json_structure import Structure
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
+    from PIL import Image
 
 GROWS = 1.0  # seconds after which a shard's first columns are shown
-MAX_FIELDS = 256  # extensions of a shard that get columns
 _HASH = (9, 8)  # pixels: each row of nine gives eight bits
 
 
@@ -98,7 +100,7 @@ def _made(pieces: dict[str, list[tuple[int, pa.Array]]], records: int, exts: lis
         structures[ext] = found.structure
         bad[ext] = int(pc.sum(found.bad).as_py() or 0)
         columns |= {ext: found.column, f"{ext}.bad": found.bad, text_of(ext): found.texts}
-    return MadeColumns(records, columns, exts[:MAX_FIELDS], structures, bad)
+    return MadeColumns(records, columns, exts[: MAX_FIELDS + 1], structures, bad)
 
 
 def _whole(pieces: list[tuple[int, pa.Array]], records: int) -> pa.Array:
@@ -127,6 +129,10 @@ def _columns(chunk: Chunk, parts: set[Part], look: Callable[[], None]) -> Iterat
             found = _values(part.ext, chunk.read(rows, None))
         elif part.tier == "head":
             found = _heads(part.ext, chunk, rows, look)
+        elif part.tier == "quality":
+            found = _quality(part.ext, chunk.read(rows, None), look)
+        elif part.tier == "vector":
+            found = _vectors(part.ext, chunk.read(rows, None), look)
         else:
             found = _contents(part.ext, chunk.read(rows, None), look)
         for name, column in found:
@@ -236,21 +242,73 @@ def _contents(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Ite
         yield f"{ext}.decodable", pa.array([each is not None for each in seen])
         yield f"{ext}.mean", pa.array([None if each is None else each[0] for each in seen], pa.float64())
         yield f"{ext}.phash", pa.array([None if each is None else each[1] for each in seen], pa.uint64())
+        yield small_of(ext), pa.array([None if each is None else each[2] for each in seen], pa.binary())
 
 
-def _seen(payload: Buffer) -> tuple[float, int] | None:
-    """Mean grey (0…255) and difference hash of a picture; None where it cannot be decoded.
+def _quality(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
+    """Of texts how many characters they have; of pictures their mean grey, 0…255, and the variance of its Laplacian, which is small where
+    nothing is sharp (Pech-Pacheco 2000)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    The hash compares neighbours of the picture shrunk to 9 × 8 grey pixels: equal pictures of other size or quality differ in few bits.
-    """
+    if kind(ext) == "text":
+        ((_, found),) = _values(ext, payloads)
+        yield f"{ext}.length", pc.utf8_length(found).cast(pa.int64())
+        return
+    seen: list[tuple[float, float] | None] = []
+    for payload in payloads:
+        look()
+        picture = _grey(payload)
+        grey = None if picture is None else np.asarray(picture, np.float32)
+        edges = None if grey is None else grey[:-2, 1:-1] + grey[2:, 1:-1] + grey[1:-1, :-2] + grey[1:-1, 2:] - 4 * grey[1:-1, 1:-1]
+        seen.append(None if grey is None or edges is None else (float(grey.mean()), float(edges.var()) if edges.size else 0.0))
+    for at, name in enumerate(("brightness", "sharpness")):
+        yield f"{ext}.{name}", pa.array([None if each is None else each[at] for each in seen], pa.float64())
+
+
+def _vectors(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
+    import pyarrow as pa
+
+    found = []
+    for payload in payloads:
+        look()
+        found.append(_vector(ext, bytes(payload)))
+    yield f"{ext}.vector", pa.array(found, pa.list_(pa.float32()))
+
+
+def _vector(ext: str, payload: bytes) -> NDArray[np.float32] | None:
+    """The one array of numbers in a payload, as float32 in a row; None where there is none, or several."""
+    try:
+        if kind(ext) == "array":
+            found = np.load(io.BytesIO(payload), allow_pickle=False)
+        else:
+            (found,) = decode_structured("safetensors", payload).values()
+        return np.asarray(found, np.float32).ravel()
+    except (ValueError, TypeError, OSError, EOFError, DataError):
+        return None
+
+
+def _grey(payload: Buffer) -> Image.Image | None:
+    """A picture in grey; None where it cannot be decoded."""
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(payload)) as image:
             image.load()
-            grey = image.convert("L")
+            return image.convert("L")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
+
+
+def _seen(payload: Buffer) -> tuple[float, int, bytes] | None:
+    """Mean grey (0…255), difference hash and small grey pixels of a picture; None where it cannot be decoded.
+
+    The hash compares neighbours of the picture shrunk to 9 × 8 grey pixels: equal pictures of other size or quality differ in few bits.
+    """
+    from PIL import Image
+
+    if (grey := _grey(payload)) is None:
         return None
     small = np.asarray(grey.resize(_HASH, Image.Resampling.BOX), np.int16)
     bits = np.packbits(small[:, 1:] > small[:, :-1])
-    return float(small.mean()), int.from_bytes(bits.tobytes(), "big")
+    return float(small.mean()), int.from_bytes(bits.tobytes(), "big"), grey.resize((SIDE, SIDE), Image.Resampling.BOX).tobytes()

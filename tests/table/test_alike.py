@@ -1,0 +1,94 @@
+"""What looks or reads alike: pictures that were changed, captions with a word more."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from PIL import Image, ImageEnhance, ImageOps
+
+import tarviz
+from tarviz.model.errors import MissingPackageError
+from tarviz.table import alike
+from tarviz.table.findings import near
+
+
+def scene(seed: int) -> Image.Image:
+    rough = np.random.default_rng(seed).integers(0, 255, (9, 9, 3), np.uint8)
+    return Image.fromarray(rough).resize((128, 128), Image.Resampling.BICUBIC)
+
+
+def jpeg(picture: Image.Image) -> bytes:
+    out = io.BytesIO()
+    picture.save(out, "JPEG", quality=88)
+    return out.getvalue()
+
+
+def cropped(picture: Image.Image) -> Image.Image:
+    edge = round(0.03 * picture.width)
+    return picture.crop((edge, edge, picture.width - edge, picture.height - edge))
+
+
+CHANGES: dict[str, Callable[[Image.Image], Image.Image]] = {
+    "mirrored": ImageOps.mirror,
+    "rotated": lambda picture: picture.rotate(90),
+    "brightened": lambda picture: ImageEnhance.Brightness(picture).enhance(1.15),
+    "cropped": cropped,
+}
+
+
+class TestPictures:
+    @pytest.mark.parametrize("change", CHANGES)
+    def test_pictures_that_were_changed_are_found(self, make, change):
+        content = [(f"p{at:03}", {"jpg": jpeg(scene(at))}) for at in range(100)]
+        planted = [(f"q{at:03}", {"jpg": jpeg(CHANGES[change](scene(at)))}) for at in range(0, 100, 10)]
+
+        found = near(tarviz.table(make([*content, *planted])), "jpg")
+
+        assert [[f"p{at:03}", f"q{at:03}"] for at in range(0, 100, 10)] == [[each.key for each in group] for group in found.groups]
+
+    @pytest.mark.slow
+    def test_few_of_ten_thousand_others_are_said_to_be_alike(self):
+        small = [np.asarray(scene(seed).convert("L").resize((alike.SIDE, alike.SIDE), Image.Resampling.BOX)) for seed in range(10_000)]
+
+        assert len(alike.pictures(np.stack(small))[0]) <= 5
+
+    def test_comparing_in_blocks_finds_what_comparing_at_once_does(self, monkeypatch):
+        draw = np.random.default_rng(0)
+        small = draw.integers(0, 255, (60, alike.SIDE, alike.SIDE)).astype(np.uint8)
+        small[40:50] = np.rot90(small[:10], 3, (1, 2))
+        small[50:] = 7  # says nothing
+        whole = [part.tolist() for part in alike.pictures(small)]
+        monkeypatch.setattr(alike, "_BLOCK", 100)
+
+        assert [list(range(10)), list(range(40, 50))] == whole
+        assert whole == [part.tolist() for part in alike.pictures(small)]
+
+
+class TestTexts:
+    def test_captions_with_a_word_more_and_the_same_captions_are_found(self, make):
+        pytest.importorskip("datasketch")
+        draw = np.random.default_rng(0)
+        words = [f"{first}{last}" for first in ("boat", "sea", "tree", "cat") for last in ("s", "", "like", "less", "ward", "man")]
+        captions = [" ".join(draw.choice(words, 14)) for _ in range(80)]
+        again = [captions[0], captions[1].upper() + "!", *(f"{captions[at]} too" for at in range(2, 10))]
+        content = [(f"{at:03}", {"txt": text.encode()}) for at, text in enumerate([*captions, *again])]
+
+        found = near(tarviz.table(make(content)), "txt")
+
+        assert [[f"{at:03}", f"{80 + at:03}"] for at in range(10)] == [[each.key for each in group] for group in found.groups]
+
+    def test_one_text_that_is_there_very_often_makes_no_square(self):
+        pytest.importorskip("datasketch")
+        one, other = alike.texts(["the same words"] * 500)
+
+        assert (set(range(1, 500)), {0}) == (set(other.tolist()), set(one.tolist()))
+
+    def test_without_the_package_the_extra_is_named(self, monkeypatch):
+        monkeypatch.setitem(__import__("sys").modules, "datasketch", None)
+        with pytest.raises(MissingPackageError, match="datasketch") as caught:
+            alike.texts(["a boat at sea"])
+
+        assert "near" in str(caught.value)

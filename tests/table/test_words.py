@@ -1,0 +1,81 @@
+"""Words looked for in key and texts: the same records as by looking through them, the best first."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import tarviz
+from tarviz.model.errors import UsageError
+from tarviz.table import words
+
+
+@pytest.fixture
+def content() -> list[tuple[str, dict[str, bytes]]]:
+    draw = random.Random(0)
+    some = ["boat", "boats", "at", "sea", "seaside", "don't", "Über", "100%"]
+    return [
+        (
+            f"{draw.choice(['Boat', 'dog'])}{at:03}",
+            {"txt": " ".join(draw.choices(some, k=draw.randint(1, 6))).encode(), "caption": draw.choice(some).encode()},
+        )
+        for at in range(300)
+    ]
+
+
+@pytest.mark.parametrize("sought", ["boat", "boat sea", "SEA don't", "über", "100%", '"boat at"', "001", "nowhere"])
+def test_search_and_filter_give_what_looking_through_all_texts_does(make, content, sought):
+    table = tarviz.table(make(content))
+    asked = ["boat at"] if sought.startswith('"') else sought.lower().split()
+    texts = [f"{key}\n{fields['txt'].decode()}\n{fields['caption'].decode()}".lower() for key, fields in content]
+    wanted = [at for at, text in enumerate(texts) if all(word in text for word in asked)]
+
+    assert wanted == table.rows(sought).n.tolist()
+    assert wanted == sorted(table.search(sought, None).n.tolist())
+
+
+def test_whole_words_come_first_and_then_the_shorter_text(make):
+    table = tarviz.table(
+        make(
+            [
+                ("a", {"txt": b"boats by the seaside"}),
+                ("b", {"txt": b"a boat that lies far out at sea"}),
+                ("c", {"txt": b"boat at sea"}),
+                ("d", {"txt": b"a boat at the seaside"}),
+            ]
+        )
+    )
+    found = table.search("boat sea")
+
+    assert [2, 1, 3, 0] == found.n.tolist()
+    assert found.score is not None
+    assert [2, 2, 1, 0] == found.score.tolist()
+    assert [2, 1] == table.search("boat sea", 2).n.tolist()
+
+
+def test_a_word_after_key_is_in_the_key(make):
+    table = tarviz.table(make([("boat", {"txt": b"sea"}), ("dog", {"txt": b"boat"})]))
+
+    assert [0] == table.search("key:boat").n.tolist()
+    assert [0, 1] == sorted(table.search("boat").n.tolist())
+
+
+def test_texts_too_large_to_be_kept_are_looked_through_where_they_lie(make, content, monkeypatch):
+    path = make(content)
+    wanted = tarviz.table(path).search("boat sea", None).n.tolist()
+    monkeypatch.setattr(words, "_SHARE", 1 << 60)
+
+    assert wanted == tarviz.table(path).search("boat sea", None).n.tolist()
+
+
+def test_words_are_found_in_columns_made_later(make):
+    table = tarviz.table([make([("a", {"txt": b"boat", "json": b'{"w": 1}'})]), make([("b", {"caption": b"boat"})], "b.tar")])
+
+    assert 2 == len(table.search("boat"))
+    assert 1 == len(table.rows("search('boat') and json.w = 1"))
+
+
+def test_no_word_is_said(make):
+    with pytest.raises(UsageError, match="no word"):
+        tarviz.table(make([("a", {"txt": b"boat"})])).search("  ")
