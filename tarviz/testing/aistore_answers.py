@@ -93,8 +93,8 @@ class Call:
 def place_of(bucket: str, name: str, targets: int, gone: Collection[int] = ()) -> int:
     """Which of the targets has an object: another one only for what was on one that is `gone`, or is the newest one's.
 
-    >>> place_of("data", "a.tar", 2), place_of("data", "x.tar", 2), place_of("data", "a.tar", 2, {0})
-    (0, 0, 1)
+    >>> place_of("data", "a.tar", 2), place_of("data", "c.tar", 2), place_of("data", "a.tar", 2, {0})
+    (0, 1, 1)
     """
     left = (at for at in range(targets) if at not in gone)
     return max(left, key=lambda at: hashlib.sha256(f"{at}/{bucket}/{name}".encode("utf-8", "surrogateescape")).digest())
