@@ -80,7 +80,7 @@ NO_WORDS = r"""() => {
   const found = [];
   for (const text = document.createTreeWalker(document.querySelector('.tvz'), NodeFilter.SHOW_TEXT); text.nextNode();) {
     const { data, parentElement } = text.currentNode;
-    if (parentElement.closest('.tvz-tree, .tvz-dump')) continue;
+    if (parentElement.closest('.tvz-tree, .tvz-dump, .tvz-sql-answer')) continue;
     if (/^(null|true|false)$|undefined|.NaN|NaN.|\[object /.test(data)) found.push(data);
   }
   return found;

@@ -57,7 +57,7 @@ def test_run_all_click_and_keys_that_stay_inside(lab, context, notebook):
     page.until(f"{PICTURES} >= 6 && document.querySelector('.tvz-pane h2')", 60)
     cells = page.tab.evaluate("jupyterapp.shell.currentWidget.content.widgets.length")
     page.tab.locator(".tvz-grid").focus()
-    for name in ("a", "b", "x", "d", "d", "z", "c", "v", "j", "l", "Space", "m", "m", "Enter", "Escape", "ArrowDown"):
+    for name in ("a", "b", "x", "x", "d", "d", "z", "c", "v", "j", "l", "Space", "m", "m", "Enter", "Escape", "ArrowDown"):
         page.key(name)
 
     assert cells == page.tab.evaluate("jupyterapp.shell.currentWidget.content.widgets.length")

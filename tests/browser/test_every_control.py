@@ -83,6 +83,10 @@ def test_browse(shards: list[Path], open_widget: Callable[..., Any], tmp_path: P
                 page.settled()
         press_all(page, found, 400)
         page.key("Escape", "Escape")
+        boxes = page.tab.get_by_title("a tile for each box instead of each record (x)")
+        if boxes.get_attribute("aria-pressed") == "true":
+            boxes.click()
+            page.settled()
         if page.tab.get_by_role("button", name="show all").is_visible():  # what was pressed fits no record
             page.tab.get_by_role("button", name="show all").click()
             page.until(

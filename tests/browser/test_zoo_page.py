@@ -44,8 +44,9 @@ class TestOverlays:
         drawn = f"{inked}(document.querySelector('.tvz-over'))"
 
         assert page.tab.evaluate(drawn)
-        page.tab.get_by_role("button", name="boxes").click()
-        assert "false" == page.tab.get_by_role("button", name="boxes").get_attribute("aria-pressed")
+        layer = page.tab.get_by_role("region", name="record").get_by_role("button", name="boxes")
+        layer.click()
+        assert "false" == layer.get_attribute("aria-pressed")
         page.tab.locator(".tvz-grid").focus()
         page.key("o")
         page.until(f"!{drawn}")

@@ -240,7 +240,7 @@ export class Stage {
     const found = this.known.get(side.name);
     if (found) return found;
     const made = this.ask(side.place)
-      .then(async (blob) => blob ?? (side.small ? await (await fetch(side.small)).blob() : undefined))
+      .then(async (blob) => blob ?? (side.small ? await picture(side.small) : undefined))
       .then((blob) => (blob ? createImageBitmap(blob) : undefined))
       .catch(() => undefined);
     this.known.set(side.name, made);
@@ -384,4 +384,16 @@ export class Stage {
     });
     this.probe.textContent = `(${column}, ${line}) ${values.filter(Boolean).join(" · ")} · ${Math.round(scale * 100)} %`;
   }
+}
+
+/**
+ * The picture at an address. (Not by `fetch`: what a page lets come from `blob:` is pictures and nothing else.)
+ *
+ * @param {string} address
+ */
+async function picture(address) {
+  const image = new Image();
+  image.src = address;
+  await image.decode();
+  return image;
 }

@@ -232,6 +232,7 @@ export class BrowserView {
       },
       { signal },
     );
+    this.root.addEventListener("pointerdown", (/** @type {any} */ e) => this.closeMenus(e.target), { signal });
     bindKeys(this.root, (name, event) => this.keys.press(name, event), signal);
     this.root.addEventListener(
       "keyup",
@@ -394,6 +395,15 @@ export class BrowserView {
   }
 
   // ---- frame parts
+
+  /** Close what hangs down from the header, but for the one that holds `within`; whether anything did. @param {Node} [within] */
+  closeMenus(within) {
+    if (!this.config.title) return false; // the page that only opens shards
+    const open = /** @type {HTMLDetailsElement[]} */ ([...this.head.querySelectorAll("details[open]")]);
+    const others = open.filter((box) => !within || !box.contains(within));
+    for (const box of others) box.open = false;
+    return others.length > 0;
+  }
 
   /** @param {boolean} on */
   showRail(on) {

@@ -141,6 +141,7 @@ export class Keys {
   escape(typing) {
     const { view } = this;
     if (this.sheet.shown) this.sheet.toggle();
+    else if (view.closeMenus()) view.list.focus();
     else if (view.beside.shown) view.beside.close();
     else if (view.sql.shown) view.sql.close();
     else if (typing) view.list.focus();
