@@ -252,9 +252,9 @@ class Reader(Iterator[memoryview]):
             if filled - at > self._limit + FRAME:
                 text = f"a record of {need - FRAME} bytes; the limit is {self._limit}."
                 raise LimitError(text, **self._place(), hint="Raise max_record_bytes if you trust it.")
-            # As much as is there already once more, at most: a length that lies costs nothing.
+            # As much as is there already once more, at most: a length that lies costs nothing. A byte past the limit is enough to refuse.
             rest = view[at:filled]
-            buffer = bytearray(max(_BLOCK, min(need, 2 * len(buffer))))
+            buffer = bytearray(max(_BLOCK, min(need, 2 * len(buffer), self._limit + FRAME + 1)))
             buffer[: len(rest)] = rest
             filled = len(rest)
 

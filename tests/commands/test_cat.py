@@ -466,3 +466,14 @@ class TestShell:
         done = bash("script -qec 'tarviz cat a.tar' /dev/null")
 
         assert b"terminal" in done.stdout
+
+
+def test_the_seed_orders_the_shards(make: Make, out: Path):
+    paths = [make(numbered(1, prefix=f"{number}/"), f"{number}.tar") for number in range(8)]
+
+    def order(seed: int) -> tuple[str, ...]:
+        cat(paths, out, shuffle=1, seed=seed)
+        return tuple(key for key, _ in plain(out))
+
+    assert order(1) == order(1)
+    assert 1 < len({order(seed) for seed in range(5)})

@@ -272,3 +272,12 @@ class TestWidgets:
             assert all(reply["key"] for name, _, reply, _ in view._answers if name == "record")
         finally:
             view.close()
+
+
+@pytest.mark.parametrize("address", ["https://host.example/x.mp4", "HTTP://host.example/x.mp4", "//host.example/x.mp4"])
+def test_what_a_page_would_fetch_from_elsewhere_is_told(tmp_path: Path, address: str):
+    (tmp_path / "talk.md").write_text(notebook(("slide", "md", f'# Talk\n\n<video src="{address}"></video>')), "utf-8")
+
+    made = tarviz.deck(tmp_path / "talk.md")
+
+    assert [("W_EXTERNAL", True)] == [(each.code, address in each.message) for each in made.warnings]

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tarviz.commands.pcat import pcat
-from tarviz.model.errors import DataError, NotFoundError, UsageError
+from tarviz.model.errors import DataError, NotFoundError, StoreError, UsageError
+from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tarviz.testing.strategies import numbered, shard
 from tests.commands.conftest import listed, plain
 
@@ -167,3 +168,14 @@ class TestShell:
         make(numbered(1))
 
         assert b"write 3,1" in bash("tarviz pcat -w x a.tar > b.tar").stderr
+
+
+def test_a_store_that_fails_is_no_damage_to_pass_over(make: Make, out: Path):
+    with FaultServer() as server:
+        there = server.put("/a.tar", shard(numbered(5)))
+        refused = server.put("/b.tar", shard(numbered(5)), plan=[Fault(status=403, times=ALWAYS)])
+        with pytest.raises(StoreError) as caught:
+            pcat([there, refused], out, on_error="skip")
+
+    assert refused == caught.value.shard
+    assert not out.exists()

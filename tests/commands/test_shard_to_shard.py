@@ -164,3 +164,26 @@ class TestResume:
         cat("in-{0..2}.tar", "x-{}.tar")
 
         assert {"x-1.tar", "x-2.tar", "x-3.tar"} == {name for name in os.listdir() if name.startswith("x-")}
+
+
+class Marked:
+    """A Python function, which may change without its name changing."""
+
+    mark = b"1"
+
+    def __call__(self, record):
+        record["txt"] = self.mark
+        return record
+
+
+def test_what_a_function_made_is_made_anew_whatever_the_manifest_says(folder, monkeypatch):
+    from tarviz.ops import Func
+
+    found = []
+    for mark in (b"1", b"2"):
+        monkeypatch.setattr(Marked, "mark", mark)
+        proc("in-{0..2}.tar", "x-{}.tar", op=Func(Marked()), resume=True)
+        with tarfile.open(folder / "x-1.tar") as archive:
+            found.append(archive.extractfile("n000.txt").read())
+
+    assert [b"1", b"2"] == found

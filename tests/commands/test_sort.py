@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -314,3 +315,29 @@ class TestShell:
         done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, check=True, cwd=ROOT)
 
         assert int(done.stdout) < 256 << 20
+
+
+class TestSpooled:
+    """What a packed shard holds is unpacked into a file beside the output first."""
+
+    def test_what_is_noted_is_said_of_the_shard(self, make: Make, out: Path):
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "k"
+        path = make(gzip.compress(link.tobuf() + shard(numbered(3))), "a.tar.gz")
+
+        result = sort(path, out)
+
+        assert [("W_SKIPPED_TYPE", str(path))] == [(each.code, each.shard) for each in result.report.warnings]
+
+    def test_a_disk_that_takes_a_part_at_a_time_gets_all_of_it(self, make: Make, out: Path, monkeypatch: pytest.MonkeyPatch):
+        class Slow(io.FileIO):
+            def write(self, data: Any) -> int:
+                return super().write(memoryview(data)[:3000])
+
+        content = numbered(20, payload=os.urandom(2000))
+        path = make(gzip.compress(shard(content)), "a.tar.gz")
+        monkeypatch.setattr(sys.modules[sort.__module__], "open", lambda path, mode, buffering: Slow(path, mode), raising=False)
+
+        sort(path, out)
+
+        assert content == plain(out)

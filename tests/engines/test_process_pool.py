@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tarviz.engines import process_pool
+from tarviz.engines import Done, process_pool
 from tarviz.engines.process_pool import Workers
 from tarviz.model.errors import DataError, TarvizError
 from tests.conftest import wait_until
@@ -21,6 +21,16 @@ ROOT = Path(process_pool.__file__).parents[2]
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers import the job by its name."""
     monkeypatch.syspath_prepend(str(ROOT))
+
+
+class Sent:
+    """The number 0, which counts how often it was sent to a worker."""
+
+    times = 0
+
+    def __reduce__(self) -> tuple[type[int], tuple[()]]:
+        self.times += 1
+        return int, ()
 
 
 def children() -> set[str]:
@@ -37,7 +47,7 @@ class TestWorkers:
         assert [value for _, value in tasks] == found
 
     def test_each_result_comes_with_its_file(self, tmp_path):
-        tasks = [("write", bytes([at]) * (100 + at)) for at in range(20)]
+        tasks = [("write", bytes([at]) * (200 - at)) for at in range(20)]  # each shorter than what its file held before
         with Workers(job, 2, spool=str(tmp_path)) as workers:
             for (size, file), (_, data) in zip(workers.run(tasks), tasks, strict=True):
                 file.seek(0)
@@ -69,6 +79,32 @@ class TestWorkers:
             list(workers.run([("sleep", 0), ("kill", None), ("sleep", 0)]))
 
         assert "E_WORKER" == caught.value.code
+
+    def test_a_task_is_tried_twice_in_all(self):
+        sent = Sent()
+        with pytest.raises(TarvizError, match=f"{process_pool.TRIES} times"), Workers(job, 1) as workers:
+            list(workers.run([("kill", sent)]))
+
+        assert process_pool.TRIES == sent.times
+
+    def test_a_task_that_lost_its_worker_goes_before_those_behind_it(self, tmp_path):
+        heard: list[int] = []
+        with Workers(job, 1, heard=lambda done: heard.append(done.number)) as workers:
+            list(workers.run([("kill once", str(tmp_path / "mark")), ("sleep", 0), ("sleep", 0)]))
+
+        assert [0, 1, 2] == heard
+
+    def test_nothing_behind_a_task_that_failed_is_begun(self, tmp_path):
+        gate, behind = tmp_path / "gate", Sent()
+
+        def heard(done: Done) -> None:
+            if done.number == 1:
+                gate.touch()
+
+        with pytest.raises(DataError, match="broken one"), Workers(job, 2, heard=heard) as workers:
+            list(workers.run([("wait for", gate), ("fail", tmp_path / "one"), ("sleep", behind)]))
+
+        assert 0 == behind.times
 
     def test_no_worker_stays(self):
         before = children()

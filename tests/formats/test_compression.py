@@ -111,3 +111,13 @@ class TestGzip:
             assert isinstance(error, DataError)
         else:
             assert data == out
+
+
+def test_a_gzip_header_may_hold_every_field_of_its_standard():
+    """RFC 1952 §2.3.1: an extra field, a name, a comment and a check sum of the header."""
+    plain = gzip.compress(TEXT)
+    head = plain[:3] + bytes([2 | 4 | 8 | 16]) + plain[4:10] + b"\3\0abc" + b"name\0" + b"comment\0"
+    checked = head + (zlib.crc32(head) & 0xFFFF).to_bytes(2, "little")
+
+    assert TEXT == inflate(checked + plain[10:])
+    assert TEXT + TEXT == inflate(plain + checked + plain[10:])

@@ -102,3 +102,15 @@ class TestPieces:
         assert [(0, 5), (9, 1)] == pax.gnu_pieces(bytes(386) + entries + bytes(100), 386, 4)
         with pytest.raises(DataError, match="E_SPARSE"):
             pax.gnu_pieces(bytes(386) + b"x" * 24, 386, 1)
+
+
+@pytest.mark.parametrize("byte", [0x7F, 0x80, 0xFF])
+def test_a_checksum_over_signed_bytes_is_right_from_0x80_on(byte: int):
+    """As the tars of old Suns sum: a byte of 0x80 or more counts less than nothing."""
+    header = bytearray(raw("a.txt"))
+    header[:1] = bytes([byte])
+    header[148:156] = b" " * 8
+    signed = sum(each - 256 if each >= 0x80 else each for each in header)
+    header[148:156] = b"%06o\0 " % signed
+
+    assert pax.checksum_right(bytes(header))

@@ -176,6 +176,12 @@ class TestRead:
 
         assert ("E_LIMIT", 19, 1) == (caught.value.code, caught.value.offset, caught.value.records_before)
 
+    @pytest.mark.parametrize("limit", [(2 << 20) - 4, 2 << 20, 5 << 20])  # more than a block, which is read at once
+    def test_a_record_of_just_the_limit_is_read(self, limit):
+        assert [limit] == [len(each) for each in tfrecord.read(framed(bytes(limit)), max_record_bytes=limit)]
+        with pytest.raises(LimitError):
+            list(tfrecord.read(framed(bytes(limit + 100)), max_record_bytes=limit))
+
     def test_bytes_behind_a_compressed_file_are_an_error_at_its_end(self):
         reader = tfrecord.read(gzip.compress(framed(b"abc")) + b"more")
 

@@ -39,3 +39,8 @@ def test_a_pose_is_a_box_and_its_key_points():
         Shape("box", (40.0, 15.0, 20.0, 20.0), "0"),
         Shape("points", (45.0, 20.0, 2.0, 55.0, 30.0, 1.0, 0.0, 0.0, 0.0), "0"),
     ] == found
+
+
+@pytest.mark.parametrize("place", ["-1.6", "1.6"])
+def test_places_far_outside_of_the_picture_are_no_boxes(place: str):
+    assert [] == yolo.lines(f"0 {place} 0.5 0.2 0.4")

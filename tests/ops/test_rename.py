@@ -66,3 +66,9 @@ class TestRenameOddNames(OpTests):
 
     def schema(self) -> Schema:
         return Schema({name: Feature("bytes") for name in ("png", "cls", "x.y")})
+
+
+def test_what_a_chain_of_names_needs_is_found_from_its_end():
+    """`a=b` comes before `b=c`: the record needs b for the one and c for the other."""
+    assert {"b", "c"} == Rename({"a": "b", "b": "c"}).needs(frozenset({"a", "b"}))
+    assert {"c"} == Rename({"b": "c", "a": "b"}).needs(frozenset({"a"}))

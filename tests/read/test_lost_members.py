@@ -145,3 +145,13 @@ class TestRatio:
     def test_one_that_goes_on_is_refused(self, tmp_path):
         with pytest.raises(LimitError, match="to 1"):
             list(tarviz.records(self.packed(tmp_path / "a.tar.gz", 80 << 20)))
+
+
+def test_the_list_of_a_folder_that_gnu_tar_writes_with_increments_is_passed_over(tmp_path):
+    """A member of type D has a payload: the names that lie in the folder."""
+    names = b"Yk0.txt\0Yk1.txt\0\0"
+    listed = retyped(tar_header("folder/", len(names)), b"D") + names + bytes(512 - len(names))
+
+    found = outcome(written(tmp_path / "a.tar", member("k0.txt"), listed, member("k1.txt"), TAR_END))
+
+    assert ([("k0", ["txt"], False), ("k1", ["txt"], False)], "") == found[:2]

@@ -6,11 +6,14 @@ import gzip
 
 import pytest
 
+from tarviz import stores
+from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
 from tarviz.read.shard import Shard, adjacent_blocks
 from tarviz.read.shard_index import entered_blocks, entry
+from tarviz.stores.base import Stat, Stream
 from tarviz.testing.strategies import numbered, shard
 
 
@@ -62,3 +65,21 @@ def test_a_packed_shard_is_read_from_its_front_and_cut(data, tmp_path):
 
     assert (0, 0) == entry(url, options, 7)
     assert keys(adjacent_blocks(url, options, ReadReport()))[7:9] == keys(entered_blocks(url, options, ReadReport(), 7, 9))
+
+
+def test_a_shard_whose_first_bytes_do_not_come_is_closed(monkeypatch):
+    class Broken(Stream):
+        stat, offset, closed = Stat(URL("memory://a.tar"), 9), 0, False
+
+        def readinto(self, buffer, /):
+            raise StoreError("nothing comes")
+
+        def close(self):
+            Broken.closed = True
+
+    store = stores.of(URL("memory://a.tar"))
+    monkeypatch.setattr(type(store), "open", lambda self, url, *, offset=0, etag=None: Broken())
+    with pytest.raises(StoreError, match="nothing comes"):
+        Shard(URL("memory://a.tar"))
+
+    assert Broken.closed

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from tarviz.model.errors import DataError
+from tarviz.model.types import URL
 from tarviz.ops import Func, parse_chain
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
-from tarviz.runners.plans import Position, ReaderPlan, Trail
+from tarviz.runners.plans import Position, ReaderPlan, Trail, version
 from tarviz.runners.shares import Reader
 from tarviz.runners.walk import Walk
 from tarviz.samples import write_shard
+from tarviz.stores.base import Stat
 from tarviz.testing.strategies import numbered, shard
 
 
@@ -68,3 +70,12 @@ def test_large_records_are_shared_out_in_smaller_parts(tmp_path: Path) -> None:
 
     assert list(range(12)) == [number for number, _ in made]
     assert len(seen) > 1
+
+
+def test_the_version_of_a_shard_is_the_one_it_had_when_it_was_opened_first():
+    """A shard that is opened again in the same pass (one range of it after another) and is another by then is no place to go on from."""
+    trail = Trail()
+    for etag in ('"one"', '"two"'):
+        trail.open(0, Stat(URL("memory://a.tar"), 9, etag))
+
+    assert {0: version(Stat(URL("memory://a.tar"), 9, '"one"'))} == trail.versions

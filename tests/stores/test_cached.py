@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
 import random
@@ -11,6 +12,7 @@ import pytest
 from tarviz import stores
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
+from tarviz.stores import cache_files
 from tarviz.stores.cached import PART, CachedStore, copies
 from tarviz.stores.http import HttpStore
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
@@ -271,3 +273,16 @@ class TestOption:
         found = stores.of(url)
         assert (tmp_path / "shards", 10_000_000) == (found.folder, found.limit)
         assert not isinstance(stores.of(tmp_path / "a.tar"), CachedStore)
+
+
+def test_a_disk_that_takes_a_part_at_a_time_gets_all_of_a_copy(server, store, monkeypatch):
+    class Slow(io.FileIO):
+        def write(self, data):
+            return super().write(memoryview(data)[:70_000])
+
+    monkeypatch.setattr(cache_files, "open", lambda fd, mode, buffering: Slow(fd, mode), raising=False)
+    url = server.put("/a.tar", DATA)
+    read = [drain(store, url) for _ in range(2)]
+
+    assert [DATA, DATA] == read
+    assert 1 == bodies(server)

@@ -466,3 +466,24 @@ class TestOnDisk:
         assert file.file_version(Status()) == file.file_version(Status())
         assert file.file_version(Status()) != file.file_version(Status(**{name: 9}))
         assert (name == "st_ctime_ns") == file.same_bytes(file.file_version(Status()), file.file_version(Status(**{name: 9})))
+
+
+class TestShortCalls:
+    """A signal, a pipe, more than 2 GiB at once: the system takes or gives less than it was asked for."""
+
+    def test_what_is_taken_in_pieces_is_written_whole(self, store, tmp_path, monkeypatch):
+        pieces = [b"a" * 10, b"b" * 20, b"c" * 5, b"d"]
+        monkeypatch.setattr(os, "writev", lambda fd, given: os.write(fd, b"".join(given)[:7]))
+        with store.create(URL(str(tmp_path / "a"))) as sink:
+            sink.writev(pieces)
+
+        assert 36 == sink.commit().size
+        assert b"".join(pieces) == (tmp_path / "a").read_bytes()
+
+    def test_what_is_given_in_pieces_is_read_whole(self, store, tmp_path, monkeypatch):
+        (tmp_path / "a").write_bytes(bytes(range(100)))
+        pread = os.pread
+        monkeypatch.setattr(os, "pread", lambda fd, count, at: pread(fd, min(count, 7), at))
+
+        assert bytes(range(20, 70)) == store.read(URL(str(tmp_path / "a")), 20, 50)
+        assert bytes(range(90, 100)) == store.read(URL(str(tmp_path / "a")), 90, 50)

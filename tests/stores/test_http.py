@@ -11,6 +11,7 @@ import hashlib
 import http.server
 import json
 import logging
+import os
 import pickle
 import random
 import signal
@@ -875,6 +876,30 @@ assert hashlib.sha256(data).hexdigest() == {hashlib.sha256(DATA).hexdigest()!r}
 stream.close()
 """
         subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+
+    def test_a_stream_that_was_closed_stays_closed_in_a_child(self, server):
+        stream = HttpStore().open(server.put("/a.tar", DATA))
+        stream.readinto(memoryview(bytearray(10)))
+        stream.close()
+        child = os.fork()
+        if child == 0:
+            try:
+                stream.readinto(memoryview(bytearray(10)))
+            except StoreError as error:
+                os._exit(0 if "closed" in str(error) else 2)
+            os._exit(1)
+
+        assert 0 == os.waitpid(child, 0)[1]
+
+    def test_what_lies_before_the_place_it_began_at_is_not_held_against_it(self, server, clock):
+        """Without a version what came before is compared with what comes again; a server without ranges sends what never came, too."""
+        cut = Fault(cut=1_500_000)
+        url = server.put("/a.tar", DATA, etag=None, modified=None, plan=[cut, Fault(ignore_range=True)])
+        rest = bytearray(len(DATA) - 1000)
+        with HttpStore(clock=clock).open(url, offset=1000) as stream:
+            assert len(rest) == stores.fill(stream, memoryview(rest))
+
+        assert DATA[1000:] == rest
 
     def test_the_store_pickles_with_its_settings(self, server):
         store = pickle.loads(pickle.dumps(HttpStore(headers={"X-Token": "abc"}, retry_timeout=7)))

@@ -52,6 +52,19 @@ class TestStdio:
 
         assert b"abc" == done.stdout
 
+    def test_what_the_system_sends_comes_behind_what_waits_in_the_buffer(self, tmp_path):
+        (tmp_path / "a").write_bytes(b"sent")
+        code = (
+            "import os\nfrom tarviz import stores\nfrom tarviz.stores import stdio\n"
+            "stdio.send_file = lambda to, fd, offset, count: os.write(to, os.pread(fd, count, offset))\n"  # not every kernel copies
+            "sink = stores.of('-').create('-'); sink.write(b'before ')\n"
+            f"with open({str(tmp_path / 'a')!r}, 'rb') as file: sink.send(file.fileno(), 0, 4)\nsink.write(b' after'); sink.commit()"
+        )
+        with (tmp_path / "out").open("wb") as out:
+            subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+
+        assert b"before sent after" == (tmp_path / "out").read_bytes()
+
     def test_a_terminal_gets_no_tar(self):
         main, side = pty.openpty()
         try:

@@ -11,6 +11,7 @@ from PIL import Image
 
 import tarviz
 from tarviz.model.errors import UsageError
+from tarviz.table import findings
 from tarviz.table.findings import exact, links, near, outliers, pairs
 from tarviz.table.labels import confusion
 
@@ -163,3 +164,9 @@ class TestClassesOfObjects:
         assert [("star", 3, 2), ("don't", 1, 1), ("moon", 1, 1)] == [(bar.label, bar.all, bar.kept) for bar in facet.bars]
         assert [3, 1, 1] == [len(table.rows(bar.where)) for bar in facet.bars]
         assert (5, 1, 3, 4, 1) == (facet.all.records, facet.all.missing, facet.all.distinct, facet.kept.records, facet.kept.missing)
+
+
+def test_pairs_that_hang_together_in_any_order_are_one_group():
+    one, other = np.array([0, 2, 1, 5]), np.array([1, 3, 3, 6])
+
+    assert [[0, 1, 2, 3], [5, 6]] == findings._joined(one, other, 7)

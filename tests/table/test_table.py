@@ -457,3 +457,25 @@ def test_an_error_for_a_wrong_name_is_in_our_words_at_every_door(make, form):
             with pytest.raises(UsageError) as caught:
                 door()
             assert not re.search("Candidate|_records|_words|LINE|Binder", str(caught.value)), (name, str(caught.value))
+
+
+class TestRemembered:
+    def test_what_was_made_of_fewer_columns_is_not_kept(self, make):
+        table, calls = tarviz.table(make([("a", {"json": b'{"w": 1}'}), ("b", {"json": b'{"w": 2}'})])), []
+
+        def count():
+            calls.append(table.sql("SELECT max(json.w) FROM records").fetchall()[0][0])
+            return len(calls)
+
+        assert [1, 2, 2] == [table.remembered("count", count) for _ in range(3)]  # the first made a column, and was asked before it
+
+    def test_it_is_kept_until_tags_change(self, make):
+        table = tarviz.table(make([("a", {"cls": b"1"})]))
+        table.make([])
+        calls = iter(range(9))
+
+        found = [table.remembered("n", lambda: next(calls)) for _ in range(2)]
+        table.retag()
+        found.append(table.remembered("n", lambda: next(calls)))
+
+        assert [0, 0, 1] == found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import wave
 from importlib.util import find_spec
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from tarviz import viewers
 from tarviz.looks import sound as spectra
 from tarviz.samples import media
 from tarviz.testing.viewers import ViewerTests
+from tarviz.viewers import audio
 from tests.viewers.payloads import sound
 
 
@@ -47,3 +49,17 @@ class TestAudio(ViewerTests):
 
         assert "1.00 s, 8000 Hz, 1 ch" == panel.summary
         assert "envelope" == panel.blocks[1].kind
+
+
+def test_the_middle_of_eight_bits_is_silence():
+    """WAV's bytes have no sign: 0 to 255 around 128 (RIFF, "WAVE" form)."""
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(1)
+        file.setframerate(8000)
+        file.writeframes(bytes([128] * 100 + [0, 255]))
+
+    _, samples = audio._wav(memoryview(out.getvalue()), viewers.Meta("wav", "k", "s.tar"))
+
+    assert [0.0] * 100 + [-1.0, 127 / 128] == samples.tolist()

@@ -39,6 +39,16 @@ def outputs(path: Path, **options: object) -> Outputs:
 
 
 class TestNames:
+    def test_only_whole_names_are_taken(self, tmp_path: Path):
+        (tmp_path / "x-1.tar.bak").touch()
+        (tmp_path / "x-1.tar.old.tar").touch()
+        (tmp_path / "x-a.tar").touch()
+        Names(str(tmp_path / "x-{}.tar")).refuse_taken()
+        (tmp_path / "x-27.tar").touch()
+
+        with pytest.raises(UsageError, match=r"x-27\.tar is there already"):
+            Names(str(tmp_path / "x-{}.tar")).refuse_taken()
+
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
@@ -445,3 +455,16 @@ class TestOutput:
 
         assert b"".join(pieces) == (tmp_path / "a").read_bytes()
         assert f"{crc(b''.join(pieces)):08x}" == written.crc32c
+
+
+def test_an_interrupt_in_the_last_step_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(sink: object) -> None:
+        raise KeyboardInterrupt
+
+    output = Output(URL(str(tmp_path / "a.tfrecord")))
+    output.write(list(frames(40).buffers()))
+    monkeypatch.setattr(type(output._sink), "commit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        output.commit()
+
+    assert [] == os.listdir(tmp_path)

@@ -81,7 +81,7 @@ class _Asked:
         `length` and `span` are its Content-Length and Content-Range.
         """
         match = CONTENT_RANGE.fullmatch(span)
-        if match is None or match[1] is None or int(match[1]) != self.offset or "transfer-encoding" in head.headers:
+        if match is None or match[1] is None or int(match[1]) != self.offset:
             return None
         stop, total = int(match[2]) + 1, None if match[3] == "*" else int(match[3])
         if stop != self.stop and not (stop == total and self.offset < stop < self.stop):

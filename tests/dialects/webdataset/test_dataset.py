@@ -515,3 +515,12 @@ def test_every_exported_name_is_there() -> None:
     with pytest.raises(AttributeError, match="nothing named 'WebDataSet'"):
         wds.WebDataSet  # noqa: B018
     assert issubclass(UsageError, TarvizError)
+
+
+def test_whoever_has_the_last_records_reads_to_the_end_of_the_shard(tmp_path: Path) -> None:
+    """So that damage behind the last record is met by somebody."""
+    write_shard(tmp_path / "s.tar", ((f"k{n}", {"cls": b"1"}) for n in range(6)))
+    url = str(tmp_path / "s.tar")
+
+    assert [(url, 0, 3)] == shares([url], 0, 2, ReadOptions())
+    assert [(url, 3, None)] == shares([url], 1, 2, ReadOptions())

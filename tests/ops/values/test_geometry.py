@@ -127,3 +127,12 @@ class TestMask:
 
     def test_channels_come_along(self):
         assert (2, 2, 3) == Cropped((4, 4), 1, 1, (2, 2)).mask(np.zeros((4, 4, 3))).shape
+
+
+def test_a_part_of_a_picture_holds_memory_of_its_own():
+    """The whole picture is not kept for a small part of it, and what is written into the part does not reach it."""
+    image = np.arange(HEIGHT * WIDTH * 3, dtype=np.uint8).reshape(HEIGHT, WIDTH, 3)
+
+    part = Cropped(SIZE, 10, 20, (30, 40)).picture(image)
+
+    assert not np.shares_memory(image, part)

@@ -82,3 +82,10 @@ def test_odd_sizes_and_dates_are_not_known():
     (stat,) = s3_pages("s3://b/", "", Server(page))
 
     assert (None, None) == (stat.size, stat.mtime)
+
+
+@pytest.mark.parametrize("part", ["<!DOCTYPE a>", '<!DOCTYPE a [<!ENTITY b "b">]>', '<!ENTITY b "b">'])
+def test_a_page_with_a_type_or_entities_of_its_own_is_not_parsed(part):
+    page = s3("t/a.tar").replace(b"<ListBucketResult", part.encode() + b"<ListBucketResult", 1)
+    with pytest.raises(StoreError, match="document type"):
+        list(s3_pages("s3://b/", "t/", Server(page)))

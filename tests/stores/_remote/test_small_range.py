@@ -234,6 +234,16 @@ class TestFaults:
         assert [] == server.requests
         assert "planted" not in "".join(traceback.format_exception(caught.value))
 
+    def test_a_bare_end_of_line_is_no_line_of_its_own(self):
+        assert b"A: b\r\nC: d\r\n" == small_range._joined(["A: b", "C: d"])
+        assert [None] * 3 == [small_range._joined([f"A: b{end}C: d", "E: f"]) for end in ("\n", "\r", "\r\n")]
+
+    def test_a_body_in_chunks_is_not_taken_by_its_length(self, server, store):
+        """Both headers at once is how one answer is made to look like two (RFC 9112 §6.3)."""
+        url = server.put("/a.tar", DATA, plan=[Fault(headers={"Transfer-Encoding": "chunked"}, times=ALWAYS)])
+        with pytest.raises(StoreError):
+            store.read(url, 0, 1000)
+
     @pytest.mark.parametrize("end", ["close", "stall"])
     def test_a_socket_whose_time_python_keeps_does_as_well(self, server, store, monkeypatch, end):
         monkeypatch.setattr(small_range.sys, "platform", "win32")
@@ -377,3 +387,11 @@ class TestLed:
             store.read(url, at, 50, etag='"v1"')
 
         assert 2 == len(server.requests)
+
+    def test_where_an_answer_failed_nothing_is_remembered(self, server, other, store):
+        target = other.put("/b.tar", DATA, etag='"v1"', plan=[Fault(headers={"Content-Range": None})])
+        url = self.lead(server, target)
+        read = [store.read(url, at, 50, etag='"v1"') for at in (0, 100)]
+
+        assert [DATA[:50], DATA[100:150]] == read
+        assert 3 == len(server.requests)  # twice for the first: the other reader went the way again

@@ -62,6 +62,48 @@ def write(store, size=2500):
     return sink.commit()
 
 
+class Parts:
+    """An upload that notes how large its parts are; they fail where `broken`."""
+
+    def __init__(self, broken=False):
+        self.sizes, self.broken = {}, broken
+
+    def begin(self):
+        pass
+
+    def part(self, number, data):
+        if self.broken:
+            raise StoreError("no part is taken", code="E_WRITE")
+        self.sizes[number] = len(data)
+        return str(number)
+
+    def complete(self, parts, size):
+        return "-".join(parts)
+
+    stop = abort = begin
+
+
+class TestParts:
+    def test_get_twice_as_large_so_that_ten_thousand_are_enough(self, monkeypatch):
+        monkeypatch.setattr(upload, "PART", 10)
+        monkeypatch.setattr(upload, "_LARGER", 3)
+        made = Parts()
+        with upload.UploadSink(URL_, made) as sink:
+            sink.write(bytes(190))
+
+        assert "1-2-3-4-5-6-7-8-9" == sink.commit().etag
+        assert [10, 10, 10, 20, 20, 20, 40, 40, 20] == [made.sizes[number] for number in range(1, 10)]
+
+    def test_no_more_than_two_are_under_way(self, monkeypatch):
+        """The write of a third waits for the first, and so learns what became of it."""
+        monkeypatch.setattr(upload, "PART", 10)
+        sink = upload.UploadSink(URL_, Parts(broken=True))
+        sink.write(bytes(20))
+        with pytest.raises(StoreError, match="no part is taken"):
+            sink.write(bytes(10))
+        sink.abort()
+
+
 @pytest.mark.fault("U4")
 class TestReplacingNothing:
     def test_whole_and_in_parts_the_last_call_bears_the_condition(self, bucket):

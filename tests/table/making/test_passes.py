@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import threading
+from dataclasses import replace
 
 import pytest
 from PIL import Image
@@ -12,6 +13,7 @@ from PIL import Image
 import tarviz
 from tarviz.model.config import options
 from tarviz.model.errors import ChangedError, DataError, UsageError
+from tarviz.read.stream import ReadOptions
 from tarviz.table.columns import Part
 from tarviz.table.making import passes, shard_columns
 
@@ -232,3 +234,15 @@ class TestKept:
         monkeypatch.setattr("tarviz.table.making.kept_columns.KeptColumns.prove", lambda _: pytest.fail("it was read"))
 
         assert 13 == tarviz.table(path).sizes("cls = 1")[0]
+
+
+def test_columns_that_count_other_records_than_those_there_are_refused(make):
+    """Made by a worker elsewhere, of a shard that was replaced by one with the same stamp."""
+    table = tarviz.table(make(SHARD))
+    table.make([Part("size", "cls")])
+    (kept,) = table.passes.kept
+    wanted = {Part("value", "cls")}
+    made = shard_columns.made(kept.url, ReadOptions(), wanted)
+
+    with pytest.raises(ChangedError, match="replaced"):
+        kept.take(wanted, replace(made, records=made.records - 1))

@@ -50,6 +50,32 @@ def ask(browser, name, **message):
 
 
 class TestRows:
+    def test_a_request_gives_at_most_a_hundred_and_twenty(self, tmp_path):
+        path = tar(tmp_path / "many.tar", [(f"k{n:04d}", {"txt": b"x"}) for n in range(300)])
+        with contextlib.closing(settle(Browser(path, cache=False))) as browser:
+            found, _ = ask(browser, "fetch", query=browser.query.number, start=100, stop=300)
+
+        assert [f"k{n:04d}" for n in range(100, 220)] == [row["key"] for row in found["rows"]]
+
+    def test_a_new_search_ends_the_one_before(self, browser):
+        before = browser.session.look.query
+        shown(browser, "cls = 1")
+
+        assert before is not browser.session.look.query
+        assert before._stop.is_set()
+
+    def test_a_shard_with_fields_twice_says_so_each_time(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        path = tmp_path / "twice.tar"
+        with tarfile.open(path, "w") as archive:
+            for name, data in (("a.txt", b"1"), ("a.txt", b"2"), ("b.txt", b"3")):
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+        for _ in range(2):  # the second would take an index that was kept, which knows nothing of it
+            with contextlib.closing(settle(Browser(path))) as browser:
+                assert ["W_DUP_FIELD"] == [fault.code for shard in browser.shards.rows.shards for fault in shard.faults]
+
     def test_the_first_picture_needs_no_request(self, browser):
         first, buffers = browser.first()
 

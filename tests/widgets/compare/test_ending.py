@@ -32,3 +32,16 @@ def test_one_that_is_dropped_ends_its_thread_and_closes_its_shard(tmp_path: Path
     thread.join(60)
     assert not thread.is_alive()
     assert 0 == opened(path)
+
+
+def test_one_that_is_closed_ends_its_thread_while_it_is_held(tmp_path: Path) -> None:
+    write_shard(tmp_path / "a.tar", [("k", {"txt": b"x"})])
+    before = set(threading.enumerate())
+    run = Compare(tmp_path / "a.tar", "decode(txt)", records=1)
+    assert run.wait(60)
+    (thread,) = [each for each in set(threading.enumerate()) - before if each.name == "tarviz-compare"]
+
+    run.close()
+
+    thread.join(60)
+    assert not thread.is_alive()

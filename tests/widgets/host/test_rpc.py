@@ -72,3 +72,12 @@ def test_any_other_bytes_are_refused(frame):
     except UsageError:
         return
     assert frame == pack(*unpack(frame)) or len(frame) > 8
+
+
+def test_a_frame_that_is_cut_anywhere_is_refused():
+    frame = pack({"id": 1, "name": "echo"}, [b"abc", b"", b"de"])
+
+    assert ({"id": 1, "name": "echo"}, [b"abc", b"", b"de"]) == unpack(frame)
+    for length in range(len(frame)):
+        with pytest.raises(UsageError, match="not a request frame"):
+            unpack(frame[:length])
