@@ -24,7 +24,7 @@ APART  := slow or browser or torch or ray
 SLOW   := $(APART) or matrix or programs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-alone test test-matrix test-programs oracles check fix test-torch test-ray test-ais test-browser soak fuzz bench growth scale screenshots lab notebooks pairs slides docs dist release
+.PHONY: help demo demo-alone test test-matrix test-programs test-readme oracles check fix test-torch test-ray test-ais test-browser soak fuzz bench growth scale screenshots lab notebooks pairs slides docs dist release
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ fix: $(STAMPS)/test  ## mend what tools can mend: lint, format, the tables in th
 		else echo "no npm, or it reaches no registry: the JavaScript is not formatted"; fi
 	$(BIN)/python docs/tables.py --write
 	$(BIN)/python -m docs.lines --write
+
+test-readme: $(STAMPS)/test  ## every line of the README, in an environment that its install line makes of the wheel, twice
+	$(PYTEST) -q -m "programs or not programs" tests/docs/test_readme.py
 
 test-torch: $(STAMPS)/torch  ## the tests that need torch (installs its CPU build)
 	$(PYTEST) -q -m "torch and not (slow or browser)"

@@ -52,8 +52,8 @@ def generator(template: str, image: str) -> Callable[[Path], Callable[[], int]]:
     return prepare
 
 
-def tfrecord(template: str, image: str, single: bool = False) -> Callable[[Path], Callable[[], int]]:
-    """TFRecord files as TensorFlow's guide reads them: in batches, files and examples in parallel; or an example at a time."""
+def tfrecord(template: str, image: str, readers: int | None, batch: int, first: str) -> Callable[[Path], Callable[[], int]]:
+    """TFRecord files read one after the other or `readers` at a time, parsed before or behind the batch, or an example at a time (0)."""
 
     def prepare(data: Path) -> Callable[[], int]:
         import tensorflow as tf
@@ -62,21 +62,40 @@ def tfrecord(template: str, image: str, single: bool = False) -> Callable[[Path]
 
         folder = data / "tfrecord"
         name = template.partition("-")[0]
-        paths = list(convert(str(data / template), str(folder / f"{name}-{{}}.tfrecord"), types={"cls": "bytes"}))
+        paths = list(convert(str(data / template), str(folder / f"{name}-{{}}.tfrecord"), types={"cls": "bytes"}, resume=True))
         features = {image: tf.io.FixedLenFeature((), tf.string), "cls": tf.io.FixedLenFeature((), tf.string)}
 
         def parse(examples: Any) -> Any:
-            parsed = (tf.io.parse_single_example if single else tf.io.parse_example)(examples, features)
+            parsed = (tf.io.parse_example if first == "batch" else tf.io.parse_single_example)(examples, features)
             return parsed[image], parsed["cls"]
 
-        files = tf.data.TFRecordDataset(paths, num_parallel_reads=len(paths))
-        if single:
-            dataset = files.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
-            return lambda: sum(1 for _ in dataset)
-        dataset = files.batch(BATCH).map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
-        return lambda: drain(dataset)
+        files = tf.data.TFRecordDataset(paths, num_parallel_reads=readers)
+        if first == "batch":
+            dataset = files.batch(batch).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+        else:
+            dataset = files.map(parse, num_parallel_calls=tf.data.AUTOTUNE if first == "parse" else None)
+            dataset = dataset.batch(batch) if batch else dataset
+        dataset = dataset.prefetch(tf.data.AUTOTUNE)
+        return (lambda: drain(dataset)) if batch else (lambda: sum(1 for _ in dataset))
 
     return prepare
+
+
+READERS = {"one reader": None, "2 readers": 2, "AUTOTUNE readers": -1}
+ORDERS = {"batch, then parse": "batch", "parse in parallel, then batch": "parse", "parse, then batch": "parse one by one"}
+
+
+def tfrecords(template: str, image: str, single: bool = False) -> Side:
+    """`TFRecordDataset` in every way of a small sweep: readers by what comes first."""
+    ways = {name: first for name, first in ORDERS.items() if first != "batch"} if single else ORDERS
+    return Side(
+        "TFRecordDataset",
+        {
+            f"{readers}, {name.partition(',')[0] if single else name}": tfrecord(template, image, count, 0 if single else BATCH, first)
+            for readers, count in READERS.items()
+            for name, first in ways.items()
+        },
+    )
 
 
 def pair(name: str, template: str, image: str, peer: Side, reach: float, single: bool = False) -> Figure:
@@ -87,14 +106,12 @@ def pair(name: str, template: str, image: str, peer: Side, reach: float, single:
 
 
 GENERATOR = "from_generator over records"
-BATCHED = "TFRecordDataset.batch().map(parse_example), files and calls in parallel"
-SINGLE = "TFRecordDataset.map(parse_single_example), files and calls in parallel"
 
 FIGURES = [
     pair("generator", TINY, "png", Side(GENERATOR, generator(TINY, "png")), 25),
     pair("generator", PHOTO, "jpg", Side(GENERATOR, generator(PHOTO, "jpg")), 2),
-    pair("tfrecord", TINY, "png", Side(BATCHED, tfrecord(TINY, "png")), 0.9),
-    pair("tfrecord", PHOTO, "jpg", Side(BATCHED, tfrecord(PHOTO, "jpg")), 0.9),
-    pair("tfrecord-single", TINY, "png", Side(SINGLE, tfrecord(TINY, "png", True)), 0.9, True),
-    pair("tfrecord-single", PHOTO, "jpg", Side(SINGLE, tfrecord(PHOTO, "jpg", True)), 0.9, True),
+    pair("tfrecord", TINY, "png", tfrecords(TINY, "png"), 0.9),
+    pair("tfrecord", PHOTO, "jpg", tfrecords(PHOTO, "jpg"), 0.9),
+    pair("tfrecord-single", TINY, "png", tfrecords(TINY, "png", True), 0.9, True),
+    pair("tfrecord-single", PHOTO, "jpg", tfrecords(PHOTO, "jpg", True), 0.9, True),
 ]

@@ -26,6 +26,7 @@ from tarviz.commands.deck.widgets import Saved
 
 ROOT = Path(__file__).resolve().parents[1]
 HOST = ROOT / "tarviz" / "widgets" / "host" / "host.mjs"
+FIRST = ("install", "shell", "python")  # the pages that continue the README
 PAGES = ("CONTRIBUTING.md", "CHANGELOG.md", "LICENSE")
 OPENING = (
     ("browse-light-1280", "10-browse", "Browse: what is in there"),
@@ -53,7 +54,8 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
     for name in PAGES:
         shutil.copy(ROOT / name, folder / name)
     own = [
-        ROOT / "docs" / f"{name}.md" for name in ("aistore", "cost", "design", "faults", "gallery", "growth", "hosts", "scale", "training")
+        ROOT / "docs" / f"{name}.md"
+        for name in (*FIRST, "aistore", "cost", "design", "faults", "figures", "gallery", "growth", "hosts", "scale", "training")
     ]
     for path in [*sorted((ROOT / "docs" / "dialects").glob("*.md")), *own]:
         (folder / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
@@ -67,12 +69,15 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
     (folder / "slides").mkdir()
     (folder / "slides" / "index.md").write_text(deck_list(decks), "utf-8")
     tree = [
+        toctree("First steps", [f"docs/{name}" for name in FIRST]),
         toctree("Gallery", ["docs/gallery", "docs/hosts"]),
         toctree("Training", ["docs/training", "docs/aistore"]),
         toctree("Notebooks", [f"notebooks/{path.stem}" for path in executed] + ["slides/index"]),
         toctree("Reference", ["reference/shell", *(f"reference/{name}" for name in references)]),
         toctree("Coming from other tools", [f"docs/dialects/{path.stem}" for path in sorted((ROOT / "docs" / "dialects").glob("*.md"))]),
-        toctree("Design", ["docs/design", "docs/growth", "docs/cost", "docs/scale", "docs/faults", "CONTRIBUTING", "CHANGELOG"]),
+        toctree(
+            "Design", ["docs/design", "docs/figures", "docs/growth", "docs/cost", "docs/scale", "docs/faults", "CONTRIBUTING", "CHANGELOG"]
+        ),
     ]
     readme = re.sub(r"\((notebooks/[^)]+)\.md\)", r"(\1.ipynb)", (ROOT / "README.md").read_text("utf-8"))
     title, blank, rest = readme.partition("\n\n")

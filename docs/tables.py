@@ -83,6 +83,26 @@ def figures() -> str:
     return f"{content['machine']}\n\n{markdown(('what', 'against', 'to reach', 'measured', 'lowest to highest; when'), rows)}"
 
 
+IN_SHORT = (
+    "browse: 24 pictures of a 1 GB shard never seen before",
+    "iterate records, raw bytes, tiny",
+    "tar → TFRecord, one process, tiny",
+    "decode + resize 224 + batch, photo, tf, 2 threads",
+    "index a shard, tiny",
+    "1 GB of photos over loopback, s3, records cut",
+    "a table of 1,000,000 records of JSON and captions, the first time",
+    "sort by key, tiny",
+)
+
+
+def figures_in_short() -> str:
+    """One row for each of a few, those of the table of figures that stand first."""
+    content = json.loads((ROOT / "bench" / "results.json").read_text("utf-8"))
+    first = {each["what"]: each for each in reversed(content["figures"])}
+    rows = [(first[what]["what"], first[what]["against"], first[what]["shown"]) for what in IN_SHORT if what in first]
+    return markdown(("what", "against", "measured"), rows)
+
+
 def growth() -> str:
     path = ROOT / "bench" / "growth.json"
     if not path.is_file():
@@ -112,7 +132,8 @@ def _measured(line: dict[str, Any], machine: str) -> str:
     elsewhere = ""
     if other := line.get("elsewhere"):
         elsewhere = "; ".join(part for part in (f"on {other['processor']} {_shown(other, line)}", _again(other)) if part)
-    return "; ".join(part for part in (spread, when, _again(line), elsewhere, line.get("note", "")) if part)
+    peers = f"the best of {line['tried']} settings, then {line['runner_up']}" if line.get("tried") else ""
+    return "; ".join(part for part in (spread, peers, when, _again(line), elsewhere, line.get("note", "")) if part)
 
 
 def _again(line: dict[str, Any]) -> str:
@@ -170,6 +191,7 @@ TABLES = {
     "dialects": lambda: plugins("dialects", "dialect"),
     "extras": extras,
     "figures": figures,
+    "figures_in_short": figures_in_short,
     "growth": growth,
     "faults": faults,
     "scale-costs": scale_costs,

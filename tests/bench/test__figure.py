@@ -52,6 +52,15 @@ class TestMeasure:
         assert 0.25 == pytest.approx(line["value"])
         assert line["reached"]
 
+    def test_a_peer_of_several_settings_stands_at_its_best(self, tmp_path: Path):
+        ways = {"slow": sleeping(0.08), "best": sleeping(0.02), "next": sleeping(0.04)}
+        figure = Figure("x", "x", Side("ours", sleeping(0.01)), Side("peer", ways), at_least=2)
+
+        line = measure(figure, tmp_path, 3, CLOCK, before=str)
+
+        assert 2 == pytest.approx(line["value"])
+        assert ("peer: best", "next: 0.50 of it", "3") == (line["against"], line["runner_up"], line["tried"])
+
     def test_less_work_is_no_speed(self, tmp_path: Path):
         figure = Figure("x", "x", Side("ours", sleeping(0.01, 10)), Side("peer", sleeping(0.01, 20)), at_least=1)
 

@@ -1,4 +1,4 @@
-"""The lines of docs/training.md and of the README's section on training run as they stand."""
+"""The lines of docs/training.md and of the section on training of docs/python.md run as they stand."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def page() -> list[str]:
 
 
 def section() -> str:
-    text = (ROOT / "README.md").read_text("utf-8")
-    return text[text.index("### Training") : text.index("\n#", text.index("### Training") + 1)]
+    text = (ROOT / "docs" / "python.md").read_text("utf-8")
+    return text[text.index("## Training") : text.index("\n#", text.index("## Training") + 1)]
 
 
 def test_the_page_runs_without_torch(here: Path) -> None:

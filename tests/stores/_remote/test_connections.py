@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import sys
 from http.client import HTTPException
@@ -13,7 +14,7 @@ from tarviz.stores._remote import connections
 from tarviz.stores._remote.connections import excess, make_manager, read_direct
 from tarviz.testing.faults import Fault, FaultServer
 
-DATA = bytes(range(256)) * 8000
+DATA = random.Random(3).randbytes(256 * 8000)
 
 
 @contextlib.contextmanager
