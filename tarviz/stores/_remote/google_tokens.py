@@ -5,24 +5,16 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from tarviz.model.errors import MissingPackageError, StoreError
+from tarviz.stores._remote.access import Bearer
 from tarviz.stores._remote.ask import machine_says, token
 
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _OAUTH = "https://oauth2.googleapis.com/token"
-
-
-@dataclass(frozen=True, slots=True)
-class Bearer:
-    """A token that lets its bearer in until `expires` (seconds since 1970)."""
-
-    token: str = field(repr=False)
-    expires: float
 
 
 def find_token() -> Bearer | None:
