@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tarviz.model.errors import MissingPackageError, StoreError, UsageError
 from tarviz.stores._remote.access import Bearer
-from tarviz.stores._remote.ask import machine_says
+from tarviz.stores._remote.machine import machine_says
 
 API = "2023-11-03"
 EMULATOR = ("devstoreaccount1", "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==")  # public
@@ -28,6 +28,7 @@ _IDENTITIES = (
 )
 _LOGINS = ("az", "azd", "pwsh")
 _CHASSIS = "7783-7084-3265-9085-8269-3286-77"  # every Azure machine has this one
+_QUIET = logging.NullHandler()
 _SCOPE = "https://storage.azure.com/.default"
 _REASON = re.compile(r"AADSTS\d+")
 _HOST = re.compile(r"([^.]+)\.(?:blob|dfs)\.(core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net))")
@@ -139,7 +140,7 @@ def find_token() -> Bearer | None:
         if not said:
             return None  # a program that may hold a login is no wish to use it: public containers need none
         raise MissingPackageError.of("azure-identity", "an identity of Azure", "cloud") from error
-    logging.getLogger("azure.identity").addHandler(logging.NullHandler())  # what it warns of, the error below says
+    logging.getLogger("azure.identity").addHandler(_QUIET)  # what it warns of, the error below says
     try:
         with DefaultAzureCredential() as chain:
             found = chain.get_token(_SCOPE)
