@@ -32,7 +32,7 @@ class Bearer:
 
     token: str = field(repr=False)
     expires: float
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class Access:
