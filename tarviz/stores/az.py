@@ -1,9 +1,9 @@
 """`az://container/name`: Azure's blobs; `abfs://container@account.dfs.core.windows.net/name` names the account too.
 
 Environment: `AZURE_STORAGE_ACCOUNT` or `AZURE_STORAGE_CONNECTION_STRING` names the account. It is opened by
-`AZURE_STORAGE_KEY`, `AZURE_STORAGE_SAS_TOKEN`, a service principal (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`,
-`AZURE_CLIENT_SECRET`), a workload's or machine's identity, or the login of the Azure command line; without any,
-or with `AZURE_SKIP_SIGNATURE=true`, public containers are read.
+`AZURE_STORAGE_KEY` or `AZURE_STORAGE_SAS_TOKEN`, or else by whom azure-identity finds (extra `cloud`): a service principal
+(`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`), a workload's or machine's identity, a login; without any, or with
+`AZURE_SKIP_SIGNATURE=true`, public containers are read.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from typing import ClassVar
 
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access, Kept
-from tarviz.stores._remote.azure_keys import API, VARIABLES, Account, find_account, find_token, shared_key, with_sas
+from tarviz.stores._remote.azure_keys import API, VARIABLES, Account, find_account, find_token, host_of, shared_key, with_sas
 from tarviz.stores._remote.buckets import bucket_and_name, folder, path, with_query
 from tarviz.stores._remote.listing import azure_pages
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.upload import AzureUpload, UploadSink, delete
 from tarviz.stores.base import Sink, Stat
-
-_NAMES = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE", "IDENTITY_ENDPOINT", "PATH", "HOME")
 
 
 class _AzureAccess(Access):
@@ -30,9 +28,9 @@ class _AzureAccess(Access):
     steady: ClassVar[bool] = False  # a key signs the range
 
     def __init__(self) -> None:
-        self._token = Kept(find_token, _NAMES)
+        self._token = Kept(find_token, VARIABLES)
 
-    variables: ClassVar[tuple[str, ...]] = (*_NAMES, *VARIABLES)
+    variables: ClassVar[tuple[str, ...]] = VARIABLES
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         account, container, name = _parts(url)
@@ -40,7 +38,7 @@ class _AzureAccess(Access):
         return with_sas(place, account.sas) if account.sas and not account.key and not account.anonymous else place
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
-        account = find_account(_named(address))
+        account = find_account(host_of(address))
         asked = {"x-ms-version": API}
         if account.anonymous or (account.sas and not account.key):
             return asked
@@ -63,16 +61,11 @@ class _AzureAccess(Access):
         return "The identity may not do this: it needs the role Storage Blob Data Reader (or Contributor, to write)."
 
 
-def _named(address: str) -> str | None:
-    host = address.partition("://")[2].partition("/")[0]
-    return host.partition(".")[0] if host.endswith(".core.windows.net") else None
-
-
 def _parts(url: URL) -> tuple[Account, str, str]:
     """Account, container and name of a blob."""
     bucket, name = bucket_and_name(url)
     container, _, host = bucket.partition("@")
-    return find_account(host.partition(".")[0] or None), container, name
+    return find_account(host), container, name
 
 
 class AzureStore(BucketStore):

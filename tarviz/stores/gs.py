@@ -1,7 +1,7 @@
 """`gs://bucket/name`: Google Cloud Storage, by its XML interface.
 
-Environment: the credentials are found as Google's own tools find them (`GOOGLE_APPLICATION_CREDENTIALS`, the login
-of gcloud, the machine); without any, public buckets are read unsigned. `STORAGE_EMULATOR_HOST` names another server.
+Environment: who asks is google-auth's decision (extra `cloud`): `GOOGLE_APPLICATION_CREDENTIALS`, the login of gcloud, the machine;
+without any, public buckets are read unsigned. `STORAGE_EMULATOR_HOST` names another server.
 """
 
 from __future__ import annotations
@@ -13,26 +13,24 @@ from typing import ClassVar
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access, Kept
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
-from tarviz.stores._remote.google_tokens import find_token
+from tarviz.stores._remote.google_tokens import VARIABLES, find_token
 from tarviz.stores._remote.s3_like import S3LikeStore
-
-_NAMES = ("GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG", "GCE_METADATA_HOST", "GCE_METADATA_ROOT", "STORAGE_EMULATOR_HOST", "HOME")
 
 
 class _GoogleAccess(Access):
     """Requests with the token of a Google account."""
 
-    variables: ClassVar[tuple[str, ...]] = _NAMES
+    variables: ClassVar[tuple[str, ...]] = VARIABLES
 
     def __init__(self) -> None:
-        self._token = Kept(find_token, _NAMES)
+        self._token = Kept(find_token, VARIABLES)
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         return with_query(_endpoint() + path(*bucket_and_name(url)), query)
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         found = self._token()
-        return {"Authorization": f"Bearer {found.token}"} if found else {}
+        return {"Authorization": f"Bearer {found.token}", **found.headers} if found else {}
 
     def renew(self, url: URL, status: int, headers: Mapping[str, str], said: str) -> bool:
         return status == 401 and self._token.forget()

@@ -61,6 +61,16 @@ def token_server(**answer: Any) -> Iterator[tuple[str, list[bytes]]]:
             thread.join()
 
 
+def google_pool(folder: Path, tokens: str, subject: str = "me") -> Path:
+    """The file of an identity of Google that asks the service `tokens` for its token, showing it `subject`."""
+    (folder / "subject").write_text(subject)
+    kind = "urn:ietf:params:oauth:token-type:jwt"
+    settings = {"type": "external_account", "audience": "//pool", "subject_token_type": kind, "token_url": tokens}
+    path = folder / "google.json"
+    path.write_text(json.dumps({**settings, "credential_source": {"file": str(folder / "subject")}}))
+    return path
+
+
 def azurite_command() -> list[str] | None:
     """What starts azurite, Microsoft's Azure server for tests, or None where it is not installed.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from uuid import uuid4
 
 import pytest
@@ -12,19 +11,17 @@ from tarviz.model.types import URL
 from tarviz.stores.gs import GoogleStore
 from tarviz.testing.faults import FakeClock, Fault, FaultServer
 from tarviz.testing.stores import StoreTests
-from tests.servers.local import token_server
+from tests.servers.local import google_pool, token_server
 
 NOT_YET = (Fault(method="HEAD", status=404), Fault(status=404))  # it is made between the look for it and the write
 
 
 @pytest.fixture(scope="module")
 def login(tmp_path_factory):
-    """What `gcloud auth application-default login` leaves behind."""
-    with token_server(access_token="token-of-the-test", expires_in=3600) as (url, _):
-        path = tmp_path_factory.mktemp("gcloud") / "application_default_credentials.json"
-        user = {"client_id": "me", "client_secret": "my-secret", "refresh_token": "my-refresh", "token_uri": url}
-        path.write_text(json.dumps({"type": "authorized_user", **user}))
-        yield path
+    """The file of an identity."""
+    pytest.importorskip("google.auth", reason="identities are google-auth's: pip install 'tarviz[cloud]'")
+    with token_server(access_token="token-of-the-test", expires_in=3600, token_type="Bearer", issued_token_type="access_token") as (url, _):
+        yield google_pool(tmp_path_factory.mktemp("google"), url)
 
 
 @pytest.fixture

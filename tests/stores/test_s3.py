@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -16,6 +18,7 @@ from tarviz.stores.s3 import S3Store
 from tarviz.testing.faults import FakeClock, Fault, FaultServer
 from tarviz.testing.stores import DATA, StoreTests
 from tests.servers.daemons import free_port
+from tests.servers.local import s3_server
 from tests.stores.conftest import s3_bucket
 
 
@@ -34,6 +37,50 @@ class TestS3Store(StoreTests):
     @pytest.fixture
     def folder(self, bucket):
         return URL(f"s3://{bucket}/some/folder")
+
+
+@pytest.fixture(scope="module")
+def checking():
+    """The address of a server that checks every signature, and what it may do, and the keys of somebody who may use S3."""
+    boto3 = pytest.importorskip("boto3", reason="boto3 makes users and their rights: pip install boto3")
+    pytest.importorskip("moto.server", reason="moto serves S3: pip install 'moto[server,s3]'")
+    with s3_server() as address:
+        first = {"endpoint_url": address, "aws_access_key_id": "x", "aws_secret_access_key": "y", "region_name": "us-east-1"}
+        iam = boto3.client("iam", **first)
+        iam.create_user(UserName="reader")
+        may = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
+        iam.put_user_policy(UserName="reader", PolicyName="s3", PolicyDocument=json.dumps(may))
+        key = iam.create_access_key(UserName="reader")["AccessKey"]
+        iam.close()
+        urllib.request.urlopen(
+            urllib.request.Request(f"{address}/moto-api/reset-auth", b"0", {"Content-Type": "text/plain"}), timeout=30
+        ).close()
+        yield address, key["AccessKeyId"], key["SecretAccessKey"]
+
+
+class TestChecked(StoreTests):
+    """The contract, where every signature is checked."""
+
+    @pytest.fixture
+    def store(self):
+        return S3Store(clock=FakeClock())
+
+    @pytest.fixture
+    def folder(self, checking, monkeypatch):
+        address, *keys = checking
+        return URL(f"s3://{s3_bucket(monkeypatch, address, keys)}/some/folder")
+
+    def test_parts_are_signed_and_a_wrong_key_is_refused(self, store, folder, monkeypatch):
+        data, url = DATA * (1 + 2 * upload.PART // len(DATA)), URL(f"{folder}/a b+c#1.tar")
+        with store.create(url) as sink:
+            sink.write(data)
+
+        assert data == store.read(url, 0, len(data))
+        assert [url] == [each.url for each in store.list(folder)]
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+        with pytest.raises(StoreError, match="SignatureDoesNotMatch") as caught:
+            store.read(url, 0, 10)
+        assert "E_AUTH" == caught.value.code
 
 
 class TestSignature:

@@ -6,6 +6,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from tarviz.model.environment import Watched
@@ -23,6 +24,15 @@ class Expiring(Protocol):
 
 
 K = TypeVar("K", bound=Expiring)
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """A token that lets its bearer in until `expires` (seconds since 1970). `headers` are those that go with it."""
+
+    token: str = field(repr=False)
+    expires: float
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class Access:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tarviz.model.environment import Watched
 from tarviz.model.errors import MissingPackageError, StoreError, UsageError
-from tarviz.stores._remote.ask import machine_says
+from tarviz.stores._remote.machine import machine_says
 from tarviz.stores._remote.sigv4 import AwsKeys
 
 PLAIN = (

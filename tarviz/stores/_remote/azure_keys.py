@@ -1,34 +1,37 @@
-"""Where Azure keeps its credentials: account key, shared access signature, or a token of Entra; and how a key signs."""
+"""Accounts of Azure and what opens them: a key, which signs here, a shared access signature, or a token that azure-identity gets."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
-import json
+import logging
 import os
+import re
 import shutil
-import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from tarviz.model.errors import StoreError, UsageError
-from tarviz.stores._remote.ask import machine_says, token
-from tarviz.stores._remote.google_tokens import Bearer
+from tarviz.model.errors import MissingPackageError, StoreError, UsageError
+from tarviz.stores._remote.access import Bearer
+from tarviz.stores._remote.machine import machine_says
 
 API = "2023-11-03"
 EMULATOR = ("devstoreaccount1", "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==")  # public
 _KEYS = ("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY")
-VARIABLES = (
-    *("AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_USE_EMULATOR", "AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME", *_KEYS),
-    *("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_ENDPOINT", "AZURE_SKIP_SIGNATURE"),
+VARIABLES = ("AZURE_*", "IDENTITY_*", "MSI_*", "PATH", "HOME")
+_IDENTITIES = (
+    *("AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_TOKEN_CREDENTIALS"),
+    *("IDENTITY_ENDPOINT", "MSI_ENDPOINT"),
 )
-_RESOURCE = "https://storage.azure.com/"
+_LOGINS = ("az", "azd", "pwsh")
+_CHASSIS = "7783-7084-3265-9085-8269-3286-77"  # every Azure machine has this one
+_QUIET = logging.NullHandler()
+_SCOPE = "https://storage.azure.com/.default"
+_REASON = re.compile(r"AADSTS\d+")
+_HOST = re.compile(r"([^.]+)\.(?:blob|dfs)\.(core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net))")
 _SIGNED = ("content-encoding", "content-language", "content-length", "content-md5", "content-type", "date", "if-modified-since",
            "if-match", "if-none-match", "if-unmodified-since", "range")  # fmt: skip
 
@@ -44,25 +47,44 @@ class Account:
     anonymous: bool = False
 
 
-def find_account(named: str | None = None) -> Account:
-    """The account of the environment, as the Azure command line finds it; `UsageError` when nothing names one."""
+def find_account(host: str = "") -> Account:
+    """The account of the environment, as the Azure command line finds it; `UsageError` when nothing names one.
+
+    `host`: that of a URL, or the name of an account. What opens the account of the environment is not shown to another one.
+    """
     env = os.environ
     settings = _connection(env.get("AZURE_STORAGE_CONNECTION_STRING", ""))
     emulated = _true("AZURE_STORAGE_USE_EMULATOR") or settings.get("usedevelopmentstorage", "").lower() == "true"
-    name = named or env.get("AZURE_STORAGE_ACCOUNT") or env.get("AZURE_STORAGE_ACCOUNT_NAME") or settings.get("accountname")
-    key = next(filter(None, (*map(env.get, _KEYS), settings.get("accountkey"))), None)
-    sas = env.get("AZURE_STORAGE_SAS_TOKEN") or env.get("AZURE_STORAGE_SAS_KEY") or settings.get("sharedaccesssignature")
     endpoint = env.get("AZURE_STORAGE_ENDPOINT") or settings.get("blobendpoint")
-    if emulated:
-        name, key = name or EMULATOR[0], key or EMULATOR[1]
-        endpoint = endpoint or f"http://127.0.0.1:10000/{name}"
-    if not name and endpoint:
-        name = (urlsplit(endpoint).hostname or "").partition(".")[0]
+    own = env.get("AZURE_STORAGE_ACCOUNT") or env.get("AZURE_STORAGE_ACCOUNT_NAME") or settings.get("accountname")
+    own = own or (EMULATOR[0] if emulated else (urlsplit(endpoint or "").hostname or "").partition(".")[0])
+    there = _HOST.fullmatch(host)
+    name = host.partition(".")[0] or own
     if not name:
         raise UsageError("az:// URLs need a storage account.", hint="Set AZURE_STORAGE_ACCOUNT, or AZURE_STORAGE_CONNECTION_STRING.")
-    suffix = settings.get("endpointsuffix", "core.windows.net")
-    place = (endpoint or f"{settings.get('defaultendpointsprotocol', 'https')}://{name}.blob.{suffix}").rstrip("/")
-    return Account(name, place, key, sas.lstrip("?") if sas else None, _true("AZURE_SKIP_SIGNATURE"))
+    suffix = there[2] if there else settings.get("endpointsuffix", "core.windows.net")
+    usual = f"{settings.get('defaultendpointsprotocol', 'https')}://{name}.blob.{suffix}"
+    anonymous = _true("AZURE_SKIP_SIGNATURE")
+    if own and name != own:
+        return Account(name, usual, anonymous=anonymous)
+    key, sas = _opens(settings)
+    if emulated:
+        key = key or (None if sas else EMULATOR[1])
+        endpoint = endpoint or f"http://127.0.0.1:10000/{name}"
+    return Account(name, (endpoint or usual).rstrip("/"), key, sas, anonymous)
+
+
+def _opens(settings: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Key and shared access signature of the environment's account."""
+    env = os.environ
+    sas = env.get("AZURE_STORAGE_SAS_TOKEN") or env.get("AZURE_STORAGE_SAS_KEY") or settings.get("sharedaccesssignature")
+    return next(filter(None, (*map(env.get, _KEYS), settings.get("accountkey"))), None), sas.lstrip("?") if sas else None
+
+
+def host_of(address: str) -> str:
+    """The host of an address where it is one of Azure's, which names the account; or nothing."""
+    host = urlsplit(address).hostname or ""
+    return host if _HOST.fullmatch(host) else ""
 
 
 def _true(name: str) -> bool:
@@ -106,75 +128,32 @@ def shared_key(method: str, address: str, headers: Mapping[str, str], account: A
 
 
 def find_token() -> Bearer | None:
-    """A token of Entra: service principal, workload identity, managed identity or the login of the Azure command line."""
+    """A token of Entra for whom azure-identity chooses: principal, workload, machine or login; None: nobody is named here."""
     env = os.environ
-    tenant, client = env.get("AZURE_TENANT_ID"), env.get("AZURE_CLIENT_ID")
-    if tenant and client and (env.get("AZURE_CLIENT_SECRET") or env.get("AZURE_FEDERATED_TOKEN_FILE")):
-        return _principal(tenant, client)
-    return _managed(client) or _command_line()
-
-
-def _principal(tenant: str, client: str) -> Bearer:
-    env = os.environ
-    fields = {"client_id": client, "grant_type": "client_credentials", "scope": f"{_RESOURCE}.default"}
-    if secret := env.get("AZURE_CLIENT_SECRET"):
-        fields["client_secret"] = secret
-    else:
-        path = Path(env["AZURE_FEDERATED_TOKEN_FILE"])
-        fields["client_assertion_type"] = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-        try:
-            fields["client_assertion"] = path.read_text("utf-8").strip()
-        except OSError as error:
-            raise StoreError(f"Azure's token file {path} cannot be read: {error.strerror}.", code="E_AUTH") from error
-    host = (env.get("AZURE_AUTHORITY_HOST") or "https://login.microsoftonline.com").rstrip("/")
-    return _of(token("Azure's service principal", f"{host}/{tenant}/oauth2/v2.0/token", method="POST", body=urlencode(fields).encode()))
-
-
-def _managed(client: str | None) -> Bearer | None:
-    env = os.environ
-    who = {"client_id": client} if client else {}
-    if place := env.get("IDENTITY_ENDPOINT"):
-        query = urlencode({"api-version": "2019-08-01", "resource": _RESOURCE, **who})
-        headers = {"X-IDENTITY-HEADER": env.get("IDENTITY_HEADER", "")}
-        return _of(token("Azure's managed identity", f"{place}?{query}", headers=headers, near=True))
-    if not machine_says("chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77"):  # every Azure machine has this one
+    said = any(map(env.get, _IDENTITIES))
+    if not (said or any(map(shutil.which, _LOGINS)) or machine_says("chassis_asset_tag", _CHASSIS)):
         return None
-    query = urlencode({"api-version": "2018-02-01", "resource": _RESOURCE, **who})
-    place = f"http://169.254.169.254/metadata/identity/oauth2/token?{query}"
     try:
-        return _of(token("Azure's managed identity", place, headers={"Metadata": "true"}, near=True))
-    except StoreError:
-        return None  # a machine without an identity
-
-
-def _command_line() -> Bearer | None:
-    command = shutil.which("az")
-    if command is None:
-        return None
-    argv = [command, "account", "get-access-token", "--resource", _RESOURCE, "--output", "json"]
+        from azure.core.exceptions import AzureError
+        from azure.identity import DefaultAzureCredential
+    except ImportError as error:
+        if not said:
+            return None  # a program that may hold a login is no wish to use it: public containers need none
+        raise MissingPackageError.of("azure-identity", "an identity of Azure", "cloud") from error
+    logging.getLogger("azure.identity").addHandler(_QUIET)  # what it warns of, the error below says
     try:
-        done = subprocess.run(argv, capture_output=True, timeout=30, check=True, start_new_session=True)
-        return _of(json.loads(done.stdout))
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None  # nobody is logged in
-
-
-def _of(found: dict[str, Any]) -> Bearer:
-    token = found.get("access_token") or found.get("accessToken")
-    if not token:
-        raise StoreError("Azure's answer holds no token.", code="E_AUTH")
-    return Bearer(str(token), time.time() + float(found.get("expires_in") or 300))
+        with DefaultAzureCredential() as chain:
+            found = chain.get_token(_SCOPE)
+    except (AzureError, OSError, ValueError) as error:  # a file that is named may not be there
+        if not said:
+            return None  # nobody is logged in, or a machine without an identity
+        reason = _REASON.search(str(error))  # the rest of the words may hold secrets
+        what = f"azure-identity gets no token ({reason[0] if reason else type(error).__name__})."
+        hint = "Check AZURE_TENANT_ID, AZURE_CLIENT_ID and what proves it; az login is another way."
+        raise StoreError(what, code="E_AUTH", hint=hint) from None
+    return Bearer(found.token, found.expires_on)
 
 
 def with_sas(address: str, sas: str) -> str:
     """The address with a shared access signature added to its query."""
     return f"{address}{'&' if urlsplit(address).query else '?'}{sas if '%' in sas else urlencode(parse_qsl(sas))}"
-
-
-def plain_path(address: str) -> str:
-    """The path of an address without its escapes.
-
-    >>> plain_path("https://host/a%20b")
-    '/a b'
-    """
-    return unquote(urlsplit(address).path)

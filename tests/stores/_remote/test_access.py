@@ -8,8 +8,7 @@ import pytest
 
 from tarviz.model.types import URL
 from tarviz.stores._remote import access
-from tarviz.stores._remote.access import Access, Kept
-from tarviz.stores._remote.google_tokens import Bearer
+from tarviz.stores._remote.access import Access, Bearer, Kept
 
 
 class TestPlain:

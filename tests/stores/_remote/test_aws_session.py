@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -13,13 +15,17 @@ from tarviz.model.errors import StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores._remote.sigv4 import AwsKeys
 from tarviz.stores.s3 import S3Store
+from tarviz.testing.faults import ALWAYS, Fault
 
 KEYS = {"AWS_ACCESS_KEY_ID": "ENVKEY", "AWS_SECRET_ACCESS_KEY": "env-secret"}
 PRIVATE = "http://127.0.0.1:9001"
 PAIR = "aws_access_key_id = FILEKEY\naws_secret_access_key = file-secret\n"
 WEST = {"AWS_DEFAULT_REGION": "us-west-2"}
 
-# name: (variables, ~/.aws/config, ~/.aws/credentials)
+ROLE, WORKLOAD = "arn:aws:iam::123456789012:role/reader", "AssumeRoleWithWebIdentity"
+GIVEN = {"AccessKeyId": "GIVEN", "SecretAccessKey": "given-secret", "SessionToken": "given-token", "Expiration": "2099-01-01T00:00:00Z"}
+
+# name: (variables, ~/.aws/config, ~/.aws/credentials); $HERE is a server that gives keys, $HOME the home
 CASES: dict[str, tuple[dict[str, str], str, str]] = {
     "keys": ({**KEYS, **WEST}, "", ""),
     "session": ({**KEYS, **WEST, "AWS_SESSION_TOKEN": "token/=="}, "", ""),
@@ -61,6 +67,41 @@ CASES: dict[str, tuple[dict[str, str], str, str]] = {
         """[default]\ncredential_process = echo '{"Version": 1, "AccessKeyId": "PROC", "SecretAccessKey": "p", "SessionToken": "t"}'\n""",
         "",
     ),
+    "files elsewhere": (
+        {"AWS_CONFIG_FILE": "$HOME/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "$HOME/.aws/credentials", "HOME": "/nowhere"},
+        "[default]\nregion = eu-north-1\n",
+        f"[default]\n{PAIR}",
+    ),
+    "region of the environment before that of a file": (WEST, "[default]\nregion = eu-north-1\n", f"[default]\n{PAIR}"),
+    "endpoints ignored by a profile": (
+        {**WEST, "AWS_ENDPOINT_URL": PRIVATE},
+        "[default]\nignore_configured_endpoint_urls = true\n",
+        f"[default]\n{PAIR}",
+    ),
+    "one name for all of us-east-1": ({**KEYS, "AWS_DEFAULT_REGION": "us-east-1", "AWS_S3_US_EAST_1_REGIONAL_ENDPOINT": "legacy"}, "", ""),
+    "a name for us-east-1 itself": ({**KEYS, "AWS_DEFAULT_REGION": "us-east-1", "AWS_S3_US_EAST_1_REGIONAL_ENDPOINT": "regional"}, "", ""),
+    "checksums where required": ({**KEYS, **WEST, "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required"}, "", ""),
+    "role": (
+        {**WEST, "AWS_PROFILE": "r", "AWS_ENDPOINT_URL_STS": "$HERE/AssumeRole"},
+        f"[profile r]\nrole_arn = {ROLE}\nsource_profile = base\n",
+        f"[base]\n{PAIR}",
+    ),
+    "keys of the environment before a role": (
+        {**WEST, **KEYS, "AWS_PROFILE": "r", "AWS_ENDPOINT_URL_STS": "http://127.0.0.1:1"},
+        f"[profile r]\nrole_arn = {ROLE}\ncredential_source = Environment\n",
+        "",
+    ),
+    "role of a workload": (
+        {**WEST, "AWS_ROLE_ARN": ROLE, "AWS_WEB_IDENTITY_TOKEN_FILE": "$HOME/.aws/token", "AWS_ENDPOINT_URL_STS": f"$HERE/{WORKLOAD}"},
+        "",
+        "",
+    ),
+    "container": ({**WEST, "AWS_CONTAINER_CREDENTIALS_FULL_URI": "$HERE/container"}, "", ""),
+    "sign-on": (
+        {**WEST, "AWS_ENDPOINT_URL_SSO": "$HERE"},
+        "[default]\nsso_start_url = https://start\nsso_region = us-west-2\nsso_account_id = 1\nsso_role_name = r\n",
+        "",
+    ),
     "nobody": ({**WEST, "AWS_EC2_METADATA_DISABLED": "true"}, "", ""),
 }
 
@@ -72,13 +113,30 @@ def home(monkeypatch, tmp_path):
     return tmp_path / ".aws"
 
 
-def configure(case, home, monkeypatch):
+def configure(case, home, monkeypatch, here=""):
     variables, config, credentials = CASES[case]
     for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(name, value.replace("$HERE", here).replace("$HOME", str(home.parent)))
     for name, text in (("config", config), ("credentials", credentials)):
         if text:
             (home / name).write_text(text)
+
+
+@pytest.fixture
+def giving(server, home):
+    """The address of a server that gives keys for roles, to containers and to who has signed on; with what shows the last two."""
+    rows = "".join(f"<{name}>{value}</{name}>" for name, value in GIVEN.items())
+    for kind in ("AssumeRole", WORKLOAD):
+        answer = f"<{kind}Response><{kind}Result><Credentials>{rows}</Credentials></{kind}Result></{kind}Response>"
+        server.put(f"/{kind}", answer.encode(), plan=[Fault(method="POST", times=ALWAYS)])
+    server.put("/container", json.dumps({**GIVEN, "Token": "given-token"}).encode())
+    names = {"accessKeyId": "GIVEN", "secretAccessKey": "given-secret", "sessionToken": "given-token", "expiration": 4070908800000}
+    server.put("/federation/credentials", json.dumps({"roleCredentials": names}).encode())
+    (home / "token").write_text("of-the-workload")
+    (home / "sso/cache").mkdir(parents=True)
+    known = home / "sso/cache" / f"{hashlib.sha1(b'https://start', usedforsecurity=False).hexdigest()}.json"
+    known.write_text(json.dumps({"startUrl": "https://start", "accessToken": "signed-on", "expiresAt": "2099-01-01T00:00:00Z"}))
+    return server.url
 
 
 def of_boto(bucket):
@@ -118,10 +176,12 @@ def of_ours(bucket):
 
 @pytest.mark.parametrize("bucket", ["data", "my.data"])
 @pytest.mark.parametrize("case", CASES)
-def test_we_ask_as_boto3_does(case, bucket, home, monkeypatch):
-    configure(case, home, monkeypatch)
+def test_we_ask_as_boto3_does(case, bucket, home, giving, monkeypatch):
+    configure(case, home, monkeypatch, giving)
+    expected = of_boto(bucket)
 
-    assert of_boto(bucket) == of_ours(bucket)
+    assert expected == of_ours(bucket)
+    assert ("GIVEN" == expected[1]) == ("$HERE" in str(CASES[case]))
 
 
 def test_a_profile_that_is_not_there_is_said(monkeypatch):

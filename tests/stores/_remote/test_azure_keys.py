@@ -6,7 +6,6 @@ import pytest
 
 from tarviz.model.errors import StoreError, UsageError
 from tarviz.stores._remote import azure_keys
-from tests.servers.local import token_server
 
 
 @pytest.fixture(autouse=True)
@@ -15,23 +14,6 @@ def _nobody(monkeypatch, tmp_path):
 
 
 class TestAzure:
-    def test_a_service_principal_asks_for_a_token(self, monkeypatch):
-        with token_server(access_token="hidden", expires_in=60) as (url, asked):
-            for name, value in {"TENANT_ID": "t", "CLIENT_ID": "c", "CLIENT_SECRET": "s", "AUTHORITY_HOST": url}.items():
-                monkeypatch.setenv(f"AZURE_{name}", value)
-            found = azure_keys.find_token()
-
-        assert found is not None
-        assert ("hidden", True) == (found.token, b"client_secret=s" in asked[0])
-
-    def test_a_managed_identity_has_a_token(self, monkeypatch):
-        with token_server(access_token="hidden", expires_in="60") as (url, _):
-            monkeypatch.setenv("IDENTITY_ENDPOINT", url)
-            found = azure_keys.find_token()
-
-        assert found is not None
-        assert "hidden" == found.token
-
     @pytest.mark.parametrize(
         ("text", "endpoint", "key"),
         [
