@@ -47,7 +47,7 @@ def pages() -> dict[str, Page]:
         "stores": Page("Stores", (("tarviz.stores", "of expand join"), ("tarviz.stores.base", "Stat Stream Sink Store"))),
         "formats": Page(
             "Formats and outputs",
-            (("tarviz.formats.example", ""), ("tarviz.formats.tfrecord", ""), ("tarviz.write.names", ""), ("tarviz.write.outputs", "")),
+            (("tarviz.formats.example", ""), ("tarviz.formats.tfrecord", ""), ("tarviz.outputs.names", ""), ("tarviz.outputs.outputs", "")),
         ),
         "viewers": Page("Viewers", (("tarviz.viewers", ""),)),
         "widgets": Page(

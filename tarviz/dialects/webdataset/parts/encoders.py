@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tarviz.model.errors import MissingPackageError, SchemaError, TarvizWarning, UsageError
 from tarviz.model.types import Buffer
-from tarviz.write import tar_member
+from tarviz.outputs import tar_member
 
 Encoder: TypeAlias = bool | Mapping[str, Callable[[Any], bytes]] | Callable[[dict[str, Any]], dict[str, Any]] | None
 

@@ -13,11 +13,11 @@ from tarviz.formats.tfrecord import Compression, Frames
 from tarviz.model import config
 from tarviz.model.errors import UsageError
 from tarviz.model.types import Buffer
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.manifest import Part, Written
+from tarviz.outputs.names import Exists, Names
+from tarviz.outputs.output import Output
 from tarviz.stores import Whole
-from tarviz.write.inputs import Inputs
-from tarviz.write.manifest import Part, Written
-from tarviz.write.names import Exists, Names
-from tarviz.write.output import Output
 
 
 class Run(Protocol):
