@@ -56,6 +56,7 @@ FEATURES = (
     Feature("remote stores", ("stores/_remote/*", *(f"stores/{name}.py" for name in ("http", "s3", "gs", "az"))), "fsspec 21,000"),
     Feature("other stores, cache", ("stores/*",), "–"),
     Feature("reading", ("read/*",), "ratarmountcore 15,600"),
+    Feature("shards from Python", ("writing.py", "outputs/encoded.py"), "–"),
     Feature("writing", ("outputs/*",), "–"),
     Feature("Examples and TFRecord", ("formats/example*", "formats/tfrecord.py", "formats/features.py"), "–"),
     Feature("tar, index, compression", ("formats/*",), "Python's tarfile 2,900"),

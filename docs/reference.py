@@ -39,6 +39,7 @@ def pages() -> dict[str, Page]:
     return {
         "verbs": Page("The verbs in Python", _verbs()),
         "reading": Page("Reading shards", (("tarviz.read.stream", ""), ("tarviz.model.types", ""))),
+        "writing": Page("Shards from Python", (("tarviz.writing", "writer write Writer WrittenShards"),)),
         "pipeline": Page("Pipelines", (("tarviz.pipeline", "Pipeline Plan"), ("tarviz.selection", ""), *_runners())),
         "ops": Page("Ops", (("tarviz.ops", ""),)),
         "samples": Page("Sample shards", (("tarviz.samples", "digits photos zoo write_shard"),)),
