@@ -143,7 +143,7 @@ class Writer(Whole):
             self._outputs.commit()
         if self._names.counts and is_there(stores.of(url := self._names.at(self._outputs.start + len(self._outputs.done))), url):
             text = f"W_OLD_OUTPUT {redact(url)}: an output of an earlier run is still there and was not written by this one."
-            warnings.warn(text, TarvizWarning, stacklevel=3)
+            warnings.warn(text, TarvizWarning, stacklevel=4)
         return self.result
 
     def abort(self) -> None:
@@ -161,6 +161,11 @@ class Writer(Whole):
             raise
         if error is not None:
             error.add_note(self._left())
+
+    def __del__(self) -> None:
+        if getattr(self, "_open", False):
+            warnings.warn("a writer was not closed: its last shard is not written. Use it in a with.", ResourceWarning, stacklevel=2)
+            self.abort()
 
     def _left(self) -> str:
         """What stays of a run that was broken off."""

@@ -134,6 +134,14 @@ class TestWriter:
         with pytest.warns(TarvizWarning, match="W_OLD_OUTPUT .*train-2"):
             tarviz.write(numbered(3), out, max_records=3)
 
+    def test_a_writer_that_is_forgotten_says_so(self, out: str, tmp_path: Path):
+        made = tarviz.writer(out)
+        made.write("a", {"txt": "one"})
+
+        with pytest.warns(ResourceWarning, match="not closed"):
+            del made
+        assert [] == list(tmp_path.iterdir())
+
     def test_a_closed_writer_takes_nothing(self, out: str):
         with tarviz.writer(out) as made:
             made.write("a", {"txt": "one"})
@@ -268,6 +276,12 @@ class TestOthers:
     def test_pandas(self, out: str, tmp_path: Path):
         pandas = pytest.importorskip("pandas", reason="pandas is not installed")
         tarviz.write(pandas.DataFrame({"cls": [1, 2], "txt": ["a", None]}), out, workers=1)
+
+        assert [{"cls": b"1", "txt": b"a"}, {"cls": b"2"}] == [fields for _, fields in held(tmp_path)]
+
+    def test_polars(self, out: str, tmp_path: Path):
+        polars = pytest.importorskip("polars", reason="polars is not installed")
+        tarviz.write(polars.DataFrame({"cls": [1, 2], "txt": ["a", None]}), out)
 
         assert [{"cls": b"1", "txt": b"a"}, {"cls": b"2"}] == [fields for _, fields in held(tmp_path)]
 
