@@ -14,7 +14,7 @@ MEMBER = 1 << 20
 
 _MAKE = """
 import os, sys
-from tarviz.write import tar_header
+from tarviz.outputs import tar_header
 total, size = int(sys.argv[1]), int(sys.argv[2])
 payload, done, number = os.urandom(size), 0, 0
 out = sys.stdout.buffer

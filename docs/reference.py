@@ -39,6 +39,7 @@ def pages() -> dict[str, Page]:
     return {
         "verbs": Page("The verbs in Python", _verbs()),
         "reading": Page("Reading shards", (("tarviz.read.stream", ""), ("tarviz.model.types", ""))),
+        "writing": Page("Shards from Python", (("tarviz.writing", "writer write Writer WrittenShards"),)),
         "pipeline": Page("Pipelines", (("tarviz.pipeline", "Pipeline Plan"), ("tarviz.selection", ""), *_runners())),
         "ops": Page("Ops", (("tarviz.ops", ""),)),
         "samples": Page("Sample shards", (("tarviz.samples", "digits photos zoo write_shard"),)),
@@ -47,7 +48,7 @@ def pages() -> dict[str, Page]:
         "stores": Page("Stores", (("tarviz.stores", "of expand join"), ("tarviz.stores.base", "Stat Stream Sink Store"))),
         "formats": Page(
             "Formats and outputs",
-            (("tarviz.formats.example", ""), ("tarviz.formats.tfrecord", ""), ("tarviz.write.names", ""), ("tarviz.write.outputs", "")),
+            (("tarviz.formats.example", ""), ("tarviz.formats.tfrecord", ""), ("tarviz.outputs.names", ""), ("tarviz.outputs.outputs", "")),
         ),
         "viewers": Page("Viewers", (("tarviz.viewers", ""),)),
         "widgets": Page(

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from tarviz.read.stream import records as records
     from tarviz.runners.ray_data import read_ray as read_ray
     from tarviz.table import opened as _table
+    from tarviz.writing import write as write
+    from tarviz.writing import writer as writer
 
     table = _table  # the package itself can be called
 
@@ -90,6 +92,8 @@ __all__ = [
     "table",
     "tsv",
     "verify",
+    "write",
+    "writer",
 ]
 
 _PUBLIC = {
@@ -99,6 +103,8 @@ _PUBLIC = {
     "index": "tarviz.read.stream",
     "read_ray": "tarviz.runners.ray_data",
     "records": "tarviz.read.stream",
+    "write": "tarviz.writing",
+    "writer": "tarviz.writing",
     "options": "tarviz.model.config",
     "TarvizError": "tarviz.model.errors",
     "TarvizWarning": "tarviz.model.errors",

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     import tensorflow
 
     from tarviz.commands.convert import Converted
+    from tarviz.outputs import Names
     from tarviz.runners.eager import Eager
     from tarviz.runners.indexed import Indexed
     from tarviz.runners.torch import Records as TorchRecords
-    from tarviz.write import Names
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_type_hints
 
 from tarviz.formats.features import Kind
 from tarviz.formats.tfrecord import Compression
-from tarviz.write import Exists
+from tarviz.outputs import Exists
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

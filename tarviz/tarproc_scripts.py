@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tarviz.cli import main
-from tarviz.write import piped
+from tarviz.outputs import piped
 
 
 class Old(NamedTuple):

@@ -20,9 +20,9 @@ import tarviz
 from tarviz import Pipeline, cli
 from tarviz.model.errors import TarvizError
 from tarviz.model.types import Block
+from tarviz.outputs import tar_member
 from tarviz.testing.faults import FaultServer
 from tarviz.widgets.host.rpc import answer
-from tarviz.write import tar_member
 
 SECRET = "hunter2hunter2"
 URL = f"http://me:{SECRET}@host/a.tar?token={SECRET}"
@@ -242,7 +242,7 @@ ONE = ("str", "URL", "str | None", "URL | None")
 SOME = ("tuple[str, ...]", "tuple[URL, ...]", "list[str]", "list[URL]", "Sequence[str]", "Sequence[URL]")
 
 
-QUICK = ("tarviz.model", "tarviz.formats", "tarviz.stores", "tarviz.read", "tarviz.write", "tarviz.cli", "tarviz.commands.convert")
+QUICK = ("tarviz.model", "tarviz.formats", "tarviz.stores", "tarviz.read", "tarviz.outputs", "tarviz.cli", "tarviz.commands.convert")
 
 
 def holders(modules: tuple[str, ...]) -> list[type]:

@@ -50,6 +50,10 @@ scores = tarviz.table("a.tar").search("boat", 3).score
 nearest: int = len(tarviz.table("a.tar").similar("0001", by="npy", count=5))
 sorted_tar = tarviz.sort("a.tar", "b.tar", by="key", on_error="skip")
 processed = tarviz.proc("a.tar", "b.tar", op="decode(jpg)|encode(jpg)", mode="tar", strict=False)
+with tarviz.writer("b-{}.tar", max_shard_size="1GB", exists="error") as sink:
+    sink.write("0001", {"cls": 3, "txt": "a"})
+finished = sink.result
+shards = tarviz.write([{"cls": 3}], "c-{}.tar", workers=2, progress=False, fields={"cls": "cls"})
 for name in (record.key, record["jpg"], records.report.records):
     pass
 pipeline.tf(batch=64, prefetch=2, deterministic=False, engine="ray")
@@ -78,6 +82,9 @@ WRONG = [
     'tarviz.table("a.tar", nosuch=1)',
     'tarviz.table("a.tar").slq("SELECT 1")',
     'tarviz.table("a.tar").similar(3)',
+    'tarviz.writer("b.tar", max_size=3)',
+    'tarviz.write([], "b.tar", exists="maybe")',
+    'sink.write("0001")',
     "tarviz.options(wrokers=4)",
     'tarviz.options(workers="many")',
 ]

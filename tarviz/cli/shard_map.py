@@ -17,10 +17,10 @@ from tarviz.cli.tar_tool_options import Made, Tar, opened
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
+from tarviz.outputs import Names, counted, manifest_url, piped, proof, source_entry
+from tarviz.outputs.inputs import Inputs
 from tarviz.read.stream import ReadReport
 from tarviz.stores import URLs
-from tarviz.write import Names, counted, manifest_url, piped, proof, source_entry
-from tarviz.write.inputs import Inputs
 
 F = TypeVar("F", bound=Callable[..., Any])
 

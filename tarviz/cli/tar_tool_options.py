@@ -15,9 +15,9 @@ from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
+from tarviz.outputs.piped import is_command
 from tarviz.read.spans import Batch
 from tarviz.read.stream import ReadReport
-from tarviz.write.piped import is_command
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -16,13 +16,13 @@ from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuffled, tool_options
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
-from tarviz.write.inputs import Inputs
-from tarviz.write.tar_output import TarOutput
 
 
 def cat(

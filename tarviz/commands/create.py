@@ -19,14 +19,14 @@ from tarviz.formats.tar_header import TAR_END, tar_header
 from tarviz.model.config import parse_size
 from tarviz.model.errors import DataError, Fault, TarvizError, UsageError, safe
 from tarviz.model.types import URL, to_bytes, to_text
+from tarviz.outputs import Names
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.output import size_of
+from tarviz.outputs.tar_output import Piece, Range, TarOutput
 from tarviz.read.spans import HeldTar
 from tarviz.tools import field_selection
 from tarviz.tools.create_plan import Planned, paths_in, planned
 from tarviz.tools.folder_layout import Group, Layout, files_of
-from tarviz.write import Names
-from tarviz.write.inputs import Inputs
-from tarviz.write.output import size_of
-from tarviz.write.tar_output import Piece, Range, TarOutput
 
 _SMALL = 64 << 10  # bytes of a file that is read at once
 _LINE = 64 << 20

@@ -20,13 +20,13 @@ from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
+from tarviz.outputs.inputs import Inputs
 from tarviz.read.chosen import Chosen, resolved
 from tarviz.read.keywords import CutKeywords
 from tarviz.read.stream import ReadOptions, ReadReport, records, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
 from tarviz.tools.sample_names import without_sample
-from tarviz.write.inputs import Inputs
 
 PICTURES = "img;image;ppm;pgm;pbm;jpeg;jpg;png"
 

@@ -19,12 +19,12 @@ from tarviz.formats.index import ShardIndex
 from tarviz.model.config import format_size, options
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
+from tarviz.outputs.inputs import Inputs
 from tarviz.read import stream
 from tarviz.read.index import Index
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.shard_index import cached_index, keep_index, shard_index
 from tarviz.stores import URLs
-from tarviz.write.inputs import Inputs
 
 
 class Indexed(Index, verb_base.Result):

@@ -21,14 +21,14 @@ from tarviz.model.errors import DataError, UsageError
 from tarviz.model.offers import offer
 from tarviz.model.processors import processors
 from tarviz.model.types import URL
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import resolved
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
-from tarviz.write.inputs import Inputs
-from tarviz.write.tar_output import TarOutput
 
 _AHEAD = 4  # batches a reader may be ahead
 

@@ -22,6 +22,8 @@ from tarviz.model import config
 from tarviz.model.errors import DataError, SchemaError, TarvizError, UsageError, safe
 from tarviz.model.processors import processors
 from tarviz.model.types import Block, to_text
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.tar_output import Piece, Range, TarOutput
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, intake, pieces, ranges
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
@@ -32,8 +34,6 @@ from tarviz.tools.record_files import Collecting
 from tarviz.tools.record_shell import Came, Left
 from tarviz.tools.record_work import ChainWork, Commands, FieldFiles, Work, script_line
 from tarviz.tools.text_records import KEY, Mode, tar_of
-from tarviz.write.inputs import Inputs
-from tarviz.write.tar_output import Piece, Range, TarOutput
 
 _AHEAD = 4  # records waiting for each worker
 

@@ -22,6 +22,8 @@ from tarviz.formats.field_path import field_path
 from tarviz.model.config import options as configured
 from tarviz.model.errors import DataError, StoreError, TarvizError, UsageError
 from tarviz.model.types import URL, to_text
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import Chosen, resolved
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.shard import Shard
@@ -30,8 +32,6 @@ from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import sort_table
 from tarviz.tools.field_selection import merged
-from tarviz.write.inputs import Inputs
-from tarviz.write.tar_output import TarOutput
 
 SortAs: TypeAlias = Literal["text", "int", "float"]
 _PIECE = 1 << 20

@@ -19,6 +19,10 @@ from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool
 from tarviz.model.config import parse_size
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
+from tarviz.outputs import Exists, Names, counted, proof
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.piped import is_command
+from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import resolved
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, intake
@@ -26,10 +30,6 @@ from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import SHARD_SUFFIXES, URLs
 from tarviz.tools import field_selection, split_pieces
 from tarviz.tools.shard_command import line
-from tarviz.write import Exists, Names, counted, proof
-from tarviz.write.inputs import Inputs
-from tarviz.write.piped import is_command
-from tarviz.write.tar_output import TarOutput
 
 DEFAULT_COUNT, DEFAULT_SIZE = 100_000, 10**9
 _BYTES = ("on_error", "strict", "key_split", "duplicates", "concatenated")  # options that change what is written

@@ -18,12 +18,12 @@ from tarviz.cli.tar_tool_options import Made, inputs_argument, opened, tool_opti
 from tarviz.model.errors import DataError, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer, to_bytes, to_text
+from tarviz.outputs.inputs import Inputs
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import Sink, Stat, URLs
 from tarviz.tools import field_selection, table_formats
-from tarviz.write.inputs import Inputs
 
 Format: TypeAlias = Literal["tsv", "csv", "csv-safe", "json", "parquet"]
 _FLUSH = 256 << 10

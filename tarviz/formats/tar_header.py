@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ TAR_END = bytes(1024)  # the end-of-archive mark: two blocks of zeros (POSIX.1-2
 _TYPES = {"file": b"0", "hardlink": b"1", "symlink": b"2", "char": b"3", "block": b"4", "dir": b"5", "fifo": b"6"}
 _LAYOUT = struct.Struct("100s8s8s8s12s12s8sc100s8s32s32s8s8s155s12x")
 _USTAR, _GNU = b"ustar\x0000", b"ustar  \0"
+_OWNERS, _REST = b"0000644\0" + b"0000000\0" * 2, b" 0" + bytes(100) + _USTAR + bytes(64) + b"0000000\0" * 2 + bytes(167)
+_SUM = sum(_OWNERS) + 11 * ord("0") + 8 * ord(" ") + sum(_REST) - ord(" ")  # of what is the same in every plain header
 
 
 def tar_header(name: str | bytes, size: int, mtime: int = 0, *, mode: int = 0o644, type: str = "file", link: str | bytes = b"") -> bytes:
@@ -43,9 +46,28 @@ def tar_header(name: str | bytes, size: int, mtime: int = 0, *, mode: int = 0o64
     return long + _block(raw[:100], size, mtime, mode, _TYPES[type], target[:100], _GNU)
 
 
+def plain_header(name: bytes, size: int) -> bytes:
+    """What `tar_header` makes of a file without a time, several times as fast for a short name.
+
+    >>> plain_header(b"0001.jpg", 68_000) == tar_header("0001.jpg", 68_000)
+    True
+    """
+    if not 0 < len(name) <= 100 or size >> 33 or b"\0" in name:
+        return tar_header(name, size)
+    middle, total = _middle(size)
+    return b"%b%b%06o\0%b" % (name.ljust(100, b"\0"), middle, total + sum(name), _REST)
+
+
 def tar_member(name: str | bytes, data: Buffer, mtime: int = 0, *, mode: int = 0o644) -> list[Buffer]:
     """A file as a member: header, payload, and zeros up to the next block."""
     return [tar_header(name, len(data), mtime, mode=mode), data, bytes(-len(data) % 512)]
+
+
+@lru_cache(4096)
+def _middle(size: int) -> tuple[bytes, int]:
+    """What stands between name and checksum of a plain header, and the sum of all but the name."""
+    length = b"%011o" % size
+    return b"%b%b\x0000000000000\0" % (_OWNERS, length), _SUM + sum(length)
 
 
 def _split(name: bytes) -> tuple[bytes, bytes | None]:

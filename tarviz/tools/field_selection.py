@@ -19,10 +19,10 @@ from tarviz.formats.tar_header import tar_header
 from tarviz.model.errors import DataError, Fault, UsageError
 from tarviz.model.types import to_bytes, to_text
 from tarviz.model.urls import without_query
+from tarviz.outputs.tar_output import Piece, Range, TarOutput
 from tarviz.read.spans import Batch
 from tarviz.read.spans import pieces as raw_pieces
 from tarviz.read.stream import ReadReport
-from tarviz.write.tar_output import Piece, Range, TarOutput
 
 _TOKEN = re.compile(r"\{(\w+)(?::0?(\d{1,2})d?)?\}")
 _WORDS = ("key", "folder", "base", "shard", "n")

@@ -19,15 +19,15 @@ from tarviz.formats.tar_header import TAR_END
 from tarviz.model.errors import ChangedError, Fault, StoreError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
+from tarviz.outputs import Exists, proof
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.manifest import forget_manifest
+from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import version
 from tarviz.read.spans import Batch, intake, pieces
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.tools.field_selection import Form
 from tarviz.tools.shard_command import run_for
-from tarviz.write import Exists, proof
-from tarviz.write.inputs import Inputs
-from tarviz.write.manifest import forget_manifest
-from tarviz.write.tar_output import TarOutput
 
 Ints = NDArray[np.int64]
 

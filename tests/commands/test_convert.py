@@ -17,13 +17,14 @@ import pytest
 from google_crc32c import value as crc
 
 import tarviz
-from tarviz import cli, write
+from tarviz import cli
 from tarviz.commands import convert as module
 from tarviz.commands.convert import convert
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import ChainError, DataError, NotFoundError, SchemaError, TarvizWarning, UsageError
 from tarviz.model.types import URL
 from tarviz.ops import Func
+from tarviz.outputs import Output, Written
 from tests.conftest import DATA, sampled, wait_until
 from tests.servers.outputs import use_disk
 
@@ -497,13 +498,13 @@ class TestResume:
     def written(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """The names of outputs made, manifests left out."""
         names: list[str] = []
-        commit = write.Output.commit
+        commit = Output.commit
 
-        def spy(self: write.Output, *args: Any) -> Any:
+        def spy(self: Output, *args: Any) -> Any:
             names.append(Path(self.url).name)
             return commit(self, *args)
 
-        monkeypatch.setattr(write.Output, "commit", spy)
+        monkeypatch.setattr(Output, "commit", spy)
         return names
 
     CASES = pytest.mark.parametrize(
@@ -616,9 +617,9 @@ class TestInterruption:
         expected = {Path(each.url).name: each.crc32c for each in whole.outputs}
         code = (
             "import sys, tarviz, time\n"
-            "from tarviz import write\n"
-            "commit = write.Output.commit\n"
-            "write.Output.commit = lambda self, *args: (commit(self, *args), time.sleep(0.03))[0]\n"
+            "from tarviz.outputs import Output\n"
+            "commit = Output.commit\n"
+            "Output.commit = lambda self, *args: (commit(self, *args), time.sleep(0.03))[0]\n"
             "print('on', flush=True)\n"
             "tarviz.convert(sys.argv[1], sys.argv[2], num_workers=int(sys.argv[3]), resume=True, **eval(sys.argv[4]))\n"
         )
@@ -832,7 +833,7 @@ class TestResult:
         assert "100 files" in text
 
     def test_secrets_in_urls_are_not_shown(self):
-        found = module.Converted([write.Written(URL("http://me:pw@host/a?sig=abc"), 1, 1, "")], tarviz.read.stream.ReadReport())
+        found = module.Converted([Written(URL("http://me:pw@host/a?sig=abc"), 1, 1, "")], tarviz.read.stream.ReadReport())
 
         assert "pw" not in str(found)
         assert "abc" not in json.dumps(found.to_dict())

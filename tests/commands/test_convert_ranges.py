@@ -15,13 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tarviz
-from tarviz import stores, write
+from tarviz import stores
 from tarviz.commands.convert import convert, ranges
 from tarviz.commands.convert.recipe import ConversionProgress, Recipe
 from tarviz.commands.convert.tasks import ShardToConvert
 from tarviz.model.errors import ChangedError, DataError, TarvizWarning, UsageError
 from tarviz.model.types import URL
 from tarviz.ops import Chain
+from tarviz.outputs import source_entry
 from tarviz.read import sidecar
 from tarviz.read.indexed import dividing_index
 from tarviz.read.stream import ReadOptions
@@ -44,7 +45,7 @@ def records(count: int, seed: int, damaged: int = -1) -> list[tuple[str, dict[st
 
 def source(path: Path | str) -> ShardToConvert:
     url = URL(str(path))
-    return ShardToConvert(0, url, {"number": 0, **write.source_entry(stores.of(url).stat(url))})
+    return ShardToConvert(0, url, {"number": 0, **source_entry(stores.of(url).stat(url))})
 
 
 def encoded(shard: ShardToConvert, recipe: Recipe = RECIPE) -> tuple[bytes, list[int], Any]:

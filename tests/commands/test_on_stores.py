@@ -15,8 +15,8 @@ from tarviz.dialects import tar2tf, tfdata
 from tarviz.dialects import webdataset as wds
 from tarviz.formats import tfrecord
 from tarviz.model.types import URL
+from tarviz.outputs import tar_member
 from tarviz.stores.s3 import S3Store
-from tarviz.write import tar_member
 
 SHARDS = 3
 SECRET = "planted-secret-of-the-test"

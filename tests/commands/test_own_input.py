@@ -21,7 +21,7 @@ from tarviz.commands.split import split
 from tarviz.commands.tsv import tsv
 from tarviz.commands.verify import verify
 from tarviz.model.errors import UsageError
-from tarviz.write import tar_member
+from tarviz.outputs import tar_member
 
 ONE = {
     "cat": cat,

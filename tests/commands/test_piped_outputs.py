@@ -10,8 +10,8 @@ import pytest
 
 from tarviz.commands.cat import cat
 from tarviz.model.errors import StoreError
+from tarviz.outputs import piped
 from tarviz.testing.strategies import numbered
-from tarviz.write import piped
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tarviz.commands.proc import proc
 from tarviz.commands.sort import sort
 from tarviz.commands.tsv import tsv
 from tarviz.model.errors import DataError, UsageError
-from tarviz.write import tar_member
+from tarviz.outputs import tar_member
 
 VERBS = {
     "cat": cat,

@@ -12,7 +12,7 @@ from tarviz.commands.sort import sort
 from tarviz.commands.split import split
 from tarviz.commands.tsv import tsv
 from tarviz.model.errors import DataError
-from tarviz.write import TAR_END, tar_member
+from tarviz.outputs import TAR_END, tar_member
 
 VERBS = {
     "cat": lambda url, **options: cat(url, "o.tar", **options),

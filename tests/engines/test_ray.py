@@ -25,7 +25,7 @@ from tarviz.commands.tsv import tsv
 from tarviz.commands.verify import verify
 from tarviz.model.errors import DataError, TarvizError, UsageError
 from tarviz.ops import Func
-from tarviz.write import tar_member
+from tarviz.outputs import tar_member
 from tests.pieces import small_pieces
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.filterwarnings("ignore")]

@@ -17,7 +17,7 @@ import pytest
 from tarviz import cli
 from tarviz.commands.convert import convert
 from tarviz.ops import Func
-from tarviz.write import tar_member
+from tarviz.outputs import tar_member
 from tests.conftest import DATA, wait_until
 from tests.engines.conftest import TRIES
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarviz.formats.tar_header import TAR_END, Spans, tar_header, tar_member
+from tarviz.formats.tar_header import TAR_END, Spans, plain_header, tar_header, tar_member
 from tarviz.model.errors import UsageError
 from tarviz.read import stream
 from tests.read.tars import END, member, raw
@@ -38,6 +38,10 @@ class TestNames:
     @pytest.mark.parametrize(("length", "blocks"), [(100, 1), (101, 3), (300, 3), (511, 3), (512, 4)])
     def test_a_name_without_a_slash_is_long_from_101_bytes_on(self, length: int, blocks: int):
         assert 512 * blocks == len(tar_header("n" * length, 0))
+
+    @given(NAMES, st.one_of(st.integers(0, 1 << 20), st.sampled_from([8**11 - 1, 8**11, 1 << 40])))
+    def test_the_quick_header_is_the_same(self, name: bytes, size: int):
+        assert tar_header(name, size) == plain_header(name, size)
 
     def test_with_a_slash_in_its_place_it_fits_in_ustar(self):
         assert 512 == len(tar_header("d" * 155 + "/" + "n" * 100, 0))

@@ -11,9 +11,9 @@ import numpy as np
 from tarviz.dialects.webdataset import ShardWriter, TarWriter
 from tarviz.formats.tar_header import tar_header
 from tarviz.model.types import Buffer
-from tarviz.write import Names, Outputs
-from tarviz.write.inputs import Inputs
-from tarviz.write.tar_output import TarOutput
+from tarviz.outputs import Names, Outputs
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.tar_output import TarOutput
 from tests.servers.outputs import OutputTests
 
 

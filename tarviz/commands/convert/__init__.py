@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack
 
 import click
 
-from tarviz import engines, selection, stores, write
+from tarviz import engines, selection, stores
 from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import cluster_options
 from tarviz.commands.convert import tasks
@@ -24,12 +24,12 @@ from tarviz.model import config
 from tarviz.model.errors import Fault, TarvizWarning, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.ops import Chain
+from tarviz.outputs import Exists, Names, read_manifest, source_entry
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.write import Exists, Names
 
 
 def convert(
@@ -96,7 +96,7 @@ def convert(
         if dry_run:
             return _planned(recipe, shards, names, limit)
         sources = [
-            tasks.ShardToConvert(number, url, {"number": number, **write.source_entry(stat)})
+            tasks.ShardToConvert(number, url, {"number": number, **source_entry(stat)})
             for number, (url, stat) in enumerate(zip(shards, stores.stats(shards), strict=True))
         ]
         settings = tasks.Settings(names, compression, exists, _manifest(recipe, sources, limit, compression) if manifest else None, limit)
@@ -136,7 +136,7 @@ def _look_round(report: ReadReport, recipe: Recipe, seen: set[str], names: Names
     if names.text in ("-", ""):  # no text: names that a caller hands out one by one
         return
     url = names.at(count)
-    if stores.is_local(url) and write.read_manifest(url) is not None and os.path.exists(stores.local_path(url)):
+    if stores.is_local(url) and read_manifest(url) is not None and os.path.exists(stores.local_path(url)):
         report.add(Fault("W_OLD_OUTPUT", "an output of an earlier run is still there and was not written by this one.", shard=url))
 
 

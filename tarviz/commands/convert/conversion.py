@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import IO, Any
 
-from tarviz import engines, stores, write
+from tarviz import engines, stores
 from tarviz.commands.convert import ranges, tasks
 from tarviz.commands.convert.kept import kept_each, kept_sequence
 from tarviz.commands.convert.recipe import ConversionProgress, Recipe
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.processors import processors
+from tarviz.outputs import Inputs, Names, Outputs, Written, proof, refuse_existing
 from tarviz.read.stream import ReadReport
-from tarviz.write import Inputs, Names, Written, proof
 
 
 def processes(asked: int | str | None, sources: Sequence[tasks.ShardToConvert], names: Names, engine: str) -> int | None:
@@ -65,7 +65,7 @@ class Conversion:
         self._passed(source for source in self._sources if source.number in kept)
         if self._settings.exists == "error":
             for source in todo:
-                write.refuse_existing(self._settings.names.at(source.number))
+                refuse_existing(self._settings.names.at(source.number))
         made: dict[int, Written] = dict(kept)
         errors, outcomes = engines.Errors(), {}
         cut = self._cut(todo, carried=False)
@@ -143,7 +143,7 @@ class Conversion:
             kept, number, record = kept_sequence(self._settings, self._sources)
         self._passed(self._sources[:number])
         if self._settings.exists == "error" and number < len(self._sources):
-            write.refuse_existing(self._settings.names.at(len(kept)))
+            refuse_existing(self._settings.names.at(len(kept)))
         todo = [
             tasks.ShardToConvert(each.number, each.url, each.entry, record if each.number == number else 0)
             for each in self._sources[number:]
@@ -161,14 +161,14 @@ class Conversion:
                     self.seen |= progress.seen
         return run.done
 
-    def _assemble(self, run: write.Outputs, todo: Sequence[tasks.ShardToConvert]) -> None:
+    def _assemble(self, run: Outputs, todo: Sequence[tasks.ShardToConvert]) -> None:
         """Workers encode shards and ranges into unnamed files; here the records are spread over the outputs, in order."""
         with self._start(tasks.PieceJob(self._recipe), len(todo), spool=_folder(run.names)) as engine:
             for source, (outcome, file) in zip(todo, engine.run(todo), strict=True):
                 self._take(outcome)
                 self._put(run, source, outcome, file)
 
-    def _put(self, run: write.Outputs, source: tasks.ShardToConvert, outcome: tasks.Outcome, file: IO[bytes] | None) -> None:
+    def _put(self, run: Outputs, source: tasks.ShardToConvert, outcome: tasks.Outcome, file: IO[bytes] | None) -> None:
         """Write the records of a piece, then raise what they ended with."""
         run.source(source.entry)
         if file is not None:

@@ -9,8 +9,8 @@ from typing import Any, overload
 from tarviz.cli import verb_base
 from tarviz.model.config import format_size
 from tarviz.model.errors import redact
+from tarviz.outputs import Written
 from tarviz.read.stream import ReadReport
-from tarviz.write import Written
 
 _SHOWN = 20  # outputs and faults listed as text
 

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tarviz import write
 from tarviz.commands.convert.tasks import Settings, ShardToConvert
 from tarviz.model.types import URL
-from tarviz.write import Written
+from tarviz.outputs import Written, proven, read_manifest
 
 _READ_AT_ONCE = 8  # outputs: each holds 4 MiB of memory
 
@@ -28,7 +27,7 @@ def kept_each(settings: Settings, sources: Sequence[ShardToConvert]) -> dict[int
         url = settings.names.at(source.number)
         manifest = _manifest(url, settings)
         parts = manifest.get("sources", []) if manifest else []
-        return write.proven(url, manifest) if manifest and len(parts) == 1 and _same(parts[0], source.entry) else None
+        return proven(url, manifest) if manifest and len(parts) == 1 and _same(parts[0], source.entry) else None
 
     with ThreadPoolExecutor(_READ_AT_ONCE, "tarviz-kept") as pool:
         found = pool.map(of, sources)
@@ -46,7 +45,7 @@ def kept_sequence(settings: Settings, sources: Sequence[ShardToConvert]) -> tupl
         if url is None or manifest is None or not _follows(parts, sources, number, record):
             return kept, number, record
         whole = settings.manifest is not None and manifest.get("inputs") == settings.manifest.get("inputs")
-        if not (manifest.get("full") or whole) or (written := write.proven(url, manifest)) is None:
+        if not (manifest.get("full") or whole) or (written := proven(url, manifest)) is None:
             return kept, number, record
         kept.append(written)
         if not manifest.get("full"):
@@ -66,7 +65,7 @@ def _follows(parts: Sequence[Mapping[str, Any]], sources: Sequence[ShardToConver
 
 
 def _manifest(url: URL, settings: Settings) -> dict[str, Any] | None:
-    found = write.read_manifest(url)
+    found = read_manifest(url)
     wanted = json.loads(json.dumps(dict(settings.manifest or {})))
     return found if found and all(found.get(name) == wanted.get(name) for name in ("format", "options")) else None
 

@@ -9,17 +9,16 @@ from typing import IO, Any
 
 import numpy as np
 
-from tarviz import write
 from tarviz.commands.convert.recipe import ConversionProgress, Ints, Recipe
 from tarviz.engines import Tick
 from tarviz.formats import tfrecord
 from tarviz.model.errors import StoreError, TarvizError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer
+from tarviz.outputs import Exists, Names, Outputs, Written
+from tarviz.outputs.inputs import Inputs
 from tarviz.read.indexed import RecordRange
 from tarviz.read.stream import ReadReport
-from tarviz.write import Names, Outputs, Written
-from tarviz.write.inputs import Inputs
 
 _CHUNK = 4 << 20
 
@@ -30,7 +29,7 @@ class Settings:
 
     names: Names
     compression: tfrecord.Compression | None
-    exists: write.Exists
+    exists: Exists
     manifest: Mapping[str, Any] | None
     max_size: int | None = None
 

@@ -14,13 +14,13 @@ from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.ops import Decode, Drop, FieldOp, Keep, Op, Rename
+from tarviz.outputs import Names
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.runners.arguments import whole_number
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.selection import Select, SelectDict, Selection, SelectList
 from tarviz.stores.templates import braces
-from tarviz.write import Names
 
 if TYPE_CHECKING:
     import tensorflow as tf

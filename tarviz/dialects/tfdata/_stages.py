@@ -14,8 +14,8 @@ from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
 from tarviz.model.errors import Fault, SchemaError, TarvizError, TarvizWarning
 from tarviz.model.types import Block
+from tarviz.outputs import Names, Outputs
 from tarviz.read.stream import ReadReport
-from tarviz.write import Names, Outputs
 
 SamplesReader: TypeAlias = Iterator[Any]
 TFExampleReader: TypeAlias = Iterator[Any]

@@ -12,7 +12,7 @@ from tarviz.dialects.tfrecorder._example import Example, Path
 from tarviz.dialects.tfrecorder._fields import RecordSchema
 from tarviz.model.errors import DataError, MissingPackageError, NotFoundError, UsageError
 from tarviz.model.types import URL
-from tarviz.write import Written
+from tarviz.outputs import Written
 
 if TYPE_CHECKING:
     import tensorflow as tf

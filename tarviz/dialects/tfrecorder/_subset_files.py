@@ -17,7 +17,7 @@ from tarviz.dialects.tfrecorder._fields import Attribute, Shapes
 from tarviz.formats import tfrecord
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.model.types import URL
-from tarviz.write import Names, Outputs, manifest_url
+from tarviz.outputs import Names, Outputs, manifest_url
 
 _LOG = logging.getLogger(__name__)
 MAX_SIZE = 1e6  # bytes of a file

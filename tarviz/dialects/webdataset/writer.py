@@ -17,8 +17,8 @@ from tarviz.dialects.webdataset.parts.encoders import default_handlers as defaul
 from tarviz.formats.tfrecord import Writable
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL, Buffer
+from tarviz.outputs import TAR_END, Inputs, Names, Output, Packer, Packing, Written, packer, packing
 from tarviz.stores import Whole
-from tarviz.write import TAR_END, Inputs, Names, Output, Packer, Packing, Written, packer, packing
 
 _HELD = 1 << 20  # bytes that wait before they are written
 _PERCENT = re.compile(r"%(0?\d*)d")

@@ -23,13 +23,13 @@ from tarviz.model.errors import ChangedError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.model.urls import digest
+from tarviz.outputs.manifest import summed
 from tarviz.read.chosen import version, version_of
 from tarviz.read.stream import ReadOptions
 from tarviz.stores import Stat, cache_files
 from tarviz.table.columns import NAMES, Part, text_of
 from tarviz.table.making import shard_columns
 from tarviz.table.making.json_structure import Structure
-from tarviz.write.manifest import summed
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from tarviz.model import plugins
 from tarviz.model.errors import ChangedError, UsageError
+from tarviz.outputs import Exists, Names, counted
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
 from tarviz.widgets.browse.rows import RECORD_BITS, Rows, ShardRows
-from tarviz.write import Exists, Names, counted
 
 _READ = ("key_split", "concatenated", "block_size", "max_member_bytes", "max_ratio")
 

@@ -13,6 +13,7 @@ from os import PathLike
 from tarviz.formats.field_path import field_path
 from tarviz.model.errors import TarvizError, UsageError, redact
 from tarviz.model.types import Record
+from tarviz.outputs import Exists
 from tarviz.read.stream import ReadOptions, URLs
 from tarviz.table.choice import listed
 from tarviz.viewers.panel import readable
@@ -29,7 +30,6 @@ from tarviz.widgets.host import contact_sheet
 from tarviz.widgets.host.rpc import Answer, Controller, Media, Message
 from tarviz.widgets.map.points import MapPoints
 from tarviz.widgets.panes.overlays import painted
-from tarviz.write import Exists
 
 FIRST = 24
 MOST_SESSIONS = 64

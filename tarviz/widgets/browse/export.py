@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from tarviz.model.errors import LimitError, UsageError
 from tarviz.model.types import URL, Buffer, Record
+from tarviz.outputs import TAR_END, Exists, Output, tar_member
 from tarviz.widgets.answers import kept
 from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse.cells import cells, columns
 from tarviz.widgets.browse.rows import Row, Rows
-from tarviz.write import TAR_END, Exists, Output, tar_member
 
 KINDS = ("tar", "csv", "parquet", "txt")
 """Shards, tables, a list of keys."""

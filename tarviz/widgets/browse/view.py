@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tarviz.model.types import Record
+from tarviz.outputs import Exists
 from tarviz.widgets.browse.controller import FIRST, Browser
 from tarviz.widgets.host.view import View
 from tarviz.widgets.map.points import MapPoints
-from tarviz.write import Exists
 
 import traitlets  # isort: skip (behind _view, which says what is missing)
 

@@ -16,7 +16,7 @@ import tarviz
 from tarviz import cli
 from tarviz.commands.verify import verify
 from tarviz.model.errors import NotFoundError, UsageError
-from tarviz.write import TAR_END, tar_member
+from tarviz.outputs import TAR_END, tar_member
 from tests.conftest import DATA, corpus
 
 TARS = DATA / "corpora" / "generated"

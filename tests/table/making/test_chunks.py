@@ -12,11 +12,11 @@ from PIL import Image
 import tarviz
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
+from tarviz.outputs import tar_member
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.making import chunks
 from tarviz.testing.faults import FaultServer
-from tarviz.write import tar_member
 from tests.read.tars import END, member, pax
 
 pytest.importorskip("duckdb", reason="the extra table brings DuckDB: pip install 'tarviz[table]'")

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from tarviz.model.errors import MissingPackageError, SchemaError, TarvizWarning, UsageError
 from tarviz.model.types import Buffer
-from tarviz.write import tar_member
+from tarviz.outputs import tar_member
+from tarviz.outputs.encoded import array_of
 
 Encoder: TypeAlias = bool | Mapping[str, Callable[[Any], bytes]] | Callable[[dict[str, Any]], dict[str, Any]] | None
 
@@ -133,17 +134,13 @@ def _encoded(ext: str, form: str, value: Any) -> bytes:
     """A value by the op `encode`."""
     from tarviz.ops import Encode
 
-    if hasattr(value, "detach"):  # a torch tensor
-        value = value.detach().cpu().numpy()
-    data = Encode(ext, form, quality=100).apply(_pixels(ext, value) if form in _PIXELS else value)
+    data = Encode(ext, form, quality=100).apply(_pixels(ext, array_of(value)) if form in _PIXELS else array_of(value))
     # JSON as webdataset writes it: beyond ASCII in escapes.
     return json.dumps(json.loads(data)).encode() if form == "json" and not data.isascii() else data
 
 
 def _pixels(ext: str, value: Any) -> NDArray[np.uint8]:
     """An image as uint8 [height, width, channels]."""
-    if hasattr(value, "convert") and hasattr(value, "mode"):  # PIL, which is not imported to ask
-        value = np.asarray(value if value.mode in ("L", "RGB", "RGBA", "LA") else value.convert("RGB"))
     if not isinstance(value, np.ndarray) or value.ndim not in (2, 3):
         raise SchemaError(f"the field {ext!r} expects an image (PIL or NumPy), got {type(value).__name__}.")
     image = value[:, :, None] if value.ndim == 2 else value

@@ -9,21 +9,23 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.formats.tfrecord import Compression, Frames
+from tarviz.formats.tfrecord import Frames
 from tarviz.model import config
 from tarviz.model.errors import UsageError
 from tarviz.model.types import Buffer
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.manifest import Part, Written
+from tarviz.outputs.names import Exists, Names
+from tarviz.outputs.output import Output
+from tarviz.outputs.packing import Packing
 from tarviz.stores import Whole
-from tarviz.write.inputs import Inputs
-from tarviz.write.manifest import Part, Written
-from tarviz.write.names import Exists, Names
-from tarviz.write.output import Output
 
 
 class Run(Protocol):
     """Records ready to be written: `size` in bytes of each, and the buffers that make up some of them."""
 
-    size: NDArray[np.int64]
+    @property
+    def size(self) -> NDArray[np.int64]: ...
 
     def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]: ...
 
@@ -57,7 +59,7 @@ class Outputs(Whole):
     names: Names
     max_size: int | str | float | None = None
     max_records: int | None = None
-    compression: Compression | None = None
+    compression: Packing | None = None
     exists: Exists = "replace"
     ending: bytes = b""
     manifest: Mapping[str, Any] | None = None

@@ -14,8 +14,8 @@ from tarviz.model.errors import NotFoundError, TarvizError
 from tarviz.model.redaction import redact, redacted_repr
 from tarviz.model.types import URL
 from tarviz.model.urls import identity, without_query
+from tarviz.outputs.piped import is_command
 from tarviz.stores import Stat, Stream
-from tarviz.write.piped import is_command
 
 _CHUNK = 4 << 20
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tarviz.write.behind import AHEAD, Behind
+from tarviz.outputs.behind import AHEAD, Behind
 
 
 class Gate:
@@ -93,7 +93,7 @@ def test_the_error_of_a_job_is_raised_by_the_next_call_and_no_job_after_it_is_do
 
 
 def test_stop_drops_what_waits_and_closes_once(gate, monkeypatch):
-    monkeypatch.setattr("tarviz.write.behind._PATIENCE", 60)
+    monkeypatch.setattr("tarviz.outputs.behind._PATIENCE", 60)
     behind = Behind(gate.work, name="test")
     last: list[str] = []
     for job in range(AHEAD + 1):
@@ -107,7 +107,7 @@ def test_stop_drops_what_waits_and_closes_once(gate, monkeypatch):
 
 
 def test_a_job_that_hangs_keeps_its_file_until_it_ends(gate, monkeypatch):
-    monkeypatch.setattr("tarviz.write.behind._PATIENCE", 0.01)
+    monkeypatch.setattr("tarviz.outputs.behind._PATIENCE", 0.01)
     behind = Behind(gate.work, name="test")
     closed = threading.Event()
     behind.put(1)

@@ -15,10 +15,10 @@ import pytest
 
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.tar_output import Picked, Range, TarOutput
 from tarviz.read.spans import Batch, HeldTar, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.write.inputs import Inputs
-from tarviz.write.tar_output import Picked, Range, TarOutput
 from tests.read.tars import END, member
 
 NONE = Inputs([])

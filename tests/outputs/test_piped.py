@@ -8,8 +8,8 @@ import pytest
 
 from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
-from tarviz.write import piped
-from tarviz.write.piped import CommandSink
+from tarviz.outputs import piped
+from tarviz.outputs.piped import CommandSink
 
 
 def test_names_are_commands_only_where_that_is_allowed():

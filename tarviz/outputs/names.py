@@ -13,7 +13,7 @@ from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redact, redacted_repr
 from tarviz.model.types import URL
 from tarviz.model.urls import without_query
-from tarviz.write.piped import is_command
+from tarviz.outputs.piped import is_command
 
 Exists: TypeAlias = Literal["replace", "error"]
 

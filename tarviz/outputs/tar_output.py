@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from tarviz.formats.tar_header import TAR_END
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.names import Exists
+from tarviz.outputs.output import Output, Piece
+from tarviz.outputs.packing import packing
+from tarviz.outputs.piped import CommandSink, is_command
 from tarviz.read.spans import Batch, HeldTar, ranges
-from tarviz.write.inputs import Inputs
-from tarviz.write.names import Exists
-from tarviz.write.output import Output, Piece
-from tarviz.write.packing import packing
-from tarviz.write.piped import CommandSink, is_command
 
 __all__ = ["Picked", "Piece", "Range", "TarOutput"]
 

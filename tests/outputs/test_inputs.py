@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from tarviz.model.errors import UsageError
-from tarviz.write import Names
-from tarviz.write.inputs import Inputs
+from tarviz.outputs import Names
+from tarviz.outputs.inputs import Inputs
 
 
 @pytest.fixture

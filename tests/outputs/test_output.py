@@ -20,12 +20,12 @@ from google_crc32c import value as crc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarviz import stores, write
+from tarviz import stores
 from tarviz.formats import tfrecord
 from tarviz.model.errors import StoreError, TarvizError, UsageError
 from tarviz.model.types import URL, to_text
+from tarviz.outputs import TAR_END, Names, Output, Outputs, Spans, manifest_url, proven, read_manifest, tar_header, tar_member
 from tarviz.read import stream
-from tarviz.write import Names, Output, Outputs, Spans, tar_header, tar_member
 from tests.conftest import wait_until
 
 
@@ -163,7 +163,7 @@ class TestManifest:
             run.source(second)
             run.add(frames(40), np.array([0]), 1)
 
-        manifests = [json.loads(Path(write.manifest_url(each.url)).read_text()) for each in run.done]
+        manifests = [json.loads(Path(manifest_url(each.url)).read_text()) for each in run.done]
         assert [[("a.tar", 0, 3)], [("a.tar", 3, 5), ("b.tar", 0, 1)]] == [
             [(part["shard"], part["first"], part["stop"]) for part in each["sources"]] for each in manifests
         ]
@@ -174,26 +174,26 @@ class TestManifest:
         with outputs(tmp_path / "t.record", manifest={}) as run:
             run.add(frames(40, 40))
         url = run.done[0].url
-        manifest = write.read_manifest(url)
+        manifest = read_manifest(url)
 
-        kept = write.proven(url, manifest)
+        kept = proven(url, manifest)
         changed = bytearray(Path(url).read_bytes())
         changed[30] ^= 1
         Path(url).write_bytes(changed)
 
         assert kept is not None
         assert (2, 80, True) == (kept.records, kept.bytes, kept.kept)
-        assert write.proven(url, manifest) is None
+        assert proven(url, manifest) is None
         Path(url).write_bytes(b"short")
-        assert write.proven(url, manifest) is None
+        assert proven(url, manifest) is None
         Path(url).unlink()
-        assert write.proven(url, manifest) is None
+        assert proven(url, manifest) is None
 
     @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe"])
     def test_what_is_no_manifest_is_none(self, tmp_path, content):
         (tmp_path / "t.record.manifest.json").write_bytes(content)
 
-        assert write.read_manifest(URL(str(tmp_path / "t.record"))) in (None, {})
+        assert read_manifest(URL(str(tmp_path / "t.record"))) in (None, {})
 
     def test_an_older_manifest_never_stands_beside_a_newer_output(self, tmp_path, monkeypatch):
         with outputs(tmp_path / "t.record", manifest={}) as run:
@@ -275,7 +275,7 @@ class TestFailure:
         code = """
 import sys
 from tarviz.formats import tfrecord
-from tarviz.write import Names, Outputs
+from tarviz.outputs import Names, Outputs
 run = Outputs(Names(sys.argv[1]), max_size=300_000, manifest={})
 with run:
     for at in range(100_000):
@@ -285,7 +285,9 @@ with run:
         target = tmp_path / "out" / "t-{}.record"
         rng = np.random.default_rng(0)
         for _ in range(4):
-            child = subprocess.Popen([sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, cwd=Path(write.__file__).parents[2])
+            child = subprocess.Popen(
+                [sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, cwd=Path(stores.__file__).parents[2]
+            )
             assert child.stdout is not None
             with child.stdout:
                 child.stdout.readline()
@@ -368,7 +370,7 @@ class TestTarHeader:
     )
     @pytest.mark.parametrize("size", [0, 1, 511, 512, 70_000])
     def test_tarfile_reads_names_and_sizes_back(self, name, size):
-        data = b"".join(tar_member(name, bytes(size), 1_700_000_000)) + write.TAR_END
+        data = b"".join(tar_member(name, bytes(size), 1_700_000_000)) + TAR_END
 
         with tarfile.open(fileobj=io.BytesIO(data)) as tar:
             (member,) = tar.getmembers()
@@ -417,7 +419,7 @@ class TestSpans:
 
     def test_records_are_copied_byte_for_byte(self, tmp_path):
         self.make(tmp_path / "a.tar")
-        with outputs(tmp_path / "b-{}.tar", max_size=20_000, ending=write.TAR_END) as run:
+        with outputs(tmp_path / "b-{}.tar", max_size=20_000, ending=TAR_END) as run:
             for block in stream.blocks(URL(str(tmp_path / "a.tar"))):
                 run.add(Spans(block))
 
@@ -430,7 +432,7 @@ class TestSpans:
     def test_chosen_records_in_another_order(self, tmp_path):
         self.make(tmp_path / "a.tar")
         (block,) = stream.blocks(URL(str(tmp_path / "a.tar")))
-        with outputs(tmp_path / "b.tar", ending=write.TAR_END) as run:
+        with outputs(tmp_path / "b.tar", ending=TAR_END) as run:
             run.add(Spans(block, np.array([8, 7, 20, 6])))
 
         assert [block.keys[at].decode() for at in (8, 7, 20, 6)] == [record.key for record in stream.records(run.done[0].url)]

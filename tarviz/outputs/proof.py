@@ -10,7 +10,7 @@ from typing import Any
 from tarviz import stores
 from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
-from tarviz.write.manifest import Written, proven, read_manifest, summed, write_manifest
+from tarviz.outputs.manifest import Written, proven, read_manifest, summed, write_manifest
 
 
 def write(url: URL, records: int, facts: Mapping[str, Any]) -> None:

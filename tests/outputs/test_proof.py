@@ -8,7 +8,7 @@ import pytest
 
 from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
-from tarviz.write import proof
+from tarviz.outputs import proof
 
 FACTS = {"command": "gzip", "sources": [{"url": "a.tar", "etag": "1"}]}
 

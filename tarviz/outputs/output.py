@@ -14,12 +14,12 @@ from tarviz import stores
 from tarviz.formats.tfrecord import crc32c
 from tarviz.model.redaction import redact
 from tarviz.model.types import URL, Buffer
+from tarviz.outputs.behind import Behind
+from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.manifest import Written, forget_manifest, write_manifest
+from tarviz.outputs.names import Exists, refuse_existing
+from tarviz.outputs.packing import Packing, packer
 from tarviz.stores import Sink, Whole
-from tarviz.write.behind import Behind
-from tarviz.write.inputs import Inputs
-from tarviz.write.manifest import Written, forget_manifest, write_manifest
-from tarviz.write.names import Exists, refuse_existing
-from tarviz.write.packing import Packing, packer
 
 _DIRECT = 1 << 20  # bytes of an output from which on a thread writes
 _AT_ONCE = 8 << 20  # bytes written before an abort is looked for

@@ -1,0 +1,136 @@
+"""Records as the members of a tar: keys and extensions checked, values encoded by extension."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz.formats.tar_header import plain_header
+from tarviz.model.errors import ChainError, SchemaError, TarvizError, UsageError
+from tarviz.model.types import PLACES, Buffer, to_bytes
+from tarviz.ops import Encode
+
+_SHORT = 8192  # bytes: pieces smaller than this on average are joined
+_plain_key = re.compile(r"[\w-]+").fullmatch
+_OUTSIDE = re.compile(r"[/\\~]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$)", re.DOTALL)
+
+
+def check_key(key: str) -> None:
+    """`UsageError` for a key that would not be read back as that key, or leads out of the folder a shard is unpacked into."""
+    if not isinstance(key, str):
+        raise UsageError(f"a key is a text, got {type(key).__name__}.", hint="It names the record: write('0001', {'jpg': picture}).")
+    if _plain_key(key):
+        return
+    if _OUTSIDE.match(key):
+        text = f"the key {key!r} leads out of the folder that a shard is unpacked into."
+        raise UsageError(text, code="E_UNSAFE_NAME", key=key, hint="Keys are relative, without '..'.")
+    base = key.rpartition("/")[2]
+    if not base or "." in base or "\0" in key:
+        text = f"{key!r} cannot be a key: readers would cut it elsewhere."
+        raise UsageError(text, key=key, hint="Its last part is not empty and holds no dot and no NUL; put _ in place of dots.")
+
+
+def array_of(value: Any) -> Any:
+    """A PIL picture or a torch tensor as an array, pictures as [height, width, channels]; any other value as it is."""
+    if hasattr(value, "detach"):  # neither package is imported to ask
+        return value.detach().cpu().numpy()
+    if hasattr(value, "convert") and hasattr(value, "getbands"):
+        array = np.asarray(value if value.mode in ("L", "RGB", "RGBA", "LA") else value.convert("RGB"))
+        return array[:, :, None] if array.ndim == 2 else array
+    return value
+
+
+@dataclass(slots=True)
+class RecordEncoder:
+    """Makes members of records: bytes as they are, other values by the op `encode`, as the extension or `formats` says.
+
+    `formats` names a format by extension (`{"caption": "txt"}`); `quality` is for JPEG and WebP. Threads may share it.
+
+    >>> pieces = RecordEncoder().members("0001", {"cls": 3, "txt": "a cat"})
+    >>> pieces[1], pieces[4]
+    (b'3', b'a cat')
+    """
+
+    formats: Mapping[str, str] = field(default_factory=dict)
+    quality: int = 90
+    _ops: dict[str, Encode] = field(default_factory=dict)
+    _suffixes: dict[str, bytes] = field(default_factory=dict)  # of member names, by extension
+
+    def __post_init__(self) -> None:
+        for ext in self.formats:
+            self._op(ext)
+
+    def members(self, key: str, fields: Mapping[str, Any]) -> list[Buffer]:
+        """Header, payload and padding of each field, in their order. What a record says of itself (`__key__`, …) is no field."""
+        check_key(key)
+        before = to_bytes(key)
+        pieces: list[Buffer] = []
+        for ext, value in fields.items():
+            if (suffix := self._suffixes.get(ext)) is None:
+                if ext in PLACES:
+                    continue
+                suffix = self._suffix(key, ext)
+            data = value if type(value) is bytes else self._encoded(key, ext, value)
+            size = len(data)
+            pieces += (plain_header(before + suffix, size), data, bytes(-size % 512))
+        if not pieces:
+            raise UsageError("the record has no field.", key=key, hint="A key alone is nothing that a tar can hold.")
+        return pieces
+
+    def _suffix(self, key: str, ext: str) -> bytes:
+        if not isinstance(ext, str) or not all(ext.split(".")) or "/" in ext or "\0" in ext:
+            text = f"{ext!r} cannot name a field."
+            raise UsageError(text, key=key, hint="A field is named as an extension: jpg, cls, seg.png.")
+        return self._suffixes.setdefault(ext, to_bytes(f".{ext}"))
+
+    def _op(self, ext: str) -> Encode:
+        if ext not in self._ops:
+            self._ops[ext] = Encode(ext, self.formats.get(ext), quality=self.quality)
+        return self._ops[ext]
+
+    def _encoded(self, key: str, ext: str, value: Any) -> bytes:
+        if isinstance(value, bytes | bytearray | memoryview):
+            return bytes(value)  # a copy: it may change before it is written
+        try:
+            op = self._op(ext)
+        except ChainError as error:
+            hint = f"Give bytes, or name a format: formats={{{ext!r}: 'txt'}}."
+            raise SchemaError(f"{ext!r} says no format, and the value is {type(value).__name__}.", key=key, hint=hint) from error
+        try:
+            return op.apply(array_of(value))
+        except TarvizError as error:
+            raise error.at(key=key) from error.__cause__
+
+
+@dataclass(slots=True, eq=False)
+class EncodedRecords:
+    """Records ready to be written: `add` their members, then hand them to `Outputs.add`."""
+
+    pieces: list[Buffer] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)  # of each record in `pieces`
+    sizes: list[int] = field(default_factory=list)  # bytes of each record
+    bytes: int = 0
+
+    def add(self, members: list[Buffer]) -> None:
+        """One record more."""
+        count = sum(map(len, members))
+        self.pieces += members
+        self.ends.append(len(self.pieces))
+        self.sizes.append(count)
+        self.bytes += count
+
+    @property
+    def size(self) -> NDArray[np.int64]:
+        """Bytes of each record."""
+        return np.array(self.sizes, np.int64)
+
+    def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]:
+        """What to write for the records `first:last`: one buffer where members are short."""
+        stop = self.ends[last - 1] if last is not None else len(self.pieces)
+        pieces = self.pieces[self.ends[first - 1] if first else 0 : stop]
+        return [b"".join(pieces)] if self.bytes < _SHORT * len(self.pieces) else pieces

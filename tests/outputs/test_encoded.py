@@ -1,0 +1,69 @@
+"""Records as members: keys, names and values that cannot be written are refused before anything is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tarviz.model.errors import SchemaError, UsageError
+from tarviz.outputs.encoded import EncodedRecords, RecordEncoder, array_of, check_key
+
+
+@pytest.mark.parametrize("key", ["", "a.b", "a/", "a/b.c", "a\0b"])
+def test_keys_that_would_be_cut_elsewhere_are_refused(key: str):
+    with pytest.raises(UsageError, match="cannot be a key"):
+        check_key(key)
+
+
+@pytest.mark.parametrize("key", ["/a", "../a", "a/../b", "~/a", "C:a", "a/.."])
+def test_keys_that_lead_out_of_the_folder_are_refused(key: str):
+    with pytest.raises(UsageError) as found:
+        check_key(key)
+    assert "E_UNSAFE_NAME" == found.value.code
+
+
+@pytest.mark.parametrize("key", ["0001", "train/0001", "a.b/c", "a b", "é-1"])
+def test_other_keys_are_taken(key: str):
+    check_key(key)
+
+
+@pytest.mark.parametrize("ext", ["", ".jpg", "a..b", "a/b", "jpg.", "a\0"])
+def test_names_that_are_no_extension_are_refused(ext: str):
+    with pytest.raises(UsageError, match="cannot name a field"):
+        RecordEncoder().members("a", {ext: b""})
+
+
+def test_what_a_record_says_of_itself_is_no_field():
+    assert 3 == len(RecordEncoder().members("a", {"__key__": "a", "__shard__": "s", "__index__": 0, "cls": 1}))
+    with pytest.raises(UsageError, match="no field"):
+        RecordEncoder().members("a", {"__key__": "a"})
+
+
+def test_an_extension_that_says_no_format_needs_bytes_or_a_format():
+    with pytest.raises(SchemaError, match="formats="):
+        RecordEncoder().members("a", {"caption": "a cat"})
+    assert b"a cat" == RecordEncoder({"caption": "txt"}).members("a", {"caption": "a cat"})[1]
+
+
+def test_a_format_that_does_not_exist_is_refused_at_once():
+    with pytest.raises(UsageError, match="no format 'exr'"):
+        RecordEncoder({"caption": "exr"})
+
+
+@pytest.mark.parametrize(("mode", "channels"), [("L", 1), ("RGB", 3), ("RGBA", 4), ("P", 3), ("CMYK", 3), ("1", 3)])
+def test_a_pil_picture_becomes_an_array(mode: str, channels: int):
+    assert (4, 5, channels) == array_of(Image.new(mode, (5, 4))).shape
+
+
+@pytest.mark.parametrize("size", [3, 20_000])
+def test_records_are_cut_where_they_end(size: int):
+    encoder, held = RecordEncoder(), EncodedRecords()
+    each = [encoder.members(str(n), {"bin": bytes([n]) * size, "cls": n}) for n in range(4)]
+    for members in each:
+        held.add(members)
+
+    assert b"".join(each[1] + each[2]) == b"".join(held.buffers(1, 3))
+    assert b"".join([piece for members in each for piece in members]) == b"".join(held.buffers())
+    assert [sum(map(len, members)) for members in each] == held.size.tolist()
+    assert 0 == np.sum(held.size % 512)
