@@ -52,11 +52,11 @@ def fields(features: Features | None, lists: Collection[str] = (), *, key: str |
     `key`: the record's, when it is what the feature `__key__` holds, which then has no field of its own.
 
     >>> list(fields({"image/encoded": ("bytes", [b"GIF89a"]), "image/object/label": ("int64", [3, 1]), "cls": ("int64", [7])}))
-    ['image.encoded.gif', 'image.object.label.npy', 'cls', 'features.json']
+    ['cls', 'image.encoded.gif', 'image.object.label.npy', 'features.json']
     """
     made: dict[str, bytes] = {}
     names: dict[str, str] = {}
-    for name, (kind, values) in (features or {}).items():
+    for name, (kind, values) in sorted((features or {}).items()):
         if name == KEY and key is not None and values == [key.encode()]:
             names[KEY] = KEY
             continue
@@ -83,8 +83,7 @@ def _field(name: str, kind: Kind | None, values: list[Any], single: bool) -> tup
 
 
 def _escaped(name: str) -> str:
-    parts = [_ODD.sub(lambda found: b"%%%02x" % found[0][0], part.encode()).decode() for part in name.split("/")]
-    return ".".join(parts) if all(parts) else "%2f".join(parts) or "%"
+    return ".".join(_ODD.sub(lambda found: b"%%%02x" % found[0][0], part.encode()).decode() for part in name.split("/"))
 
 
 def _ending(data: bytes) -> str:

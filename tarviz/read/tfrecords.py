@@ -13,7 +13,7 @@ from tarviz import stores
 from tarviz.formats import example, example_fields, tfrecord
 from tarviz.formats.features import KEY
 from tarviz.formats.tar_header import TAR_END, tar_member
-from tarviz.model.errors import DataError
+from tarviz.model.errors import DataError, UsageError
 from tarviz.model.types import URL, Block
 from tarviz.model.urls import without_query
 from tarviz.read.blocks import Blocks
@@ -27,15 +27,31 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _HEAD, _HEAD_BYTES = 256, 64 << 20  # records, and their bytes, that are looked at before the first is given
 
 
+def named_tfrecord(url: URL) -> bool:
+    """Whether a file has the name of a TFRecord file, packed or not, TFDS's `x.tfrecord-00000-of-00010` too."""
+    return _SUFFIX.search(_bare(url)) is not None
+
+
 def is_tfrecord(url: URL) -> bool:
-    """Whether a file is a TFRecord file: by its name (TFDS's `x.tfrecord-00000-of-00010` too), else by its first header's CRC."""
-    name = _PACKED.sub("", without_query(url)[0].lower())
-    if _SUFFIX.search(name):
+    """Whether a file is a TFRecord file: by its name, else by its first header's CRC."""
+    if named_tfrecord(url):
         return True
-    if _TAR.search(name) or url == "-":
+    if _TAR.search(_bare(url)) or url == "-":
         return False
     head = stores.of(url).read(url, 0, tfrecord.HEADER)
     return len(head) == tfrecord.HEADER and tfrecord.masked_crc32c(head[:8]) == int.from_bytes(head[8:], "little")
+
+
+def refuse_choice(urls: Sequence[URL], options: ReadOptions) -> None:
+    """`UsageError` where records of TFRecord files are to be chosen by a condition or by keys."""
+    for url in urls if options.where or options.keys else ():
+        if named_tfrecord(url):
+            hint = "Make a shard of it first: tarviz convert FILE -o x.tar."
+            raise UsageError("records of a TFRecord file cannot be chosen by a condition or keys.", shard=url, hint=hint)
+
+
+def _bare(url: URL) -> str:
+    return _PACKED.sub("", without_query(url)[0].lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +175,11 @@ def members(key: str, fields: Mapping[str, bytes]) -> bytes:
     return b"".join(chain.from_iterable(tar_member(f"{key}.{ext}", data) for ext, data in fields.items()))
 
 
+def without_mark(fields: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """The fields that are features, for the eye; of a record that has none, what says so."""
+    return {ext: data for ext, data in fields.items() if ext != example_fields.MARK} or fields
+
+
 def first_blocks(url: URL, options: ReadOptions, report: ReadReport, count: int) -> Generator[Block, None, None]:
     """The first `count` records of a file as blocks, as those of its shard would be; `DataError` after the last good one."""
     made: list[bytes] = []
@@ -166,7 +187,7 @@ def first_blocks(url: URL, options: ReadOptions, report: ReadReport, count: int)
     with closing(records(url, options, report, stem=stems([url])[url], lists=lists_in(url, options))) as run:
         try:
             for _, key, fields in islice(run, count):
-                made.append(members(key, fields))
+                made.append(members(key, without_mark(fields)))
         except DataError as error:
             late = error
     with closing(Blocks(io.BytesIO(b"".join([*made, TAR_END])), options.walker(url), ahead=False)) as blocks:
