@@ -146,9 +146,7 @@ def ls(urls: URLs, *, cache: bool = True, jobs: int | None = None, **reading_opt
     make of its Examples. Reads leniently and lists damage beside its shard; `NotFoundError` where a shard is missing.
     """
     targets = stream.shards(urls)
-    options = stream.with_changes(None, {"strict": False, **reading_options})
-    tfrecords.refuse_choice(targets, options)
-    options = resolved(targets, options)
+    options = resolved(targets, stream.with_changes(None, {"strict": False, **reading_options}))
     listed = []
     with verb_base.progress(len(targets), "shards") as bar, verb_base.silent_warnings():
         bar.add(0, label=redact(targets[0]))

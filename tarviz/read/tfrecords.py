@@ -42,12 +42,12 @@ def is_tfrecord(url: URL) -> bool:
     return len(head) == tfrecord.HEADER and tfrecord.masked_crc32c(head[:8]) == int.from_bytes(head[8:], "little")
 
 
-def refuse_choice(urls: Sequence[URL], options: ReadOptions) -> None:
-    """`UsageError` where records of TFRecord files are to be chosen by a condition or by keys."""
-    for url in urls if options.where or options.keys else ():
+def refuse(urls: Sequence[URL]) -> None:
+    """`UsageError` where one of these is a TFRecord file: for what needs the members of a tar."""
+    for url in urls:
         if named_tfrecord(url):
-            hint = "Make a shard of it first: tarviz convert FILE -o x.tar."
-            raise UsageError("records of a TFRecord file cannot be chosen by a condition or keys.", shard=url, hint=hint)
+            hint = "Make a shard of it first: tarviz convert FILE -o x.tar. ls, show and verify read it as it is."
+            raise UsageError("this is a TFRecord file, which has no index, conditions or columns.", shard=url, hint=hint)
 
 
 def _bare(url: URL) -> str:

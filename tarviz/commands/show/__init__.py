@@ -96,7 +96,6 @@ def show(
     targets = shards(urls)
     order: dict[tuple[str, int], int] = {}
     options = with_changes(ReadOptions(strict=False), reading)
-    tfrecords.refuse_choice(targets, replace(options, keys=(like,)) if like else options)
     if like:
         options, order = _alike(targets, options, like, by, count)
     options = resolved(targets, options)
