@@ -15,6 +15,7 @@ from tarviz import stores
 from tarviz.cli import verb_base
 from tarviz.model.config import format_size, options
 from tarviz.model.errors import TarvizError, UsageError, redact
+from tarviz.model.redaction import redacted_repr
 from tarviz.stores import URLs
 from tarviz.stores.cache_files import DERIVED, KeptFile, folder_of, kept_files, oldest, stem, trim
 from tarviz.stores.cached import copies, drop
@@ -40,6 +41,8 @@ class Holding:
     bytes: int
     used: float | None
     shard: str | None = None
+
+    __repr__ = redacted_repr
 
     @classmethod
     def of(cls, kind: str, folder: Path, rows: Sequence[KeptFile], shard: str | None = None) -> Holding:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json as _json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Unpack
 
 import click
 import numpy as np
 
+from tarviz import stores
 from tarviz.cli import html_page, verb_base
 from tarviz.model.config import format_size
 from tarviz.model.errors import DataError, Fault, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Member
-from tarviz.read import stream
+from tarviz.read import stream, tfrecords
 from tarviz.read.chosen import resolved
 from tarviz.read.index import Index
 from tarviz.read.keywords import ReadKeywords
@@ -141,8 +142,8 @@ def ls(urls: URLs, *, cache: bool = True, jobs: int | None = None, **reading_opt
     """What shards hold: records, bytes, fields. The index that comes of it is kept (`cache`).
 
     Of local shards, and of those far away with large members, only headers are read; of others far away, `jobs` (16) of which are
-    looked at at a time, everything, since that costs less than a request a header. Reads leniently and lists damage beside its shard;
-    `NotFoundError` where a shard is missing.
+    looked at at a time, everything, since that costs less than a request a header; of a TFRecord file, the fields that `convert` would
+    make of its Examples. Reads leniently and lists damage beside its shard; `NotFoundError` where a shard is missing.
     """
     targets = stream.shards(urls)
     options = resolved(targets, stream.with_changes(None, {"strict": False, **reading_options}))
@@ -156,6 +157,8 @@ def ls(urls: URLs, *, cache: bool = True, jobs: int | None = None, **reading_opt
 
 
 def _listed(url: URL, cache: bool, options: stream.ReadOptions, look: Callable[[], None]) -> ShardListing:
+    if tfrecords.named_tfrecord(url):
+        return _listed_examples(url, options, look)
     try:
         index = Index([url], options, cache=cache, look=look).shards[0]
     except DataError as error:
@@ -163,6 +166,23 @@ def _listed(url: URL, cache: bool, options: stream.ReadOptions, look: Callable[[
     weights = np.bincount(index.ext, weights=index.members.size, minlength=len(index.exts))
     fields = {ext: Field(count, int(weights[index.exts.index(ext)])) for ext, count in index.fields().items()}
     return ShardListing(url, index.identity.get("size"), len(index), fields, tuple(index.warnings), index.error)
+
+
+def _listed_examples(url: URL, options: stream.ReadOptions, look: Callable[[], None]) -> ShardListing:
+    """A TFRecord file, read to its end: the fields are those that `convert` would make of its features."""
+    report = stream.ReadReport()
+    size = stores.of(url).stat(url).size
+    options = replace(options, on_error="skip")
+    counts: dict[str, list[int]] = {}
+    for _, _, fields in tfrecords.records(url, options, report, stem="", lists=tfrecords.lists_in(url, options)):
+        look()
+        for ext, payload in tfrecords.without_mark(fields).items():
+            each = counts.setdefault(ext, [0, 0])
+            each[0] += 1
+            each[1] += len(payload)
+    faults = [fault.to_dict() for fault in report.skipped]
+    found = {ext: Field(*both) for ext, both in counts.items()}
+    return ShardListing(url, size, report.records, found, tuple(faults[1:]), faults[0] if faults else None)
 
 
 class Entries(verb_base.Result):

@@ -17,6 +17,8 @@ _MAGIC = (
     (b"PAR1", "parquet"),
     (b"%PDF", "pdf"),
 )
+# uint64 length below 4 GiB, its CRC, and the first tag of an Example.
+_RECORD = re.compile(rb".{4}\0{4}.{4}\n", re.DOTALL)
 
 
 def kind(head: bytes) -> str | None:
@@ -61,4 +63,6 @@ def hint(head: bytes) -> str:
         return f"the inner data is {found}: it was compressed twice; unpack it once."
     if found:
         return f"it looks like {found}."
+    if _RECORD.match(head):
+        return "it looks like a TFRecord file: tarviz convert FILE -o x.tar makes a shard of it."
     return "check how it was written and whether it was transferred whole."

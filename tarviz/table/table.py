@@ -20,6 +20,7 @@ from tarviz.model.config import options as configured
 from tarviz.model.config import parse_size
 from tarviz.model.errors import ChangedError, TarvizError, UsageError, redact
 from tarviz.model.types import rich_form
+from tarviz.read import tfrecords
 from tarviz.read.chosen import version
 from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
@@ -60,6 +61,7 @@ class Table:
     ) -> None:
         database.needed()
         self.urls = stores.expand(urls)
+        tfrecords.refuse(self.urls)
         self.options = with_changes(None, {"strict": False, **reading})
         chosen = configured(tags=None if tags is None else os.fspath(tags)).tags
         self.tags_file = Path(chosen).expanduser().absolute() if chosen else None

@@ -6,14 +6,52 @@ import json
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tarviz import cli
 from tarviz.commands.ls import entries, ls
+from tarviz.formats import example, tfrecord
 from tarviz.model.errors import NotFoundError
 from tests.conftest import DATA, corpus
 
 TARS = DATA / "corpora" / "generated"
+
+
+class TestTFRecords:
+    RECORDS = (
+        {"image/encoded": b"\xff\xd8\xff", "n": 1, "list": [1, 2]},
+        {"image/encoded": b"\xff\xd8\xff.", "n": 20, "list": np.zeros(0, np.int64)},
+    )
+
+    def written(self, path: Path) -> Path:
+        path.write_bytes(b"".join(tfrecord.frame([example.encode(each) for each in self.RECORDS]).buffers()))
+        return path
+
+    def test_the_features_are_listed_as_fields(self, tmp_path: Path):
+        path = self.written(tmp_path / "x.tfrecord-00000-of-00001")
+        listing = ls(path)
+
+        assert (2, path.stat().st_size, 0) == (listing.records, listing.bytes, listing.exit_code)
+        assert ["image.encoded.jpg", "list.npy", "n.cls"] == list(listing.fields)
+        assert (2, 7) == (listing.fields["image.encoded.jpg"].records, listing.fields["image.encoded.jpg"].bytes)
+        assert (2, 3) == (listing.fields["n.cls"].records, listing.fields["n.cls"].bytes)
+
+    def test_damage_is_listed_with_its_byte(self, tmp_path: Path):
+        path = self.written(tmp_path / "x.tfrecord")
+        data = bytearray(path.read_bytes())
+        data[tfrecord.HEADER] ^= 1
+        path.write_bytes(data[:-1])
+        listing = ls(path)
+
+        assert (0, 2) == (listing.records, listing.exit_code)
+        assert ["E_DATA_CRC", "E_TRUNCATED"] == sorted(
+            [listing.shards[0].error["code"], *(each["code"] for each in listing.shards[0].warnings)]
+        )
+        assert {0, tfrecord.FRAME + len(example.encode(self.RECORDS[0]))} == {
+            listing.shards[0].error["offset"],
+            *(each["offset"] for each in listing.shards[0].warnings),
+        }
 
 
 class TestLs:

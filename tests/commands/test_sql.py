@@ -9,6 +9,7 @@ import pytest
 
 import tarviz
 from tarviz.cli import main
+from tarviz.formats.tfrecord import frame
 
 pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
 pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
@@ -61,6 +62,14 @@ def test_csv_goes_to_standard_output(shards, capfdbinary):
 def test_what_cannot_be_asked_ends_with_2(shards, query, capsys):
     assert 2 == main(["sql", query, str(shards)])
     assert capsys.readouterr().err.startswith("tarviz: E_")
+
+
+def test_a_tfrecord_file_is_to_be_made_a_shard_first(tmp_path, capsys):
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(b"".join(frame([b""]).buffers()))
+
+    assert 2 == main(["sql", "SELECT count(*) FROM records", str(path)])
+    assert "Make a shard of it first: tarviz convert FILE -o x.tar" in capsys.readouterr().err
 
 
 def test_json_that_is_none_is_counted_and_the_exit_code_is_1(make, capsys):

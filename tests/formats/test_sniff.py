@@ -9,6 +9,7 @@ import lzma
 import pytest
 
 from tarviz.formats import sniff
+from tarviz.formats.tfrecord import frame
 from tests.read.tars import raw
 
 
@@ -26,6 +27,7 @@ from tests.read.tars import raw
         (b' {"error": 1}', "JSON", "looks like JSON"),
         (b"PK\x03\x04rest", "zip", "looks like zip"),
         (b"", None, "transferred whole"),
+        (frame([b"\n\0"]).buffers()[0], None, "tarviz convert FILE -o x.tar"),
         (bytes(512), None, "transferred whole"),
     ],
 )

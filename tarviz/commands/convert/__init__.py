@@ -1,4 +1,4 @@
-"""Convert shards to TFRecord files of tf.train.Example, through an op chain where one is given."""
+"""Convert shards to TFRecord files of tf.train.Example, through an op chain where one is given, and such files to shards."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import click
 from tarviz import engines, selection, stores
 from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import cluster_options
-from tarviz.commands.convert import tasks
+from tarviz.commands.convert import from_examples, tasks
 from tarviz.commands.convert.conversion import Conversion, processes
 from tarviz.commands.convert.converted import Converted as Converted
 from tarviz.commands.convert.kept import digest
-from tarviz.commands.convert.recipe import ConversionProgress, Recipe
+from tarviz.commands.convert.recipe import AnyRecipe, ConversionProgress, Recipe
 from tarviz.formats import example
 from tarviz.formats.tfrecord import Compression
 from tarviz.model import config
@@ -55,6 +55,9 @@ def convert(
 ) -> Converted:
     """Writes the records of shards as `tf.train.Example` to TFRecord files; returns the paths written, with a report.
 
+    TFRecord files become shards where `out` is a tar: each feature a field as `formats.example_fields` says, pictures by their first
+    bytes, `image/height` as `image.height.cls`. Such shards become files of equal Examples again; their keys are then no features.
+
     `urls`: shards, or a `Pipeline`, which brings its own chain, selection, seed and options. `out`: with `{}` (1, 2, …), or
     `{shard:06d}` or `%06d` (from 0), one output for each shard; a plain path takes all of them; with `max_shard_size` (file bytes,
     framing included) outputs follow each other over all shards, a plain path going on as `train-1.record`.
@@ -84,9 +87,14 @@ def convert(
         raise UsageError(f"exists={exists!r} is not one of replace, error.")
     recipe = Recipe(Chain.of(chain), selection.parse(select), dict(types or {}), key, seed, read, record_to_example)
     shards = stream.shards(urls)
-    if read.where or read.keys:
-        recipe = replace(recipe, options=resolved(shards, read))
     names = out if isinstance(out, Names) else Names(os.fspath(out))
+    work_recipe: AnyRecipe = recipe
+    ending = b""
+    if from_examples.asked(shards, names):
+        work_recipe, ending = from_examples.recipe(recipe, shards, dry_run), write.TAR_END
+        compression = compression or from_examples.compression(names)
+    elif read.where or read.keys:
+        work_recipe = recipe = replace(recipe, options=resolved(shards, read))
     limit = None if max_shard_size is None else config.parse_size(max_shard_size)
     if limit is not None and names.text == "-":
         raise UsageError("standard output is one output.", hint="Name a file to split the records over several.")
@@ -99,7 +107,8 @@ def convert(
             tasks.ShardToConvert(number, url, {"number": number, **source_entry(stat)})
             for number, (url, stat) in enumerate(zip(shards, stores.stats(shards), strict=True))
         ]
-        settings = tasks.Settings(names, compression, exists, _manifest(recipe, sources, limit, compression) if manifest else None, limit)
+        about = _manifest(work_recipe, sources, limit, compression, "tar" if ending else "tfrecord") if manifest else None
+        settings = tasks.Settings(names, compression, exists, about, limit, ending)
         total = sum(source.entry["size"] or 0 for source in sources)
         with (
             verb_base.progress(total or None, "bytes", label="convert") as bar,
@@ -107,7 +116,7 @@ def convert(
         ):
             count = processes(num_workers, sources, names, engine)
             place = engine, engines.EnginePlan(count, tick=bar.add, heard=heard, address=address)
-            work = Conversion(recipe, settings, sources, place, heard.cut)
+            work = Conversion(work_recipe, settings, sources, place, heard.cut)
             outputs = work.each(resume) if names.counts and limit is None else work.sequence(resume)
     report = work.report
     _look_round(report, recipe, work.seen, names, len(outputs))
@@ -120,12 +129,14 @@ def _read_keywords(options: ReadOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in ReadOptions.__dataclass_fields__}
 
 
-def _manifest(recipe: Recipe, sources: Sequence[tasks.ShardToConvert], limit: int | None, compression: str | None) -> dict[str, Any]:
+def _manifest(
+    recipe: AnyRecipe, sources: Sequence[tasks.ShardToConvert], limit: int | None, compression: str | None, kind: str
+) -> dict[str, Any]:
     from tarviz import __version__
 
     options = {**recipe.to_dict(), "max_shard_size": limit, "compression": compression}
     inputs = digest([source.entry for source in sources])
-    return {"format": "tfrecord", "tarviz": __version__, "inputs": inputs, "options": options}
+    return {"format": kind, "tarviz": __version__, "inputs": inputs, "options": options}
 
 
 def _look_round(report: ReadReport, recipe: Recipe, seen: set[str], names: Names, count: int) -> None:
@@ -145,7 +156,7 @@ def _planned(recipe: Recipe, shards: Sequence[URL], names: Names, limit: int | N
     progress = ConversionProgress(lambda size: None)
     features: dict[str, tuple[str, ...]] = {}
     for url in shards:
-        batch = next((batch for batch in recipe.batches(url, progress) if len(batch.frames)), None)
+        batch = next((batch for batch in recipe.batches(url, progress) if len(batch.numbers)), None)
         if batch is not None:
             from tarviz.formats import tfrecord
 
@@ -186,6 +197,7 @@ def _selected(text: str | None) -> Any:
     "convert",
     example=[
         "tarviz convert 'data/train-{0000..0003}.tar' 'out/train-{}.tfrecord' --types cls=int64",
+        "tarviz convert 'tfds/mnist-train.tfrecord-*' -o 'data/mnist-{shard:06d}.tar'",
         "tarviz convert data/ out/train.record --max-shard-size 100MB -j 4",
         "tarviz convert data/ 'out/{}.tfrecord' --resume --engine ray --address auto",
         "tarviz convert data/ 'out/{shard:06d}.tfrecord' --chain 'decode(jpg)|resize(jpg, (224, 224))|encode(jpg)' --select jpg,cls",
@@ -224,7 +236,7 @@ def command(
     strict: bool | None,
     **options: Any,
 ) -> Any:
-    """Convert shards to TFRecord files of tf.train.Example.
+    """Convert shards to TFRecord files of tf.train.Example, and such files to shards where OUT is a tar.
 
     OUT with {} (1, 2, …), {shard:06d} or %06d (from 0) gives one output for each shard, a plain path one for all; with --max-shard-size
     outputs follow each other. An output is seen under its name when it is complete. In Python: tarviz.convert(urls, out, …).

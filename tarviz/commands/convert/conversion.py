@@ -12,7 +12,7 @@ from typing import IO, Any
 from tarviz import engines, stores
 from tarviz.commands.convert import ranges, tasks
 from tarviz.commands.convert.kept import kept_each, kept_sequence
-from tarviz.commands.convert.recipe import ConversionProgress, Recipe
+from tarviz.commands.convert.recipe import AnyRecipe, ConversionProgress
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.processors import processors
@@ -39,7 +39,7 @@ class Conversion:
 
     def __init__(
         self,
-        recipe: Recipe,
+        recipe: AnyRecipe,
         settings: tasks.Settings,
         sources: Sequence[tasks.ShardToConvert],
         place: tuple[str, engines.EnginePlan],

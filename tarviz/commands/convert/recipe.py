@@ -7,19 +7,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz import selection
 from tarviz.engines import Tick
-from tarviz.formats import example, tfrecord
+from tarviz.formats import example, example_fields, tfrecord
 from tarviz.model.errors import DataError, TarvizError, UsageError
 from tarviz.model.types import URL, Block
 from tarviz.ops import Chain, draws, unpack
 from tarviz.ops.func import Func
 from tarviz.ops.rename import Rename
+from tarviz.outputs import Run
 from tarviz.read import stream
 from tarviz.read.chosen import Chosen
 from tarviz.read.indexed import RecordRange, range_blocks
@@ -31,12 +32,31 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class FramedExamples:
-    """Framed Examples with the numbers of their records in the shard; `stop` is the number after the last record looked at."""
+class FramedRecords:
+    """Records ready to be written, with their numbers in the shard; `stop` is the number after the last record looked at."""
 
-    frames: tfrecord.Frames
+    frames: Run
     numbers: Ints
     stop: int
+
+
+class AnyRecipe(Protocol):
+    """What makes records of an output out of those of a shard."""
+
+    @property
+    def options(self) -> ReadOptions: ...
+    @property
+    def provable(self) -> bool:
+        """Whether text says all of it."""
+        ...
+
+    def batches(self, url: URL, progress: ConversionProgress, start: int = 0, part: RecordRange | None = None) -> Iterator[FramedRecords]:
+        """What a shard becomes, from record `start` on, or a range of it."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a manifest says of it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -113,7 +133,7 @@ class Recipe:
         types = {**dict.fromkeys(sorted(self.numbered), "int64"), **self.types}
         return {"chain": str(self.chain), "select": select, "types": types, "key": self.key, "seed": seed, **options}
 
-    def batches(self, url: URL, progress: ConversionProgress, start: int = 0, part: RecordRange | None = None) -> Iterator[FramedExamples]:
+    def batches(self, url: URL, progress: ConversionProgress, start: int = 0, part: RecordRange | None = None) -> Iterator[FramedRecords]:
         """The Examples of a shard, from record `start` on, or of a range of it."""
         if part is None:
             blocks = stream.blocks(url, self.options, report=progress.report, start=start)
@@ -124,7 +144,9 @@ class Recipe:
             with closing(blocks):
                 for block in blocks:
                     progress.tick()
-                    yield from self._plain(block, renames, progress) if renames is not None else self._chained(block, progress)
+                    restored = not renames and example_fields.MARK in block.exts
+                    plain = renames is not None and not restored
+                    yield from self._plain(block, renames or {}, progress) if plain else self._chained(block, progress)
                     del block
         except DataError as error:
             if self.options.on_error == "raise":
@@ -133,7 +155,7 @@ class Recipe:
         finally:
             progress.tick()
 
-    def _plain(self, block: Block, renames: Mapping[str, str], progress: ConversionProgress) -> Iterator[FramedExamples]:
+    def _plain(self, block: Block, renames: Mapping[str, str], progress: ConversionProgress) -> Iterator[FramedRecords]:
         fields = None
         if renames:
             block = replace(block, exts=tuple(renames.get(ext, f"\0{ext}") for ext in block.exts))
@@ -143,9 +165,9 @@ class Recipe:
         made = example.encode_block(block, types, key=self.key, fields=fields, on_error=self.options.on_error)
         for error in made.faults:
             progress.skip(error)
-        yield FramedExamples(tfrecord.frame(made), block.first + made.rows, block.first + len(block))
+        yield FramedRecords(tfrecord.frame(made), block.first + made.rows, block.first + len(block))
 
-    def _chained(self, block: Block, progress: ConversionProgress) -> Iterator[FramedExamples]:
+    def _chained(self, block: Block, progress: ConversionProgress) -> Iterator[FramedRecords]:
         needs = None if self.record_to_example and isinstance(self.select, selection.SelectAll) else self.chain.needs(self.select.needs())
         drawn = draws(self.chain, block.keys, self.seed) if self.chain.draws else None
         leaves = self.leaves()
@@ -164,9 +186,9 @@ class Recipe:
             numbers.append(record.index)
             size += len(data)
             if size >= _BATCH:
-                yield FramedExamples(tfrecord.frame(made), np.array(numbers), record.index + 1)
+                yield FramedRecords(tfrecord.frame(made), np.array(numbers), record.index + 1)
                 made, numbers, size = [], [], 0
-        yield FramedExamples(tfrecord.frame(made), np.array(numbers, np.int64), block.first + len(block))
+        yield FramedRecords(tfrecord.frame(made), np.array(numbers, np.int64), block.first + len(block))
 
     def _example(
         self, record: dict[str, Any], drawn: Any, leaves: Mapping[str, Select | SelectJSON], progress: ConversionProgress
@@ -189,6 +211,8 @@ class Recipe:
         for name in self.numbered if self.record_to_example is None else ():
             if isinstance(text := made.get(name), bytes | bytearray | memoryview):
                 made[name] = example.parse_integer(bytes(text), name)
+        if not leaves and self.record_to_example is None and example_fields.MARK in made:
+            return example_fields.restored(made, self.types, key=self.key)
         return example.encode(made, self.types, key=self.key)
 
 

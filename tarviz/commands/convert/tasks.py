@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from tarviz.commands.convert.recipe import ConversionProgress, Ints, Recipe
+from tarviz.commands.convert.recipe import AnyRecipe, ConversionProgress, Ints
 from tarviz.engines import Tick
 from tarviz.formats import tfrecord
 from tarviz.model.errors import StoreError, TarvizError
@@ -32,6 +32,7 @@ class Settings:
     exists: Exists
     manifest: Mapping[str, Any] | None
     max_size: int | None = None
+    ending: bytes = b""
 
     def outputs(self, start: int = 0, done: Sequence[Written] = (), inputs: Inputs | None = None) -> Outputs:
         return Outputs(
@@ -39,6 +40,7 @@ class Settings:
             max_size=self.max_size,
             compression=self.compression,
             exists=self.exists,
+            ending=self.ending,
             manifest=self.manifest,
             start=start,
             done=list(done),
@@ -81,7 +83,7 @@ class Outcome:
 class EachJob:
     """One output for a shard, written whole by whoever does the job."""
 
-    recipe: Recipe
+    recipe: AnyRecipe
     settings: Settings
 
     def __call__(self, source: ShardToConvert, file: IO[bytes] | None, tick: Tick) -> Outcome:
@@ -97,7 +99,7 @@ class EachJob:
 class PieceJob:
     """The framed records of a shard, or of a range of it, in an unnamed file, for the parent to spread over outputs."""
 
-    recipe: Recipe
+    recipe: AnyRecipe
 
     def __call__(self, source: ShardToConvert, file: IO[bytes] | None, tick: Tick) -> Outcome:
         assert file is not None

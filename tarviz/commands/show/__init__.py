@@ -18,6 +18,7 @@ from tarviz.model.config import format_size
 from tarviz.model.errors import DataError, Fault, TarvizError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Record
+from tarviz.read import tfrecords
 from tarviz.read.chosen import Chosen, resolved
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadOptions, ReadReport, blocks, shards, with_changes
@@ -88,6 +89,7 @@ def show(
     """The first `count` records of shards, as a result that is text, HTML or JSON as asked; `fields` (`"jpg cls"`) are shown, None is all.
 
     With `like`, a key, that record and then those nearest to it, by their vectors or pictures: see `Table.similar`, also for `by`.
+    A TFRecord file shows the records that `convert` would make of its Examples.
     Reads leniently: a record that may be incomplete is shown and warned of. Damage ends a shard and is listed; `reading` holds options of
     `ReadOptions`. `NotFoundError` where a shard is missing.
     """
@@ -103,7 +105,11 @@ def show(
     for url in targets:
         if len(found) >= count:
             break
-        run = blocks(url, options, report=report, stop=None if options.where else count - len(found))
+        left = count - len(found)
+        if tfrecords.named_tfrecord(url):
+            run = tfrecords.first_blocks(url, options, report, left)
+        else:
+            run = blocks(url, options, report=report, stop=None if options.where else left)
         try:
             with verb_base.silent_warnings(), closing(run):
                 for block in run:
@@ -162,7 +168,9 @@ def _small(picture: bytes) -> bool:
     return picture[:4] == b"\x89PNG" and max(int.from_bytes(picture[16:20]), int.from_bytes(picture[20:24])) <= _TILE // 2
 
 
-@verb_base.verb("show", example=["tarviz show 'data/train-{0000..0003}.tar'", "tarviz show -n 100 --html sheet.html data/"])
+@verb_base.verb(
+    "show", example=["tarviz show 'data/train-{0000..0003}.tar'", "tarviz show -n 100 --html sheet.html data/", "tarviz show x.tfrecord"]
+)
 @verb_base.urls_argument
 @verb_base.json_option
 @verb_base.quiet_option

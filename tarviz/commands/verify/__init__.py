@@ -8,23 +8,20 @@ from typing import IO, Any, Unpack
 
 import click
 
-from tarviz import engines, stores
+from tarviz import engines
 from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import jobs_options
 from tarviz.commands.verify.checks import check_tar, check_tfrecord
 from tarviz.commands.verify.verified import Verified as Verified
-from tarviz.formats import tfrecord
 from tarviz.formats.features import Kind
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
-from tarviz.model.urls import without_query
 from tarviz.read import stream as read_stream
 from tarviz.read.chosen import resolved
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.several import several
+from tarviz.read.tfrecords import is_tfrecord
 from tarviz.stores import URLs
-
-TFRECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records")
 
 
 def verify(
@@ -80,7 +77,7 @@ def verify(
                 look()
                 bar.add(count)
 
-            if (format or _format(url)) == "tfrecord":
+            if format == "tfrecord" if format else is_tfrecord(url):
                 check_tfrecord(url, own, types, tick)
             else:
                 check_tar(url, options, own, deep, tick)
@@ -92,7 +89,7 @@ def verify(
         _tag(targets, result, options)
     if not repair:
         return result
-    if "tfrecord" in (format or _format(url) for url in targets):
+    if any(format == "tfrecord" if format else is_tfrecord(url) for url in targets):
         raise UsageError("only tars can be repaired, no TFRecord files.", hint="tarviz convert --on-error skip writes what can be read.")
     from tarviz.commands.verify.repair import repair as save
 
@@ -121,18 +118,6 @@ class _Job:
     def __call__(self, url: URL, file: IO[bytes] | None, tick: engines.Tick) -> Verified:
         with verb_base.hushed():
             return verify(url, **self.keywords)
-
-
-def _format(url: URL) -> str:
-    """`tar` or `tfrecord`: by name, else by the CRC that a TFRecord's first header has."""
-    name = without_query(url)[0].lower()
-    for packed in (".gz", ".zlib", ".zst"):
-        name = name.removesuffix(packed)
-    if name.endswith((*TFRECORD_SUFFIXES, ".tar", ".tgz")) or url == "-":
-        return "tfrecord" if name.endswith(TFRECORD_SUFFIXES) else "tar"
-    head = stores.of(url).read(url, 0, tfrecord.HEADER)
-    right = len(head) == tfrecord.HEADER and tfrecord.masked_crc32c(head[:8]) == int.from_bytes(head[8:], "little")
-    return "tfrecord" if right else "tar"
 
 
 @verb_base.verb(

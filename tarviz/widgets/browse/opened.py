@@ -9,6 +9,7 @@ from dataclasses import replace
 from os import PathLike
 
 from tarviz import stores
+from tarviz.read import tfrecords
 from tarviz.read.stream import ReadOptions, URLs
 from tarviz.viewers.panel import readable
 from tarviz.widgets.answers.jobs import Job
@@ -34,7 +35,9 @@ class OpenShards:
         self.urls = [urls] if isinstance(urls, (str, PathLike)) else list(urls)
         self.overlays = Overlays(overlay)
         self.labels = Labels(label, classes)
-        self.rows = Rows(stores.expand(self.urls) if self.urls else [])  # a page on nothing yet opens others
+        shards = stores.expand(self.urls) if self.urls else []  # a page on nothing yet opens others
+        tfrecords.refuse(shards)
+        self.rows = Rows(shards)
         self.tiles = Tiles(overlays=self.overlays)
         self.questions = Questions(self.rows, options)
         self.marks = Marks(self.questions.told)

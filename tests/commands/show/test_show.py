@@ -5,15 +5,50 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tarviz import cli
 from tarviz.cli.html_page import CSP
 from tarviz.commands.show import show
+from tarviz.formats import example, tfrecord
+from tarviz.model.errors import UsageError
 from tests.conftest import DATA, corpus
 
 TARS = DATA / "corpora" / "generated"
+
+
+class TestTFRecords:
+    def written(self, path: Path, payloads: list[bytes]) -> str:
+        path.write_bytes(b"".join(tfrecord.frame(payloads).buffers()))
+        return str(path)
+
+    def test_features_are_shown_as_fields(self, tmp_path: Path):
+        records = [{"image/height": at, "image/filename": b"a.jpg", "box": [0.5, 1.0]} for at in range(3)]
+        path = self.written(tmp_path / "x.tfrecord", [example.encode(each) for each in records])
+        text = str(show(path, count=2))
+
+        assert re.search(r"record 1  x-00000001\n  box.npy +136 B  float32\[2\]\n", text)
+        assert re.search(r"image.height.cls +1 B  1$", text)
+        assert "features.json" not in text
+        assert "record 2" not in text
+
+    def test_what_is_no_example_is_told_behind_the_records(self, tmp_path: Path):
+        result = show(self.written(tmp_path / "x.tfrecord", [example.encode({"a": 1}), b"\x12\0"]))
+
+        assert [0] == [record.index for record in result.records]
+        assert ["E_BAD_EXAMPLE"] == [fault.code for fault in result.faults]
+        assert "SequenceExample" in result.faults[0].message
+
+    def test_an_example_without_features_is_a_record(self, tmp_path: Path):
+        assert 1 == len(show(self.written(tmp_path / "x.tfrecord", [b""])).records)
+
+    @pytest.mark.parametrize("choice", [{"where": "a.cls = 1"}, {"keys": ("k",)}, {"like": "k"}])
+    def test_a_choice_is_for_shards(self, tmp_path: Path, choice: Any):
+        path = self.written(tmp_path / "x.tfrecord", [example.encode({"a": 1})])
+        with pytest.raises(UsageError, match="Make a shard of it first"):
+            show(path, **choice)
 
 
 class TestText:

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tarviz.formats import example, tfrecord
+from tarviz.model.errors import DataError
+from tarviz.model.types import URL
+from tarviz.read import tfrecords
+from tarviz.read.options import ReadOptions
+from tarviz.read.report import ReadReport
+
+
+def written(path: Path, payloads: list[bytes]) -> URL:
+    path.write_bytes(b"".join(tfrecord.frame(payloads).buffers()))
+    return URL(str(path))
+
+
+class TestIsTFRecord:
+    @pytest.mark.parametrize(
+        "name", ["x.tfrecord", "X.TFRecords.gz", "x.record", "x.tfrec", "m.tfrecord-00000-of-00010", "m.tfrecord-00000-of-00010.gz"]
+    )
+    def test_a_name_says_so(self, name):
+        assert tfrecords.is_tfrecord(URL(name))
+
+    @pytest.mark.parametrize("name", ["x.tar", "x.record.tar", "x.tar.gz", "x.tgz", "-"])
+    def test_a_tar_and_a_pipe_are_none(self, name):
+        assert not tfrecords.is_tfrecord(URL(name))
+
+    def test_of_other_names_the_first_header_says_it(self, tmp_path):
+        other = tmp_path / "y.data"
+        other.write_bytes(b"no record of a TFRecord")
+
+        assert tfrecords.is_tfrecord(written(tmp_path / "x.data", [b"abc"]))
+        assert not tfrecords.is_tfrecord(URL(str(other)))
+
+
+class TestRecords:
+    def test_keys_are_those_of_the_examples_where_a_tar_can_hold_them(self, tmp_path):
+        keys = [b"a/b", b"a/b", b"a.b", b"", b"/a", b"a/../b", b"\xff", b"x\0", b"k"]
+        url = written(tmp_path / "x.tfrecord", [example.encode({"__key__": key}) for key in keys])
+        found = [key for _, key, _ in tfrecords.records(url, ReadOptions(), ReadReport(), stem="x", lists=())]
+
+        assert ["a/b", *(f"x-{at:08d}" for at in range(1, 8)), "k"] == found
+
+    def test_a_number_that_is_a_key_is_not_given_twice(self, tmp_path):
+        url = written(tmp_path / "x.tfrecord", [example.encode({"__key__": b"x-00000001"}), example.encode({"n": 1})])
+
+        assert ["x-00000001", "x-00000001_"] == [
+            key for _, key, _ in tfrecords.records(url, ReadOptions(), ReadReport(), stem="x", lists=())
+        ]
+
+    def test_numbers_go_on_behind_what_is_skipped(self, tmp_path):
+        url = written(
+            tmp_path / "x.tfrecord", [example.encode({"n": 1}), b"no example", example.encode({"n": 3}), example.encode({"n": 4})]
+        )
+        data = bytearray(Path(url).read_bytes())
+        data[tfrecord.HEADER] ^= 1
+        Path(url).write_bytes(data)
+        report = ReadReport()
+        run = tfrecords.records(url, ReadOptions(on_error="skip"), report, stem="x", lists=())
+
+        assert [2, 3] == [number for number, _, _ in run]
+        assert {"E_BAD_EXAMPLE": 1, "E_DATA_CRC": 1} == report.left_out
+        assert (2, len(data)) == (report.records, report.bytes)
+
+
+class TestListsIn:
+    def test_several_values_or_none_make_a_list(self, tmp_path):
+        records = [{"one": 1, "two": [1, 2], "none": [1]}, {"one": 2, "two": [3], "none": []}]
+
+        assert {"two", "none"} == tfrecords.lists_in(
+            written(tmp_path / "x.tfrecord", [example.encode(each) for each in records]), ReadOptions()
+        )
+
+
+class TestFirstBlocks:
+    def test_records_have_the_place_of_their_file(self, tmp_path):
+        url = written(tmp_path / "x.tfrecord", [example.encode({"a/b": at}) for at in range(5)])
+        found = [record for block in tfrecords.first_blocks(url, ReadOptions(), ReadReport(), 3) for record in block]
+
+        assert [("x-00000000", url, 0), ("x-00000001", url, 1), ("x-00000002", url, 2)] == [
+            (each.key, each.shard, each.index) for each in found
+        ]
+        assert [b"0", b"1", b"2"] == [bytes(each["a.b.cls"]) for each in found]
+
+    def test_damage_is_raised_behind_the_last_good_record(self, tmp_path):
+        url = written(tmp_path / "x.tfrecord", [example.encode({"n": 1}), b"no example"])
+        run = tfrecords.first_blocks(url, ReadOptions(strict=False), ReadReport(), 3)
+        records = [next(run)]
+
+        assert [1] == [len(block) for block in records]
+        with pytest.raises(DataError, match="record 1 is not a tf"):
+            next(run)
