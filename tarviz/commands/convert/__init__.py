@@ -24,7 +24,7 @@ from tarviz.model import config
 from tarviz.model.errors import Fault, TarvizWarning, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.ops import Chain
-from tarviz.outputs import Exists, Names, read_manifest, source_entry
+from tarviz.outputs import TAR_END, Exists, Names, read_manifest, source_entry
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
@@ -91,7 +91,7 @@ def convert(
     work_recipe: AnyRecipe = recipe
     ending = b""
     if from_examples.asked(shards, names):
-        work_recipe, ending = from_examples.recipe(recipe, shards, dry_run), write.TAR_END
+        work_recipe, ending = from_examples.recipe(recipe, shards, dry_run), TAR_END
         compression = compression or from_examples.compression(names)
     elif read.where or read.keys:
         work_recipe = recipe = replace(recipe, options=resolved(shards, read))
