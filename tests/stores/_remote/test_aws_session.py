@@ -7,6 +7,8 @@ import json
 import re
 import subprocess
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
@@ -123,7 +125,7 @@ def configure(case, home, monkeypatch, here=""):
 
 
 @pytest.fixture
-def giving(server, home):
+def giving(server, home, monkeypatch):
     """The address of a server that gives keys for roles, to containers and to who has signed on; with what shows the last two."""
     rows = "".join(f"<{name}>{value}</{name}>" for name, value in GIVEN.items())
     for kind in ("AssumeRole", WORKLOAD):
@@ -134,6 +136,10 @@ def giving(server, home):
     server.put("/federation/credentials", json.dumps({"roleCredentials": names}).encode())
     (home / "token").write_text("of-the-workload")
     (home / "sso/cache").mkdir(parents=True)
+    if find_spec("botocore"):  # which knows the folder from when it was imported
+        for module, name in (("credentials", "SSOProvider"), ("tokens", "SSOTokenProvider")):
+            found = getattr(import_module(f"botocore.{module}"), name)
+            monkeypatch.setattr(found, "_SSO_TOKEN_CACHE_DIR", str(home / "sso/cache"))
     known = home / "sso/cache" / f"{hashlib.sha1(b'https://start', usedforsecurity=False).hexdigest()}.json"
     known.write_text(json.dumps({"startUrl": "https://start", "accessToken": "signed-on", "expiresAt": "2099-01-01T00:00:00Z"}))
     return server.url
