@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tarviz.commands.create import create as create
     from tarviz.commands.deck import deck as deck
     from tarviz.commands.demo import demo as demo
+    from tarviz.commands.diff import diff as diff
     from tarviz.commands.first import first as first
     from tarviz.commands.ls import ls as ls
     from tarviz.commands.objects import objects as objects
@@ -74,6 +75,7 @@ __all__ = [
     "deck",
     "demo",
     "errors",
+    "diff",
     "first",
     "index",
     "ls",

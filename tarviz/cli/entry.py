@@ -19,7 +19,7 @@ from tarviz.model import plugins
 from tarviz.model.errors import TarvizError, redact, safe
 
 GROUPS = {
-    "Look": ("ls", "show", "browse", "sql", "objects", "verify", "index"),
+    "Look": ("ls", "show", "browse", "sql", "objects", "verify", "diff", "index"),
     "Feed models": ("compare", "bench", "convert"),
     "Reshape": ("cat", "split", "sort", "first", "pcat", "create", "tsv", "proc"),
     "Begin and share": ("demo", "deck", "cache", "config"),
