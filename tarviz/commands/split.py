@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from os import PathLike, fspath
@@ -18,7 +18,7 @@ from tarviz.cli.shard_map import engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.model.config import parse_size
 from tarviz.model.errors import UsageError, redact
-from tarviz.model.types import URL
+from tarviz.model.types import URL, to_bytes
 from tarviz.outputs import Exists, Names, counted, proof
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.piped import is_command
@@ -29,6 +29,7 @@ from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import SHARD_SUFFIXES, URLs
 from tarviz.tools import field_selection, split_pieces
+from tarviz.tools.parts import Parts
 from tarviz.tools.shard_command import line
 
 DEFAULT_COUNT, DEFAULT_SIZE = 100_000, 10**9
@@ -50,6 +51,8 @@ def split(
     address: str | None = None,
     jobs: int | None = None,
     resume: bool = False,
+    ratio: str | Mapping[str, float] = "",
+    by: str = "",
     **reading: Unpack[ReadKeywords],
 ) -> Made:
     """Writes records into shards of at most `count` records and `size` bytes; with neither, 100 000 and 10⁹.
@@ -63,6 +66,10 @@ def split(
     On an engine (`"local"` with `jobs`, `"ray"`, at `address`) shards are measured first, many at a time, then outputs are written, those
     that begin in one shard by one task; bytes are the same, but nothing is written where a shard is damaged. Outputs then have a
     manifest beside them, unless there is a `command`; `resume` keeps those that it proves.
+
+    `ratio` (`"train=0.8,val=0.1,test=0.1"`, or a mapping) deals records out to parts by a hash of the key, or of the column or
+    expression `by` (`"json.patient"`: records of one patient stay together; one that has none goes by its key), so that no record
+    changes its part when shards are added. `{part}` in `output` is its name.
     """
     options = with_changes(ReadOptions(), reading)
     if count is None and size is None:
@@ -71,15 +78,31 @@ def split(
     if (count is not None and count < 1) or (limit is not None and limit < 1) or (maxshards is not None and maxshards < 1):
         raise UsageError("a shard holds at least one record, and there is at least one.")
     targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
-    names = Names(pattern(fspath(output)))
+    parts = Parts.of(ratio) if ratio else None
+    text = fspath(output)
+    if (parts is not None) != ("{part}" in text):
+        raise UsageError(
+            "a ratio and {part} in the names of outputs go together.", hint="--ratio train=0.9,test=0.1 -o '{part}-{shard:06d}.tar'"
+        )
+    if parts is None and by:
+        raise UsageError("a group is for a ratio.", hint="Add --ratio train=0.9,test=0.1.")
+    of_parts = [Names(pattern(text.replace("{part}", part))) for part in (parts.names if parts is not None else ("",))]
+    names = of_parts[0]
     if not names.counts and names.text != "-" and not is_command(names.text):
         raise UsageError(f"{redact(names.text)!r} has no counter.", hint="Write {shard:06d} or %06d.")
     inputs, limits = Inputs(targets), split_pieces.Limits(count, limit)
-    inputs.refuse_any(names, first=start, count=maxshards)
-    if exists == "error":
-        names.refuse_taken()
+    for each in of_parts:
+        inputs.refuse_any(each, first=start, count=maxshards)
+        if exists == "error":
+            each.refuse_taken()
     if command is not None:
         line(command)  # says what is wrong with it before anything is read
+    if parts is not None:
+        if engine != "local" or address is not None or jobs is not None or resume or maxshards is not None:
+            raise UsageError("parts are written by one process, all of them.", hint="Leave out engine, jobs, resume and maxshards.")
+        report = ReadReport()
+        outputs = [_Shards(each, limits, start, None, command, options.on_error == "skip", inputs, exists, report) for each in of_parts]
+        return _dealt(targets, parts, outputs, by, options)
     if engine != "local" or address is not None or jobs is not None or resume:
         return _spread(targets, names, limits, (start, maxshards), (engine, address, jobs), command, exists, resume, options)
     shards = _Shards(names, limits, start, maxshards, command, options.on_error == "skip", inputs, exists)
@@ -100,6 +123,49 @@ def split(
             shards.abort()
             raise
     return Made(shards.done, shards.report)
+
+
+def _dealt(targets: list[URL], parts: Parts, outputs: list[_Shards], group: str, options: ReadOptions) -> Made:
+    """The same, each part's records into outputs of its own."""
+    report = outputs[0].report
+    values = _values(targets, group, options) if group else None
+    with (
+        verb_base.silent_warnings(),
+        verb_base.progress(None, "records") as bar,
+        closing(intake(targets, options, report)) as batches,
+    ):
+        try:
+            for batch in batches:
+                keys: list[bytes] = batch.block.keys
+                by = (
+                    keys
+                    if values is None
+                    else [to_bytes(value) if value is not None else key for key, value in zip(keys, values, strict=False)]
+                )
+                for part, first, end in parts.runs(by):
+                    outputs[part].put(batch.part(first, end))
+                bar.add(len(batch))
+                del batch
+            for output in outputs:
+                output.close()
+        except BaseException:
+            for output in outputs:
+                output.abort()
+            raise
+    return Made([tar for output in outputs for tar in output.done], report)
+
+
+def _values(targets: list[URL], group: str, options: ReadOptions) -> Iterator[str | None]:
+    """What an expression is, for each record in the order they lie, as text."""
+    if "-" in targets or options.where or options.keys or options.on_error == "skip":
+        raise UsageError("a group is looked up for whole shards.", hint="Choose records first, with tarviz cat --where.")
+    from tarviz.table import opened as opened_table
+
+    table = opened_table(targets)
+    found = table.fetched_arrow(f"SELECT shard, n, CAST({table.expression(group)} AS VARCHAR) AS value FROM records")
+    place = table.placed(found)
+    order = np.lexsort((place.n, place.shard))
+    return iter(found.column("value").take(order).to_pylist())
 
 
 def _spread(
@@ -193,10 +259,11 @@ class _Shards:
         skip: bool,
         inputs: Inputs,
         exists: Exists,
+        report: ReadReport | None = None,
     ) -> None:
         self.names, self.limits, self.start, self.most = names, limits, start, most
         self.command, self.skip, self.inputs, self.exists = command, skip, inputs, exists
-        self.report = ReadReport()
+        self.report = ReadReport() if report is None else report
         self.form = field_selection.Form(report=self.report)
         self.done: list[Tar] = []
         self.outlet: TarOutput | None = None
@@ -236,7 +303,12 @@ class _Shards:
 
 
 @verb_base.verb(
-    "split", example=["tarviz split -n 25000 -o 's-{shard:04d}.tar' all.tar", "tar -cf - --sort=name train | tarviz split -s 1GB -o train"]
+    "split",
+    example=[
+        "tarviz split -n 25000 -o 's-{shard:04d}.tar' all.tar",
+        "tar -cf - --sort=name train | tarviz split -s 1GB -o train",
+        "tarviz split --ratio train=0.8,val=0.1,test=0.1 -o '{part}-{shard:06d}.tar' data/",
+    ],
 )
 @inputs_argument
 @click.option("-o", "--output", default="split-{shard:06d}.tar", show_default=True, metavar="PATTERN", help="Names: {shard:06d}, %06d, {}.")
@@ -245,6 +317,8 @@ class _Shards:
 @click.option("--maxshards", type=click.IntRange(min=1), metavar="N", help="Stop after this many shards.")
 @click.option("--start", type=click.IntRange(min=0), default=0, metavar="N", help="The first shard's number.")
 @click.option("-C", "--command", "ready", metavar="COMMAND", help="A line for bash, run on each finished shard.")
+@click.option("--ratio", default="", metavar="A=X,B=Y", help="Parts by a hash of the key: train=0.9,test=0.1 with {part} in -o.")
+@click.option("--group", "by", default="", metavar="COLUMN", help="With --ratio: by a column, json.patient.")
 @click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
 @click.option(
     "--exists", type=click.Choice(["replace", "error"]), default="replace", show_default=True, help="What happens to outputs that exist."

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tarviz import cli
 from tarviz.commands import split as module
 from tarviz.commands.cat import cat
 from tarviz.commands.split import pattern, split
@@ -280,3 +281,79 @@ def test_where_it_is_wished_for_nothing_that_is_there_is_replaced(make: Make, tm
     assert b"of somebody" == (tmp_path / "s-000001.tar").read_bytes()
     assert not (tmp_path / "s-000000.tar").exists()
     assert 2 == len(split(make(numbered(4)), tmp_path / "s.tar", count=2).outputs)
+
+
+class TestRatio:
+    RATIO = "train=0.8,val=0.1,test=0.1"
+
+    def parts(self, folder: Path, *sources: Path, **options: Any) -> dict[str, list[str]]:
+        result = split(sources, folder / "{part}-{shard:03d}.tar", ratio=self.RATIO, **options)
+        found: dict[str, list[str]] = {"train": [], "val": [], "test": []}
+        for tar in result.outputs:
+            found[Path(tar.url).name.partition("-")[0]] += [key for key, _ in plain(tar.url)]
+        return found
+
+    def test_every_record_is_in_one_part_and_shares_are_about_right(self, make: Make, tmp_path: Path):
+        content = numbered(3000)
+        found = self.parts(tmp_path, make(content), count=1000)
+
+        assert sorted(key for key, _ in content) == sorted(key for keys in found.values() for key in keys)
+        assert [2400, 300, 300] == pytest.approx([len(keys) for keys in found.values()], abs=75)
+        assert all(keys == sorted(keys) for keys in found.values())  # as they lie
+        assert ["train-000.tar", "train-001.tar", "train-002.tar"] == sorted(each.name for each in tmp_path.glob("train-*"))
+
+    def test_no_record_moves_when_shards_are_added(self, make: Make, tmp_path: Path):
+        shards = [make(numbered(50, prefix=f"{number}/"), f"s-{number:02d}.tar") for number in range(15)]
+        (tmp_path / "a").mkdir()
+        (tmp_path / "b").mkdir()
+        before, later = self.parts(tmp_path / "a", *shards[:5]), self.parts(tmp_path / "b", *shards[::-1])
+
+        assert all(set(before[part]) < set(later[part]) for part in before)
+
+    def test_records_of_one_group_stay_together(self, make: Make, tmp_path: Path):
+        pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+        content = [(f"{at:04d}", {"json": json.dumps({"patient": f"p{at % 40}"}).encode()}) for at in range(400)]
+        content.append(("none", {"txt": b"no patient"}))
+        half = [make(content[:150], "a.tar"), make(content[150:], "b.tar")]
+        found = self.parts(tmp_path, *half, by="json.patient")
+
+        patients = [{int(key) % 40 for key in keys if key != "none"} for keys in found.values()]
+        assert 401 == sum(map(len, found.values()))
+        assert 40 == sum(map(len, patients)) == len(set().union(*patients))
+
+    @pytest.mark.parametrize(
+        ("output", "options", "match"),
+        [
+            ("{part}.tar", {}, "go together"),
+            ("s-{shard}.tar", {"ratio": "a=1,b=1"}, "go together"),
+            ("{part}-{shard}.tar", {"ratio": "a=0.5,b"}, "no ratio"),
+            ("{part}-{shard}.tar", {"ratio": "a=1,b=-1"}, "no ratio"),
+            ("{part}-{shard}.tar", {"ratio": "a=1,a=1"}, "names of their own"),
+            ("{part}-{shard}.tar", {"ratio": "a/b=1,c=1"}, "names of their own"),
+            ("{part}-{shard}.tar", {"ratio": "a=1,b=1", "jobs": 2}, "one process"),
+            ("s-{shard}.tar", {"by": "cls"}, "for a ratio"),
+        ],
+    )
+    def test_what_cannot_be_meant_is_refused_before_anything_is_written(
+        self, make: Make, tmp_path: Path, output: str, options: dict[str, Any], match: str
+    ):
+        path = make(numbered(3))
+        with pytest.raises(UsageError, match=match):
+            split(path, tmp_path / output, **options)
+
+        assert [path] == list(tmp_path.iterdir())
+
+    def test_damage_leaves_no_half_shard(self, make: Make, tmp_path: Path):
+        data = shard(numbered(40))
+        path = make(data[: len(data) // 2 + 100])
+        with pytest.raises(DataError):
+            split(path, tmp_path / "{part}-{shard}.tar", ratio="a=1,b=1")
+
+        assert [path] == list(tmp_path.iterdir())
+
+    def test_the_shell_takes_it(self, make: Make, tmp_path: Path):
+        path = make(numbered(40))
+        words = ["split", "-q", "--ratio", "a=3,b=1", "-o", str(tmp_path / "{part}-{shard:02d}.tar"), str(path)]
+
+        assert 0 == cli.main(words)
+        assert {"a-00.tar", "b-00.tar"} <= {each.name for each in tmp_path.iterdir()}
