@@ -126,7 +126,7 @@ class Eager(Walk, Iterable[Any]):
         return f"<{type(self).__name__} {self.pipeline!r}>"
 
     def __len__(self) -> int:
-        """Steps, where an index of every shard is there; `TypeError` otherwise."""
+        """Steps, of plain local shards of up to 1 GiB together, or where an index of every shard is there; `TypeError` otherwise."""
         if self.repeat is None:
             raise TypeError("a pipeline that repeats for ever has no length")
         records = known(self.pipeline, self._reader.rank, self._reader.world, even=self._even)

@@ -7,6 +7,7 @@ import os
 import sys
 from bisect import bisect_left
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.formats.index import ShardIndex
-from tarviz.model.errors import UsageError
+from tarviz.model.errors import DataError, StoreError, UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Block
 from tarviz.pipeline import Pipeline
@@ -24,6 +25,7 @@ from tarviz.read.chosen import Chosen, numbers
 from tarviz.read.shard_index import cached_index, doubtful, shard_index
 from tarviz.read.stream import ReadOptions
 
+_QUICK = 1 << 30  # bytes of local shards that are indexed for the sake of their number
 TURN = 16  # records that workers which share a shard take in turn
 
 
@@ -263,19 +265,26 @@ def _tells(index: ShardIndex, options: ReadOptions) -> bool:
 
 
 def known(pipeline: Pipeline, rank: int, world: int, *, even: bool = False) -> int | None:
-    """How many records a rank gets in one pass, where the indexes in the cache tell; None otherwise."""
-    if world == 1 and not isinstance(pipeline.options.where, Chosen):
-        return pipeline.count()
+    """How many records a rank gets in one pass, where indexes tell: those in the cache, or made now of plain local shards that are small
+    enough for it; None otherwise."""
     if pipeline.options.on_error == "skip" or pipeline.options.group == "shard":
         return None
-    whole = shards(pipeline)
-    counts = lengths(whole, pipeline.options, build=even)  # an even share is found by the index anyhow
+    whole, counts = shards(pipeline), None
+    with suppress(DataError, StoreError):  # what is wrong is said in its place, when the shard is read
+        counts = lengths(whole, pipeline.options, build=even or _quick(whole))  # an even share is found by the index anyhow
     if counts is None:
-        return None
+        return pipeline.count() if world == 1 else None
     if even or len(whole) < world:
         total = sum(counts)
         return total // world if even else total * (rank + 1) // world - total * rank // world
     return sum(counts[rank::world])
+
+
+def _quick(whole: Sequence[Piece]) -> bool:
+    """Whether the headers of all these shards are read in less than a second, whatever lies in them."""
+    if not all(stores.is_local(piece.url) for piece in whole):
+        return False
+    return sum(stores.of(piece.url).stat(piece.url).size or _QUICK for piece in whole) <= _QUICK
 
 
 def check_any(pipeline: Pipeline, reader: Reader) -> None:

@@ -530,17 +530,10 @@ class TestDataset:
         with pytest.raises(UsageError, match=r"has no option .*DataLoader\(pipeline.torch\(\), batch_size=8"):
             numbers(counted(tmp_path, [4])).torch(**options)
 
-    def test_its_length_is_known_from_an_index(self, tmp_path: Path) -> None:
-        import tarviz
+    def test_its_length_is_known_of_plain_local_shards(self, tmp_path: Path) -> None:
+        dataset = numbers(counted(tmp_path, [40, 3])).torch(repeat=2)
 
-        urls = counted(tmp_path, [40, 3])
-        dataset = numbers(urls).torch(repeat=2)
         assert dataset
-        with pytest.raises(TypeError):
-            len(dataset)
-
-        tarviz.index(urls)
-
         assert 86 == len(dataset) == len(drained(dataset))
 
     def test_it_pickles(self, tmp_path: Path) -> None:
