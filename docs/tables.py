@@ -160,6 +160,12 @@ def samples(dialect: str) -> str:
     return markdown(("sample", "in the text", "edits", "test"), rows)
 
 
+def explained_codes() -> str:
+    from docs.codes import rows
+
+    return markdown(("code", "what it means", "what to do"), rows())
+
+
 def faults() -> str:
     from docs.faults import rows
 
@@ -193,6 +199,7 @@ TABLES = {
     "figures": figures,
     "figures_in_short": figures_in_short,
     "growth": growth,
+    "codes": explained_codes,
     "faults": faults,
     "scale-costs": scale_costs,
     "scale-model": scale_model,
