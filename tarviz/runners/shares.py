@@ -264,14 +264,14 @@ def _tells(index: ShardIndex, options: ReadOptions) -> bool:
     return not any(fault["code"] == "W_SPLIT_RECORD" for fault in index.warnings)
 
 
-def known(pipeline: Pipeline, rank: int, world: int, *, even: bool = False) -> int | None:
-    """How many records a rank gets in one pass, where indexes tell: those in the cache, or made now of plain local shards that are small
-    enough for it; None otherwise."""
+def known(pipeline: Pipeline, rank: int, world: int, *, even: bool = False, build: bool = True) -> int | None:
+    """How many records a rank gets in one pass, where indexes tell: those in the cache, or (`build`) made now of plain local shards that
+    are small enough for it; None otherwise."""
     if pipeline.options.on_error == "skip" or pipeline.options.group == "shard":
         return None
     whole, counts = shards(pipeline), None
     with suppress(DataError, StoreError):  # what is wrong is said in its place, when the shard is read
-        counts = lengths(whole, pipeline.options, build=even or _quick(whole))  # an even share is found by the index anyhow
+        counts = lengths(whole, pipeline.options, build=even or (build and _quick(whole)))  # an even share is found by the index anyhow
     if counts is None:
         return pipeline.count() if world == 1 else None
     if even or len(whole) < world:

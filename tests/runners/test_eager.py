@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import itertools
+import os
 import tarfile
 import threading
 from pathlib import Path
@@ -12,11 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tarviz
 from tarviz.model.errors import DataError, SchemaError, TarvizError, UsageError
 from tarviz.model.types import PLACES
 from tarviz.ops import Chain, Decode, Func, Rotate
 from tarviz.pipeline import Pipeline
 from tarviz.runners.eager import collate
+from tarviz.samples import write_shard
 
 
 def shard(path: Path, records: dict[str, dict[str, bytes]]) -> str:
@@ -320,3 +324,26 @@ def test_it_says_what_it_is(numbers: str) -> None:
     assert f'<Eager Pipeline("{numbers}")>' == repr(Pipeline(numbers).eager())
     assert Pipeline(numbers).eager()
     assert Chain(Decode("jpg")) == Chain.of(Decode("jpg"))
+
+
+def test_its_length_is_known_of_plain_local_shards_at_once(tmp_path: Path) -> None:
+    write_shard(tmp_path / "a.tar", [(f"k{at}", {"cls": b"1"}) for at in range(30)])
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress((tmp_path / "a.tar").read_bytes()))
+    plain, packed = (Pipeline(tmp_path / name, select="cls") for name in ("a.tar", "a.tar.gz"))
+
+    assert (30, 8) == (len(plain.eager()), len(plain.eager(batch=4)))
+    with pytest.raises(TypeError, match="not known"):
+        len(packed.eager())
+    tarviz.index(tmp_path / "a.tar.gz")
+    assert 30 == len(packed.eager())
+
+
+def test_a_damaged_shard_has_no_length_and_says_so_when_it_is_read(tmp_path: Path) -> None:
+    write_shard(tmp_path / "a.tar", [(f"k{at}", {"cls": b"1"}) for at in range(30)])
+    os.truncate(tmp_path / "a.tar", 10_340)
+    run = Pipeline(tmp_path / "a.tar", select="cls").eager()
+
+    with pytest.raises(TypeError):
+        len(run)
+    with pytest.raises(DataError):
+        list(run)

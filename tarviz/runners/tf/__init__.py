@@ -109,8 +109,8 @@ def run(
 
     Values equal the eager runner's (uint8 within 1); what nobody selects is not computed. An error comes as the `TarvizError` it is
     when the dataset itself is iterated, as a `tf.errors.OpError` with the same line of text when something was built on it.
-    `report` tells what the latest iteration read, warned of and skipped. The cardinality of plain local shards of up to 1 GiB together is
-    known at once, as is that of others whose index is in the cache (`tarviz.index(urls)`).
+    `report` tells what the latest iteration read, warned of and skipped. Where an index of every shard is in the cache
+    (`tarviz.index(urls)`) the cardinality is known, and plain local shards are read without a look at their headers.
     """
     counts = (("batch", batch, 1), ("shuffle", shuffle, 0), ("repeat", repeat, 0), ("num_workers", num_workers, 0))
     for name, value, least in (*counts, ("prefetch", prefetch, 0), ("epoch", epoch, 0)):
@@ -138,7 +138,7 @@ def run(
         extra=route.all_fields,
         reach=2 * workers + 2 * (batch or 1) + 64,
     )
-    count = None if repeat is None else known(pipeline, reader.rank, reader.world, even=even)
+    count = None if repeat is None else known(pipeline, reader.rank, reader.world, even=even, build=False)
     length = tf.data.INFINITE_CARDINALITY if repeat is None else None if count is None else count * repeat
     ahead = (2 if batch else 0) if prefetch is None else prefetch
 
