@@ -7,6 +7,7 @@ import pytest
 from tarviz import samples
 from tarviz.model.config import options
 from tests.browser.test_zoo_page import VISIBLE
+from tests.conftest import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -142,7 +143,8 @@ class TestBoxes:
         page.until("/[1-9] boxes shown/.test(document.querySelector('.tvz-status').textContent)")
         page.until("document.querySelector('.tvz-pick') && document.querySelectorAll('.tvz-tile .tvz-label').length > 2")
 
-        assert {name} == {text.rpartition(" ")[0] for text in page.tab.locator(".tvz-tile .tvz-label").all_inner_texts()}
+        labels = page.tab.locator(".tvz-tile .tvz-label")
+        wait_until(lambda: {name} == {text.rpartition(" ")[0] for text in labels.all_inner_texts()})  # tiles are drawn one after the other
 
 
 class TestViews:
