@@ -70,13 +70,13 @@ class Questions:
         self.options = options
         self.done = self.total = 0  # shards whose columns are made, of how many
         self._began = time.monotonic()
-        self.version = 0  # grows when columns were made or tags changed
+        self._version = 0
         self.failed: TarvizError | None = None
         self._table: Table | None = None
         self._tags = configured().tags  # of the verb that began it
         self._numbers = np.zeros(0, np.int64)
         self._lock = threading.Lock()
-        self._told = 0.0  # when somebody was last told that columns grow
+        self._told, self._untold = 0.0, False  # when somebody was last told that columns grow, and whether they grew since
         self._growing: tuple[int, dict[frozenset[Part], Table | None]] = (0, {})
         self._running: set[threading.Event] = set()
         self._base: Any = None
@@ -95,6 +95,14 @@ class Questions:
         if len(set(map(redact, urls))) < len(urls):
             return UsageError("A shard that is named twice cannot be asked.", hint="Name each once.")
         return missing()
+
+    @property
+    def version(self) -> int:
+        """A number that grows when columns were made or tags changed; while they are being made, twice a second at most."""
+        if self._untold and time.monotonic() - self._told > TELL:
+            self._told, self._untold = time.monotonic(), False
+            self._version += 1
+        return self._version
 
     @property
     def ready(self) -> bool:
@@ -132,11 +140,11 @@ class Questions:
         """The shards are others now."""
         with self._lock:
             self._table, self._job, self.failed = None, None, None
-            self.version += 1
+            self._version += 1
 
     def changed(self) -> None:
         """Say that columns or tags are others than before."""
-        self.version += 1
+        self._version += 1
         self.told()
 
     def told(self) -> None:
@@ -210,9 +218,7 @@ class Questions:
 
     def _progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total
-        if time.monotonic() - self._told > TELL:
-            self._told = time.monotonic()
-            self.version += 1
+        self._untold = True
         self.told()
 
     @contextmanager

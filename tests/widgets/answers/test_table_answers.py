@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[
 pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
 
 import tarviz
+from tarviz.read.stream import ReadOptions
 from tarviz.table.making import shard_columns
 from tarviz.widgets.answers import questions
 from tarviz.widgets.browse.controller import Browser
@@ -360,3 +362,18 @@ def test_columns_are_read_for_a_filter_on_a_stream(tmp_path):
         settle(browser)
 
         assert 450 == len(browser.query)
+
+
+def test_what_was_made_within_half_a_second_of_the_last_news_is_news_too(browser, monkeypatch):
+    """A shard is done just after another; if nothing follows for a minute, a page shows it all the same."""
+    now = [100.0]
+    monkeypatch.setattr(questions, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    asked = questions.Questions(browser.shards.rows, ReadOptions())
+    asked._progress(1, 9)
+    first = asked.version
+    now[0] += questions.TELL / 2
+    asked._progress(2, 9)
+    between = asked.version
+    now[0] += questions.TELL
+
+    assert (first, first + 1, first + 1) == (between, asked.version, asked.version)
