@@ -286,3 +286,25 @@ def test_a_disk_that_takes_a_part_at_a_time_gets_all_of_a_copy(server, store, mo
 
     assert [DATA, DATA] == read
     assert 1 == bodies(server)
+
+
+def test_a_child_leaves_the_copy_to_the_process_that_began_it(server, store):
+    url, buffer = server.put("/a.tar", DATA), memoryview(bytearray(10_000))
+    with store.open(url) as stream:
+        count = stream.readinto(buffer)
+        child = os.fork()
+        if child == 0:
+            try:
+                while stream.readinto(buffer):
+                    pass
+                stream.close()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        found = bytearray(buffer[:count])
+        while count := stream.readinto(buffer):
+            found += buffer[:count]
+    asked = bodies(server)
+
+    assert DATA == found == drain(store, url)
+    assert asked == bodies(server)  # the copy was whole
