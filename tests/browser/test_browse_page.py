@@ -486,7 +486,7 @@ class TestHostile:
         page.tab.locator(".tvz-tile").nth(4).click()
         page.until("document.querySelector('.tvz-status').textContent.includes('does not answer')")
         assert page.tab.evaluate("[...document.querySelectorAll('.tvz-tile img')].every((i) => i.naturalWidth > 0)")
-        assert "only the saved thumbnail" in page.tab.locator(".tvz-pane").inner_text()
+        page.until("document.querySelector('.tvz-pane').innerText.includes('only the saved thumbnail')")
 
 
 class TestPane:
