@@ -17,7 +17,7 @@ from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.model.config import parse_size
-from tarviz.model.errors import UsageError, redact
+from tarviz.model.errors import ChangedError, UsageError, redact
 from tarviz.model.types import URL, to_bytes
 from tarviz.outputs import Exists, Names, counted, proof
 from tarviz.outputs.inputs import Inputs
@@ -137,12 +137,8 @@ def _dealt(targets: list[URL], parts: Parts, outputs: list[_Shards], group: str,
         try:
             for batch in batches:
                 keys: list[bytes] = batch.block.keys
-                by = (
-                    keys
-                    if values is None
-                    else [to_bytes(value) if value is not None else key for key, value in zip(keys, values, strict=False)]
-                )
-                for part, first, end in parts.runs(by):
+                told = keys if values is None else _told(keys, values)
+                for part, first, end in parts.runs(told):
                     outputs[part].put(batch.part(first, end))
                 bar.add(len(batch))
                 del batch
@@ -155,13 +151,23 @@ def _dealt(targets: list[URL], parts: Parts, outputs: list[_Shards], group: str,
     return Made([tar for output in outputs for tar in output.done], report)
 
 
+def _told(keys: list[bytes], values: Iterator[str | None]) -> list[bytes]:
+    """The next values, and keys in the place of those that are missing."""
+    found = [key if value is None else to_bytes(value) for key, value in zip(keys, values, strict=False)]
+    if len(found) < len(keys):
+        raise ChangedError("the shards have more records than when their groups were looked up.", hint="Split them again.")
+    return found
+
+
 def _values(targets: list[URL], group: str, options: ReadOptions) -> Iterator[str | None]:
     """What an expression is, for each record in the order they lie, as text."""
-    if "-" in targets or options.where or options.keys or options.on_error == "skip":
-        raise UsageError("a group is looked up for whole shards.", hint="Choose records first, with tarviz cat --where.")
+    twice = len(set(targets)) < len(targets)
+    if twice or "-" in targets or options.where or options.keys or options.on_error == "skip":
+        raise UsageError("a group is looked up for whole shards, each named once.", hint="Choose records first, with tarviz cat --where.")
     from tarviz.table import opened as opened_table
 
-    table = opened_table(targets)
+    cut = {name: getattr(options, name) for name in ("key_split", "duplicates", "concatenated")}
+    table = opened_table(targets, **cut)
     found = table.fetched_arrow(f"SELECT shard, n, CAST({table.expression(group)} AS VARCHAR) AS value FROM records")
     place = table.placed(found)
     order = np.lexsort((place.n, place.shard))

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tarviz
 from tarviz import cli
 from tarviz.commands import split as module
 from tarviz.commands.cat import cat
@@ -283,6 +284,11 @@ def test_where_it_is_wished_for_nothing_that_is_there_is_replaced(make: Make, tm
     assert 2 == len(split(make(numbered(4)), tmp_path / "s.tar", count=2).outputs)
 
 
+def listed_last(path: Path) -> list[tuple[str, Any]]:
+    """The records of a shard, their keys up to the last dot."""
+    return [(record.key, dict(record)) for record in tarviz.records(path, key_split="last-dot")]
+
+
 class TestRatio:
     RATIO = "train=0.8,val=0.1,test=0.1"
 
@@ -320,6 +326,20 @@ class TestRatio:
         patients = [{int(key) % 40 for key in keys if key != "none"} for keys in found.values()]
         assert 401 == sum(map(len, found.values()))
         assert 40 == sum(map(len, patients)) == len(set().union(*patients))
+
+    def test_groups_are_of_the_records_as_they_are_cut(self, make: Make, tmp_path: Path):
+        """Two archives in one file, and keys up to the last dot: what is looked up are the records that are written."""
+        pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+        content = [(f"a.{at:04d}", {"json": json.dumps({"patient": f"p{at % 7}"}).encode()}) for at in range(60)]
+        path = make(shard(content[:30]) + shard(content[30:]))
+        found = self.parts(tmp_path, path, by="json.patient", concatenated=True, key_split="last-dot")
+
+        written = [key for part in found for tar in sorted(tmp_path.glob(f"{part}-*.tar")) for key, _ in listed_last(tar)]
+        assert sorted(key for key, _ in content) == sorted(written)
+        patients = [{int(key[2:]) % 7 for tar in tmp_path.glob(f"{part}-*.tar") for key, _ in listed_last(tar)} for part in found]
+        assert 7 == sum(map(len, patients))
+        with pytest.raises(UsageError, match="named once"):
+            self.parts(tmp_path, path, path, by="json.patient")
 
     @pytest.mark.parametrize(
         ("output", "options", "match"),
