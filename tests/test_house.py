@@ -25,7 +25,6 @@ TESTED = ("read", "outputs", "formats", "stores", "ops")
 ELSEWHERE = {
     "stores/_remote/reader.py": "stores/test_remote.py",  # one reader behind all remote stores: tried through each of them
     "stores/_remote/resume.py": "stores/test_remote.py",
-    "stores/_remote/s3_like.py": "stores/test_s3.py",  # by the contract of stores, and that of gs
     "outputs/manifest.py": "outputs/test_output.py",  # names, manifests and packing, seen in outputs
     "outputs/names.py": "outputs/test_output.py",
     "outputs/outputs.py": "outputs/test_output.py",

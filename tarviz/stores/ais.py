@@ -396,6 +396,8 @@ def _unreached(error: BaseException) -> tuple[str, str]:
 class _AisUpload:
     """Uploads by the SDK."""
 
+    at_once: ClassVar[int] = 2
+
     def __init__(self, store: AisStore, url: URL, replace: bool) -> None:
         self._store = store
         self._url = url

@@ -8,18 +8,18 @@ Environment: `AZURE_STORAGE_ACCOUNT` or `AZURE_STORAGE_CONNECTION_STRING` names 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from email.utils import formatdate
 from typing import ClassVar
 
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access, Kept
 from tarviz.stores._remote.azure_keys import API, VARIABLES, Account, find_account, find_token, host_of, shared_key, with_sas
-from tarviz.stores._remote.buckets import bucket_and_name, folder, path, with_query
+from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
 from tarviz.stores._remote.listing import azure_pages
 from tarviz.stores._remote.reader import BucketStore
-from tarviz.stores._remote.upload import AzureUpload, UploadSink, delete
-from tarviz.stores.base import Sink, Stat
+from tarviz.stores._remote.upload import AzureUpload, UploadSink
+from tarviz.stores.base import Sink
 
 
 class _AzureAccess(Access):
@@ -71,24 +71,13 @@ def _parts(url: URL) -> tuple[Account, str, str]:
 class AzureStore(BucketStore):
     """Blobs of Azure's containers. Writes large ones in blocks; nothing is visible before their list is accepted."""
 
+    pages = staticmethod(azure_pages)
+
     def _access(self) -> Access:
         return _AzureAccess()
 
-    def list(self, url: URL) -> Iterator[Stat]:
-        return self._pages(url, folder(bucket_and_name(url)[1]))
-
-    def walk(self, url: URL) -> Iterator[Stat]:
-        return self._pages(url, bucket_and_name(url)[1], deep=True)
-
-    def _pages(self, url: URL, prefix: str, *, deep: bool = False) -> Iterator[Stat]:
-        base = f"{url.partition('://')[0]}://{bucket_and_name(url)[0]}"
-        return azure_pages(f"{base}/", prefix, lambda query: self.page(URL(base), query), deep=deep)
-
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         return UploadSink(url, AzureUpload(self, url, {} if replace else {"If-None-Match": "*"}))
-
-    def delete(self, url: URL) -> None:
-        delete(self, url)
 
 
 def store() -> AzureStore:

@@ -1,4 +1,4 @@
-"""`gs://bucket/name`: Google Cloud Storage, by its XML interface.
+"""`gs://bucket/name`: Google Cloud Storage, by JSON, as Google's own libraries and the emulators speak.
 
 Environment: who asks is google-auth's decision (extra `cloud`): `GOOGLE_APPLICATION_CREDENTIALS`, the login of gcloud, the machine;
 without any, public buckets are read unsigned. `STORAGE_EMULATOR_HOST` names another server.
@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import ClassVar
+from urllib.parse import quote
 
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access, Kept
-from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
+from tarviz.stores._remote.buckets import bucket_and_name, with_query
 from tarviz.stores._remote.google_tokens import VARIABLES, find_token
-from tarviz.stores._remote.s3_like import S3LikeStore
+from tarviz.stores._remote.listing import google_pages
+from tarviz.stores._remote.reader import BucketStore
+from tarviz.stores._remote.upload import GoogleUpload, UploadSink
+from tarviz.stores.base import Sink
 
 
 class _GoogleAccess(Access):
@@ -25,8 +29,20 @@ class _GoogleAccess(Access):
     def __init__(self) -> None:
         self._token = Kept(find_token, VARIABLES)
 
+    described: ClassVar[Mapping[str, str]] = {"alt": "json"}
+
     def address(self, url: URL, query: Mapping[str, str]) -> str:
-        return with_query(_endpoint() + path(*bucket_and_name(url)), query)
+        """Of the object's bytes; of what is said of it, of a list or of an upload, where the query is one for that."""
+        bucket, name = bucket_and_name(url)
+        objects = f"/storage/v1/b/{quote(bucket)}/o"
+        if "prefix" in query:
+            return with_query(_endpoint() + objects, query)
+        if "uploadType" in query:
+            return with_query(f"{_endpoint()}/upload{objects}", {**query, "name": name})
+        place = f"{objects}/{quote(name, safe='', errors='surrogateescape')}"
+        if "alt" in query:
+            return with_query(_endpoint() + place, query)
+        return with_query(f"{_endpoint()}/download{place}", {**query, "alt": "media"})
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         found = self._token()
@@ -50,13 +66,16 @@ def _endpoint() -> str:
     return place if "://" in place else f"http://{place}"
 
 
-class GoogleStore(S3LikeStore):
+class GoogleStore(BucketStore):
     """Objects of Google's buckets. Writes large objects in parts; nothing is visible before the last one is accepted."""
 
-    absent: ClassVar[Mapping[str, str]] = {"x-goog-if-generation-match": "0"}
+    pages = staticmethod(google_pages)
 
     def _access(self) -> Access:
         return _GoogleAccess()
+
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
+        return UploadSink(url, GoogleUpload(self, url, {} if replace else {"ifGenerationMatch": "0"}))
 
 
 def store() -> GoogleStore:

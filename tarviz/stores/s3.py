@@ -18,8 +18,11 @@ from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.aws_session import VARIABLES, AwsSession
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
-from tarviz.stores._remote.s3_like import S3LikeStore
+from tarviz.stores._remote.listing import s3_pages
+from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.sigv4 import signed
+from tarviz.stores._remote.upload import S3Upload, UploadSink
+from tarviz.stores.base import Sink
 
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 _HOST = re.compile(r"(.+)\.s3[.-]")
@@ -90,11 +93,16 @@ def _endpoint() -> str:
     return env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL") or ""
 
 
-class S3Store(S3LikeStore):
+class S3Store(BucketStore):
     """Objects of S3 buckets. Writes large objects in parts; nothing is visible before the last one is accepted."""
+
+    pages = staticmethod(s3_pages)
 
     def _access(self) -> Access:
         return _S3Access()
+
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
+        return UploadSink(url, S3Upload(self, url, {} if replace else {"If-None-Match": "*"}))
 
 
 def store() -> S3Store:

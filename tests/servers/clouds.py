@@ -94,6 +94,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         answer = _answer(asked)
         (clouds.asked if answer is None else clouds.tokens).append(asked)
         text = b"" if answer is None else json.dumps(answer).encode()
+        text = b'{"generation": "1", "size": "0"}' if "/storage/v1/" in asked.address else text  # how Google describes an object
         self.send_response(401 if answer and "error" in answer else 200)
         if asked.headers.get("metadata-flavor"):
             self.send_header("Metadata-Flavor", "Google")

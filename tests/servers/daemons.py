@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import subprocess
 import tempfile
@@ -10,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
-from typing import IO, Self
+from typing import IO, Any, Self
 
 
 def free_port() -> int:
@@ -111,8 +112,9 @@ def _meet(url: str) -> None:
         ask("GET", url)
 
 
-def ask(method: str, url: str) -> None:
-    """One request to a server of this machine, whatever proxy the environment names."""
-    request = urllib.request.Request(url, method=method)
+def ask(method: str, url: str, said: Any = None) -> None:
+    """One request to a server of this machine, whatever proxy the environment names; `said` goes with it as JSON."""
+    body = None if said is None else json.dumps(said).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method=method)
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5) as answer:
         answer.read()

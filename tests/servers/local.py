@@ -23,12 +23,24 @@ from tests.servers.daemons import Daemon, ask, free_port
 
 @contextlib.contextmanager
 def s3_server(*buckets: str) -> Iterator[str]:
-    """The address of an S3 server (moto), with these buckets in it. Google's XML interface is much the same."""
+    """The address of an S3 server (moto), with these buckets in it."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with Daemon([sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], f"{url}/"):
         for bucket in buckets:
             ask("PUT", f"{url}/{bucket}")
+        yield url
+
+
+@contextlib.contextmanager
+def google_emulator(*buckets: str) -> Iterator[str]:
+    """The address of a server that speaks Google's JSON and nothing else (gcp-storage-emulator), with these buckets in it."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "gcp_storage_emulator", "start", "--host=127.0.0.1", f"--port={port}", "--in-memory"]
+    with Daemon(command, f"{url}/"):
+        for bucket in buckets:
+            ask("POST", f"{url}/storage/v1/b", {"name": bucket})
         yield url
 
 

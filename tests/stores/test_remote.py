@@ -41,10 +41,13 @@ class Place:
 
     def put(self, data, plan=(), name="a.tar", **version):
         """Serve an object; its URL as a user of this store writes it."""
-        path = {"http": "/", "az": "/account/data/", "ais": "/v1/objects/data/"}.get(self.kind, "/data/") + name
+        folders = {"http": "/", "az": "/account/data/", "ais": "/v1/objects/data/", "gs": "/download/storage/v1/b/data/o/"}
+        path = folders.get(self.kind, "/data/") + name + ("?alt=media" if self.kind == "gs" else "")
         if self.kind == "ais" and not version:
             version = {"etag": None, "modified": None, "headers": {"ais-checksum-type": "none", "ais-checksum-value": "v{version}"}}
         url = self.server.put(path, data, plan=list(plan), **version)
+        if self.kind == "gs":
+            self.server.put(f"/storage/v1/b/data/o/{name}?alt=json", b"", plan=[fault for fault in plan if fault.times == ALWAYS])
         if self.kind in ("ais", "hf"):
             front = path if self.kind == "ais" else f"/datasets/org/name/resolve/main/{name}"
             answers = [Fault(method=method, status=307, headers={"Location": url}, times=ALWAYS) for method in ("GET", "HEAD")]

@@ -39,11 +39,13 @@ class Access:
     """Plain HTTP: a URL is its own address. Stores that sign derive from it. Threads share it.
 
     `HINT_DENIED`, `HINT_MISSING` and `HINT_TLS` are the next steps that errors name. `variables` are those of the environment that
-    addresses and headers depend on; `steady` says that ranges of one object, asked for within a second, have equal headers.
+    addresses and headers depend on; `described` is the query that has the server describe an object in JSON, where that is asked for in
+    place of `HEAD`; `steady` says that ranges of one object, asked for within a second, have equal headers.
     """
 
     variables: ClassVar[tuple[str, ...]] = ()
     steady: ClassVar[bool] = True
+    described: ClassVar[Mapping[str, str]] = {}
 
     HINT_TLS = "The certificate is not trusted here; SSL_CERT_FILE may name the right authority. Verification is never switched off."
     HINT_DENIED = "Sign the URL again, or set credentials (https://user:password@host/… or TARVIZ_HTTP_HEADERS)."

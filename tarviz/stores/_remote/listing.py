@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from xml.etree import ElementTree
 
 from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL
+from tarviz.stores._remote.version import Version
 from tarviz.stores.base import Stat
 
 _NAMESPACE = re.compile(rb'\sxmlns="[^"]*"')
@@ -66,14 +68,45 @@ def azure_pages(base: str, prefix: str, page: Pages, *, deep: bool = False) -> I
     _exists(below, base + prefix)
 
 
+def google_pages(base: str, prefix: str, page: Pages, *, deep: bool = False) -> Iterator[Stat]:
+    """As `s3_pages`, of Google. Source: cloud.google.com/storage/docs/json_api/v1/objects/list"""
+    query = {"prefix": prefix} | ({} if deep else {"delimiter": "/"})
+    below = deep
+    while True:
+        found = _json(page(query), base)
+        below |= bool(found.get("prefixes"))
+        for entry in found.get("items") or ():
+            below = True
+            if (name := entry["name"]) != prefix:
+                version, size = Version.described(entry)
+                yield Stat(URL(base + name), size, version.token(size), version.mtime)
+        token = found.get("nextPageToken")
+        if not token:
+            break
+        query = {**query, "pageToken": token}
+    _exists(below, base + prefix)
+
+
 def _tree(page: bytes, url: str) -> ElementTree.Element:
     if b"<!DOCTYPE" in page or b"<!ENTITY" in page:
         raise StoreError("the server's list is a page with a document type, which no object store sends.", code="E_READ", shard=url)
     try:
         return ElementTree.fromstring(_NAMESPACE.sub(b"", page, count=1))
     except ElementTree.ParseError as error:
-        hint = "Is this the address of an object store?"
-        raise StoreError("the server's list of this bucket cannot be read.", code="E_READ", shard=url, hint=hint) from error
+        raise _unreadable(url) from error
+
+
+def _json(page: bytes, url: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = dict(json.loads(page))
+    except (ValueError, TypeError) as error:
+        raise _unreadable(url) from error
+    return found
+
+
+def _unreadable(url: str) -> StoreError:
+    hint = "Is this the address of an object store?"
+    return StoreError("the server's list of this bucket cannot be read.", code="E_READ", shard=url, hint=hint)
 
 
 def _size(text: str | None) -> int | None:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-import urllib3
 from urllib3 import exceptions
 
 from tarviz.model import config
@@ -16,13 +15,14 @@ from tarviz.model.environment import Watched
 from tarviz.model.errors import NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
+from tarviz.stores._remote.buckets import bucket_and_name, folder
 from tarviz.stores._remote.connections import release
 from tarviz.stores._remote.parallel import ParallelStream
 from tarviz.stores._remote.resume import ResumingStream
 from tarviz.stores._remote.small_range import SMALL, Found, SmallRanges
-from tarviz.stores._remote.version import Version, total_of
+from tarviz.stores._remote.upload import delete
 from tarviz.stores._remote.wire import VARIABLES as WIRE_VARIABLES
-from tarviz.stores._remote.wire import Wire
+from tarviz.stores._remote.wire import Wire, stat_of
 from tarviz.stores.base import Sink, Stat, Store, Stream, fill
 from tarviz.stores.retry import Attempts, Clock, RetryError, persist
 
@@ -133,9 +133,9 @@ class RemoteStore(Store):
 
     def _stat(self, url: URL, stall_timeout: float) -> Stat:
         try:
-            answer = self.wire.send("HEAD", url, {}, stall_timeout)
+            return self.wire.head(url, stall_timeout)[0]
         except (StoreError, NotFoundError) as error:
-            if not self._asks_again(error):
+            if self.wire.access.described or not self._asks_again(error):
                 raise
             # A signed URL is signed for GET alone, some servers know no HEAD, and no HEAD says why: ask for one byte.
             answer = self.wire.send("GET", url, {"Range": "bytes=0-0"}, stall_timeout)
@@ -147,7 +147,25 @@ class RemoteStore(Store):
 
 
 class BucketStore(RemoteStore):
-    """Objects in buckets: a `HEAD` says nothing about why it fails, so a failure is looked into by a `GET`."""
+    """Objects in buckets: a `HEAD` says nothing about why it fails, so a failure is looked into by a `GET`.
+
+    `pages`: how the store lists (`tarviz.stores._remote.listing`).
+    """
+
+    pages: ClassVar[Callable[..., Iterator[Stat]]]
+
+    def list(self, url: URL) -> Iterator[Stat]:
+        return self._listed(url, folder(bucket_and_name(url)[1]))
+
+    def walk(self, url: URL) -> Iterator[Stat]:
+        return self._listed(url, bucket_and_name(url)[1], deep=True)
+
+    def _listed(self, url: URL, prefix: str, *, deep: bool = False) -> Iterator[Stat]:
+        base = URL(f"{url.partition('://')[0]}://{bucket_and_name(url)[0]}")
+        return self.pages(f"{base}/", prefix, lambda query: self.page(base, query), deep=deep)
+
+    def delete(self, url: URL) -> None:
+        delete(self, url)
 
     def _asks_again(self, error: StoreError | NotFoundError) -> bool:
         return True
@@ -169,18 +187,6 @@ class BucketStore(RemoteStore):
 def _options(retry: float | None, stall: float | None, _: tuple[bytes | str, ...], second: int) -> config.Options:
     """The options, looked up once a second: a small ranged read takes less time than looking into the files."""
     return config.options(retry_timeout=retry, stall_timeout=stall)
-
-
-def stat_of(url: URL, answer: urllib3.BaseHTTPResponse) -> Stat:
-    """What the headers of an answer tell of an object."""
-    version = Version.of(answer)
-    if answer.status == 200:
-        length = answer.headers.get("Content-Length", "")
-        size = int(length) if length.isdecimal() else None
-        ranges = answer.headers.get("Accept-Ranges", "").lower() == "bytes" and not version.coded
-        return Stat(url, size, version.token(size), version.mtime, ranges)
-    size = total_of(answer)
-    return Stat(url, size, version.token(size), version.mtime, ranges=True)
 
 
 def _rebuild(kind: type[Any], settings: dict[str, Any]) -> Any:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from urllib3 import BaseHTTPResponse, exceptions
 
-from tarviz.model.errors import ChangedError, StoreError
+from tarviz.model.errors import ChangedError, NotFoundError, StoreError
 from tarviz.model.types import URL
 from tarviz.stores._remote.checksum import Checksum, promised
 from tarviz.stores._remote.connections import excess, read_direct, release
@@ -247,7 +247,7 @@ class ResumingStream(Stream):
             headers["Range"] = f"bytes={begin}-{'' if self._stop is None else self._stop - 1}"
         try:
             self._answer = self._wire.send("GET", self._url, headers, self._timeouts[1], query=self._query, waits=self._waits)
-        except StoreError as error:
+        except (StoreError, NotFoundError) as error:
             if not self._query or error.code not in ("E_NOT_FOUND", "E_AUTH"):
                 raise
             raise self._changed(Version()) from error  # the old version is not kept, or not for us
@@ -262,11 +262,8 @@ class ResumingStream(Stream):
 
     def _accept(self, answer: BaseHTTPResponse, begin: int) -> None:
         if answer.status == 412:
-            if self._version is None or self._version.pin is None or self._query:
-                raise self._changed(Version.of(answer))
-            self._query = dict([self._version.pin])  # the bucket may keep what was replaced
-            raise RetryError("the object was replaced", at_once=True)
-        if answer.status == 416:
+            raise self._replaced(Version.of(answer))
+        if answer.status == 416 or (answer.status == 206 and answer.headers.get("Content-Length") == "0"):
             self._past_end(answer, begin)
             return
         declared = answer.headers.get("Content-Length", "")
@@ -277,11 +274,29 @@ class ResumingStream(Stream):
             first, size = self._check_range(answer, begin, length)
         elif length is None or length <= _XML_LIMIT:
             self._check_xml()
-        self._check_version(Version.of(answer), size)
+        self._check_version(self._version_of(answer), size)
         if self.offset == 0 and self._whole and self._stop is None:
             self._sum = promised(answer.headers)
         self._ranges = not self._whole or answer.headers.get("Accept-Ranges", "").lower() == "bytes"
         self._skip(first)
+
+    def _version_of(self, answer: BaseHTTPResponse) -> Version:
+        """The version that an answer is of; where it does not say so, as answers of Google's emulators, what the server says just after."""
+        version = Version.of(answer)
+        if version.known or not self._wire.access.described:
+            return version
+        version = self._head()[1]
+        if self._pinned is None:  # no version comes back: where the one named before is named after, too, it is the one that was read
+            self._pinned = version
+            raise RetryError("the answer does not say which version it is of", at_once=True)
+        return version
+
+    def _replaced(self, now: Version) -> Exception:
+        """What to raise where another version is there: the bucket may keep what was replaced."""
+        if self._version is None or self._version.pin is None or self._query:
+            return self._changed(now)
+        self._query = dict([self._version.pin])
+        return RetryError("the object was replaced", at_once=True)
 
     def _check_range(self, answer: BaseHTTPResponse, begin: int, length: int | None) -> tuple[int, int | None]:
         said = answer.headers.get("Content-Range", "")
@@ -312,7 +327,7 @@ class ResumingStream(Stream):
                 raise self._changed(version)
             self._version = version
         elif self._version.known and not self._version.is_same(version):
-            raise self._changed(version)
+            raise self._replaced(version)
         if None not in (size, self._size) and size != self._size:
             raise self._changed(version, f"{self._size} bytes before, {size} now")
         self._size = size if self._size is None else self._size
@@ -355,7 +370,7 @@ class ResumingStream(Stream):
             what = f"the server has no bytes from {begin} on, and of {total if total is not None else 'unknown'} in all"
             raise StoreError(f"{what}.", code="E_RANGE", shard=self._url)
         if self._version is None:
-            if self._pinned is not None and version.etag and not version.is_same(self._pinned):
+            if self._pinned is not None and version.known and not version.is_same(self._pinned):
                 raise self._changed(version)
             self._version, self._size, self._ranges = version, total, True
         elif total < begin:
@@ -378,13 +393,11 @@ class ResumingStream(Stream):
     def _current(self) -> Version | None:
         """The version there now, for the message alone."""
         try:
-            return self._head()[1]
+            return self._wire.head(self._url, self._timeouts[1])[1]
         except (RetryError, OSError):
             return None
 
     def _head(self) -> tuple[int | None, Version]:
         """Size and version of the object there now."""
-        answer = self._wire.send("HEAD", self._url, {}, self._timeouts[1], query=self._query)
-        release(answer)
-        length = answer.headers.get("Content-Length", "")
-        return int(length) if answer.status == 200 and length.isdecimal() else None, Version.of(answer)
+        stat, version = self._wire.head(self._url, self._timeouts[1], self._query)
+        return stat.size, version

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Protocol
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar, Protocol
+from urllib.parse import parse_qsl, urlsplit
 from xml.sax.saxutils import escape
 
 from urllib3 import exceptions
 
 from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL, Buffer
+from tarviz.stores._remote.version import Version
 from tarviz.stores._remote.wire import WRITTEN
 from tarviz.stores.base import Sink, Stat, refuse_taken, taken
 from tarviz.stores.retry import RetryError
@@ -24,14 +28,16 @@ if TYPE_CHECKING:
 
 PART = 8 << 20
 _LARGER = 1000  # parts after which parts get twice as large: S3 takes ten thousand
-_AT_ONCE = 2
+_INCOMPLETE = 308  # Google: the session goes on
 _UPLOAD_ID = re.compile(rb"<UploadId>\s*([^<\s]+)\s*</UploadId>")
 _ETAG = re.compile(rb"<ETag>\s*([^<\s]+)\s*</ETag>")
 _ERROR = re.compile(rb"<Error>.*?<Code>\s*([\w.]+)\s*</Code>", re.DOTALL)
 
 
 class Upload(Protocol):
-    """How one store takes an object. `part` may be called from several threads, the rest from one."""
+    """How one store takes an object. `part` may be called from `at_once` threads, the rest from one."""
+
+    at_once: ClassVar[int]
 
     def whole(self, data: bytes) -> str | None:
         """Put a small object in one request: its ETag."""
@@ -59,7 +65,7 @@ class Upload(Protocol):
 
 
 class UploadSink(Sink):
-    """A write of unknown length: a part waits in memory, two are under way."""
+    """A write of unknown length: a part waits in memory, one or two are under way."""
 
     def __init__(self, url: URL, upload: Upload) -> None:
         self._url = url
@@ -87,9 +93,9 @@ class UploadSink(Sink):
     def _send(self) -> None:
         if self._pool is None:
             self._upload.begin()
-            self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="tarviz-upload")
-        if len(self._sent) >= _AT_ONCE:
-            self._sent[-_AT_ONCE].result()
+            self._pool = ThreadPoolExecutor(self._upload.at_once, thread_name_prefix="tarviz-upload")
+        if len(self._sent) >= self._upload.at_once:
+            self._sent[-self._upload.at_once].result()
         data = bytes(self._buffer)
         self._buffer.clear()
         self._sent.append(self._pool.submit(self._upload.part, len(self._sent) + 1, data))
@@ -131,6 +137,8 @@ class UploadSink(Sink):
 class HttpUpload:
     """What uploads over HTTP share: calls that are tried again while that may help."""
 
+    at_once: ClassVar[int] = 2
+
     def __init__(self, store: BucketStore, url: URL, condition: Mapping[str, str] | None = None) -> None:
         self._store = store
         self._url = url
@@ -167,10 +175,16 @@ class HttpUpload:
 
         It is looked for first, too: AIStore's gateway, older MinIO, Ceph and Swift take no notice of the condition.
         """
+        with self.unless_taken():
+            return self.call(method, query, body, {**(headers or {}), **self._condition})
+
+    @contextmanager
+    def unless_taken(self) -> Iterator[None]:
+        """`E_EXISTS` before or after, where an object has the name and none may be replaced."""
         if self._condition:
             refuse_taken(self._store, self._url)
         try:
-            return self.call(method, query, body, {**(headers or {}), **self._condition})
+            yield
         except StoreError as error:
             if not self._condition or error.details.get("status") not in (409, 412):
                 raise
@@ -237,6 +251,88 @@ class S3Upload(HttpUpload):
             self.quietly("DELETE", {"uploadId": self._id})
 
 
+class GoogleUpload(HttpUpload):
+    """A resumable session, which takes parts in their order; the last one says where the object ends.
+
+    Source: cloud.google.com/storage/docs/performing-resumable-uploads
+    """
+
+    at_once: ClassVar[int] = 1
+    _id = ""
+    _sent = 0  # bytes that the server has
+    _held = b""  # the last part: it may be the one that ends the object
+
+    def whole(self, data: bytes) -> str | None:
+        self.begin()
+        self._held = data
+        return self.complete([], len(data))
+
+    def begin(self) -> None:
+        with self.unless_taken():
+            headers, _ = self.call("POST", {"uploadType": "resumable", **self._condition})
+        found = dict(parse_qsl(urlsplit(headers.get("Location", "")).query))
+        if "upload_id" not in found:
+            raise StoreError("the server begins no upload.", code="E_WRITE", shard=self._url)
+        self._id = found["upload_id"]
+
+    def part(self, number: int, data: bytes) -> str:
+        if self._held:
+            self._append(self._held, "*")
+        self._held = data
+        return str(number)
+
+    def complete(self, parts: list[str], size: int) -> str | None:
+        with self.unless_taken():
+            found = self._append(self._held, str(size))
+        try:
+            return Version.described(json.loads(found))[0].token(size)
+        except ValueError:
+            return self._store.stat(self._url).etag
+
+    def _append(self, data: bytes, total: str) -> bytes:
+        """What the server says once it has these bytes: nothing, or what the object is when they are its last."""
+        end, asks = self._sent + len(data), False
+
+        def once(stall: float) -> bytes:
+            nonlocal asks
+            if asks and (found := self._put(stall, b"", f"bytes */{total}")) is not None:
+                return found
+            asks = True  # the next time the server says first how much of it came
+            while self._sent < end or total != "*":
+                before, rest = self._sent, data[len(data) - (end - self._sent) :]
+                where = f"{before}-{end - 1}/{total}" if rest else f"*/{total}"
+                if (found := self._put(stall, rest, f"bytes {where}")) is not None:
+                    return found
+                if not end - len(data) <= self._sent <= end or self._sent == before:
+                    raise RetryError(f"the server keeps {self._sent} bytes of {end}")
+            return b""
+
+        return self._store.persist(self._url, once, self._stop)
+
+    def _put(self, stall: float, data: bytes, where: str) -> bytes | None:
+        """Send bytes, or ask: what the object is when it is there; how much of it is, is in `_sent`."""
+        if self._stop.is_set():
+            raise StoreError("the write was aborted.", code="E_WRITE", shard=self._url)
+        query = {"uploadType": "resumable", "upload_id": self._id}
+        answer = self._store.wire.send(
+            "PUT", self._url, {"Content-Range": where}, stall, query=query, body=data, accept=WRITTEN | {_INCOMPLETE}
+        )
+        try:
+            with answer:
+                text = answer.read()
+        except exceptions.HTTPError as error:
+            raise RetryError("the connection broke before the answer was whole", at_once=True) from error
+        if answer.status != _INCOMPLETE:
+            return text
+        last = answer.headers.get("Range", "").rpartition("-")[2]
+        self._sent = int(last) + 1 if last.isdecimal() else 0
+        return None
+
+    def abort(self) -> None:
+        if self._id:
+            self.quietly("DELETE", {"uploadType": "resumable", "upload_id": self._id})
+
+
 class AzureUpload(HttpUpload):
     """Blocks and their list. Blocks that no list names are dropped by Azure after a week; nobody sees them."""
 
@@ -263,4 +359,4 @@ class AzureUpload(HttpUpload):
 def delete(store: BucketStore, url: URL) -> None:
     """Remove an object; `NotFoundError` when there is none, which some servers do not say."""
     store.stat(url)
-    HttpUpload(store, url).call("DELETE", {})
+    HttpUpload(store, url).call("DELETE", store.wire.access.described)

@@ -27,7 +27,9 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.addresses import bare_address, check_written, origin, redirected
-from tarviz.stores._remote.connections import asking, floods, make_manager
+from tarviz.stores._remote.connections import asking, floods, make_manager, release
+from tarviz.stores._remote.version import Version, total_of
+from tarviz.stores.base import Stat
 from tarviz.stores.retry import Clock, RetryError, retry_after
 
 REDIRECTS = 5
@@ -35,6 +37,7 @@ CONNECT_TIMEOUT = 10.0
 MOVED = {301, 302, 303, 307, 308}
 TEMPORARY = {408, 425, 429} | set(range(500, 600)) - {501, 505}
 _ERROR_BODY = 4096
+_DESCRIPTION = 1 << 20
 _PROXIES = [spelt for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for spelt in (name, name.upper())]
 _WATCHED = Watched(_PROXIES)
 _CODE = re.compile(rb"<Code>\s*([\w.]{1,60})\s*</Code>")
@@ -129,6 +132,23 @@ class Wire:
                 self._refuse(answer, ask, place, target, found, said)
         return answer
 
+    def head(self, url: URL, stall_timeout: float, query: Mapping[str, str] | None = None) -> tuple[Stat, Version]:
+        """What the server says of an object without its bytes."""
+        described = self.access.described
+        answer = self.send("GET" if described else "HEAD", url, {}, stall_timeout, query={**(query or {}), **described})
+        if not described:
+            release(answer)
+            return stat_of(url, answer), Version.of(answer)
+        try:
+            with answer:
+                version, size = Version.described(json.loads(answer.read(_DESCRIPTION)))
+        except exceptions.HTTPError as error:
+            raise RetryError("the connection broke before the answer was whole", at_once=True) from error
+        except ValueError as error:
+            hint = "Is this the address of a store that speaks Google's JSON?"
+            raise StoreError("the server does not say in JSON what the object is.", code="E_READ", shard=url, hint=hint) from error
+        return Stat(url, size, version.token(size), version.mtime), version
+
     def _follow(self, ask: _Ask, place: str) -> tuple[urllib3.BaseHTTPResponse, str]:
         """The answer after all redirects, and its address."""
         target = place
@@ -207,6 +227,18 @@ class Wire:
         raise StoreError(f"the server answers {text}{said}{where}.", shard=ask.url, hint=hint, details=details)
 
 
+def stat_of(url: URL, answer: urllib3.BaseHTTPResponse) -> Stat:
+    """What the headers of an answer tell of an object."""
+    version = Version.of(answer)
+    if answer.status == 200:
+        length = answer.headers.get("Content-Length", "")
+        size = int(length) if length.isdecimal() else None
+        ranges = answer.headers.get("Accept-Ranges", "").lower() == "bytes" and not version.coded
+        return Stat(url, size, version.token(size), version.mtime, ranges)
+    size = total_of(answer)
+    return Stat(url, size, version.token(size), version.mtime, ranges=True)
+
+
 def proxy_of(scheme: str, host: str) -> str:
     """The proxy that the environment names for a host, or nothing."""
     return _proxy(scheme, host, _WATCHED.state())
@@ -268,6 +300,7 @@ def json_error(body: bytes | str, code: str = "") -> tuple[str, str]:
         return code, ""
     if not isinstance(found, dict):
         return code, ""
+    found = inner if isinstance(inner := found.get("error"), dict) else found
     text = found.get("message") or found.get("error")
     return code or str(found.get("tcode") or ""), " ".join(text.split())[:300] if isinstance(text, str) else ""
 

@@ -38,6 +38,7 @@ NAMED = {"GOOGLE_APPLICATION_CREDENTIALS": "$FOLDER/named.json"}
 HOSTS = ("*.googleapis.com",)
 
 # name: (variables, the file of the credentials, where it lies); $HERE is the server, $FOLDER the folder
+OBJECT = "/storage/v1/b/data/o/a%20b.tar?alt=json"
 CASES: dict[str, tuple[dict[str, str], dict[str, object], str]] = {
     "service account": (NAMED, ROBOT, "named.json"),
     "service account that pays for another project": (NAMED, {**ROBOT, "quota_project_id": "paying"}, "named.json"),
@@ -143,7 +144,7 @@ def of_the_library():
     except DefaultCredentialsError:
         who = AnonymousCredentials()
     with AuthorizedSession(who) as session:
-        session.head(f"{emulator or 'https://storage.googleapis.com'}/data/a%20b.tar")
+        session.get(f"{emulator or 'https://storage.googleapis.com'}{OBJECT}")
 
 
 def seen(asked):
@@ -157,7 +158,7 @@ def test_we_ask_as_google_auth_does(case, server, folder, certified, monkeypatch
     of_the_library()
     GoogleStore().stat(URL("gs://data/a b.tar"))
 
-    first, second = (seen(each) for each in server.asked if each.address.endswith("/data/a%20b.tar"))
+    first, second = (seen(each) for each in server.asked if each.address.endswith(OBJECT))
     assert first == second
     assert (case in ("nobody", "emulator")) == (first[2] is None)
 
@@ -176,13 +177,13 @@ import google.auth
 from google.auth.transport.requests import AuthorizedSession
 from tarviz.stores.gs import GoogleStore
 who, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/devstorage.read_write"])
-AuthorizedSession(who).head("https://storage.googleapis.com/data/a%20b.tar")
+AuthorizedSession(who).get("https://storage.googleapis.com/storage/v1/b/data/o/a%20b.tar?alt=json")
 GoogleStore().stat("gs://data/a b.tar")
 """
     done = subprocess.run([sys.executable, "-c", text], check=False, cwd=Path(__file__).parents[3])
 
     assert 0 == done.returncode
-    first, second = (seen(each) for each in server.asked if each.address.endswith("/data/a%20b.tar"))
+    first, second = (seen(each) for each in server.asked if each.address.endswith(OBJECT))
     assert first == second
     assert first[2]
 

@@ -65,6 +65,8 @@ def write(store, size=2500):
 class Parts:
     """An upload that notes how large its parts are; they fail where `broken`."""
 
+    at_once = 2
+
     def __init__(self, broken=False):
         self.sizes, self.broken = {}, broken
 
