@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import struct
+import tempfile
 import wave
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -50,3 +52,21 @@ def tenbin(*arrays: np.ndarray) -> bytes:
 
 def box(kind: bytes, payload: bytes) -> bytes:
     return struct.pack(">I", len(payload) + 8) + kind + payload
+
+
+def exr_of(exr, **channels: np.ndarray) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        exr.File(
+            {"compression": exr.ZIP_COMPRESSION, "type": exr.scanlineimage},
+            {name: np.ascontiguousarray(one) for name, one in channels.items()},
+        ).write(f"{folder}/x.exr")
+        return Path(folder, "x.exr").read_bytes()
+
+
+def pdf_of(pdf, *sizes: tuple[float, float]) -> bytes:
+    out = io.BytesIO()
+    document = pdf.PdfDocument.new()
+    for size in sizes:
+        document.new_page(*size)
+    document.save(out)
+    return out.getvalue()

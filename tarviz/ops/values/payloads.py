@@ -51,6 +51,10 @@ PICTURES = (
     "j2k",
     "jpx",
     "jxl",
+    "exr",
+    "pfm",
+    "flo",
+    "pdf",
 )
 CLASSES = ("cls", "cls2", "class", "index", "id", "count")
 _TEXTS = ("txt", "text", "transcript", "md", "htm", "html", "xml", "svg", "log", "srt", "vtt")
@@ -76,6 +80,9 @@ _MAGIC: tuple[tuple[bytes, Kind], ...] = (
     (b"\x89PNG\r\n\x1a\n", "picture"),
     (b"GIF8", "picture"),
     (b"BM", "picture"),
+    (b"%PDF-", "picture"),
+    (b"v/1\x01", "picture"),  # EXR
+    (b"PIEH", "picture"),  # Middlebury's FLO
     (b"II*\0", "picture"),
     (b"MM\0*", "picture"),
     (b"\x93NUMPY", "npy"),
