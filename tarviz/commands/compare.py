@@ -114,7 +114,9 @@ def _tile(tile: StepTile, overlays: Overlays) -> str:
     look = tile.look
     time = milliseconds(tile.seconds) if tile.op and tile.seconds else ""
     lines = [
-        line for line in (f"{tile.ext}: {look.feature}", look.range, time, tile.drawn, look.mapping and f"shown {look.mapping}") if line
+        line
+        for line in (f"{tile.ext}: {look.feature}", look.range, time, tile.drawn, look.mapping and f"shown {look.mapping}", tile.behind)
+        if line
     ]
     shown = painted(tile.picture, tile.over, overlays) if tile.picture else tile.text
     return html_page.tile(shown, title=tile.op or "original", lines=lines)

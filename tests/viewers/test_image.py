@@ -13,7 +13,7 @@ from PIL import Image
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
 from tarviz.viewers import Meta
-from tests.viewers.payloads import encoded, exr_of, pdf_of
+from tests.viewers.payloads import LOCKED_PDF, encoded, exr_of, pdf_of
 
 
 class TestImage(ViewerTests):
@@ -167,6 +167,12 @@ class TestImage(ViewerTests):
         assert ("page", 1, 1) == next((one.name, one.value, one.high) for one in panel.controls)
         assert (48, 96) == Image.open(io.BytesIO(viewers.tile(blob, Meta("pdf"), 96))).size[::-1]
         assert "E_DECODE" == self.panel("pdf", b"%PDF-1.4 cut").error.code
+
+    def test_a_pdf_under_a_password_is_no_damage(self):
+        pytest.importorskip("pypdfium2", reason="pypdfium2 is not installed (extra `media`)")
+
+        assert "E_NOT_SHOWN: the PDF asks for a password." == self.panel("pdf", LOCKED_PDF).summary
+        assert viewers.refusal(LOCKED_PDF, Meta("pdf")) is None
 
     def test_what_needs_a_package_says_so_and_is_no_damage(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "pypdfium2", None)

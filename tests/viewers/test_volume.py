@@ -51,6 +51,12 @@ class TestVolume(ViewerTests):
 
         assert np.asarray(Image.open(io.BytesIO(viewers.tile(blob, Meta("dcm"), 64))))[0, 0] == 255
 
+    def test_a_plan_without_pixels_is_no_damage(self):
+        blob = dicom(CT, Modality="RTSTRUCT", PixelData=None).replace(b"\xe0\x7f\x10\x00", b"\xe0\x7f\x12\x00")
+
+        assert "E_NOT_SHOWN: the DICOM (RTSTRUCT) holds no pixels." == self.panel("dcm", blob).summary
+        assert viewers.refusal(blob, Meta("dcm")) is None
+
     @pytest.mark.parametrize(("ext", "package"), [("dcm", "pydicom"), ("nii", "nibabel")])
     def test_what_needs_a_package_says_so_and_is_no_damage(self, ext, package, monkeypatch):
         monkeypatch.setitem(sys.modules, package, None)

@@ -250,6 +250,8 @@ def _opened_pdf(data: Buffer) -> Any:
     try:
         return pypdfium2.PdfDocument(bytes(data))
     except pypdfium2.PdfiumError as error:
+        if pypdfium2.raw.FPDF_GetLastError() == pypdfium2.raw.FPDF_ERR_PASSWORD:
+            raise DataError("the PDF asks for a password.", code="E_NOT_SHOWN") from error
         raise DataError(f"this is not a PDF that can be read: {reason(error)}.", code="E_DECODE") from error
 
 
@@ -297,7 +299,7 @@ def _exr(data: Buffer) -> NDArray[Any]:
                 check_size(int(high[0]) - int(low[0]) + 1, int(high[1]) - int(low[1]) + 1, 16)
             with OpenEXR.File(str(path)) as opened:
                 channels = opened.channels()
-                pixels = channels[next((name for name in ("RGBA", "RGB") if name in channels), min(channels))].pixels
+                pixels = channels[min(channels, key=lambda name: (name.rpartition(".")[2] not in ("RGBA", "RGB"), name))].pixels
         except DAMAGE as error:
             raise DataError(f"the EXR picture cannot be read: {reason(error)}.", code="E_DECODE") from error
     return _plain(np.asarray(pixels, np.float32))

@@ -28,13 +28,13 @@ def open_dicom(data: Buffer) -> Any:
 def decode_dicom(data: Buffer) -> NDArray[Any]:
     """The pixels [h, w], [frames, h, w] or [h, w, 3] of a DICOM file in its own unit (Hounsfield of a CT): its slope and intercept applied.
 
-    Numbers without a slope keep their dtype, others become float32. `E_DECODE` for a file without pixels.
+    Numbers without a slope keep their dtype, others become float32. `E_NOT_SHOWN` for a file without pixels.
     """
     from pydicom.pixels import apply_modality_lut, get_decoder
 
     found = open_dicom(data)
     if "PixelData" not in found and "FloatPixelData" not in found and "DoubleFloatPixelData" not in found:
-        raise DataError(f"the DICOM ({found.get('Modality', 'no modality')}) holds no pixels.", code="E_DECODE")
+        raise DataError(f"the DICOM ({found.get('Modality', 'no modality')}) holds no pixels.", code="E_NOT_SHOWN")
     counts = (found.get(name) or 1 for name in ("NumberOfFrames", "Rows", "Columns", "SamplesPerPixel", "BitsAllocated"))
     _check_size(math.prod(int(count) for count in counts) // 8)
     if "PixelData" in found and not get_decoder(found.file_meta.TransferSyntaxUID).is_available:

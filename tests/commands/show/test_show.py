@@ -58,6 +58,9 @@ class TestTFRecords:
 
 
 class TestText:
+    def test_a_csv_is_its_text(self, tmp_path: Path):
+        assert "  csv  8 B  a,b 1,2" in str(show(str(tar(tmp_path / "a.tar", [("k", {"csv": b"a,b\n1,2\n"})]))))
+
     def test_names_fields_sizes_and_small_values(self, photos: Path):
         text = str(show(str(photos), count=1))
 

@@ -212,6 +212,7 @@ class TestFractions:
 
         np.testing.assert_array_equal(rows, decode_picture(exr_of(exr, RGB=rows), channels=0))
         np.testing.assert_array_equal(rows[:, :, :1], decode_picture(exr_of(exr, Z=rows[:, :, 0]), channels=0))
+        np.testing.assert_array_equal(rows, decode_picture(exr_of(exr, Depth=rows[:, :, 0], **{"view.RGB": rows}), channels=0))
         with pytest.raises(DataError, match="float32"):
             decode_picture(exr_of(exr, RGB=rows))
 
