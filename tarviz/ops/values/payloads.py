@@ -51,17 +51,14 @@ PICTURES = (
     "j2k",
     "jpx",
     "jxl",
-    "exr",
-    "pfm",
-    "flo",
-    "pdf",
 )
+_DRAWN = ("exr", "pfm", "flo", "pdf")  # decoded as pictures are, and no other name for a photo
 CLASSES = ("cls", "cls2", "class", "index", "id", "count")
 _TEXTS = ("txt", "text", "transcript", "md", "htm", "html", "xml", "svg", "log", "srt", "vtt")
 _PICKLES = ("pkl", "pickle", "pyd", "pck", "pth", "pt", "ckpt", "joblib", "dill")
 _STRUCTURED = {ending: name for name, reader in READERS.items() for ending in reader.endings}
 _KINDS: dict[str, Kind] = {
-    **dict.fromkeys(PICTURES, "picture"),
+    **dict.fromkeys((*PICTURES, *_DRAWN), "picture"),
     **dict.fromkeys(SOUNDS, "sound"),
     **dict.fromkeys(FILMS, "film"),
     **dict.fromkeys(_STRUCTURED, "structured"),
