@@ -27,17 +27,17 @@ _TURN, _TILT = 0.7, 0.5  # radians: seen from the side and a little from above
 
 
 def is_cloud(array: NDArray[Any], name: str = "") -> bool:
-    """Whether an array looks like points: floats [n, 3 … 7], longer than wide, whose name says so, or some hundred of them whose name
+    """Whether an array looks like points: floats [n, 3 … 7], four or more, whose name says so, or some hundred of them whose name
     says nothing else.
 
     >>> boxes = np.zeros((600, 4), np.float32)
     >>> is_cloud(boxes), is_cloud(boxes, "boxes.npy"), is_cloud(boxes[:60], "lidar.npy")
     (True, False, True)
     """
-    if array.ndim != 2 or array.dtype.kind != "f" or not 3 <= array.shape[1] <= 7 or len(array) <= array.shape[1]:
+    if array.ndim != 2 or array.dtype.kind != "f" or not 3 <= array.shape[1] <= 7 or len(array) < 4:
         return False
     name = name.lower()
-    return not _OTHERS.search(name) and (len(array) >= _MANY or (_CLOUDS.search(name) is not None and len(array) >= _FEWEST))
+    return not _OTHERS.search(name) and (len(array) >= _MANY or _CLOUDS.search(name) is not None)
 
 
 def are_steps(array: NDArray[Any]) -> bool:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tarviz.looks.points import of_columns
 from tarviz.ops.values.payloads import decode_payload
+from tarviz.viewers.npy import draw, drawn
 from tarviz.viewers.panel import Meta, Panel, Table, Tree, node, node_text
 
 EXTENSIONS = ("parquet", "pq", "arrow", "feather", "ipc", "mp", "msgpack", "msg", "cbor")
@@ -20,15 +22,19 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     value = decode_payload(_named(blob, meta.ext), blob)
     if is_table(value):
         found, summary = table(value)
-        return Panel(
-            summary, [found], [("columns", ", ".join(f"{name} {column.dtype}" for name, column in list(value.items())[:_COLUMNS]))]
-        )
+        panel = Panel(summary, [], [("columns", ", ".join(f"{name} {column.dtype}" for name, column in list(value.items())[:_COLUMNS]))])
+        if has_places(value):
+            draw(of_columns(value), "points", meta, panel)
+        panel.blocks.append(found)
+        return panel
     root = node(value)
     return Panel(node_text(root, 120), [Tree(root, meta.ext)])
 
 
-def tile(blob: memoryview, meta: Meta, size: int) -> str:
+def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     value = decode_payload(_named(blob, meta.ext), blob)
+    if is_table(value) and has_places(value):
+        return drawn(of_columns(value), "points", size)
     if not is_table(value):
         return node_text(node(value, max_nodes=60, max_text=400), 200)
     found, summary = table(value)
@@ -44,6 +50,11 @@ def _named(blob: memoryview, ext: str) -> str:
 def is_table(value: Any) -> bool:
     """Whether a value is columns of equal length."""
     return isinstance(value, Mapping) and all(isinstance(one, np.ndarray) and one.ndim == 1 for one in value.values())
+
+
+def has_places(columns: Mapping[str, Any]) -> bool:
+    """Whether columns are a LiDAR's points, as Argoverse has them."""
+    return all(name in columns and columns[name].dtype.kind in "iuf" and len(columns[name]) > 3 for name in "xyz")
 
 
 def table(columns: Mapping[str, Any]) -> tuple[Table, str]:

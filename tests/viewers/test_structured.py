@@ -37,6 +37,15 @@ class TestStructured(ViewerTests):
         assert "3 rows, 3 columns" == panel.summary
         assert Table(("name", "n", "x"), (("a", "1", "0.5"), ("b", "2", "1e-09"), ("", "3", "nan")), (1, 2)) == table
 
+    def test_places_in_columns_are_points(self):
+        blob = written(feather.write_feather, pa.table({name: [0.5, 1.0, 2.0] * 30 for name in ("x", "y", "z", "intensity")}))
+        panel = self.panel("feather", blob)
+
+        assert ["Points", "Table", "Table"] == [type(block).__name__ for block in panel.blocks]
+        assert viewers.tile(blob, Meta("feather"), 64).startswith(b"\x89PNG")
+        words = written(feather.write_feather, pa.table({name: ["a"] * 9 for name in "xyz"}))
+        assert ["Table"] == [type(block).__name__ for block in self.panel("feather", words).blocks]
+
     def test_arrow_is_told_by_its_first_bytes(self):
         assert "structured" == viewers.choose("unknown", self.good["feather"])
         assert "3 rows, 3 columns" == viewers.view(self.good["feather"], Meta("unknown")).summary

@@ -113,8 +113,8 @@ def _lzf(data: bytes, size: int) -> bytes:
         at += 1
         if start < 0:
             raise DataError("its compressed points are damaged.", code="E_DECODE")
-        for place in range(start, start + length + 2):  # it may run into what it writes
-            out.append(out[place])
+        seen, wanted = out[start : start + length + 2], length + 2
+        out += (seen * (wanted // len(seen) + 1))[:wanted]  # it may run into what it writes
     if len(out) != size:
         raise DataError("its compressed points are damaged.", code="E_DECODE")
     return bytes(out)
