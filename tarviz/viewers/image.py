@@ -71,6 +71,8 @@ _DTYPES = {"u1": "uint8", "u2": "uint16", "i4": "int32", "f4": "float32"}
 _MAX_VALUES = 1 << 20
 _MAX_SIDE = 2048
 _ORIENTATION = 0x0112
+# TIFF 6.0, section 8: sides, bits, bands and what kind of number; where strips and tiles are, and how long
+_TAGS = (256, 257, 258, 277, 339, 273, 279, 324, 325)
 
 
 def claims(head: bytes) -> bool:
@@ -132,26 +134,23 @@ def wider(blob: memoryview, page: int = 0) -> NDArray[Any] | None:
 
 
 def _tiff_tags(blob: memoryview) -> Mapping[int, Any]:
-    """The tags of the first picture of a TIFF: TIFF 6.0, section 8."""
-    from PIL import TiffImagePlugin
-
+    """Those of `_TAGS` that the first picture of a TIFF has; none for anything else."""
     if bytes(blob[:4]) not in (b"II*\0", b"MM\0*"):
         return {}
+    from PIL import TiffImagePlugin
+
     try:
         tags = TiffImagePlugin.ImageFileDirectory_v2(bytes(blob[:8]))
         file = io.BytesIO(blob)
         file.seek(tags.next)
         tags.load(file)
-        return dict(tags)
+        return {number: tags[number] for number in _TAGS if number in tags}
     except (OSError, SyntaxError, ValueError, EOFError, KeyError, TypeError, struct.error):
         return {}
 
 
 def _whole_tiff(blob: memoryview) -> str:
-    """What the first picture of a TIFF is, where all its strips or tiles are there: "13 bands of 16 bits"; "" for anything else.
-
-    Tags: TIFF 6.0, 273/279 (strips), 324/325 (tiles).
-    """
+    """What the first picture of a TIFF is, where all its strips or tiles are there: "13 bands of 16 bits"; "" for anything else."""
     tags = _tiff_tags(blob)
     places, sizes = tags.get(273) or tags.get(324) or (), tags.get(279) or tags.get(325) or ()
     whole = bool(places) and len(places) == len(sizes) and all(at + size <= len(blob) for at, size in zip(places, sizes, strict=True))
