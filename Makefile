@@ -49,7 +49,7 @@ $(STAMPS)/demo $(STAMPS)/test $(STAMPS)/bench $(STAMPS)/docs: pyproject.toml | $
 
 # What the tests hold tarviz against: packages, and the programs of Debian (where it can, apt installs them).
 $(STAMPS)/oracles: pyproject.toml .ci/need $(STAMPS)/torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(TENSORFLOW),demo,fast,lab,deck,table,near,media,cloud,ais,hf,any,test,docs,oracles]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(TENSORFLOW),demo,fast,lab,deck,table,near,media,medical,cloud,ais,hf,any,test,docs,oracles]"
 	@for each in bsdtar:libarchive-tools nginx:nginx-light sshd:openssh-server gm:graphicsmagick node:nodejs chromium:chromium; do \
 		.ci/need $${each%%:*} $${each##*:} || true; done
 	@command -v npm >/dev/null && npm install --silent --no-save --prefix $(STAMPS)/azurite azurite@3.35.0 \

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tarviz.widgets.compare.controller import Compare
     from tarviz.widgets.compare.named_chains import Chains
     from tarviz.widgets.compare.view import CompareView
+    from tarviz.widgets.panes.overlays import Overlays
 
 _TILE = 148
 
@@ -97,24 +98,28 @@ class Compared(verb_base.Result):
             parts.append(f"<h2>{html_page.text(values['__key__'])}</h2>")
             for number, column in enumerate(run.columns):
                 strip = column.strips[at]
-                shown = [_tile(tile) for tile in (strip.tiles if strip is not None else ())]
-                first = [_tile(run.originals[at])] if number == 0 else []
+                shown = [_tile(tile, run.overlays) for tile in (strip.tiles if strip is not None else ())]
+                first = [_tile(run.originals[at], run.overlays)] if number == 0 else []
                 parts.append(f"<p>{html_page.text(column.name)} <span class='soft'>{html_page.text(column.title)}</span></p>")
                 parts.append(html_page.sheet([*first, *shown], width=_TILE))
         return "".join(parts)
 
 
-def _tile(tile: StepTile) -> str:
+def _tile(tile: StepTile, overlays: Overlays) -> str:
     from tarviz.widgets.compare.text import milliseconds, reason
+    from tarviz.widgets.panes.overlays import painted
 
     if tile.error is not None:
         return html_page.tile(reason(tile.error), title=tile.op, bad=True)
     look = tile.look
     time = milliseconds(tile.seconds) if tile.op and tile.seconds else ""
     lines = [
-        line for line in (f"{tile.ext}: {look.feature}", look.range, time, tile.drawn, look.mapping and f"shown {look.mapping}") if line
+        line
+        for line in (f"{tile.ext}: {look.feature}", look.range, time, tile.drawn, look.mapping and f"shown {look.mapping}", tile.behind)
+        if line
     ]
-    return html_page.tile(tile.picture or tile.text, title=tile.op or "original", lines=lines)
+    shown = painted(tile.picture, tile.over, overlays) if tile.picture else tile.text
+    return html_page.tile(shown, title=tile.op or "original", lines=lines)
 
 
 @verb_base.verb(

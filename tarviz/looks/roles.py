@@ -39,7 +39,7 @@ TEXTS = (
 _MASK = re.compile(
     r"(^|[._\-])(seg|segmentation|semseg|mask|masks|matte|alpha|labels?|labelids|instance|instances|semantic|panoptic|gt|annotation)(?=$|[._\-])"
 )
-_PLAYED = ("audio", "video")
+_PLAYED, _DRAWN = ("audio", "video"), ("npy", "cloud", "volume", "structured")
 _SEEN = re.compile(r"(^|[._\-])(depth|disp|disparity|flow|heat|heatmap|height|normals?|saliency|attention)(?=$|[._\-])")
 
 
@@ -79,7 +79,7 @@ def _roles(kinds: Sequence[tuple[str, str]]) -> Roles:
     images = [ext for ext, kind in kinds if _is_picture(ext, kind)]
     pictures = [ext for ext in images if not is_mask(ext)] or images  # masks alone are looked at as pictures
     masks = [ext for ext in images if ext not in pictures]
-    arrays = [ext for ext in _of(kinds, "npy") if ext not in images]
+    arrays = [ext for ext in _of(kinds, *_DRAWN) if ext not in images]
     played = _of(kinds, *_PLAYED)
     written = _of(kinds, "json", "text", "cls")
     known = {*images, *arrays, *played, *written}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 WINDOWS = ("auto", "min–max", "raw")
-"""`auto` leaves out the darkest and brightest half percent; `raw` is 0…255, or 0…65535, or 0…1 for floats within it."""
+"""`auto` leaves out the darkest and brightest half percent; `raw` is 0…255, or 0…65535, or 0…1 for floats within it. A text that ends in
+`-160…240` is a window, too."""
 
 PALETTES = ("grey", "viridis", "heat", "ids")
 _STOPS = {
@@ -26,9 +28,12 @@ _DEALT = (
     " 3399ff 5566ff 0077aa 226655 ff4433 66ddaa 55ddee ccee00 775533 55dd66 ff66aa 4477cc"
 )
 _SAMPLE = 1 << 18  # values a percentile is taken of
+_OWN = re.compile(r"(-?[\d.]+(?:e[-+]?\d+)?)…(-?[\d.]+(?:e[-+]?\d+)?)$")
+_SPANS = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0))  # which colours are kept in
 _FEW = 400  # values of which all are shown
 _TAIL = 0.5  # percent left out at both ends
 _MOST_IDS, _LARGEST_ID, _VOID = 40, 99, 255
+_DIM = 64  # fractions that go on above 1 and stay below this are light, not levels
 _EVEN = 0.75  # share of neighbours that are equal, in a mask
 BAD = (255, 0, 200)
 """The colour of what is not a number."""
@@ -80,14 +85,9 @@ def shade(array: NDArray[Any], window: str = "", palette: str = "", *, usual: st
     if palette == "ids":
         whole = np.nan_to_num(array.astype(np.float64)).astype(np.int64)
         return id_colours()[whole & 255], Tone("raw", "ids", float(whole.min(initial=0)), float(whole.max(initial=0)))
-    window = window if window in WINDOWS else "raw" if array.dtype == np.uint8 and palette == "grey" else "auto"
+    window = window if _is_window(window) else "raw" if array.dtype == np.uint8 and palette == "grey" else "auto"
     low, high, bad = limits(array, window)
-    if array.dtype == np.uint8 and window == "raw":
-        levels = array
-    else:
-        with np.errstate(all="ignore"):
-            share = (array.astype(np.float32) - low) * (255 / (high - low) if high > low else 0)
-            levels = np.rint(np.nan_to_num(share, nan=0, posinf=255, neginf=0).clip(0, 255)).astype(np.uint8)
+    levels = array if array.dtype == np.uint8 and window == "raw" else _levels(array, low, high)
     pixels = levels if palette == "grey" else table(palette)[levels]
     if bad:
         pixels = np.repeat(pixels[:, :, None], 3, axis=2) if pixels.ndim == 2 else pixels
@@ -95,10 +95,66 @@ def shade(array: NDArray[Any], window: str = "", palette: str = "", *, usual: st
     return pixels, Tone(window, palette, low, high, bad)
 
 
+def coloured(array: NDArray[Any], window: str = "") -> tuple[NDArray[np.uint8], Tone]:
+    """An array [h, w, 3 or 4] as colours uint8 of as many bands, and what was done; a fourth band that is not uint8 is left out.
+
+    Where no `window` is given, what lies within 0…255, fractions within 0…1 and −1…1 (which is half of it below 0) are shown by that
+    span, as `raw` does; all else, 16 bits and what a network was fed, by the window `auto` over all bands.
+    """
+    if array.dtype == np.uint8 and window in ("", "raw"):
+        return np.ascontiguousarray(array), Tone("raw", "colours", 0, 255)
+    array = array[..., :3]
+    window = window if _is_window(window) else ""
+    low, high, bad = limits(array, window or "min–max")
+    if window in ("", "raw"):
+        low, high, _ = limits(array, "min–max")
+        spans = _SPANS if array.dtype.kind == "f" else _SPANS[2:]
+        span = next((each for each in spans if each[0] - 1e-3 <= low and high <= each[1] + 1e-3), None)
+        if span == (0.0, 255.0) and array.dtype.kind == "f" and high < _DIM:
+            span = None  # a render of many candela, no colours of 8 bits
+        window = window or ("raw" if span else "auto")
+        low, high = span or limits(array, window)[:2]
+    pixels = _levels(array, low, high)
+    if bad:
+        pixels[np.isnan(array).any(axis=2)] = BAD
+    return pixels, Tone(window, "colours", low, high, bad)
+
+
+def flow_colours(flow: NDArray[Any]) -> tuple[NDArray[np.uint8], float]:
+    """Motion [h, w, 2] (right, down) as colours: its direction is the hue, its length how strong it is; and the length shown strongest.
+
+    What is unknown (not a number, or beyond 1e9: the Middlebury form) is black.
+    """
+    from PIL import Image
+
+    right, down = np.moveaxis(flow.astype(np.float32), 2, 0)
+    with np.errstate(all="ignore"):
+        known = (np.abs(right) < 1e9) & (np.abs(down) < 1e9)
+    right, down = np.where(known, right, 0), np.where(known, down, 0)
+    length = np.hypot(right, down)
+    longest = float(np.percentile(length[:: max(1, len(length) // 512)], 100 - _TAIL)) or float(length.max(initial=0)) or 1.0
+    hue = (np.arctan2(down, right) / (2 * np.pi) % 1 * 255).astype(np.uint8)
+    strength = (length / longest).clip(0, 1) * 255
+    bands = np.stack([hue, strength.astype(np.uint8), np.where(known, 255, 0).astype(np.uint8)], axis=2)
+    return np.asarray(Image.fromarray(bands, "HSV").convert("RGB")), longest
+
+
+def _levels(array: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
+    with np.errstate(all="ignore"):
+        share = (array.astype(np.float32) - low) * (255 / (high - low) if high > low else 0)
+        return np.asarray(np.rint(np.nan_to_num(share, nan=0, posinf=255, neginf=0).clip(0, 255)).astype(np.uint8))
+
+
+def _is_window(text: str) -> bool:
+    return text in WINDOWS or _OWN.search(text) is not None
+
+
 def limits(array: NDArray[Any], window: str) -> tuple[float, float, int]:
     """The values shown darkest and brightest, and how many are NaN."""
     flat = array.reshape(-1)
     bad = int(np.isnan(flat).sum()) if array.dtype.kind == "f" else 0
+    if own := _OWN.search(window):
+        return float(own[1]), float(own[2]), bad
     if window == "raw" and array.dtype.kind in "ui":
         return 0.0, 255.0 if array.dtype.itemsize == 1 else 65_535.0, 0
     if array.dtype.kind == "f":

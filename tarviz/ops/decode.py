@@ -33,11 +33,11 @@ _ABOVE_0 = 1e-9
 class Decode(FieldOp):
     """Decodes a field by its extension; a field whose name says nothing by its first bytes, as a picture where these say nothing.
 
-    **Pictures** (JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, AVIF, JPEG 2000, JPEG XL) become uint8 [h, w, channels]: `channels` 3, 1 or 4
-    converts; alpha is dropped, not blended; an animation gives its first frame; of 16-bit samples the high byte is kept; the EXIF
-    orientation is applied only with `orient=True`. What the file holds comes with `dtype`, its numbers never scaled (`dtype=uint16`
-    keeps 16 bits, `float32` fractions), and with `channels=0`: all its bands, of a palette (VOC's masks) the numbers, in the file's
-    dtype where none is named. `page` is another page of a TIFF.
+    **Pictures** (JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, AVIF, JPEG 2000, JPEG XL, EXR, PFM, FLO, a page of a PDF) become uint8
+    [h, w, channels]: `channels` 3, 1 or 4 converts; alpha is dropped, not blended; an animation gives its first frame; of 16-bit
+    samples the high byte is kept; the EXIF orientation is applied only with `orient=True`. What the file holds comes with `dtype`, its
+    numbers never scaled (`dtype=uint16` keeps 16 bits, `float32` fractions), and with `channels=0`: all its bands, of a palette (VOC's
+    masks) the numbers, in the file's dtype where none is named. `page` is another page of a TIFF or a PDF.
 
     **Sound** (wav, flac, mp3, ogg, opus, m4a, aiff, wma) becomes float32 [samples, channels] in −1 … 1, and the field `EXT.rate` its
     samples a second. `rate` resamples, `mono` is the mean of the channels, `start` and `seconds` read that part alone.
@@ -47,8 +47,8 @@ class Decode(FieldOp):
     `sound=True` gives what is heard meanwhile as `EXT.sound`, and `EXT.rate`.
 
     `cls`, `cls2`, `class`, `index`, `id` become a number of `dtype`, `txt` a str, `json` its tree, `npy` an array, `npz` and tables
-    (csv, tsv, parquet, arrow) a dict of arrays, msgpack, cbor, yaml, toml, safetensors what their libraries give; `….gz` is unpacked
-    first. Pickles are refused unless `unsafe` names them.
+    (csv, tsv, parquet, arrow) and clouds (ply, pcd, xyz) a dict of arrays, dcm and nii an array in the unit of the file, msgpack, cbor,
+    yaml, toml, safetensors what their libraries give; `….gz` is unpacked first. Pickles are refused unless `unsafe` names them.
 
     `least`, (height, width): a JPEG of more pixels than a `resize` after it needs is decoded at a half, a quarter or an eighth of
     its sides, never smaller than that; the same pixels in every runner, and four to ten times as fast for photos of 12 Mpx. They

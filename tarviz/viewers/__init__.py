@@ -1,6 +1,6 @@
 """A file here shows one kind of field: `view(blob, meta) -> Panel`, and the extensions and magic bytes it is for.
 
-Besides `view`, a viewer module may have `EXTENSIONS` (the last parts of extensions it shows, lower case), `MAGIC` (byte
+Besides `view`, a viewer module may have `EXTENSIONS` (the last parts of extensions it shows, one or two, lower case), `MAGIC` (byte
 strings its payloads start with), `claims(head) -> bool` for longer magic, and `tile(blob, meta, size) -> bytes | str`: an
 encoded picture of at most `size` pixels a side for the grid, or a short text. Which viewer shows a payload: the one asked
 for by name, else by extension, else by magic bytes, else text where the bytes are UTF-8, else hexadecimal. Others add

@@ -1,40 +1,36 @@
-"""Any bytes: hexadecimal, what they begin like, how random they are, and as numbers on request."""
+"""Any bytes: hexadecimal, what they begin like, how random they are, as numbers on request; raw scans of a LiDAR as points."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from tarviz.looks import points
+from tarviz.viewers.npy import draw, drawn
 from tarviz.viewers.panel import Control, Hex, Meta, Note, Panel, Plot
 
 EXTENSIONS = ("bin", "dat", "raw")
 
 _GUESSES: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", "a ZIP archive"),
-    (b"%PDF", "a PDF"),
     (b"\x7fELF", "an ELF program"),
     (b"MZ", "a Windows program"),
     (b"\x89HDF", "an HDF5 file"),
-    (b"PAR1", "a Parquet file"),
     (b"SQLite format 3", "an SQLite database"),
     (b"glTF", "a glTF model"),
-    (b"ply\n", "a PLY mesh"),
     (b"#!", "a script"),
     (b"\xca\xfe\xba\xbe", "a Java class or Mach-O file"),
-    (b"ARROW1", "an Arrow file"),
 )
 _NUMBERS = ("no", "int8", "uint8", "<i2", ">i2", "<u2", "<i4", ">i4", "<i8", "<f2", "<f4", ">f4", "<f8")
 
 
-def guess(head: bytes, ext: str) -> str:
+def guess(head: bytes) -> str:
     """What bytes beginning so may be, or an empty text."""
     for magic, name in _GUESSES:
         if head.startswith(magic):
             return name
     if head[257:262] == b"ustar":
         return "a tar archive"
-    if ext in ("msg", "msgpack", "mp"):
-        return "MessagePack, which is not decoded"
-    return "CBOR, which is not decoded" if ext == "cbor" else ""
+    return ""
 
 
 def entropy(blob: memoryview, parts: int = 128) -> tuple[float, ...]:
@@ -52,8 +48,11 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     size = f"{len(blob):,} bytes"
     if not len(blob):
         return Panel("0 bytes", [Note("The member is empty, 0 bytes.", "warn")], [("size", size)])
-    what = guess(bytes(blob[:512]), meta.ext)
-    panel = Panel(size + (f", {what}" if what else ""), [], [("size", size)])
+    what = guess(bytes(blob[:512]))
+    scan = points.of_scan(blob)
+    panel = Panel(f"{len(scan):,} points, {size}" if scan is not None else size + (f", {what}" if what else ""), [], [("size", size)])
+    if scan is not None:
+        draw(scan, "points", meta, panel)
     if what:
         panel.blocks.append(Note(f"It begins like {what}."))
     wanted = str(meta.options.get("numbers", "no"))
@@ -69,6 +68,8 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     return panel
 
 
-def tile(blob: memoryview, meta: Meta, size: int) -> str:
-    what = guess(bytes(blob[:512]), meta.ext)
+def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
+    if (scan := points.of_scan(blob)) is not None:
+        return drawn(scan, "points", size)
+    what = guess(bytes(blob[:512]))
     return f"{len(blob):,} bytes{', ' + what if what else ''}\n{bytes(blob[:24]).hex(' ')}"

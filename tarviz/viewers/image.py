@@ -1,4 +1,4 @@
-"""Pictures: JPEG, PNG, WebP, GIF, BMP as they are, TIFF and others through PIL to PNG. Size is checked by header."""
+"""Pictures: JPEG, PNG, WebP, GIF, BMP as they are, others through PIL or the readers of chains to PNG. Size is checked by header."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import math
 import re
 import struct
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tarviz.looks import tones
-from tarviz.model.errors import DataError, LimitError
+from tarviz.model.errors import DataError, LimitError, MissingPackageError
 from tarviz.viewers.panel import MAX_PIXELS, Control, Image, Meta, Note, Panel, Plot
 
 if TYPE_CHECKING:
@@ -34,10 +37,30 @@ EXTENSIONS = (
     "pnm",
     "ico",
     "jp2",
+    "j2k",
+    "jpx",
+    "jxl",
     "tga",
     "avif",
+    "exr",
+    "pfm",
+    "flo",
+    "pdf",
 )
-MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"BM", b"II*\0", b"MM\0*", b"P6\n", b"P5\n")
+MAGIC = (
+    b"\xff\xd8\xff",
+    b"\x89PNG\r\n\x1a\n",
+    b"GIF87a",
+    b"GIF89a",
+    b"BM",
+    b"II*\0",
+    b"MM\0*",
+    b"P6\n",
+    b"P5\n",
+    b"%PDF-",
+    b"v/1\x01",
+    b"PIEH",
+)
 
 _SHOWN_AS_IS = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif", "BMP": "image/bmp"}
 _FIRST = ("JPEG", "PNG", "GIF", "BMP", "PPM")  # what PIL knows before it loads its 40 other plugins
@@ -46,7 +69,10 @@ _LOSSY = ("JPEG", "WEBP", "GIF")  # whose grey is never exact numbers
 _NUMBERS = ("I;16", "I;16B", "I;16L", "I", "F")
 _DTYPES = {"u1": "uint8", "u2": "uint16", "i4": "int32", "f4": "float32"}
 _MAX_VALUES = 1 << 20
+_MAX_SIDE = 2048
 _ORIENTATION = 0x0112
+# TIFF 6.0, section 8: sides, bits, bands and what kind of number; where strips and tiles are, and how long
+_TAGS = (256, 257, 258, 277, 339, 273, 279, 324, 325)
 
 
 def claims(head: bytes) -> bool:
@@ -56,13 +82,17 @@ def claims(head: bytes) -> bool:
 def open_picture(blob: memoryview, ext: str) -> Picture:
     """The picture's header, read and checked; pixels are not decoded yet.
 
+    What holds more than colours of 8 bits (16-bit colours, bands, EXR, PDF) is decoded, and comes as the colours that it is shown in.
+
     `LimitError` (E_IMAGE_TOO_LARGE) above 64 million pixels, `DataError` where it is not a picture (E_DECODE), and where it is one of a
-    form that PIL does not draw (E_NOT_SHOWN).
+    form that nothing here draws (E_NOT_SHOWN); `MissingPackageError`.
     """
     from PIL import Image as Pil
 
     if not len(blob):
         raise DataError(f".{ext} is empty, 0 bytes.", code="E_DECODE")
+    if (array := wider(blob)) is not None:
+        return Pil.fromarray(_seen(array))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # our own limit below is the stricter one
         try:
@@ -81,11 +111,32 @@ def open_picture(blob: memoryview, ext: str) -> Picture:
     return picture
 
 
-def _whole_tiff(blob: memoryview) -> str:
-    """What the first picture of a TIFF is, where all its strips or tiles are there: "13 bands of 16 bits"; "" for anything else.
+def wider(blob: memoryview, page: int = 0) -> NDArray[Any] | None:
+    """The numbers [h, w, bands] of a picture that holds more than PIL gives of it; None for all others.
 
-    Tags: TIFF 6.0, section 8, and 273/279 (strips), 324/325 (tiles).
+    A TIFF or PNG of such a form is None as well where it cannot be read, or what reads it is not installed: PIL may still draw it.
     """
+    from tarviz.ops.values.raster import is_beyond_pillow, read_raster
+
+    own = is_beyond_pillow(blob)
+    tags = {} if own else _tiff_tags(blob)
+    deep_png = bytes(blob[:8]) == b"\x89PNG\r\n\x1a\n" and bytes(blob[24:26]) in (b"\x10\2", b"\x10\6")
+    bits, bands = max(tags.get(258, (1,))), tags.get(277, 1)
+    deep_tiff = (bits > 8 and bands > 1) or bits == 64 or bands > 4 or (bits >= 16 and max(tags.get(339, (1,))) == 2)
+    if not (own or deep_png or deep_tiff):
+        return None
+    try:
+        return read_raster(blob, page=page)
+    except (DataError, MissingPackageError):
+        if own:
+            raise
+        return None
+
+
+def _tiff_tags(blob: memoryview) -> Mapping[int, Any]:
+    """Those of `_TAGS` that the first picture of a TIFF has; none for anything else."""
+    if bytes(blob[:4]) not in (b"II*\0", b"MM\0*"):
+        return {}
     from PIL import TiffImagePlugin
 
     try:
@@ -93,13 +144,17 @@ def _whole_tiff(blob: memoryview) -> str:
         file = io.BytesIO(blob)
         file.seek(tags.next)
         tags.load(file)
-        places = tags.get(273) or tags.get(324) or ()
-        sizes = tags.get(279) or tags.get(325) or ()
-        whole = bool(places) and all(at + size <= len(blob) for at, size in zip(places, sizes, strict=True))
-        bits = tags.get(258, (1,))
-        return f"{tags.get(277, 1)} bands of {bits[0]} bits" if whole and tags[256] and tags[257] else ""
+        return {number: tags[number] for number in _TAGS if number in tags}
     except (OSError, SyntaxError, ValueError, EOFError, KeyError, TypeError, struct.error):
-        return ""
+        return {}
+
+
+def _whole_tiff(blob: memoryview) -> str:
+    """What the first picture of a TIFF is, where all its strips or tiles are there: "13 bands of 16 bits"; "" for anything else."""
+    tags = _tiff_tags(blob)
+    places, sizes = tags.get(273) or tags.get(324) or (), tags.get(279) or tags.get(325) or ()
+    whole = bool(places) and len(places) == len(sizes) and all(at + size <= len(blob) for at, size in zip(places, sizes, strict=True))
+    return f"{tags.get(277, 1)} bands of {tags.get(258, (1,))[0]} bits" if whole and tags.get(256) and tags.get(257) else ""
 
 
 def _too_large(pixels: int, size: str) -> LimitError:
@@ -126,17 +181,29 @@ def _load(picture: Picture, ext: str) -> None:
 
 
 def view(blob: memoryview, meta: Meta) -> Panel:
+    from tarviz.ops.values.raster import page_count
+
+    page = max(int(meta.options.get("page", 0)), 0)
+    if (array := wider(blob, page)) is not None:
+        height, width, bands = array.shape
+        panel = Panel(f"{width}×{height}, {bands} × {array.dtype}", facts=[("size", f"{width}×{height}"), ("dtype", str(array.dtype))])
+        _turn_pages(panel, page, page_count(blob))
+        planes(array, meta, panel)
+        return panel
     picture = open_picture(blob, meta.ext)
+    frames = getattr(picture, "n_frames", 1)
+    if page and picture.format == "TIFF":
+        picture.seek(min(page, frames - 1))
     kind, mode, width, height = picture.format or "?", picture.mode, picture.width, picture.height
     facts = [("size", f"{width}×{height}"), ("mode", mode), ("format", kind)]
-    frames = getattr(picture, "n_frames", 1)
     if frames > 1:
-        facts.append(("frames", str(frames)))
+        facts.append(("pages" if kind == "TIFF" else "frames", str(frames)))
     turn = picture.getexif().get(_ORIENTATION, 1)
     if turn != 1:
         facts.append(("EXIF orientation", str(turn)))
     _load(picture, meta.ext)
     panel = Panel(f"{width}×{height} {mode} {kind}", facts=facts)
+    _turn_pages(panel, page, frames if kind == "TIFF" else 1)
     mime = _SHOWN_AS_IS.get(kind, "")
     if mode in _NUMBERS or (mode == "L" and kind not in _LOSSY):
         numbers(_array(picture), meta, panel, as_it_is=Image(blob, mime, width, height) if mime and mode == "L" else None)
@@ -146,12 +213,65 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     return panel
 
 
-def numbers(array: NDArray[Any], meta: Meta, panel: Panel, *, usual: str = "grey", as_it_is: Image | None = None) -> None:
-    """Into `panel`: an array [h, w] as colours, with its values, the choice of window and palette, and how often values come."""
+def _turn_pages(panel: Panel, page: int, count: int) -> None:
+    if count > 1:
+        panel.controls.append(Control("page", "page", min(page, count - 1), high=count - 1))
+
+
+def _seen(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """Numbers [h, w, bands] as the colours in which `planes` shows them first."""
+    bands = array.shape[2]
+    if bands == 2 and array.dtype.kind == "f":
+        return tones.flow_colours(array)[0]
+    return tones.coloured(array)[0] if bands in (3, 4) else tones.shade(array[:, :, 0])[0]
+
+
+def planes(array: NDArray[Any], meta: Meta, panel: Panel, *, usual: str = "grey", windows: Sequence[str] = ()) -> None:
+    """Into `panel`: numbers [h, w, bands] as what they are: three or four bands as colours, two of fractions as motion, others one at a
+    time; with their window, and the choice of seeing any band alone."""
     from PIL import Image as Pil
 
-    shown, tone = tones.shade(array, meta.options.get("window", ""), meta.options.get("palette", ""), usual=usual)
-    panel.controls.append(Control("window", "window", tone.window, choices=tones.WINDOWS))
+    bands = array.shape[2]
+    if bands == 1:
+        numbers(array[:, :, 0], meta, panel, usual=usual, windows=windows)
+        return
+    ways = ("colours", "bands") if bands in (3, 4) else ("motion", "bands") if bands == 2 and array.dtype.kind == "f" else ("bands",)
+    ways = ("bands", "colours") if bands > 4 else ways
+    way = wish if (wish := str(meta.options.get("as"))) in ways else ways[0]
+    if len(ways) > 1:
+        panel.controls.append(Control("as", "shown as", way, choices=ways))
+    if way == "bands":
+        at = min(max(int(meta.options.get("band", 0)), 0), bands - 1)
+        panel.controls.append(Control("band", "band", at, high=bands - 1))
+        numbers(np.ascontiguousarray(array[:, :, at]), meta, panel, usual=usual, windows=windows)
+        return
+    step = max(1, math.ceil(max(array.shape[:2]) / _MAX_SIDE))
+    array = array[::step, ::step]
+    if way == "motion":
+        shown, longest = tones.flow_colours(array)
+        label = f"direction as colour, {longest:.4g} px or more in full strength"
+    else:
+        shown, tone = tones.coloured(array[:, :, :3] if bands > 4 else array, meta.options.get("window", ""))
+        label = str(tone) if array.dtype != np.uint8 else "as it is"
+        if array.dtype != np.uint8:
+            panel.controls.append(Control("window", "window", tone.window, choices=tones.WINDOWS))
+    label += f", every {step}th pixel" if step > 1 else ""
+    panel.blocks.append(Image(encode(Pil.fromarray(shown), "PNG"), "image/png", shown.shape[1], shown.shape[0], label))
+    counts, low, high = tones.histogram(array)
+    panel.blocks.append(Plot("bars", (("grey", tuple(counts)),), f"values {low:.5g}…{high:.5g}"))
+
+
+def numbers(
+    array: NDArray[Any], meta: Meta, panel: Panel, *, usual: str = "grey", windows: Sequence[str] = (), as_it_is: Image | None = None
+) -> None:
+    """Into `panel`: an array [h, w] as colours, with its values, the choice of window and palette, and how often values come.
+
+    `windows` of its own are offered before those of every picture; the first is taken unless another is asked for.
+    """
+    from PIL import Image as Pil
+
+    shown, tone = tones.shade(array, meta.options.get("window", "".join(windows[:1])), meta.options.get("palette", ""), usual=usual)
+    panel.controls.append(Control("window", "window", tone.window, choices=(*windows, *tones.WINDOWS)))
     panel.controls.append(Control("palette", "colours", tone.palette, choices=tones.PALETTES))
     step = max(1, math.ceil(math.sqrt(array.size / _MAX_VALUES)))
     dtype = _dtype(array)
@@ -176,8 +296,6 @@ def _dtype(array: NDArray[Any]) -> str:
 
 
 def _array(picture: Picture) -> NDArray[Any]:
-    import numpy as np
-
     array = np.asarray(picture)
     return array.astype(array.dtype.newbyteorder("=")) if array.dtype.byteorder == ">" else array
 

@@ -1,4 +1,4 @@
-"""NumPy arrays (`npy`, `npz`) and WebDataset's `ten`: shape, dtype, statistics, and a picture, heat map or line. No pickle, ever."""
+"""Arrays (`npy`, `npz`, `ten`, `safetensors`): shape, dtype, statistics, and a picture, cloud, lines or numbers. No pickle, ever."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import math
 import warnings
 import zipfile
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,15 @@ from tarviz.formats.npy import array_of
 from tarviz.formats.tenbin import decode_buffer
 from tarviz.looks import points, tones
 from tarviz.model.errors import DataError
-from tarviz.viewers.panel import Control, Image, Meta, Note, Panel, Plot, Points, Table, Text
+from tarviz.ops.values.structured import decode_structured
+from tarviz.viewers.panel import Block, Control, Meta, Note, Panel, Plot, Points, Table, Text
 from tarviz.viewers.spark import sparkline
 
-EXTENSIONS = ("npy", "npz", "ten", "tenbin", "tb")
+EXTENSIONS = ("npy", "npz", "ten", "tenbin", "tb", "safetensors")
 MAGIC = (b"\x93NUMPY", b"~TenBin~")
+
+_LEAST_SIDE = 8
+_MOST_LINES = 64
 
 
 def _npz(blob: memoryview, meta: Meta) -> dict[str, NDArray[Any]]:
@@ -37,12 +42,14 @@ def _npz(blob: memoryview, meta: Meta) -> dict[str, NDArray[Any]]:
 
 
 def load(blob: memoryview, meta: Meta) -> dict[str, NDArray[Any]]:
-    """Name → array of any of the three formats; an npy's only array is named ""."""
+    """Name → array of any of these formats; an npy's only array is named ""."""
     if bytes(blob[:4]) == b"PK\x03\x04":
         return _npz(blob, meta)
     if bytes(blob[:8]) == b"~TenBin~":
         arrays, names = decode_buffer(blob, infos=True)
         return {f"{number} {name}".strip(): array for number, (name, array) in enumerate(zip(names, arrays, strict=True))}
+    if meta.ext.rpartition(".")[2] == "safetensors":
+        return dict(decode_structured("safetensors", blob))
     return {"": array_of(blob)}
 
 
@@ -56,8 +63,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     panel = Panel(_title(array) if len(arrays) == 1 else f"{len(arrays)} arrays, {name}: {_title(array)}")
     if len(arrays) > 1:
         panel.controls.append(Control("array", "array", name, choices=names))
-    panel.facts.extend([("dtype", str(array.dtype)), ("shape", "×".join(map(str, array.shape)) or "scalar"), *statistics(array)])
-    _draw(array, meta, panel)
+    draw(array, f"{name}.{meta.ext}", meta, panel)
     return panel
 
 
@@ -82,14 +88,21 @@ def statistics(array: NDArray[Any]) -> list[tuple[str, str]]:
     return [("min", f"{low:.6g}"), ("max", f"{high:.6g}"), ("mean", f"{mean:.6g}"), *facts]
 
 
-def _draw(array: NDArray[Any], meta: Meta, panel: Panel) -> None:
+def draw(
+    array: NDArray[Any], name: str, meta: Meta, panel: Panel, *, usual: str = "viridis", windows: Sequence[str] = (), slices: bool = False
+) -> None:
+    """Into `panel`: an array by what its form and `name` say it is, with the choice of what else it may be, and what is in it in numbers.
+
+    `usual` is the palette of what is a picture, `windows` come before those of every picture; `slices`: no axis of it is colours.
+    """
+    panel.facts.extend([("dtype", str(array.dtype)), ("shape", "×".join(map(str, array.shape)) or "scalar"), *statistics(array)])
     if array.dtype.names or array.dtype.kind not in "biufc":
         panel.blocks.append(_table(array))
         return
     if array.size == 0:
         panel.blocks.append(Note("The array is empty."))
         return
-    colour = is_colour(array)
+    array, colour = (array, False) if slices else in_colour(array)
     keep = 3 if colour else 2
     lead = array.shape[:-keep] if array.ndim > keep else ()
     wanted = list(meta.options.get("slice") or ())
@@ -97,21 +110,69 @@ def _draw(array: NDArray[Any], meta: Meta, panel: Panel) -> None:
         at = min(max(int(wanted[axis]) if axis < len(wanted) else length // 2, 0), length - 1)
         panel.controls.append(Control("slice", f"axis {axis}", at, high=length - 1))
         array = array[at]
+    array = array.real
     if array.ndim == 0:
         panel.blocks.append(Text(str(array[()]), numbered=False))
-    elif array.ndim == 1:
-        panel.blocks.append(_line(array))
-    elif points.is_cloud(array) and not meta.options.get("as_picture"):
-        _cloud(array, panel)
+        return
+    ways = ["picture"] if colour else forms(array, name)
+    way = wish if (wish := str(meta.options.get("as"))) in ways else ways[0]
+    if len(ways) > 1:
+        panel.controls.append(Control("as", "shown as", way, choices=tuple(ways)))
+    if way in ("cloud", "lines", "numbers") and not colour:
+        panel.blocks.extend(_rows(array, way))
     else:
-        _picture(array, colour, meta, panel)
-    if array.size <= 256:
+        from tarviz.viewers.image import planes
+
+        planes(np.ascontiguousarray(array if colour else array[:, :, None]), meta, panel, usual=usual, windows=windows)
+    if array.size <= 256 and way != "numbers":
         panel.blocks.append(Text(np.array2string(array, threshold=300, max_line_width=100, precision=6), numbered=False))
 
 
-def is_colour(array: NDArray[Any]) -> bool:
-    """Whether the last three axes look like a picture: height, width (8 or more each), 3 or 4 channels of unsigned integers or floats."""
-    return array.ndim >= 3 and array.shape[-1] in (3, 4) and min(array.shape[-3:-1]) >= 8 and array.dtype.kind in "uf"
+def _rows(array: NDArray[Any], way: str) -> list[Block]:
+    """An array [n] or [n, columns] as something other than a picture."""
+    if way == "numbers":
+        return [_numbers(array)]
+    if array.ndim == 1:
+        return [_line(array)]
+    if way == "cloud":
+        places, colours = points.thinned(array)
+        return [Points(places.astype("<f4").tobytes(), colours.tobytes(), len(array)), _columns(array)]
+    return [_lines(array), _columns(array)]
+
+
+def in_colour(array: NDArray[Any]) -> tuple[NDArray[Any], bool]:
+    """The array, and whether its last three axes look like a picture: height, width (8 or more each), 3 or 4 channels of numbers of more
+    than a bit. PyTorch's [3, h, w] becomes [h, w, 3]."""
+    if array.ndim < 3 or array.dtype.kind not in "iuf":
+        return array, False
+    if array.shape[-1] in (3, 4) and min(array.shape[-3:-1]) >= _LEAST_SIDE:
+        return array, True
+    first = array.shape[-3] in (3, 4) and min(array.shape[-2:]) >= _LEAST_SIDE
+    return (np.moveaxis(array, -3, -1), True) if first else (array, False)
+
+
+def forms(array: NDArray[Any], name: str) -> list[str]:
+    """The ways in which an array [n] or [n, columns] can be shown, the one that it looks like first."""
+    if array.ndim == 1:
+        return ["lines", "numbers"]
+    found = ["cloud"] if points.is_cloud(array, name) else ["lines"] if points.are_steps(array) else ["picture"]
+    others = {"cloud": 3 <= array.shape[1] <= 7 and array.dtype.kind == "f", "lines": array.shape[1] <= _MOST_LINES}
+    return found + [way for way in ("cloud", "lines", "picture", "numbers") if way not in found and others.get(way, True)]
+
+
+def _lines(array: NDArray[Any]) -> Plot:
+    """A line a column, over the rows; of more than 2,000 every so manyth."""
+    step = max(1, math.ceil(len(array) / 2000))
+    series = tuple((f"column {at}", tuple(column.tolist())) for at, column in enumerate(array[::step].astype(np.float64).T))
+    return Plot("lines", series, f"{len(array)} rows{f', every {step}th' if step > 1 else ''}")
+
+
+def _numbers(array: NDArray[Any]) -> Table:
+    rows = array.reshape(len(array), -1)[:200, :32]
+    names = [f"{at}" for at in range(rows.shape[1])]
+    return Table(
+        ("", *names), tuple((str(at), *(f"{one:.6g}" for one in row)) for at, row in enumerate(rows)), tuple(range(len(names) + 1))
+    )
 
 
 def _table(array: NDArray[Any]) -> Table:
@@ -135,36 +196,6 @@ def _line(array: NDArray[Any]) -> Plot:
     )
 
 
-def coloured(array: NDArray[Any], limit: int = 1024) -> tuple[NDArray[np.uint8], str]:
-    """An array [h, w, 3|4] as uint8 colours, thinned to at most `limit` a side, and how values became colours."""
-    step = max(1, math.ceil(max(array.shape[:2]) / limit))
-    array = array[::step, ::step].real
-    note = f", every {step}th" if step > 1 else ""
-    if array.dtype == np.uint8:
-        return np.ascontiguousarray(array), f"as it is{note}"
-    scale = 255.0 if array.dtype.kind == "f" and np.nanmax(array, initial=0) <= 1.5 else 1.0
-    with np.errstate(all="ignore"):
-        return np.nan_to_num(array.astype(np.float64) * scale).clip(0, 255).astype(np.uint8), f"×{scale:.0f}, clipped to 0…255{note}"
-
-
-def _picture(array: NDArray[Any], colour: bool, meta: Meta, panel: Panel) -> None:
-    from PIL import Image as Pil
-
-    from tarviz.viewers.image import encode, numbers
-
-    if not colour:
-        numbers(np.ascontiguousarray(array.real), meta, panel, usual="viridis")
-        return
-    shown, how = coloured(array)
-    panel.blocks.append(Image(encode(Pil.fromarray(shown), "PNG"), "image/png", shown.shape[1], shown.shape[0], how))
-
-
-def _cloud(array: NDArray[Any], panel: Panel) -> None:
-    places, colours = points.thinned(array)
-    panel.blocks.append(Points(places.astype("<f4").tobytes(), colours.tobytes(), len(array)))
-    panel.blocks.append(_columns(array))
-
-
 def _columns(array: NDArray[Any]) -> Table:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -175,22 +206,27 @@ def _columns(array: NDArray[Any]) -> Table:
 
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
-    array = next(iter(load(blob, meta).values()), None)
+    name, array = next(iter(load(blob, meta).items()), ("", None))
     if array is None or array.size == 0 or array.dtype.kind not in "biufc" or array.ndim < 1 or array.size < 4:
         return "empty" if array is None else f"{_title(array)}\n{array.reshape(-1)[:8].tolist()}"
-    if array.ndim == 1:
-        return sparkline(array.real.astype(np.float64), size)
+    return drawn(array, f"{name}.{meta.ext}", size)
+
+
+def drawn(array: NDArray[Any], name: str, size: int, *, usual: str = "viridis", window: str = "", slices: bool = False) -> bytes:
+    """The picture of an array for a tile: what `draw` shows of it first."""
     from PIL import Image as Pil
 
     from tarviz.viewers.image import encode
 
-    colour = is_colour(array)
+    array, colour = (array, False) if slices else in_colour(array)
     while array.ndim > (3 if colour else 2):
         array = array[len(array) // 2]
-    if points.is_cloud(array):
+    array = array.real
+    way = "" if colour else forms(array, name)[0]
+    if way == "lines":
+        return sparkline(array.astype(np.float64), size)
+    if way == "cloud":
         return encode(Pil.fromarray(points.drawn(array, size)), "PNG")
-    if colour:
-        return encode(Pil.fromarray(coloured(array, size)[0]), "PNG")
-    step = max(1, math.ceil(max(array.shape) / size))
-    picture = Pil.fromarray(tones.shade(np.ascontiguousarray(array.real), usual="viridis")[0][::step, ::step])
-    return encode(picture, "PNG")
+    step = max(1, math.ceil(max(array.shape[:2]) / size))
+    shown = tones.coloured(array, window)[0] if colour else tones.shade(np.ascontiguousarray(array), window, usual=usual)[0]
+    return encode(Pil.fromarray(np.ascontiguousarray(shown[::step, ::step])), "PNG")

@@ -291,6 +291,8 @@ def _node(value: Any, budget: _Budget, depth: int) -> Node:
         return ("a", tuple(shown), len(value) - len(shown))
     if isinstance(value, str):
         return ("s", readable(value[: budget.text]), len(value))
+    if isinstance(value, bytes):
+        return ("k", f"{len(value):,} bytes")
     if value is None or isinstance(value, bool):
         return ("k", "null" if value is None else str(value).lower())
     return ("n", str(value))

@@ -16,7 +16,7 @@ from tarviz.viewers.panel import Hex, Meta, Note, Panel
 
 log = logging.getLogger(__name__)
 _FALLBACK = "bytes"
-_NOT_SHOWN = "E_NOT_SHOWN"  # whole, as far as can be told, and of a form that no viewer draws
+_NO_DAMAGE = ("E_NOT_SHOWN", "E_MISSING_PACKAGE")  # whole, as far as can be told, and of a form that no viewer here draws
 
 
 @cache
@@ -53,7 +53,8 @@ def kinds() -> dict[str, tuple[str, ...]]:
 
 
 def choose(ext: str, head: bytes | memoryview = b"", *, as_: str | None = None) -> str:
-    """The name of the viewer for a field: by `as_`, extension, magic bytes of `head`, UTF-8 test, else `bytes`.
+    """The name of the viewer for a field: by `as_`, extension (its last two parts, its last), magic bytes of `head`, UTF-8 test, else
+    `bytes`.
 
     >>> choose("seg.png"), choose("unknown", b"GIF89a"), choose("unknown", b"hello"), choose("unknown", b"\\x00\\xff")
     ('image', 'image', 'text', 'bytes')
@@ -61,7 +62,8 @@ def choose(ext: str, head: bytes | memoryview = b"", *, as_: str | None = None) 
     if as_:
         plugins.load("viewers", as_)
         return as_
-    known = _by_extension().get(ext.rpartition(".")[2].lower())
+    parts = ext.lower().rsplit(".", 2)
+    known = _by_extension().get(".".join(parts[-2:])) or _by_extension().get(parts[-1])
     return known or _by_magic(bytes(head[:4096]))
 
 
@@ -104,7 +106,7 @@ def view(blob: bytes | memoryview, meta: Meta, *, as_: str | None = None) -> Pan
 def refusal(blob: bytes | memoryview, meta: Meta) -> TarvizError | None:
     """Why a payload is damaged; None where it can be decoded, where it is only not shown, or is of no kind that is decoded."""
     error = view(blob, meta).error
-    return None if error is None or error.code == _NOT_SHOWN else error
+    return None if error is None or error.code in _NO_DAMAGE else error
 
 
 def decode_error(ext: str, error: BaseException) -> DataError:
@@ -116,7 +118,7 @@ def decode_error(ext: str, error: BaseException) -> DataError:
 def _refused(error: TarvizError, blob: memoryview) -> Panel:
     return Panel(
         f"{error.code}: {error.message}",
-        [Note(f"{error.code}: {error.message}", "warn" if error.code == _NOT_SHOWN else "bad"), Hex()],
+        [Note(f"{error.code}: {error.message} {error.hint or ''}".rstrip(), "warn" if error.code in _NO_DAMAGE else "bad"), Hex()],
         [("size", f"{len(blob):,} bytes")],
         error=error,
     )

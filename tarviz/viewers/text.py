@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tarviz.model.errors import DataError, MissingPackageError
+from tarviz.ops.values.payloads import decode_payload
 from tarviz.viewers.panel import MAX_TEXT_BYTES, Meta, Note, Panel, Text
 
 EXTENSIONS = (
@@ -35,9 +37,23 @@ def view(blob: memoryview, meta: Meta) -> Panel:
         [Text(text, preview="image/svg+xml" if svg and not cut else "", data=blob if svg and not cut else b"")],
         [("encoding", encoding), ("lines", f"{lines}{'+' if cut else ''}")],
     )
+    if meta.ext.rpartition(".")[2] in ("csv", "tsv"):
+        _as_rows(blob, meta, panel)
     if cut:
         panel.blocks.append(Note(f"Cut: the first {MAX_TEXT_BYTES:,} of {len(blob):,} bytes are shown.", "warn"))
     return panel
+
+
+def _as_rows(blob: memoryview, meta: Meta, panel: Panel) -> None:
+    """A table before the text of it, as a chain decodes it; none where it cannot, nor without pyarrow: the text says all."""
+    from tarviz.viewers.structured import table
+
+    try:
+        found, summary = table(decode_payload(meta.ext, blob))
+    except (DataError, MissingPackageError):
+        return
+    panel.blocks.insert(0, found)
+    panel.facts.append(("table", summary))
 
 
 def tile(blob: memoryview, meta: Meta, size: int) -> str:

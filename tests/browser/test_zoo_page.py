@@ -60,6 +60,17 @@ class TestOverlays:
         page.until("/= \\d{3,4}$/.test(document.querySelector('.tvz-image-foot').textContent)")
 
 
+class TestArrays:
+    def test_the_pane_switches_cloud_lines_picture_and_numbers(self, zoo, open_page):
+        page = open_page(zoo["points"])
+        shown = page.tab.get_by_label("shown as").first
+        for way, seen in (("lines", "figcaption span"), ("picture", ".tvz-image-foot"), ("numbers", ".tvz-table"), ("cloud", "canvas")):
+            shown.select_option(way)
+            page.until(f"document.querySelector('.tvz-body {seen}') && document.querySelector('.tvz-controls select').value === '{way}'")
+
+        assert not page.errors
+
+
 class TestTable:
     def test_t_shows_rows_and_columns_that_sort_both_ways(self, zoo, open_page):
         page = open_page(zoo["captions"])

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tarviz import cli
 from tests.widgets.conftest import png, tar
@@ -35,6 +40,15 @@ class TestVerb:
         assert "data:image/png;base64," in text
         assert "<script" not in text
         assert "http" not in text.replace("http-equiv", "")
+
+    def test_boxes_are_drawn_into_the_page(self, tmp_path: Path):
+        page, boxes = tmp_path / "c.html", json.dumps({"boxes": [[10, 10, 50, 40]], "labels": ["cat"]}).encode()
+        shard = tar(tmp_path / "b.tar", [("k", {"png": png((9, 9, 9), (64, 64)), "json": boxes})])
+        assert 0 == cli.main(["compare", str(shard), "-n", "1", "-c", "carry(png, json)|decode(png)|flip(png)", "--html", str(page)])
+        shown = [base64.b64decode(found) for found in re.findall(r'src="data:image/\w+;base64,([^"]+)"', page.read_text("utf-8"))]
+
+        assert shown
+        assert all(np.ptp(np.asarray(Image.open(io.BytesIO(one)).convert("RGB"))) > 90 for one in shown)
 
     def test_a_chain_that_cannot_be_read_is_one_line(self, shard: Path, capsys: pytest.CaptureFixture[str]):
         assert 2 == cli.main(["compare", str(shard), "-c", "a = decod(png)"])

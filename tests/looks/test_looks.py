@@ -44,6 +44,12 @@ class TestPoints:
         assert not points.is_cloud(np.zeros((40, 14), np.float32))
         assert not points.is_cloud(np.zeros((8, 3), np.float32))
 
+    def test_names_decide_before_numbers_do(self):
+        assert points.is_cloud(np.zeros((30, 3), np.float32), "left.lidar_points.npy")
+        assert not points.is_cloud(np.zeros((30, 3), np.float32), "npy")
+        assert not points.is_cloud(np.zeros((9000, 3), np.float32), "keypoints.npy")
+        assert not points.is_cloud(np.zeros((9000, 3), np.int32), "points.npy")
+
 
 class TestSound:
     def test_the_spectrogram_is_bright_where_the_note_is(self):

@@ -47,6 +47,38 @@ class TestShade:
         assert (16, 16) == tones.shade(values)[0].shape[:2]
 
 
+class TestColours:
+    @pytest.mark.parametrize(
+        ("array", "expected"),
+        [
+            (np.linspace(0, 1, 768).reshape(16, 16, 3), "0 dark … 1 bright (raw, colours)"),
+            (np.linspace(-1, 1, 768).reshape(16, 16, 3), "-1 dark … 1 bright (raw, colours)"),
+            (np.linspace(0, 255, 768).reshape(16, 16, 3), "0 dark … 255 bright (raw, colours)"),
+            (np.arange(768).reshape(16, 16, 3), "3.835 dark … 763.16 bright (auto, colours)"),
+            (np.linspace(0, 12, 768).reshape(16, 16, 3), "0.06 dark … 11.94 bright (auto, colours)"),
+            (np.linspace(-2.1, 2.6, 768).reshape(16, 16, 3), "-2.0765 dark … 2.5765 bright (auto, colours)"),
+        ],
+    )
+    def test_the_span_is_told_by_the_numbers(self, array, expected):
+        assert expected == str(tones.coloured(array)[1])
+
+    def test_a_window_of_two_numbers_is_kept(self):
+        shown, tone = tones.shade(ramp(np.int16), "soft tissue -160…240")
+
+        assert (-160.0, 240.0) == (tone.low, tone.high)
+        assert {255} == set(shown[4:].ravel().tolist())
+
+    def test_motion_to_all_sides_has_all_hues_and_the_unknown_is_black(self):
+        turn = np.linspace(0, 2 * np.pi, 64, endpoint=False)
+        flow = np.stack([np.cos(turn), np.sin(turn)], axis=1).reshape(8, 8, 2) * 3
+        flow[0, 0] = 1e10
+        shown, longest = tones.flow_colours(flow)
+
+        assert (0, 0, 0) == tuple(shown[0, 0])
+        assert len(np.unique(shown.reshape(-1, 3), axis=0)) > 40
+        assert pytest.approx(3, 0.01) == longest
+
+
 class TestIds:
     def test_masks_are_told_from_photographs_and_digits(self):
         mask = np.repeat(np.arange(4, dtype=np.uint8), 256).reshape(32, 32)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import struct
+import tempfile
 import wave
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -50,3 +52,31 @@ def tenbin(*arrays: np.ndarray) -> bytes:
 
 def box(kind: bytes, payload: bytes) -> bytes:
     return struct.pack(">I", len(payload) + 8) + kind + payload
+
+
+def exr_of(exr, **channels: np.ndarray) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        exr.File(
+            {"compression": exr.ZIP_COMPRESSION, "type": exr.scanlineimage},
+            {name: np.ascontiguousarray(one) for name, one in channels.items()},
+        ).write(f"{folder}/x.exr")
+        return Path(folder, "x.exr").read_bytes()
+
+
+def pdf_of(pdf, *sizes: tuple[float, float]) -> bytes:
+    out = io.BytesIO()
+    document = pdf.PdfDocument.new()
+    for size in sizes:
+        document.new_page(*size)
+    document.save(out)
+    return out.getvalue()
+
+
+LOCKED_PDF = b"""%%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]>>endobj
+4 0 obj<</Filter/Standard/V 1/R 2/P -4/O<%s>/U<%s>>>endobj
+trailer<</Root 1 0 R/Encrypt 4 0 R/ID[<01><01>]>>
+%%%%EOF
+""" % (b"11" * 32, b"22" * 32)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import io
+import sys
 from typing import ClassVar
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
 from tarviz.viewers import Meta
-from tests.viewers.payloads import encoded
+from tests.viewers.payloads import LOCKED_PDF, encoded, exr_of, pdf_of
 
 
 class TestImage(ViewerTests):
@@ -99,6 +101,89 @@ class TestImage(ViewerTests):
         grey = encoded("PNG", (64, 64), mode="L")
 
         assert grey == bytes(self.panel("png", grey).blocks[0].data)
+
+    def test_colours_of_sixteen_bits_have_a_window(self):
+        imagecodecs = pytest.importorskip("imagecodecs", reason="imagecodecs is not installed (extra `media`)")
+        blob = imagecodecs.png_encode(RED_OF_12_BITS)
+
+        assert "0 dark … 4000 bright (auto, colours)" == self.panel("png", blob).blocks[0].label
+        for shown in (self.panel("png", blob).blocks[0].data, viewers.tile(blob, Meta("png"), 96)):
+            assert (255, 0, 0) == tuple(pixels(shown)[4, 2])
+
+    def test_bands_of_a_tiff_are_turned(self):
+        tifffile = pytest.importorskip("tifffile", reason="tifffile is not installed (extra `media`)")
+        out = io.BytesIO()
+        tifffile.imwrite(out, np.arange(13, dtype=np.uint16)[:, None, None] * np.ones((13, 24, 24), np.uint16), planarconfig="separate")
+        panel = viewers.view(out.getvalue(), Meta("tif", options={"band": 7}))
+
+        assert "24×24, 13 × uint16" == panel.summary
+        assert {7} == set(np.frombuffer(panel.blocks[0].values, "<u2").tolist())
+        assert viewers.tile(out.getvalue(), Meta("tif"), 96)
+
+    def test_doubles_and_colours_of_a_tiff_are_shown(self):
+        tifffile = pytest.importorskip("tifffile", reason="tifffile is not installed (extra `media`)")
+        for array in (np.linspace(0, 1, 576).reshape(24, 24), RED_OF_12_BITS):
+            out = io.BytesIO()
+            tifffile.imwrite(out, array)
+
+            assert self.panel("tif", out.getvalue()).error is None
+            assert 255 == pixels(viewers.tile(out.getvalue(), Meta("tif"), 96)).max()
+
+    def test_the_pages_of_a_tiff_turn(self):
+        out = io.BytesIO()
+        pages = [Image.new("RGB", (20, 10 + at), (at * 100, 0, 0)) for at in range(3)]
+        pages[0].save(out, "TIFF", save_all=True, append_images=pages[1:])
+        panel = viewers.view(out.getvalue(), Meta("tif", options={"page": 2}))
+
+        assert ("page", 2, 2) == next((one.name, one.value, one.high) for one in panel.controls)
+        assert (12, 20, 3) == pixels(panel.blocks[0].data).shape
+        assert (200, 0, 0) == tuple(pixels(panel.blocks[0].data)[0, 0])
+
+    def test_pfm_and_flo_are_depth_and_motion(self):
+        depth = b"Pf\n16 12\n-1.0\n" + np.linspace(1, 5, 192).astype("<f4").tobytes()
+        motion = b"PIEH" + np.array([16, 12], "<i4").tobytes() + np.ones((12, 16, 2), "<f4").tobytes()
+
+        assert "16×12, 1 × float32" == self.panel("pfm", depth).summary
+        assert "direction as colour, 1.414 px or more in full strength" == self.panel("flo", motion).blocks[0].label
+        for ext, blob in (("pfm", depth), ("flo", motion)):
+            assert isinstance(viewers.tile(blob, Meta(ext), 96), bytes)
+            assert "E_DECODE" == self.panel(ext, blob[:-8]).error.code
+
+    def test_exr_is_light(self):
+        exr = pytest.importorskip("OpenEXR", reason="OpenEXR is not installed (extra `media`)")
+        blob = exr_of(exr, RGB=np.linspace(0, 9, 720, dtype=np.float32).reshape(12, 20, 3))
+        panel = self.panel("exr", blob)
+
+        assert "20×12, 3 × float32" == panel.summary
+        assert "(auto, colours)" in panel.blocks[0].label
+        assert self.panel("exr", blob[:200]).error is not None
+
+    def test_the_pages_of_a_pdf_turn(self):
+        pdf = pytest.importorskip("pypdfium2", reason="pypdfium2 is not installed (extra `media`)")
+        blob = pdf_of(pdf, (72, 36), (36, 72))
+        panel = viewers.view(blob, Meta("pdf", options={"page": 1}))
+
+        assert "72×144, 3 × uint8" == panel.summary
+        assert ("page", 1, 1) == next((one.name, one.value, one.high) for one in panel.controls)
+        assert (48, 96) == Image.open(io.BytesIO(viewers.tile(blob, Meta("pdf"), 96))).size[::-1]
+        assert "E_DECODE" == self.panel("pdf", b"%PDF-1.4 cut").error.code
+
+    def test_a_pdf_under_a_password_is_no_damage(self):
+        pytest.importorskip("pypdfium2", reason="pypdfium2 is not installed (extra `media`)")
+
+        assert "E_NOT_SHOWN: the PDF asks for a password." == self.panel("pdf", LOCKED_PDF).summary
+        assert viewers.refusal(LOCKED_PDF, Meta("pdf")) is None
+
+    def test_what_needs_a_package_says_so_and_is_no_damage(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pypdfium2", None)
+        panel = self.panel("pdf", b"%PDF-1.4")
+
+        assert "E_MISSING_PACKAGE" == panel.error.code
+        assert "pip install 'tarviz[media]'" in panel.blocks[0].text
+        assert viewers.refusal(b"%PDF-1.4", Meta("pdf")) is None
+
+
+RED_OF_12_BITS = np.repeat(np.repeat([[[4000, 0, 0], [0, 0, 0]]], 16, axis=0), 8, axis=1).astype(np.uint16)
 
 
 def saved_as(values, kind):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 from typing import ClassVar
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
@@ -33,6 +35,57 @@ class TestNpy(ViewerTests):
         "ten": tenbin(np.eye(3, dtype=np.float32), np.arange(4)),
     }
     bad: ClassVar = {"npy": b"\x93NUMPY\x01\x00v\x00", "npz": b"PK\x03\x04 cut", "ten": b"~TenBin~" + struct.pack("<q", 1 << 60)}
+
+    def test_fractions_in_columns_are_lines_unless_their_name_or_number_says_points(self):
+        steps = saved(np.random.default_rng(0).normal(0, 1, (60, 7)))
+
+        assert {"npy": "lines", "action.npy": "lines", "lidar.npy": "cloud"} == {
+            ext: shown_as(steps, ext) for ext in ("npy", "action.npy", "lidar.npy")
+        }
+        many = saved(np.zeros((600, 3), np.float32))
+        assert {"npy": "cloud", "imu.npy": "lines"} == {ext: shown_as(many, ext) for ext in ("npy", "imu.npy")}
+
+    def test_the_pane_switches_cloud_lines_picture_and_numbers(self):
+        cloud = saved(np.random.default_rng(0).normal(0, 1, (600, 3)))
+        kinds = {}
+        for way in ("cloud", "lines", "picture", "numbers"):
+            panel = viewers.view(cloud, Meta("xyz.npy", options={"as": way}))
+            kinds[way] = type(panel.blocks[0]).__name__
+            assert ("cloud", "lines", "picture", "numbers") == panel.controls[0].choices
+
+        assert {"cloud": "Points", "lines": "Plot", "picture": "Image", "numbers": "Table"} == kinds
+
+    def test_a_line_a_column(self):
+        plot = viewers.view(saved(np.arange(80.0).reshape(40, 2)), Meta("npy")).blocks[0]
+
+        assert [("column 0", 0.0, 78.0), ("column 1", 1.0, 79.0)] == [(name, line[0], line[-1]) for name, line in plot.series]
+
+    def test_sixteen_bits_and_signed_fractions_and_channels_first_have_right_colours(self):
+        red = np.zeros((16, 16, 3))
+        red[:, :8, 0] = 1
+
+        for array in (
+            (red * 4000).astype(np.uint16),
+            (red * 2 - 1).astype(np.float32),
+            np.moveaxis(red, 2, 0).astype(np.float32),
+            (np.moveaxis(red, 2, 0) * 255).astype(np.uint8),
+            (red * 255).astype(np.int64),
+        ):
+            for blob in (bytes(viewers.view(saved(array), Meta("npy")).blocks[0].data), viewers.tile(saved(array), Meta("npy"), 64)):
+                seen = np.asarray(Image.open(io.BytesIO(blob)).convert("RGB"))
+                assert [(255, 0, 0), (0, 0, 0)] == [tuple(seen[4, at]) for at in (2, 12)], array.dtype
+
+    def test_bands_of_a_picture_can_be_seen_alone(self):
+        blob = saved(np.stack([np.full((16, 16), at * 10.0) for at in range(3)], axis=2))
+        panel = viewers.view(blob, Meta("npy", options={"as": "bands", "band": 2}))
+
+        assert 20 == np.frombuffer(panel.blocks[0].values, "<f4")[0]
+
+    def test_safetensors_are_arrays_by_name(self):
+        numpy = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed (extra `media`)")
+        panel = self.panel("safetensors", numpy.save({"weight": np.eye(4, dtype=np.float32), "bias": np.zeros(4)}))
+
+        assert panel.summary.startswith("2 arrays, ")
 
     def test_statistics_count_nans(self):
         assert {"min": "1", "max": "inf", "NaN": "1"}.items() <= dict(self.panel("npy", self.good["nan.npy"]).facts).items()
@@ -73,3 +126,8 @@ class TestNpy(ViewerTests):
         blob = bytes(tenbin_.encode_buffer([np.arange(6, dtype=np.int32).reshape(2, 3)]))
 
         assert "int32[2, 3]" == self.panel("ten", blob).summary
+
+
+def shown_as(blob: bytes, ext: str) -> str:
+    (control,) = (one for one in viewers.view(blob, Meta(ext)).controls if one.name == "as")
+    return control.value

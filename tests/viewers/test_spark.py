@@ -42,3 +42,10 @@ def test_the_line_has_no_gaps():
 @pytest.mark.parametrize("values", [[5.0], [5.0] * 100, [np.nan, np.inf, -np.inf, 1.0], [1.0, 2.0]])
 def test_few_equal_and_endless_values_are_drawn(values: list[float]):
     assert pixels(values).any()
+
+
+def test_each_line_has_a_colour_of_its_own():
+    with Image.open(io.BytesIO(sparkline(np.array([[0.0, 5.0]] * 50), 32))) as image:
+        drawn = np.asarray(image)
+
+    assert 2 == len(np.unique(drawn[drawn[:, :, 3] > 0], axis=0))

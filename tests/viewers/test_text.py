@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import pytest
+
 from tarviz.testing.viewers import ViewerTests
+from tarviz.viewers import Table
 
 
 class TestText(ViewerTests):
@@ -31,3 +34,11 @@ class TestText(ViewerTests):
     def test_only_svg_may_be_previewed_as_a_picture(self):
         assert "image/svg+xml" == self.panel("svg", self.good["svg"]).blocks[0].preview
         assert "" == self.panel("html", self.good["html"]).blocks[0].preview
+
+    def test_a_csv_is_a_table_above_its_text(self):
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed (extra `table`)")
+        panel = self.panel("csv", b"id,name\n1,cat\n2,dog\n")
+
+        assert Table(("id", "name"), (("1", "cat"), ("2", "dog")), (0,)) == panel.blocks[0]
+        assert "id,name\n1,cat\n2,dog\n" == panel.blocks[1].text
+        assert ["Text"] == [type(block).__name__ for block in self.panel("csv", b"a,b\n1\n").blocks]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 import numpy as np
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from tarviz import stores
 from tarviz.cli import html_page, verb_base
 from tarviz.commands.show.record_text import record_text, shortened, shown_fields, summary
-from tarviz.model.config import format_size
-from tarviz.model.errors import DataError, Fault, TarvizError, UsageError, redact
+from tarviz.model.errors import DataError, Fault, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Record
 from tarviz.read import tfrecords
@@ -23,6 +22,9 @@ from tarviz.read.chosen import Chosen, resolved
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadOptions, ReadReport, blocks, shards, with_changes
 from tarviz.stores import URLs
+
+if TYPE_CHECKING:
+    from tarviz.widgets.panes.overlays import Overlays
 
 TEXT_COUNT, SHEET_COUNT = 5, 60
 _TILE = 148
@@ -72,7 +74,10 @@ class Shown(verb_base.Result):
 
     def _sheet(self) -> str:
         notes = "".join(f'<p class="bad">{html_page.text(fault)}</p>' for fault in (*self.faults, *self.warnings))
-        return html_page.sheet((_tile(record, self.fields) for record in self.records), width=_TILE) + notes
+        from tarviz.widgets.panes.overlays import Overlays
+
+        overlays = Overlays()
+        return html_page.sheet((_tile(record, self.fields, overlays) for record in self.records), width=_TILE) + notes
 
     def to_html(self) -> str:
         """The contact sheet as a page of its own: no script, nothing loaded from elsewhere, light and dark."""
@@ -136,31 +141,21 @@ def _alike(targets: list[URL], options: ReadOptions, key: str, by: str, count: i
     return replace(options, where=Chosen(f"like {key}", rows, table.versions)), order
 
 
-def _tile(record: Record, fields: frozenset[str] | None = None) -> str:
-    """A record's first picture, or the first thing that can be shown; the other small fields below it."""
-    from tarviz import viewers
+def _tile(record: Record, fields: frozenset[str] | None, overlays: Overlays) -> str:
+    """What stands for a record in a browser, with what lies over it; its other small fields below it."""
+    from tarviz.widgets.browse import thumbnails
+    from tarviz.widgets.panes.overlays import painted
 
-    best: tuple[bytes | str, bool] = ("no fields", False)
-    lines = []
-    for ext in shown_fields(record, fields):
-        payload = record[ext]
-        meta = viewers.Meta(ext, record.key, record.shard)
-        kind = viewers.choose(ext, payload[:4096])
-        if kind == "image" and not isinstance(best[0], bytes):
-            try:
-                best = viewers.tile(payload, meta, _TILE * 2), False
-            except TarvizError as error:
-                best = f"{error.code}: {error.message}", True
-                lines.append(f"{ext}: {format_size(len(payload))}")
-        else:
-            shows = summary(record, ext)
-            lines.append(f"{ext}: {shortened(shows, 56)}")
-    shown, bad = best
-    if shown == "no fields" and lines:
-        shown, lines = lines[0], lines[1:]
+    blobs = {ext: bytes(record[ext]) for ext in shown_fields(record, fields)}
+    plan = thumbnails.planned({ext: len(blob) for ext, blob in blobs.items()}, "", overlays)
+    tile = thumbnails.made_of(plan, blobs, overlays, _TILE * 2, key=record.key, shard=record.shard)
+    shown = painted(tile.picture, tile.over, overlays) if tile.picture else tile.reason or tile.text or "no fields"
+    drawn = () if tile.reason else plan.fields
+    lines = [f"{ext}: {shortened(summary(record, ext), 56)}" for ext in blobs if ext not in drawn]
     if record.pending:
         lines.append("may be incomplete")
-    return html_page.tile(shown, title=record.key, lines=lines[:6], bad=bad, small=isinstance(shown, bytes) and _small(shown))
+    small = isinstance(shown, bytes) and _small(shown)
+    return html_page.tile(shown, title=record.key, lines=lines[:6], bad=bool(tile.reason), small=small)
 
 
 def _small(picture: bytes) -> bool:

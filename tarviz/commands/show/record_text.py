@@ -26,9 +26,8 @@ def summary(record: Record, ext: str) -> str:
     from tarviz import viewers
 
     panel = viewers.view(record[ext], viewers.Meta(ext, record.key, record.shard))
-    if panel.viewer == "text" and panel.blocks and isinstance(panel.blocks[0], viewers.Text):
-        return " ".join(panel.blocks[0].text[: 4 * MAX_VALUE].split())
-    return panel.summary
+    written = next((block for block in panel.blocks if isinstance(block, viewers.Text)), None) if panel.viewer == "text" else None
+    return " ".join(written.text[: 4 * MAX_VALUE].split()) if written else panel.summary
 
 
 def shortened(text: str, length: int) -> str:

@@ -52,12 +52,13 @@ PICTURES = (
     "jpx",
     "jxl",
 )
+_DRAWN = ("exr", "pfm", "flo", "pdf")  # decoded as pictures are, and no other name for a photo
 CLASSES = ("cls", "cls2", "class", "index", "id", "count")
 _TEXTS = ("txt", "text", "transcript", "md", "htm", "html", "xml", "svg", "log", "srt", "vtt")
 _PICKLES = ("pkl", "pickle", "pyd", "pck", "pth", "pt", "ckpt", "joblib", "dill")
 _STRUCTURED = {ending: name for name, reader in READERS.items() for ending in reader.endings}
 _KINDS: dict[str, Kind] = {
-    **dict.fromkeys(PICTURES, "picture"),
+    **dict.fromkeys((*PICTURES, *_DRAWN), "picture"),
     **dict.fromkeys(SOUNDS, "sound"),
     **dict.fromkeys(FILMS, "film"),
     **dict.fromkeys(_STRUCTURED, "structured"),
@@ -76,6 +77,9 @@ _MAGIC: tuple[tuple[bytes, Kind], ...] = (
     (b"\x89PNG\r\n\x1a\n", "picture"),
     (b"GIF8", "picture"),
     (b"BM", "picture"),
+    (b"%PDF-", "picture"),
+    (b"v/1\x01", "picture"),  # EXR
+    (b"PIEH", "picture"),  # Middlebury's FLO
     (b"II*\0", "picture"),
     (b"MM\0*", "picture"),
     (b"\x93NUMPY", "npy"),

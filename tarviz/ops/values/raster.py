@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import io
 import logging
+import re
+import struct
+import tempfile
+import threading
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +23,10 @@ from tarviz.ops.values.pictures import DAMAGE, check_size, decode_colours, open_
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _JPEG_2000 = (b"\0\0\0\x0cjP  ", b"\xffO\xffQ")
 _JPEG_XL = (b"\xff\n", b"\0\0\0\x0cJXL ")
+_PDF = b"%PDF-"
+_FRACTIONS = (b"v/1\x01", b"PF\n", b"Pf\n", b"PIEH")  # EXR; PFM, colour and grey; Middlebury's FLO
+_PDFIUM = threading.Lock()  # which no two threads may be inside: https://pypdfium2.readthedocs.io/en/stable/readme.html
+_PAGE_SCALE = 2.0  # pixels a point (1/72 inch) of a PDF
 # TIFF 6.0, PhotometricInterpretation: a palette; CMYK, YCbCr and Lab, of which Pillow makes RGB.
 _PALETTE, _CONVERTED = 3, (5, 6, 8)
 # R, G, B to grey in 1/65536: Pillow's own, ITU-R 601-2 (libImaging/Convert.c, L24).
@@ -38,7 +48,7 @@ def decode_picture(
 
     `channels` 1, 3 or 4 converts (alpha is dropped, not blended; a palette is looked up; CMYK is converted), and without a `dtype`
     gives uint8, of 16-bit samples the high byte. 0 keeps what the file holds: every band, its dtype, the numbers of a palette.
-    With a `dtype` the file's numbers come in it, never scaled. An animation gives its first frame, `page` another page of a TIFF.
+    With a `dtype` the file's numbers come in it, never scaled. An animation gives its first frame, `page` another page of a TIFF or a PDF.
     `orient=True` turns the picture as its EXIF tag says; TensorFlow and the default do not.
     `least`, (height, width) in pixels: a JPEG is decoded at a half, a quarter or an eighth of its sides, the smallest of
     these that is at least that large (libjpeg's scaled decoding); other pictures, and smaller ones, are not scaled.
@@ -49,7 +59,7 @@ def decode_picture(
     head = bytes(data[:16])
     is_jpeg = head[:2] == b"\xff\xd8"
     plain = channels != 0 and dtype in (None, "uint8")
-    if not page and (plain or (is_jpeg and jpeg_depth(data) == 8)) and not head.startswith(_JPEG_XL):
+    if not page and (plain or (is_jpeg and jpeg_depth(data) == 8)) and not is_beyond_pillow(data):
         try:
             return in_dtype(decode_colours(data, channels, orient=orient, least=least), dtype)
         except DataError as error:
@@ -93,8 +103,12 @@ def read_raster(data: Buffer, *, page: int = 0, colours: bool = False, orient: b
     head = bytes(data[:32])
     if head[:4] in _TIFF:
         return _tiff(data, page, colours, orient)
+    if head[:5] == _PDF:
+        return _pdf(data, page)
     if page:
-        raise DataError(f"it has no page {page}: only a TIFF has pages.", code="E_DECODE")
+        raise DataError(f"it has no page {page}: only a TIFF and a PDF have pages.", code="E_DECODE")
+    if head.startswith(_FRACTIONS):
+        return _fractions(data)
     if (
         head[:8] == b"\x89PNG\r\n\x1a\n" and head[24:25] == b"\x10" and head[25:26] in (b"\2", b"\4", b"\6")
     ):  # PNG §11.2.2: depth, colour type
@@ -109,11 +123,31 @@ def read_raster(data: Buffer, *, page: int = 0, colours: bool = False, orient: b
     return _by_pillow(data, colours, orient)
 
 
+def is_beyond_pillow(data: Buffer) -> bool:
+    """Whether a payload is a picture of a kind that Pillow never opens, told by its first bytes: JPEG XL, PDF, EXR, PFM, FLO."""
+    return bytes(data[:16]).startswith((*_JPEG_XL, _PDF, *_FRACTIONS))
+
+
+def page_count(data: Buffer) -> int:
+    """How many pages a TIFF or a PDF has; 1 for any other picture. Errors as `read_raster` has them."""
+    if bytes(data[:5]) == _PDF:
+        with _PDFIUM, closing(_opened_pdf(data)) as pages:
+            return len(pages)
+    if bytes(data[:4]) not in _TIFF:
+        return 1
+    import tifffile
+
+    with tifffile.TiffFile(io.BytesIO(data)) as file:
+        return len(file.pages)
+
+
 def in_channels(pixels: NDArray[Any], channels: int) -> NDArray[Any]:
     """Numbers [h, w, bands] in 1, 3 or 4 channels, 0 leaves them: grey in all three, alpha dropped or full, colours to Pillow's grey."""
     bands = pixels.shape[2]
     if channels in (0, bands):
         return pixels
+    if bands == 2 and pixels.dtype.kind == "f":
+        raise DataError("it is motion, two bands of fractions.", code="E_DECODE", hint="channels=0 keeps them.")
     if bands > 4:
         raise DataError(f"it has {bands} bands, which are no {channels} channels.", code="E_DECODE", hint="channels=0 keeps them all.")
     colour, alpha = (pixels[:, :, :-1], pixels[:, :, -1:]) if bands in (2, 4) else (pixels, None)
@@ -206,6 +240,69 @@ def _by_imagecodecs(codec: str, data: Buffer) -> NDArray[Any]:
         pixels = pixels[0]  # the first of an animation
     check_size(pixels.shape[1], pixels.shape[0], pixels[0, 0].nbytes)
     return _plain(pixels)
+
+
+def _opened_pdf(data: Buffer) -> Any:
+    try:
+        import pypdfium2
+    except ImportError as error:
+        raise MissingPackageError.of("pypdfium2", "a page of a PDF", "media") from error
+    try:
+        return pypdfium2.PdfDocument(bytes(data))
+    except pypdfium2.PdfiumError as error:
+        if pypdfium2.raw.FPDF_GetLastError() == pypdfium2.raw.FPDF_ERR_PASSWORD:
+            raise DataError("the PDF asks for a password.", code="E_NOT_SHOWN") from error
+        raise DataError(f"this is not a PDF that can be read: {reason(error)}.", code="E_DECODE") from error
+
+
+def _pdf(data: Buffer, page: int) -> NDArray[Any]:
+    with _PDFIUM, closing(_opened_pdf(data)) as pages:
+        if page >= len(pages):
+            raise DataError(f"it has no page {page}: there are {len(pages)}.", code="E_DECODE", hint="Pages count from 0.")
+        width, height = pages[page].get_size()
+        check_size(round(width * _PAGE_SCALE), round(height * _PAGE_SCALE), 4)
+        return _plain(pages[page].render(scale=_PAGE_SCALE).to_numpy()[:, :, 2::-1])  # it gives blue first
+
+
+def _fractions(data: Buffer) -> NDArray[Any]:
+    """PFM (netpbm's pfm(5): rows from the bottom up, little endian where the scale is negative) and FLO (Middlebury's flowcode)."""
+    view = bytes(data[:512])
+    if view.startswith(_FRACTIONS[0]):
+        return _exr(data)
+    if view.startswith(b"PIEH"):
+        width, height, bands, at, order = *struct.unpack("<ii", view[4:12].ljust(8, b"\0")), 2, 12, "<"
+    else:
+        parts = re.match(rb"P[Ff]\s+(\d{1,9})\s+(\d{1,9})\s+(-?[\d.eE+-]+)\s", view)
+        if parts is None:
+            raise DataError("the header of the picture is damaged.", code="E_DECODE")
+        width, height, bands, at = int(parts[1]), int(parts[2]), 3 if view[1:2] == b"F" else 1, parts.end()
+        order = "<" if parts[3].startswith(b"-") else ">"
+    if not (width > 0 and height > 0) or 4 * width * height * bands > len(data) - at:
+        raise DataError(f"the picture is cut short: {width} x {height} x {bands} fractions are said.", code="E_DECODE")
+    check_size(width, height, 4 * bands)
+    pixels = np.frombuffer(data, f"{order}f4", width * height * bands, at).reshape(height, width, bands)
+    return _plain(pixels if view.startswith(b"PIEH") else pixels[::-1])
+
+
+def _exr(data: Buffer) -> NDArray[Any]:
+    """The colours of an EXR, else its first channel (depth: Z, V, Y). OpenEXR reads from a path alone."""
+    try:
+        import OpenEXR
+    except ImportError as error:
+        raise MissingPackageError.of("OpenEXR", "an EXR picture", "media") from error
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "picture.exr")
+        path.write_bytes(data)
+        try:
+            with OpenEXR.File(str(path), header_only=True) as opened:
+                low, high = opened.header()["dataWindow"]
+                check_size(int(high[0]) - int(low[0]) + 1, int(high[1]) - int(low[1]) + 1, 16)
+            with OpenEXR.File(str(path)) as opened:
+                channels = opened.channels()
+                pixels = channels[min(channels, key=lambda name: (name.rpartition(".")[2] not in ("RGBA", "RGB"), name))].pixels
+        except DAMAGE as error:
+            raise DataError(f"the EXR picture cannot be read: {reason(error)}.", code="E_DECODE") from error
+    return _plain(np.asarray(pixels, np.float32))
 
 
 def _netpbm(data: Buffer) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Objects and tables in a field: MessagePack, CBOR, ten, safetensors, YAML, TOML, CSV, Parquet, Arrow, each by its own library."""
+"""Objects, tables, clouds and volumes in a field, each read by its own library: MessagePack to Arrow, PLY and PCD, DICOM and NIfTI."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tarviz.formats.tenbin import decode_buffer
-from tarviz.model.errors import DataError, MissingPackageError
+from tarviz.model.config import options
+from tarviz.model.errors import DataError, LimitError, MissingPackageError
 from tarviz.model.types import Buffer
+from tarviz.ops.values.clouds import decode_pcd, decode_ply, decode_xyz
+from tarviz.ops.values.volumes import decode_dicom, decode_nifti
 
-_DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, EOFError, RuntimeError, OSError, MemoryError)
+_DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, EOFError, RuntimeError, OSError, MemoryError, AttributeError)
 
 
 class Reader(NamedTuple):
@@ -44,7 +47,7 @@ def decode_structured(kind: str, data: Buffer) -> Any:
     try:
         return reader.read(bytes(data))
     except damage as error:
-        if isinstance(error, DataError):
+        if isinstance(error, DataError | MissingPackageError):
             raise
         raise DataError(f"this is not {kind}: {error}.", code="E_DECODE") from error
 
@@ -90,7 +93,13 @@ def _csv(data: bytes, delimiter: str = ",") -> Any:
 def _parquet(data: bytes) -> Any:
     from pyarrow import parquet
 
-    return _columns(parquet.read_table(io.BytesIO(data)))
+    file = parquet.ParquetFile(io.BytesIO(data))
+    about = file.metadata
+    packed = sum(about.row_group(at).total_byte_size for at in range(about.num_row_groups))
+    need, limit = max(packed, 8 * about.num_rows * about.num_columns), options().max_member_bytes  # runs of one value pack without end
+    if need > limit:
+        raise LimitError(f"{about.num_rows} rows of {about.num_columns} columns, {need} bytes, are more than the limit {limit}.")
+    return _columns(file.read())
 
 
 def _arrow(data: bytes) -> Any:
@@ -104,6 +113,11 @@ READERS: dict[str, Reader] = {
     "msgpack": Reader(("mp", "msgpack", "msg"), _msgpack, "msgpack", "msgpack", "media", "UnpackException"),
     "cbor": Reader(("cbor",), _cbor, "cbor2", "cbor2", "media", "CBORError"),
     "ten": Reader(("ten", "tb"), decode_buffer),
+    "ply": Reader(("ply",), decode_ply),
+    "pcd": Reader(("pcd",), decode_pcd),
+    "xyz": Reader(("xyz",), decode_xyz),
+    "dicom": Reader(("dcm", "dicom"), decode_dicom, "pydicom", "pydicom", "medical"),
+    "nifti": Reader(("nii",), decode_nifti, "nibabel", "nibabel", "medical"),
     "safetensors": Reader(("safetensors",), _safetensors, "safetensors", "safetensors", "media", "SafetensorError"),
     "yaml": Reader(("yaml", "yml"), _yaml, "yaml", "pyyaml", "media", "YAMLError"),
     "toml": Reader(("toml",), _toml),

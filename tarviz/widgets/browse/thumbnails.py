@@ -34,7 +34,7 @@ class Tile:
 
 
 Payloads: TypeAlias = dict[str, bytes]
-_KINDS = ("npy", "video", "audio", "text", "json", "compressed", "cls")
+_KINDS = ("volume", "cloud", "npy", "video", "audio", "text", "json", "structured", "compressed", "cls")
 _BACK = (36, 38, 43)
 _RIM = 0.1  # of the longer side of a box, around it
 
@@ -47,10 +47,9 @@ class TilePlan:
     over: tuple[str, ...] = ()
 
 
-def shown_fields(row: Row, wanted: str = "") -> tuple[str, ...]:
-    """The fields that stand for a record: `wanted` where the record has it, else its pictures that belong side by side (at most
+def shown_fields(fields: Sequence[str], wanted: str = "") -> tuple[str, ...]:
+    """Those of a record's fields that stand for it: `wanted` where it is among them, else its pictures that belong side by side (at most
     four), else its first picture, else its first text."""
-    fields = row.fields
     if wanted in fields:
         return (wanted,)
     kinds = {ext: viewers.choose(ext) for ext in fields}
@@ -76,12 +75,6 @@ class Tiles:
         self._pool = ThreadPoolExecutor(min(4, processors()), thread_name_prefix="tarviz-tile")
         self.made = 0
 
-    def plan(self, row: Row, wanted: str) -> TilePlan:
-        """What the tile of a row is made of."""
-        fields = shown_fields(row, wanted)
-        over = self.overlays.fields(row.sizes, fields[0]) if len(fields) == 1 and viewers.choose(fields[0]) == "image" else []
-        return TilePlan(fields, tuple(ext for ext in over if ext not in fields))
-
     def get(self, rows: Sequence[Row], wanted: str, size: int, needs: frozenset[str] = frozenset()) -> tuple[list[Tile], list[Payloads]]:
         """A tile a row, in order, and the payloads of the fields that a label `needs`; all read in as few ranges as can be.
 
@@ -89,7 +82,7 @@ class Tiles:
         """
         keys = [(row.id, id(row.shard), wanted, size) for row in rows]
         found = self._held(keys)
-        plans = {at: self.plan(rows[at], wanted) for at, tile in enumerate(found) if tile is None}
+        plans = {at: planned(rows[at].sizes, wanted, self.overlays) for at, tile in enumerate(found) if tile is None}
         asked: dict[tuple[int, str], Want] = {}
         for at, plan in plans.items():
             asked |= {(at, ext): Want(rows[at], ext) for ext in (*plan.fields, *plan.over)}
@@ -117,20 +110,11 @@ class Tiles:
 
     def _tile(self, row: Row, plan: TilePlan, blobs: Mapping[str, bytes | TarvizError], size: int) -> Tile:
         self.made += 1
-        if not plan.fields:
-            return Tile()
-        if len(plan.fields) > 1:
-            return self._side_by_side(row, plan.fields, blobs, size)
-        tile = _one(row, plan.fields[0], blobs[plan.fields[0]], size)
-        if not plan.over or not tile.picture:
-            return tile
-        found = {ext: blob for ext in plan.over if isinstance(blob := blobs[ext], bytes)}
-        over = self.overlays.over(found, tile.ext, *_size(blobs[tile.ext], tile.ext), size)
-        return replace(tile, over=over) if over else tile
+        return made_of(plan, blobs, self.overlays, size, key=row.key, shard=row.shard.url)
 
     def boxes(self, rows: Sequence[Row], boxes: Sequence[Box], size: int) -> list[Tile]:
         """A tile a box: what is inside it, with a rim, out of the row's first picture."""
-        exts = [next((ext for ext in shown_fields(row) if viewers.choose(ext) == "image"), "") for row in rows]
+        exts = [next((ext for ext in shown_fields(row.fields) if viewers.choose(ext) == "image"), "") for row in rows]
         keys = [(row.id, id(row.shard), box, size) for row, box in zip(rows, boxes, strict=True)]
         found = self._held(keys)
         wanted = {rows[at].id: Want(rows[at], exts[at]) for at, tile in enumerate(found) if tile is None and exts[at]}
@@ -140,31 +124,6 @@ class Tiles:
             found[at] = tile
             self._keep(keys[at], tile)
         return [tile or Tile() for tile in found]
-
-    @staticmethod
-    def _side_by_side(row: Row, fields: Sequence[str], blobs: Mapping[str, bytes | TarvizError], size: int) -> Tile:
-        """Up to four pictures in one: two over each other, or two by two."""
-        from PIL import Image
-
-        from tarviz.viewers.image import encode
-
-        tiles = [_one(row, ext, blobs[ext], size) for ext in fields]
-        if not any(tile.picture for tile in tiles):
-            return tiles[0]
-        pictures = [
-            Image.open(io.BytesIO(tile.picture)).convert("RGB") if tile.picture else Image.new("RGB", (4, 3), _BACK) for tile in tiles
-        ]
-        columns = 1 if len(pictures) == 2 and pictures[0].width >= pictures[0].height else 2
-        lines = -(-len(pictures) // columns)
-        width = (size - 2 * (columns - 1)) // columns
-        height = min(max(round(width * one.height / one.width) for one in pictures), (size - 2 * (lines - 1)) // lines)
-        sheet = Image.new("RGB", (columns * (width + 2) - 2, lines * (height + 2) - 2), _BACK)
-        for at, one in enumerate(pictures):
-            scale = min(width / one.width, height / one.height)
-            small = one.resize((max(1, round(one.width * scale)), max(1, round(one.height * scale))), Image.Resampling.BILINEAR)
-            left, top = (at % columns) * (width + 2), (at // columns) * (height + 2)
-            sheet.paste(small, (left + (width - small.width) // 2, top + (height - small.height) // 2))
-        return Tile(" ".join(fields), picture=encode(sheet, "JPEG", 85))
 
     def _keep(self, key: tuple[object, ...], tile: Tile) -> None:
         if tile.reason.startswith(("E_NETWORK", "E_CHANGED", "E_READ")):
@@ -179,7 +138,7 @@ class Tiles:
     @staticmethod
     def shown(row: Row, wanted: str) -> str:
         """The field that stands for a record."""
-        return next(iter(shown_fields(row, wanted)), "")
+        return next(iter(shown_fields(row.fields, wanted)), "")
 
     def forget(self) -> None:
         """Drop all tiles: their shards have changed."""
@@ -192,11 +151,58 @@ class Tiles:
         self.forget()
 
 
-def _one(row: Row, ext: str, blob: bytes | TarvizError, size: int) -> Tile:
+def planned(sizes: Mapping[str, int], wanted: str, overlays: Overlays) -> TilePlan:
+    """What the tile of a record with fields of these sizes is made of."""
+    fields = shown_fields(tuple(sizes), wanted)
+    over = overlays.fields(sizes, fields[0]) if len(fields) == 1 and viewers.choose(fields[0]) == "image" else []
+    return TilePlan(fields, tuple(ext for ext in over if ext not in fields))
+
+
+def made_of(
+    plan: TilePlan, blobs: Mapping[str, bytes | TarvizError], overlays: Overlays, size: int, *, key: str = "", shard: str = ""
+) -> Tile:
+    """The tile that `plan` says, out of the payloads of its fields."""
+    if not plan.fields:
+        return Tile()
+    tiles = [_one(viewers.Meta(ext, key, shard), blobs[ext], size) for ext in plan.fields]
+    if len(tiles) > 1:
+        return _side_by_side(tiles, size)
+    tile = tiles[0]
+    if not plan.over or not tile.picture:
+        return tile
+    found = {ext: blob for ext in plan.over if isinstance(blob := blobs[ext], bytes)}
+    over = overlays.over(found, tile.ext, *_size(blobs[tile.ext], tile.ext), size)
+    return replace(tile, over=over) if over else tile
+
+
+def _side_by_side(tiles: Sequence[Tile], size: int) -> Tile:
+    """Up to four pictures in one: two over each other, or two by two."""
+    from PIL import Image
+
+    from tarviz.viewers.image import encode
+
+    if not any(tile.picture for tile in tiles):
+        return tiles[0]
+    pictures = [Image.open(io.BytesIO(tile.picture)).convert("RGB") if tile.picture else Image.new("RGB", (4, 3), _BACK) for tile in tiles]
+    columns = 1 if len(pictures) == 2 and pictures[0].width >= pictures[0].height else 2
+    lines = -(-len(pictures) // columns)
+    width = (size - 2 * (columns - 1)) // columns
+    height = min(max(round(width * one.height / one.width) for one in pictures), (size - 2 * (lines - 1)) // lines)
+    sheet = Image.new("RGB", (columns * (width + 2) - 2, lines * (height + 2) - 2), _BACK)
+    for at, one in enumerate(pictures):
+        scale = min(width / one.width, height / one.height)
+        small = one.resize((max(1, round(one.width * scale)), max(1, round(one.height * scale))), Image.Resampling.BILINEAR)
+        left, top = (at % columns) * (width + 2), (at // columns) * (height + 2)
+        sheet.paste(small, (left + (width - small.width) // 2, top + (height - small.height) // 2))
+    return Tile(" ".join(tile.ext for tile in tiles), picture=encode(sheet, "JPEG", 85))
+
+
+def _one(meta: viewers.Meta, blob: bytes | TarvizError, size: int) -> Tile:
+    ext = meta.ext
     if not isinstance(blob, bytes):
         return Tile(ext, reason=_reason(blob))
     try:
-        made = viewers.tile(blob, viewers.Meta(ext, row.key, row.shard.url), size)
+        made = viewers.tile(blob, meta, size)
     except TarvizError as error:
         return Tile(ext, reason=_reason(error))
     return Tile(ext, picture=made) if isinstance(made, bytes) else Tile(ext, text=made[:400])

@@ -75,8 +75,10 @@ export function bounds(values) {
 
 const MARKED = "#e06c00";
 
-/** @param {string[]} names @param {string} text @param {string} accent */
-function plotColours(names, text, accent) {
+const LINES = ["#c2661d", "#5c8a2e", "#8657b5", "#0f8f8f", "#c23b6a", "#8a7410", "#5f6f86"];
+
+/** A colour a series. @param {string[]} names @param {string} text @param {string} accent */
+export function plotColours(names, text, accent) {
   const known = /** @type {Record<string, string>} */ ({ red: "#d04a4a", green: "#3f9a4f", blue: "#4f7fe0", grey: text });
-  return names.map((name, at) => known[name] ?? [accent, "#c2661d", "#5c8a2e", "#8657b5"][at % 4]);
+  return names.map((name, at) => known[name] ?? [accent, ...LINES][at % (LINES.length + 1)]);
 }

@@ -4,7 +4,7 @@
 import { drawPoints } from "./cloud.mjs";
 import { drawImage } from "./picture.mjs";
 import { copyText, fill, formatBytes, formatCount, h, scrollOf, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
-import { drawPlot } from "../host/plot.mjs";
+import { drawPlot, plotColours } from "../host/plot.mjs";
 
 /**
  * What a panel needs of the widget around it.
@@ -263,7 +263,17 @@ function drawPlotBlock(block, _buffers, { signal }) {
   const watch = new ResizeObserver(() => drawPlot(canvas, block));
   watch.observe(canvas);
   signal.addEventListener("abort", () => watch.disconnect());
-  return h("figure", { class: "tvz-figure" }, canvas, h("figcaption", { class: "tvz-faint" }, block.label || names));
+  const caption = h("figcaption", { class: "tvz-faint" }, block.label || names);
+  if (block.kind === "lines" && block.series.length > 1) {
+    const all = block.series.map((/** @type {any} */ [name]) => name);
+    const colours = plotColours(all, "currentColor", "var(--tvz-accent)");
+    all.forEach((/** @type {string} */ name, /** @type {number} */ at) => {
+      const mark = h("span", { "aria-hidden": "true" }, " ― ");
+      mark.style.color = colours[at];
+      caption.append(mark, name);
+    });
+  }
+  return h("figure", { class: "tvz-figure" }, canvas, caption);
 }
 
 /** @param {"audio" | "video"} tag @param {any} block @param {Around} around */

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tarviz import cli
 from tarviz.cli.html_page import CSP
@@ -15,6 +19,8 @@ from tarviz.commands.show import show
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import UsageError
 from tests.conftest import DATA, corpus
+from tests.viewers.payloads import sound
+from tests.widgets.conftest import png, tar
 
 TARS = DATA / "corpora" / "generated"
 
@@ -52,6 +58,9 @@ class TestTFRecords:
 
 
 class TestText:
+    def test_a_csv_is_its_text(self, tmp_path: Path):
+        assert "  csv  8 B  a,b 1,2" in str(show(str(tar(tmp_path / "a.tar", [("k", {"csv": b"a,b\n1,2\n"})]))))
+
     def test_names_fields_sizes_and_small_values(self, photos: Path):
         text = str(show(str(photos), count=1))
 
@@ -102,6 +111,25 @@ class TestTheSheet:
 
     def test_has_a_picture_a_record(self, page: str):
         assert 24 == page.count('src="data:image/jpeg;base64,')
+
+    def test_boxes_waves_and_pictures_side_by_side_are_drawn(self, tmp_path: Path):
+        """What a browser's tile shows: lines of the boxes' colour, a waveform, both pictures of a pair."""
+        boxes = json.dumps({"boxes": [[10, 10, 50, 40]], "labels": ["cat"]}).encode()
+        plain, pair, waves = (
+            {"png": png((9, 9, 9), (64, 64))},
+            {f"{eye}.png": png((200, 9, 9), (64, 30)) for eye in ("left", "right")},
+            sound(),
+        )
+        path = tar(
+            tmp_path / "a.tar", [("k0", plain), ("k1", {**plain, "json": boxes}), ("k2", pair), ("k3", {"wav": waves, "txt": b"hello"})]
+        )
+        shown = [base64.b64decode(found) for found in re.findall(r'src="data:image/\w+;base64,([^"]+)"', show(str(path)).to_html())]
+        bare, boxed, both, wave = (np.asarray(Image.open(io.BytesIO(one)).convert("RGB")) for one in shown)
+
+        assert np.ptp(bare) < 9
+        assert np.ptp(boxed) > 90
+        assert both.shape[0] == pytest.approx(both.shape[1] * 30 * 2 / 64, abs=4)
+        assert np.ptp(wave) > 90
 
     def test_loads_nothing_and_runs_nothing(self, page: str):
         assert f'content="{CSP}"' in page

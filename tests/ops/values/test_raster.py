@@ -13,6 +13,7 @@ from PIL import Image
 
 from tarviz.model.errors import DataError
 from tarviz.ops.values.raster import decode_picture, in_channels, in_dtype, read_raster
+from tests.viewers.payloads import exr_of, pdf_of
 
 RANDOM = np.random.default_rng(3)
 MEDIA = "the extra `media`"
@@ -154,7 +155,7 @@ class TestOthers:
         np.testing.assert_array_equal(turned, read_raster(wide, orient=True)[:, :, 4])
 
     def test_only_a_tiff_has_pages(self) -> None:
-        with pytest.raises(DataError, match="only a TIFF has pages"):
+        with pytest.raises(DataError, match="only a TIFF and a PDF have pages"):
             decode_picture(saved(Image.new("L", (3, 3)), "PNG"), page=1)
 
 
@@ -180,3 +181,46 @@ class TestDtype:
     def test_fractions_are_no_whole_numbers(self) -> None:
         with pytest.raises(DataError, match="not whole numbers"):
             in_dtype(np.ones((1, 1, 1), np.float32), "int32")
+
+
+class TestFractions:
+    @pytest.mark.parametrize(("order", "scale"), [("<", "-1.0"), (">", "2.5")])
+    def test_a_pfm_is_read_from_the_bottom_up_in_either_order(self, order: str, scale: str) -> None:
+        rows = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
+        for form, pixels in (("PF", rows), ("Pf", rows[:, :, :1])):
+            data = f"{form}\n4 2\n{scale}\n".encode() + pixels[::-1].astype(f"{order}f4").tobytes()
+
+            np.testing.assert_array_equal(pixels, decode_picture(data, channels=0))
+
+    def test_motion_keeps_its_two_bands_and_is_no_colours(self) -> None:
+        rows = RANDOM.normal(0, 1, (3, 5, 2)).astype("<f4")
+        data = b"PIEH" + np.array([5, 3], "<i4").tobytes() + rows.tobytes()
+
+        np.testing.assert_array_equal(rows, decode_picture(data, channels=0))
+        with pytest.raises(DataError, match="motion") as caught:
+            decode_picture(data)
+        assert caught.value.hint == "channels=0 keeps them."
+
+    @pytest.mark.parametrize("data", [b"PIEH", b"PIEH" + b"\xff" * 8, b"PF\n4 2\n", b"Pf\n0 2\n-1\n", b"Pf\n9 9\n-1\n1234"])
+    def test_damage_is_named(self, data: bytes) -> None:
+        with pytest.raises(DataError):
+            decode_picture(data, channels=0)
+
+    def test_exr_gives_its_colours_else_its_depth(self) -> None:
+        exr = pytest.importorskip("OpenEXR", reason="OpenEXR is not installed (extra `media`)")
+        rows = RANDOM.normal(0, 1, (6, 5, 3)).astype(np.float32)
+
+        np.testing.assert_array_equal(rows, decode_picture(exr_of(exr, RGB=rows), channels=0))
+        np.testing.assert_array_equal(rows[:, :, :1], decode_picture(exr_of(exr, Z=rows[:, :, 0]), channels=0))
+        np.testing.assert_array_equal(rows, decode_picture(exr_of(exr, Depth=rows[:, :, 0], **{"view.RGB": rows}), channels=0))
+        with pytest.raises(DataError, match="float32"):
+            decode_picture(exr_of(exr, RGB=rows))
+
+
+def test_the_pages_of_a_pdf_are_pictures() -> None:
+    pdf = pytest.importorskip("pypdfium2", reason="pypdfium2 is not installed (extra `media`)")
+    data = pdf_of(pdf, (72, 36), (36, 72))
+
+    assert [(72, 144, 3), (144, 72, 3)] == [decode_picture(data, page=page).shape for page in (0, 1)]
+    with pytest.raises(DataError, match="no page 2"):
+        decode_picture(data, page=2)

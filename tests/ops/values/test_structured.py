@@ -13,6 +13,7 @@ from tarviz.formats.tenbin import encode_buffer
 from tarviz.model.errors import DataError
 from tarviz.ops.values.payloads import decode_payload
 from tarviz.ops.values.structured import READERS
+from tests.ops.values.test_clouds import PLACES, ROWS, pcd, ply
 
 TREE = {"a": [1, 2.5, None], "b": {"c": "grün"}}
 
@@ -64,6 +65,19 @@ def _safetensors() -> tuple[bytes, Any]:
     return save(arrays), arrays
 
 
+def _dicom() -> tuple[bytes, Any]:
+    from tests.ops.values.test_volumes import CT, dicom
+
+    return dicom(CT), (CT * 2 - 1024).astype(np.float32)
+
+
+def _nifti() -> tuple[bytes, Any]:
+    import nibabel
+
+    voxels = np.arange(60, dtype=np.int16).reshape(3, 4, 5)
+    return nibabel.Nifti1Image(voxels, np.eye(4)).to_bytes(), voxels
+
+
 COLUMNS = {"x": np.array([1, 2]), "s": np.array(["a", "b"], object)}
 WRITERS: dict[str, Callable[[], tuple[bytes, Any]]] = {
     "msgpack": _msgpack,
@@ -76,6 +90,11 @@ WRITERS: dict[str, Callable[[], tuple[bytes, Any]]] = {
     "tsv": lambda: (b"x\ts\n1\ta\n2\tb\n", COLUMNS),
     "parquet": _parquet,
     "arrow": _arrow,
+    "ply": lambda: (ply("binary_little_endian"), {name: ROWS[name] for name in ROWS.dtype.names}),
+    "pcd": lambda: (pcd("binary", PLACES.tobytes()), dict(zip("xyz", PLACES.T, strict=True))),
+    "xyz": lambda: (b"1 2 3\n", {name: np.float32([at]) for at, name in enumerate("xyz", 1)}),
+    "dicom": _dicom,
+    "nifti": _nifti,
 }
 
 

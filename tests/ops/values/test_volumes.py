@@ -1,0 +1,82 @@
+"""DICOM and NIfTI in chains: the numbers that pydicom and nibabel give."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import warnings
+
+import numpy as np
+import pytest
+
+from tarviz.model.errors import DataError
+from tarviz.ops.values.payloads import decode_payload
+
+pydicom = pytest.importorskip("pydicom", reason="pydicom is not installed (extra `medical`)")
+nibabel = pytest.importorskip("nibabel", reason="nibabel is not installed (extra `medical`)")
+
+CT = np.arange(1024, dtype=np.int16).reshape(32, 32)
+
+
+def dicom(pixels: np.ndarray, **tags: object) -> bytes:
+    from pydicom.dataset import FileDataset, FileMetaDataset
+    from pydicom.uid import CTImageStorage, ExplicitVRLittleEndian, generate_uid
+
+    meta = FileMetaDataset()
+    meta.MediaStorageSOPClassUID, meta.MediaStorageSOPInstanceUID = CTImageStorage, generate_uid(entropy_srcs=["tarviz"])
+    meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    found = FileDataset("", {}, file_meta=meta, preamble=bytes(128))
+    found.Modality, found.RescaleSlope, found.RescaleIntercept, found.RescaleType = "CT", 2, -1024, "HU"
+    found.WindowCenter, found.WindowWidth = [40, 50], [400, 350]
+    found.Rows, found.Columns = pixels.shape[-2:]
+    if pixels.ndim == 3:
+        found.NumberOfFrames = len(pixels)
+    found.SamplesPerPixel, found.PhotometricInterpretation = 1, "MONOCHROME2"
+    found.BitsAllocated = found.BitsStored = 16
+    found.HighBit, found.PixelRepresentation, found.PixelData = 15, 1, pixels.astype("<i2").tobytes()
+    for name, value in tags.items():
+        setattr(found, name, value)
+    out = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pydicom.dcmwrite(out, found)
+    return out.getvalue()
+
+
+def nifti(voxels: np.ndarray, kind=None) -> bytes:
+    return (kind or nibabel.Nifti1Image)(voxels, np.eye(4)).to_bytes()
+
+
+class TestDicom:
+    def test_pixels_come_in_the_unit_of_the_file(self):
+        found = decode_payload("dcm", dicom(CT))
+
+        assert np.float32 == found.dtype
+        assert np.array_equal(CT * 2.0 - 1024, found)
+
+    def test_without_a_slope_the_dtype_stays(self):
+        found = decode_payload("dcm", dicom(CT, RescaleSlope=1, RescaleIntercept=0))
+
+        assert np.int16 == found.dtype
+        assert np.array_equal(CT, found)
+
+    @pytest.mark.parametrize("blob", [b"", bytes(200), dicom(CT)[:-9], dicom(CT, Rows=40_000, Columns=40_000)])
+    def test_damage_is_named(self, blob):
+        with pytest.raises(DataError):
+            decode_payload("dcm", blob)
+
+
+class TestNifti:
+    @pytest.mark.parametrize("kind", [nibabel.Nifti1Image, nibabel.Nifti2Image])
+    @pytest.mark.parametrize("dtype", ["int16", "uint8", "float32"])
+    def test_voxels_come_as_they_lie(self, kind, dtype):
+        voxels = np.arange(60).reshape(3, 4, 5).astype(dtype)
+        found = decode_payload("t1.nii.gz", gzip.compress(nifti(voxels, kind)))
+
+        assert (dtype, (3, 4, 5)) == (found.dtype, found.shape)
+        assert np.array_equal(voxels, found)
+
+    @pytest.mark.parametrize("cut", [0, 100, 348, 400])
+    def test_damage_is_named(self, cut):
+        with pytest.raises(DataError):
+            decode_payload("nii", nifti(np.zeros((8, 8, 8), np.int16))[:cut])

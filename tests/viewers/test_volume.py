@@ -1,0 +1,66 @@
+"""DICOM and NIfTI: slices, windows, colours, and a sentence where their libraries are not."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tarviz import viewers
+from tarviz.testing.viewers import ViewerTests
+from tarviz.viewers import Meta
+from tests.ops.values.test_volumes import CT, dicom, nifti
+
+
+class TestVolume(ViewerTests):
+    viewer = "volume"
+    good: ClassVar = {"dcm": dicom(CT), "frames.dcm": dicom(np.stack([CT] * 3)), "nii": nifti(np.zeros((8, 9, 10), np.int16))}
+    good["nii.gz"] = gzip.compress(good["nii"], mtime=0)
+    bad: ClassVar = {"dcm": bytes(400), "nii": good["nii"][:-100]}
+
+    def test_the_window_of_the_file_comes_first_and_those_of_a_ct_after_it(self):
+        panel = self.panel("dcm", self.good["dcm"])
+        (window,) = (one for one in panel.controls if one.name == "window")
+
+        assert "the file's -160…240" == window.value == window.choices[0]
+        assert "lung -1350…150" in window.choices
+        assert panel.blocks[0].label.startswith("-160 dark … 240 bright")
+        assert ("Modality", "CT") in panel.facts
+
+    def test_slices_turn_and_three_of_them_are_no_colours(self):
+        panel = viewers.view(self.good["frames.dcm"], Meta("dcm", options={"slice": [2]}))
+
+        assert ("slice", 2, 2) == next((one.name, one.value, one.high) for one in panel.controls)
+        assert (32, 32) == (panel.blocks[0].width, panel.blocks[0].height)
+
+    def test_a_nifti_is_seen_front_up(self):
+        voxels = np.zeros((8, 9, 10), np.int16)
+        voxels[7, 8, :] = 100  # right and front, of all slices
+        shown = Image.open(io.BytesIO(viewers.tile(gzip.compress(nifti(voxels)), Meta("t1.nii.gz"), 64)))
+
+        assert (8, 9) == shown.size
+        assert (7, 0) == tuple(np.argwhere(np.asarray(shown))[0][::-1])
+
+    def test_an_inverted_picture_is_turned_over(self):
+        blob = dicom(CT, PhotometricInterpretation="MONOCHROME1")
+
+        assert np.asarray(Image.open(io.BytesIO(viewers.tile(blob, Meta("dcm"), 64))))[0, 0] == 255
+
+    def test_a_plan_without_pixels_is_no_damage(self):
+        blob = dicom(CT, Modality="RTSTRUCT", PixelData=None).replace(b"\xe0\x7f\x10\x00", b"\xe0\x7f\x12\x00")
+
+        assert "E_NOT_SHOWN: the DICOM (RTSTRUCT) holds no pixels." == self.panel("dcm", blob).summary
+        assert viewers.refusal(blob, Meta("dcm")) is None
+
+    @pytest.mark.parametrize(("ext", "package"), [("dcm", "pydicom"), ("nii", "nibabel")])
+    def test_what_needs_a_package_says_so_and_is_no_damage(self, ext, package, monkeypatch):
+        monkeypatch.setitem(sys.modules, package, None)
+        panel = self.panel(ext, self.good[ext])
+
+        assert "pip install 'tarviz[medical]'" in panel.blocks[0].text
+        assert viewers.refusal(self.good[ext], Meta(ext)) is None
