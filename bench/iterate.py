@@ -1,15 +1,31 @@
-"""Iterating records, raw bytes of every field."""
+"""Iterating records, raw bytes of every field: against readers of tars, and against other formats of the same records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import mmap
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from bench import Figure, Side
 from bench._data import PHOTO, TINY
+from bench._figure import Prepare
+
+SETS = {"tiny": (TINY, "png"), "photo": (PHOTO, "jpg")}
 
 
-def tarviz(template: str, image: str) -> Callable[[Path], Callable[[], int]]:
+def paths(data: Path, name: str) -> list[Path]:
+    from braceexpand import braceexpand
+
+    return [data / path for path in braceexpand(SETS[name][0])]
+
+
+def tarviz(name: str) -> Prepare:
+    template, image = SETS[name]
+
     def prepare(data: Path) -> Callable[[], int]:
         from tarviz import records
 
@@ -24,36 +40,155 @@ def tarviz(template: str, image: str) -> Callable[[Path], Callable[[], int]]:
     return prepare
 
 
-def webdataset(template: str, image: str) -> Callable[[Path], Callable[[], int]]:
-    def prepare(data: Path) -> Callable[[], int]:
-        from webdataset import WebDataset
+def webdataset(name: str) -> Side:
+    """Its class, and its parts put together by hand, over buffers of several sizes."""
+    template, image = SETS[name]
 
-        def work() -> int:
-            count = 0
-            for record in WebDataset(str(data / template), shardshuffle=False):
-                _, _, count = record[image], record["cls"], count + 1
-            return count
+    def way(by_hand: bool, buffer: int) -> Prepare:
+        def prepare(data: Path) -> Callable[[], int]:
+            from webdataset import DataPipeline, SimpleShardList, WebDataset, tarfile_samples
 
-        return work
+            def work() -> int:
+                os.environ["GOPEN_BUFFER"] = str(buffer)
+                url, count = str(data / template), 0
+                for record in DataPipeline(SimpleShardList(url), tarfile_samples) if by_hand else WebDataset(url, shardshuffle=False):
+                    _, _, count = record[image], record["cls"], count + 1
+                return count
 
-    return prepare
+            return work
 
+        return prepare
+
+    buffers = {"8 kB": 8 << 10, "128 kB": 128 << 10, "1 MB": 1 << 20, "8 MB": 8 << 20}
+    ways = {"WebDataset": False, "DataPipeline": True}
+    return Side(
+        "webdataset", {f"{way_name}, {size}": way(hand, count) for way_name, hand in ways.items() for size, count in buffers.items()}
+    )
+
+
+def spdl(name: str) -> Side:
+    """`iter_tarfile` over a file, with buffers of several sizes, over a mapped file and over its bytes."""
+
+    def way(opened: Callable[[Path], Any]) -> Prepare:
+        def prepare(data: Path) -> Callable[[], int]:
+            from spdl.io import iter_tarfile
+
+            def work() -> int:
+                count = 0
+                for path in paths(data, name):
+                    for _, _ in iter_tarfile(opened(path)):
+                        count += 1
+                return count // 2  # a record has two members
+
+            return work
+
+        return prepare
+
+    def mapped(path: Path) -> memoryview:
+        with path.open("rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def buffered(size: int) -> Callable[[Path], Any]:
+        return lambda path: path.open("rb", size)
+
+    sizes = {"no buffer": 0, "64 kB": 64 << 10, "1 MB": 1 << 20, "8 MB": 8 << 20}
+    ways = {"bytes": Path.read_bytes, "a mapped file": mapped, **{label: buffered(size) for label, size in sizes.items()}}
+    return Side("SPDL's iter_tarfile", {label: way(opened) for label, opened in ways.items()})
+
+
+def array_record(name: str) -> Side:
+    """Records of the same bytes as ArrayRecord, Grain's format, whole and in slices, with several groups and readers ahead."""
+
+    def way(group: int, options: str, slice_of: int) -> Prepare:
+        def prepare(data: Path) -> Callable[[], int]:
+            from array_record.python.array_record_module import ArrayRecordReader, ArrayRecordWriter
+
+            path = data / "array_record" / f"{name}-{group}.array_record"
+            if not path.is_file():
+                path.parent.mkdir(exist_ok=True)
+                writer = ArrayRecordWriter(str(path), f"group_size:{group},uncompressed")
+                for record in rows(data, name):
+                    writer.write(b"".join(record))
+                writer.close()
+
+            def work() -> int:
+                reader, count = ArrayRecordReader(str(path), options), 0
+                number = reader.num_records()
+                for begin in range(0, number, slice_of or number):
+                    for _ in reader.read(begin, min(begin + (slice_of or number), number)):
+                        count += 1
+                reader.close()
+                return count
+
+            return work
+
+        return prepare
+
+    settings = {"": "threads of its own", "max_parallelism:0": "no threads"}
+    return Side(
+        "ArrayRecord (Grain)",
+        {
+            f"groups of {group}, {threads}, slices of {size}": way(group, options, size)
+            for group in (1, 256)
+            for options, threads in settings.items()
+            for size in (256, 4096)
+        },
+    )
+
+
+def litdata(name: str) -> Side:
+    """The same records in LitData's chunks of several sizes, the data set itself and in its loader."""
+
+    def way(limit: str, workers: int | None) -> Prepare:
+        def prepare(data: Path) -> Callable[[], int]:
+            from litdata import StreamingDataLoader, StreamingDataset
+            from litdata.streaming.writer import BinaryWriter
+
+            folder = data / "litdata" / f"{name}-{limit}"
+            if not (folder / "index.json").is_file():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir(parents=True)
+                writer = BinaryWriter(str(folder), chunk_bytes=limit)
+                for number, (image, label) in enumerate(rows(data, name)):
+                    writer[number] = {"image": bytes(image), "cls": bytes(label)}
+                writer.done()
+                writer.merge()
+            dataset = StreamingDataset(str(folder), shuffle=False)
+            if workers is None:
+                return lambda: sum(1 for _ in dataset)
+            loader = StreamingDataLoader(dataset, batch_size=256, num_workers=workers, collate_fn=list)
+            return lambda: sum(map(len, loader))
+
+        return prepare
+
+    takers = {"the data set": None, "a loader": 0, "a loader of 2 workers": 2}
+    return Side(
+        "LitData", {f"chunks of {size}, {label}": way(size, count) for size in ("1MB", "64MB", "256MB") for label, count in takers.items()}
+    )
+
+
+def rows(data: Path, name: str) -> Iterator[tuple[memoryview, memoryview]]:
+    from tarviz import records
+
+    template, image = SETS[name]
+    return ((record[image], record["cls"]) for record in records(str(data / template)))
+
+
+def pair(name: str, key: str, peer: Side, package: str = "", **reach: Any) -> Figure:
+    what = f"iterate records, raw bytes, {name}{' (CPU seconds of all threads)' if 'at_most' in reach else ''}"
+    packages = (package,) if package else ()
+    return Figure(f"iterate-{name}{key}", what, Side("tarviz", tarviz(name)), peer, sets=(name,), packages=packages, **reach)
+
+
+CPU = time.process_time
 
 FIGURES = [
-    Figure(
-        "iterate-tiny",
-        "iterate records, raw bytes, tiny",
-        Side("tarviz", tarviz(TINY, "png")),
-        Side("webdataset", webdataset(TINY, "png")),
-        at_least=30,
-        sets=("tiny",),
-    ),
-    Figure(
-        "iterate-photo",
-        "iterate records, raw bytes, photo",
-        Side("tarviz", tarviz(PHOTO, "jpg")),
-        Side("webdataset", webdataset(PHOTO, "jpg")),
-        at_least=6,
-        sets=("photo",),
-    ),
+    pair("tiny", "", webdataset("tiny"), at_least=30),
+    pair("photo", "", webdataset("photo"), at_least=6),
+    pair("tiny", "-spdl", spdl("tiny"), "spdl.io", at_most=0.8, clock=CPU),
+    pair("photo", "-spdl", spdl("photo"), "spdl.io", at_most=1.0, clock=CPU),
+    pair("tiny", "-grain", array_record("tiny"), "array_record", at_least=1),
+    pair("photo", "-grain", array_record("photo"), "array_record", at_least=1),
+    pair("tiny", "-litdata", litdata("tiny"), "litdata", at_least=1),
+    pair("photo", "-litdata", litdata("photo"), "litdata", at_least=1),
 ]
