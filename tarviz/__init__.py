@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tarviz.commands.demo import demo as demo
     from tarviz.commands.diff import diff as diff
     from tarviz.commands.first import first as first
+    from tarviz.commands.join import join as join
     from tarviz.commands.ls import ls as ls
     from tarviz.commands.objects import objects as objects
     from tarviz.commands.pcat import pcat as pcat
@@ -78,6 +79,7 @@ __all__ = [
     "diff",
     "first",
     "index",
+    "join",
     "ls",
     "objects",
     "ops",
