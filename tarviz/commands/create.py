@@ -92,34 +92,37 @@ def create(
     place, result = fspath(source), Created()
     series = _Series(fspath(output), count, None if size is None else parse_size(size))
     renamed: list[tuple[str, str]] = []
-    numbered = False
+    numbered = layout == "yolo"
     folder = place != "-" and stores.is_local(place) and os.path.isdir(stores.local_path(place))
     if _CUT.search(fspath(output)) and (coco is not None or not folder):
-        raise UsageError(f"{'COCO' if coco is not None else 'a plan'} has no splits: {{split}} is for folders.")
+        raise UsageError("neither a plan nor COCO has splits: {split} is for folders.")
     if coco is not None:
         plan, made = coco_plan.planned(fspath(coco), stores.local_path(URL(place)), check=on_error == "raise")
         result.names, renamed = made.notes, made.renamed
-        series.refuse([fspath(coco), *(str(record.fields[0][1]) for record in plan)], {""})
-        records = iter(plan)
+        records = _checked(plan, fspath(coco), series)
     elif folder:
         root = stores.local_path(place)
         groups, result.labels, made = files_of(root, layout, result.report)
-        result.names, renamed, numbered = made.notes, made.renamed, layout == "yolo"
+        result.names, renamed = made.notes, made.renamed
         records = _from_folder(root, groups, result.labels, split_apart=bool(_CUT.search(fspath(output))))
         series.refuse([os.path.join(root, path) for group in groups for _, path in group.files], {group.split for group in groups})
     else:
         plan = _planned(place, delimiter, key, fspath(base or ""), on_error == "raise", result)
         numbered = bool(result.labels)
-        series.refuse([place, *(content for record in plan for _, content in record.fields if isinstance(content, str))], {""})
-        records = iter(plan)
+        records = _checked(plan, place, series)
     _run(records, series, result, on_error)
     if labels is not None:
         _write(labels, result.labels)
     if not result.to_stdout:
-        if numbered and labels is None:
-            _write_beside(output, "labels.txt", result.labels, result)
+        _write_beside(output, "labels.txt", result.labels if numbered and labels is None else [], result)
         _write_beside(output, "names.tsv", [f"{key}\t{path}" for key, path in renamed], result)
     return result
+
+
+def _checked(plan: list[Planned], place: str, series: _Series) -> Iterator[Planned]:
+    """The records of a plan; `UsageError` where an output is one of the files that it names."""
+    series.refuse([place, *(content for record in plan for _, content in record.fields if isinstance(content, str))], {""})
+    return iter(plan)
 
 
 def _planned(place: str, delimiter: str | None, key: str, base: str, check: bool, result: Created) -> list[Planned]:
