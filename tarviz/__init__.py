@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tarviz.commands.bench import bench as bench
     from tarviz.commands.browse import browse as browse
     from tarviz.commands.cache import cache as cache
+    from tarviz.commands.card import card as card
     from tarviz.commands.cat import cat as cat
     from tarviz.commands.compare import compare as compare
     from tarviz.commands.convert import convert as convert
@@ -68,6 +69,7 @@ __all__ = [
     "blocks",
     "browse",
     "cache",
+    "card",
     "cat",
     "compare",
     "config",
