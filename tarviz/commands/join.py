@@ -18,6 +18,7 @@ from tarviz.cli.tar_tool_options import Made, Tar, tool_options
 from tarviz.formats.tar_header import tar_member
 from tarviz.model.errors import DataError, Fault, SchemaError, UsageError
 from tarviz.model.types import Buffer, to_bytes, to_text
+from tarviz.outputs import counted
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.output import size_of
 from tarviz.outputs.tar_output import Piece, Range, TarOutput
@@ -77,6 +78,8 @@ def join(
     """
     if how not in ("left", "inner"):
         raise UsageError(f"how={how!r} is not one of left, inner.")
+    if counted(fspath(output)):
+        raise UsageError("a join writes one tar.", hint="Cut it behind: tarviz join A B | tarviz split -s 1GB -o 'x-{}.tar' -")
     options, result = with_changes(ReadOptions(), reading), Joined(how=how)
     made = key_template(match)
     targets, others = shards(a), shards(b)

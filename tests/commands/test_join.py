@@ -297,6 +297,8 @@ class TestTables:
             join(make(numbered(1)), [tmp_path / "l.csv", tmp_path / "l.csv"], out)
         with pytest.raises(UsageError, match="column of a table"):
             join(make(numbered(1)), make(numbered(1), "b.tar"), out, on="key")
+        with pytest.raises(UsageError, match="one tar"):
+            join(make(numbered(1)), make(numbered(1), "b.tar"), tmp_path / "x-{}.tar")
 
 
 class TestMany:
