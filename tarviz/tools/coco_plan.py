@@ -11,6 +11,7 @@ from typing import Any
 from tarviz.formats.records import split_name
 from tarviz.model.errors import UsageError, safe
 from tarviz.model.types import URL
+from tarviz.outputs.encoded import check_key
 from tarviz.tools.create_plan import Planned, contents
 from tarviz.tools.field_names import Named, named
 
@@ -39,6 +40,7 @@ def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
     for key, files in made.records.items():
         if len(files) > 1:
             raise UsageError(f"{safe(files[0][1])!r} and {safe(files[1][1])!r} would be one record, {safe(key)!r}.", shard=url)
+        check_key(key)
         ((ext, name),) = files
         path = os.path.join(folder, name)
         if check and not os.path.isfile(path):

@@ -379,6 +379,17 @@ class TestAnnotated:
         result = create(tmp_path / "coco", out, coco=file, on_error="skip")
         assert (5, {"E_NOT_FOUND": 1}) == (result.records, result.report.counts())
 
+    @pytest.mark.parametrize("name", ["../ann.jpg", "/etc/ann.jpg", "a/../../ann.jpg"])
+    def test_a_picture_outside_of_the_folder_is_refused(self, tmp_path: Path, out: Path, name: str):
+        (tmp_path / "in").mkdir()
+        (tmp_path / "ann.jpg").write_bytes(b"")
+        (tmp_path / "in" / "ok.jpg").write_bytes(b"")
+        images = [{"id": at, "file_name": each} for at, each in enumerate(("ok.jpg", name))]
+        (tmp_path / "ann.json").write_text(json.dumps({"images": images, "annotations": []}))
+
+        with pytest.raises(UsageError, match="E_UNSAFE_NAME"):
+            create(tmp_path / "in", out, coco=tmp_path / "ann.json")
+
     @pytest.mark.parametrize("text", ["[", "[]", '{"images": []}'])
     def test_a_file_that_is_not_cocos(self, tmp_path: Path, out: Path, text: str):
         (tmp_path / "ann.json").write_text(text)
