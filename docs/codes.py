@@ -25,7 +25,10 @@ CODES = {
     "E_CORRUPT_COMPRESSED": ("the gzip, bzip2, xz or zstd stream is damaged", "fetch the shard again"),
     "E_DATA_CRC": ("the bytes of a TFRecord's record do not fit their CRC", "fetch the file again; `--on-error skip` goes on after it"),
     "E_DECODE": ("a field cannot be decoded", 'look at it with `tarviz show`; `on_error="skip"` leaves the record out and counts it'),
-    "E_DUP_FIELD": ("a record has the same field twice", '`duplicates="first"` or `"last"` takes one'),
+    "E_DUP_FIELD": (
+        "a record has the same field twice, or both sides of a join have it with different values",
+        '`duplicates="first"` or `"last"` takes one',
+    ),
     "E_EMPTY": ("the file has no bytes", "write or fetch it again"),
     "E_EXISTS": ("an output has this name already and may not be replaced", 'choose another name, or `exists="replace"`'),
     "E_FORMAT": ("what came is not of the format that was named", "name the format, or leave it out"),

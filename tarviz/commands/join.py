@@ -182,7 +182,12 @@ class _Pairs:
         if others := [name for name in columns if name in there and there[name] != columns[name]]:
             self._refuse(f"{ext}.{others[0]}")
         both = columns | there if self.options.duplicates == "first" else there | columns
-        return old if both == there else _json.dumps(both, ensure_ascii=False).encode()
+        if both == there:
+            return old
+        try:
+            return _json.dumps(both, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # half a surrogate pair, which JSON can write in ASCII alone
+            return _json.dumps(both).encode()
 
     def _refuse(self, name: str) -> None:
         if self.options.duplicates == "error":

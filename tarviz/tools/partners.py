@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.formats.compression import kind
-from tarviz.model.errors import Fault, SchemaError, TarvizError, UsageError, safe
-from tarviz.model.types import URL, Duplicates, to_bytes
+from tarviz.model.errors import Fault, SchemaError, TarvizError, UsageError, redact, safe
+from tarviz.model.types import URL, Duplicates, to_bytes, to_text
 from tarviz.model.urls import without_query
 from tarviz.read.index import Index
 from tarviz.read.picked import picked
@@ -41,13 +42,15 @@ T = TypeVar("T")
 
 _AT_ONCE = 8 << 20  # bytes of partners held at a time
 _ROWS = range(16, 4096)  # looked for at a time
+_CSV = "SELECT * FROM read_csv({place}, auto_detect=false, columns={{{columns}}}, header=true, max_line_size=67108864, "
+_LINES = "SELECT json FROM read_ndjson_objects({place}, maximum_object_size=67108864)"
 _TABLES = {
-    ".parquet": "SELECT * FROM read_parquet({})",
-    ".csv": "SELECT * FROM read_csv({}, all_varchar=true, header=true, delim=',', quote='\"', max_line_size=67108864)",
-    ".tsv": "SELECT * FROM read_csv({}, all_varchar=true, header=true, delim='\t', quote='', nullstr='\\N', max_line_size=67108864)",
-    ".jsonl": "SELECT json FROM read_ndjson_objects({}, maximum_object_size=67108864)",
+    ".parquet": "SELECT * FROM read_parquet({place})",
+    ".csv": _CSV + "delim=',', quote='\"', escape='\"')",
+    ".tsv": _CSV + "delim='\t', quote='', escape='', nullstr='\\N')",
+    ".jsonl": _LINES,
+    ".ndjson": _LINES,
 }
-_TABLES[".ndjson"] = _TABLES[".jsonl"]
 _ENDING = r"'^(?:\./)*((?:.*/)?[^/.]+)\.[^/]*$'"
 _WHOLE, _NUMBER = r"-?(0|[1-9]\d{0,17})", r"-?(0|[1-9]\d{0,14})(\.\d+)?([eE][+-]?\d+)?"
 
@@ -171,7 +174,14 @@ class Rows:
         limit = f"{min(memory_limit(), 1 << 30) >> 20}MiB"
         settings: dict[str, Any] = {"memory_limit": limit, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
         self._base = duckdb.connect(os.path.join(folder, "rows"), config=settings)
-        self._columns: list[str] = in_our_words(lambda: self._load(_TABLES[self._ending].format(literal(place)), on, url))
+        try:
+            titles = _titles(place, self._ending) if self._ending in (".csv", ".tsv") else []
+            columns = ", ".join(f"{literal(title)}: 'VARCHAR'" for title in titles)  # DuckDB is to guess nothing: it may leave out lines
+            scan = _TABLES[self._ending].format(place=literal(place), columns=columns)
+            self._columns: list[str] = in_our_words(lambda: self._load(scan, on, url))
+        except UsageError as error:
+            error.message = error.message.replace(place, safe(redact(url)))
+            raise error.at(shard=url) from error.__cause__
         count = self._one("SELECT count(*) FROM _rows")[0]
         self._step = min(max(_AT_ONCE // (os.path.getsize(place) // max(count, 1) + 1), _ROWS.start), _ROWS.stop)
         self.used = np.zeros(count, np.bool_)
@@ -235,11 +245,23 @@ class Rows:
         return {"json": {name: _plain(name, value, kinds.get(name)) for name, value in values.items()}}
 
 
+def _titles(place: str, ending: str) -> list[str]:
+    """The first line of a table."""
+    with open(place, encoding="utf-8-sig", errors="replace", newline="") as file:
+        rows = csv.reader(file) if ending == ".csv" else csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        titles = next(rows, [])
+    if not titles or len(set(titles)) < len(titles):
+        raise UsageError("the first line of the table names no columns, or one twice.", hint="Its first line is key,label.")
+    return titles
+
+
 def _payload(ext: str, value: Any) -> bytes:
     """A cell as a field: text and bytes as they are, all else as the op `encode` makes it."""
     from tarviz.ops import Encode
 
     last = ext.rpartition(".")[2]
+    if isinstance(value, bytes) and last in CLASSES:
+        value = to_text(value)
     if isinstance(value, str) and not (last in CLASSES and not value.strip().lstrip("+-").isdecimal()):
         return to_bytes(value)
     if isinstance(value, bytes):

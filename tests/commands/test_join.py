@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tarviz import cli
 from tarviz.commands.join import join
+from tarviz.commands.tsv import tsv
 from tarviz.formats.tar_header import tar_member
 from tarviz.model.errors import DataError, SchemaError, UsageError
 from tarviz.testing.strategies import numbered, shard
@@ -223,6 +224,14 @@ class TestTables:
             json.loads(fields["json"]) for _, fields in plain(out)
         ]
 
+    def test_no_line_is_guessed_away(self, make: Make, tmp_path: Path, out: Path):
+        keys = ["#1", "a", "b", "c"]
+        (tmp_path / "l.csv").write_text('\ufeffkey,w\r\n#1,x # y\r\na,"1,\n2"\r\nb,\'\r\n"c",""""\r\n', newline="")
+
+        join(make([(key, {"cls": b""}) for key in keys]), tmp_path / "l.csv", out)
+
+        assert ["x # y", "1,\n2", "'", '"'] == [json.loads(fields["json"])["w"] for _, fields in plain(out)]
+
     def test_a_row_that_comes_twice_is_refused_or_one_is_chosen(self, make: Make, tmp_path: Path, out: Path):
         (tmp_path / "l.csv").write_text("key,w\na,1\nb,2\na,3\n")
         a = make([("a", {"cls": b""}), ("b", {"cls": b""})])
@@ -267,6 +276,25 @@ class TestTables:
         assert (1, {"W_NO_PARTNER": 1}) == (none.exit_code, none.report.counts())
         assert 1 == join(a, tmp_path / "l.csv", out, on="filename", match="{base}").found
 
+    def test_a_table_that_tsv_wrote_gives_back_every_byte(self, make: Make, tmp_path: Path, out: Path):
+        content = [("a", {"txt": b"a\tb\\n\xff", "cls": b"7"}), ("b", {"txt": b"", "cls": b"x"})]
+        tsv(make(content), tmp_path / "l.tsv", fields="txt cls")
+        a = make([(key, {"jpg": b""}) for key, _ in content])
+
+        join(a, tmp_path / "l.tsv", out, fields={"txt": "txt"})
+        assert [{"jpg": b"", "txt": fields["txt"]} for _, fields in content] == [fields for _, fields in plain(out)]
+        with pytest.raises(SchemaError, match="whole number"):
+            join(a, tmp_path / "l.tsv", out, fields={"cls": "cls"})
+        with pytest.raises(SchemaError, match="holds bytes"):
+            join(a, tmp_path / "l.tsv", out)
+
+    def test_half_a_surrogate_pair_survives(self, make: Make, tmp_path: Path, out: Path):
+        (tmp_path / "l.jsonl").write_text('{"key": "a", "more": "é"}\n')
+
+        join(make([("a", {"json": b'{"text": "\\ud83d"}'})]), tmp_path / "l.jsonl", out)
+
+        assert {"text": "\ud83d", "more": "é"} == json.loads(plain(out)[0][1]["json"])
+
     def test_keys_that_hold_dots_are_taken_as_they_are(self, make: Make, tmp_path: Path, out: Path):
         (tmp_path / "l.csv").write_text("key,w\na.b,1\n")
 
@@ -278,7 +306,10 @@ class TestTables:
             ("id,w\na,1\n", "no column 'key'; it has id, w", {}),
             ("key,w\na,1\n", "no column 'x'", {"fields": {"x": "cls"}}),
             ("key,w\na,1\n", "no column 'x'", {"on": "x"}),
-            ('key,w\n"a" b,1\n', "E_USAGE", {}),
+            ('key,w\n"a" b,1\n', r"Line: 2", {}),
+            ("key,w\na,1\nb\n", r"l\.csv.*Line: 3", {}),
+            ("key,w,w\na,1,2\n", "one twice", {}),
+            ("", "no columns", {}),
             ("key,w\na,1\n", "how", {"how": "outer"}),
         ],
     )
