@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as _json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -17,8 +17,8 @@ from tarviz.cli import verb_base
 from tarviz.cli.tar_tool_options import Made, Tar, tool_options
 from tarviz.formats.tar_header import tar_member
 from tarviz.model.errors import DataError, Fault, SchemaError, UsageError
-from tarviz.model.types import Buffer, to_bytes, to_text
-from tarviz.outputs import counted
+from tarviz.model.types import URL, Buffer, to_bytes, to_text
+from tarviz.outputs import Names
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.output import size_of
 from tarviz.outputs.tar_output import Piece, Range, TarOutput
@@ -74,15 +74,16 @@ def join(
     `"last"` the last and what `b` has; `on_error="skip"` leaves such records out.
 
     `a` is read once; partners are looked up, some megabytes at a time, and in one order both are read from front to back. Rows of a table,
-    and shards without places to go to (a pipe, a packed one), lie in a file in the folder `tmp` meanwhile.
+    and shards without places to go to (a pipe, a packed one), lie in a file in the folder `tmp` meanwhile. An output with a counter
+    (`x-{}.tar`) is one for each shard of `a`.
     """
     if how not in ("left", "inner"):
         raise UsageError(f"how={how!r} is not one of left, inner.")
-    if counted(fspath(output)):
-        raise UsageError("a join writes one tar.", hint="Cut it behind: tarviz join A B | tarviz split -s 1GB -o 'x-{}.tar' -")
     options, result = with_changes(ReadOptions(), reading), Joined(how=how)
-    made = key_template(match)
-    targets, others = shards(a), shards(b)
+    targets, others, names = shards(a), shards(b), Names(fspath(output))
+    inputs = Inputs([*targets, *others])
+    if names.counts:
+        inputs.refuse_any(names, count=len(targets))
     if any(map(is_table, others)) and len(others) > 1:
         raise UsageError("one table at a time is joined.", shard=others[0], hint="Put the tables together before.")
     if on is not None and not is_table(others[0]):
@@ -93,19 +94,41 @@ def join(
             partners = Rows(others[0], on, fields, folder, options)
         else:
             partners = OtherShards(others, options, folder, fields, result.report)
-        with (
-            TarOutput(fspath(output), inputs=Inputs([*targets, *others])) as outlet,
-            verb_base.progress(None, "records") as bar,
-            closing(intake(targets, options, result.report)) as batches,
-        ):
-            pairs = _Pairs(options, result, Form(report=result.report))
+        pairs = _Pairs(partners, key_template(match), options, result)
+        with verb_base.progress(None, "records") as bar:
+            for number, some in enumerate([[url] for url in targets] if names.counts else [targets]):
+                with TarOutput(names.at(number) if names.counts else names.text, inputs=inputs) as outlet:
+                    pairs.write(some, outlet, bar)
+                result.outputs.append(Tar(outlet.url, outlet.records, outlet.bytes))
+        result.unused = int(np.count_nonzero(~partners.used))
+        if result.alone and not result.found:
+            result.report.add(Fault("W_NO_PARTNER", "no record found a partner.", others[0], pairs.last))
+    return result
+
+
+@dataclass
+class _Pairs:
+    """What is written of records and their partners. `last` is what was looked up last."""
+
+    partners: Partners
+    made: Callable[[bytes, str, int], bytes]
+    options: ReadOptions
+    result: Joined
+    last: str = ""
+
+    def write(self, urls: list[URL], outlet: TarOutput, bar: Any) -> None:
+        """The records of some shards, each with its partner."""
+        form = Form(report=self.result.report)
+        with closing(intake(urls, self.options, self.result.report)) as batches:
             for batch in batches:
-                keys = [made(key, batch.block.shard, batch.block.first + at) for at, key in enumerate(batch.block.keys)]
+                keys = [self.made(key, batch.block.shard, batch.block.first + at) for at, key in enumerate(batch.block.keys)]
                 held: list[Piece] = []
                 size = 0
-                for record, found in enumerate(partners.of(keys)):
-                    written = pairs.written(batch, record, found)
-                    outlet.records += bool(written)
+                for record, found in enumerate(self.partners.of(keys)):
+                    if not (written := self.members(batch, record, found)):
+                        continue
+                    form.beside(batch, record)
+                    outlet.records += 1
                     held += written
                     size += sum(map(size_of, written))
                     if size > _AT_ONCE:
@@ -113,24 +136,10 @@ def join(
                         held, size = [], 0
                 outlet.write(held)
                 bar.add(len(batch))
+                self.last = to_text(keys[-1])
                 del batch, held
-            if result.alone and not result.found:
-                text = f"no record found a partner; the last one looked for was {to_text(keys[-1])!r}."
-                result.report.add(Fault("W_NO_PARTNER", text, others[0]))
-        result.unused = int(np.count_nonzero(~partners.used))
-    result.outputs = [Tar(fspath(output), outlet.records, outlet.bytes)]
-    return result
 
-
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    """What is written of records and their partners."""
-
-    options: ReadOptions
-    result: Joined
-    form: Form
-
-    def written(self, batch: Batch, record: int, found: Found) -> list[Piece]:
+    def members(self, batch: Batch, record: int, found: Found) -> list[Piece]:
         """The members of a record and of its partner; none where it is left out."""
         block, result = batch.block, self.result
         result.found += bool(found)
@@ -145,7 +154,6 @@ class _Pairs:
                 raise
             result.report.add(error.fault, skipped=True)
             return []
-        self.form.beside(batch, record)
         made: list[Piece] = []
         if kept := [row for row in batch.rows(record) if batch.ext(row) not in new]:
             begin, end = ranges(*pieces(batch, np.array(kept))[:2])

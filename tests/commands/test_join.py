@@ -81,6 +81,18 @@ class TestShards:
 
         assert [(key, {**fields, "txt": key.encode()}) for key, fields in content] == plain(out)
 
+    def test_a_counter_makes_a_tar_of_each_shard(self, make: Make, tmp_path: Path):
+        content = numbered(6)
+        a = [make(content[:4], "a-0.tar"), make(content[4:], "a-1.tar")]
+
+        result = join(a, make(texts([key for key, _ in content]), "b.tar"), tmp_path / "out" / "c-{}.tar")
+
+        assert [("c-1.tar", 4), ("c-2.tar", 2)] == [(Path(tar.url).name, tar.records) for tar in result.outputs]
+        assert [key for key, _ in content[4:]] == [key for key, _ in plain(tmp_path / "out" / "c-2.tar")]
+        assert (6, 0) == (result.found, result.unused)
+        with pytest.raises(UsageError, match="one of the inputs"):
+            join(a, make(content, "b-1.tar"), tmp_path / "b-{}.tar")
+
     def test_a_field_of_both_is_taken_once_where_it_is_the_same(self, make: Make, out: Path):
         join(make([("k", {"txt": b"1", "cls": b"1"})]), make([("k", {"txt": b"1", "jpg": b""})], "b.tar"), out)
 
@@ -328,8 +340,6 @@ class TestTables:
             join(make(numbered(1)), [tmp_path / "l.csv", tmp_path / "l.csv"], out)
         with pytest.raises(UsageError, match="column of a table"):
             join(make(numbered(1)), make(numbered(1), "b.tar"), out, on="key")
-        with pytest.raises(UsageError, match="one tar"):
-            join(make(numbered(1)), make(numbered(1), "b.tar"), tmp_path / "x-{}.tar")
 
 
 class TestMany:
