@@ -11,7 +11,6 @@ from typing import Any
 from tarviz.formats.records import split_name
 from tarviz.model.errors import UsageError, safe
 from tarviz.model.types import URL
-from tarviz.outputs.encoded import check_key
 from tarviz.tools.create_plan import Planned, contents
 from tarviz.tools.field_names import Named, named
 
@@ -23,6 +22,8 @@ def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
 
     Its `json` is the picture's entry, with its `annotations` and the `categories` these are of. With `check` every picture must be there.
     """
+    from tarviz.outputs.encoded import check_key  # loads what makes pictures
+
     try:
         found = json.loads(contents(url, _LARGEST))
     except ValueError as error:
