@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tarviz.commands.bench import bench as bench
     from tarviz.commands.browse import browse as browse
     from tarviz.commands.cache import cache as cache
+    from tarviz.commands.card import card as card
     from tarviz.commands.cat import cat as cat
     from tarviz.commands.compare import compare as compare
     from tarviz.commands.convert import convert as convert
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tarviz.commands.demo import demo as demo
     from tarviz.commands.diff import diff as diff
     from tarviz.commands.first import first as first
+    from tarviz.commands.join import join as join
     from tarviz.commands.ls import ls as ls
     from tarviz.commands.objects import objects as objects
     from tarviz.commands.pcat import pcat as pcat
@@ -67,6 +69,7 @@ __all__ = [
     "blocks",
     "browse",
     "cache",
+    "card",
     "cat",
     "compare",
     "config",
@@ -78,6 +81,7 @@ __all__ = [
     "diff",
     "first",
     "index",
+    "join",
     "ls",
     "objects",
     "ops",

@@ -43,6 +43,7 @@ batches = pipeline.torch(shuffle=10, rank=0, world_size=2)
 data = tarviz.Dataset("a.tar")
 options = tarviz.options(workers=4, block_size="1MiB")
 joined = tarviz.cat(["a.tar", "b.tar"], "c.tar", count=10, key_split="last-dot", keys=("a", "b"))
+paired = tarviz.join("a.tar", "labels.csv", "c.tar", on="key", fields={"label": "cls"}, how="inner", where="cls = 3").unused
 found = tarviz.first("a.tar", where="cls = 3", group="shard")
 answer = tarviz.sql("SELECT count(*) FROM records", "a.tar")
 relation = tarviz.table("a.tar", memory="2GB", where="cls = 3").sql("SELECT 1")

@@ -21,8 +21,8 @@ from tarviz.model.errors import TarvizError, redact, safe
 GROUPS = {
     "Look": ("ls", "show", "browse", "sql", "objects", "verify", "diff", "index"),
     "Feed models": ("compare", "bench", "convert"),
-    "Reshape": ("cat", "split", "sort", "first", "pcat", "create", "tsv", "proc"),
-    "Begin and share": ("demo", "deck", "cache", "config"),
+    "Reshape": ("cat", "join", "split", "sort", "first", "pcat", "create", "tsv", "proc"),
+    "Begin and share": ("demo", "deck", "card", "cache", "config"),
 }
 LINE = 64  # characters of a verb's line in the list of verbs
 INTERRUPTED, BROKEN_PIPE = 130, 141  # as a shell counts SIGINT and SIGPIPE

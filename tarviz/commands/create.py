@@ -1,4 +1,4 @@
-"""Create shards: from a plan (TSV or CSV, a row for each record), or from a folder of files sorted by split and label."""
+"""Create shards: from a plan (TSV, CSV, Parquet; a row for each record), from a folder sorted by split and label, from COCO, YOLO, VOC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -24,7 +24,7 @@ from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.output import size_of
 from tarviz.outputs.tar_output import Piece, Range, TarOutput
 from tarviz.read.spans import HeldTar
-from tarviz.tools import field_selection
+from tarviz.tools import coco_plan, field_selection
 from tarviz.tools.create_plan import Planned, paths_in, planned
 from tarviz.tools.folder_layout import Group, Layout, files_of
 
@@ -60,6 +60,7 @@ def create(
     key: str = "{n:09d}",
     base: str | PathLike[str] | None = None,
     layout: Layout = "auto",
+    coco: str | PathLike[str] | None = None,
     labels: str | PathLike[str] | None = None,
     count: int | None = None,
     size: int | float | str | None = None,
@@ -67,14 +68,20 @@ def create(
 ) -> Created:
     r"""Writes a tar of records that a plan or a folder describes.
 
-    A plan is a table whose header names extensions. A cell is the field's text; below `@jpg` it is the path or URL of the file to take,
-    relative to `base`. `__key__` holds the keys, else `key` makes them of the row's number. A TSV cell may be escaped as `tsv` does;
-    `\N`, in a CSV an empty cell, is a field that is not there. All local files are looked for before anything is written.
+    A plan is a table (TSV, CSV, Parquet) whose header names extensions. A cell is the field's text; below `@jpg` it is the path or URL
+    of the file to take, relative to `base`. `__key__` holds the keys, else `key` makes them of the row's number. A TSV cell may be
+    escaped as `tsv` does; `\N`, in a CSV an empty cell, is a field that is not there. All local files are looked for before anything is
+    written.
 
     A folder is `<split>/<label>/<file>` or `<label>/<file>` or just files (`layout` says which, `auto` looks at the depth): files that
     share a name before the first dot are the fields of one record. Pictures of several endings (jpg, jpeg, png) are one field where no
     record has two of them; a dot that belongs to a file's stem (`IMG_1.v2.jpg`) is `_` in the key. The result says what was done, and
     `OUTPUT.names.tsv` holds key and path of each file that was renamed. `{split}` in the output makes one series for each split.
+
+    `coco` names an annotation file of COCO's: each picture it lists, in the folder `source` or below, is a record with its entry,
+    annotations and their categories as `json`. The layouts `yolo` and `voc` put together what lies in `images` and `labels`, or in
+    `JPEGImages` and `Annotations`, under one name (`images/train/1.jpg` and `labels/train/1.txt` are `train/1`). Overlays and
+    `objects` read all three; YOLO's names of classes go into `OUTPUT.labels.txt`, for `--classes`.
 
     `cls` is the number of a record's label among all, sorted: of a folder's labels, and of a plan's where one of them is text (not in a
     TSV with `__key__`, which is what `tsv` writes). `labels` names a file that lists them; without it a plan's go into
@@ -85,28 +92,37 @@ def create(
     place, result = fspath(source), Created()
     series = _Series(fspath(output), count, None if size is None else parse_size(size))
     renamed: list[tuple[str, str]] = []
-    numbered = False
-    if place != "-" and stores.is_local(place) and os.path.isdir(stores.local_path(place)):
+    numbered = layout == "yolo"
+    folder = place != "-" and stores.is_local(place) and os.path.isdir(stores.local_path(place))
+    if _CUT.search(fspath(output)) and (coco is not None or not folder):
+        raise UsageError("neither a plan nor COCO has splits: {split} is for folders.")
+    if coco is not None:
+        plan, made = coco_plan.planned(fspath(coco), stores.local_path(URL(place)), check=on_error == "raise")
+        result.names, renamed = made.notes, made.renamed
+        records = _checked(plan, fspath(coco), series)
+    elif folder:
         root = stores.local_path(place)
         groups, result.labels, made = files_of(root, layout, result.report)
         result.names, renamed = made.notes, made.renamed
         records = _from_folder(root, groups, result.labels, split_apart=bool(_CUT.search(fspath(output))))
         series.refuse([os.path.join(root, path) for group in groups for _, path in group.files], {group.split for group in groups})
     else:
-        if _CUT.search(fspath(output)):
-            raise UsageError("a plan has no splits: {split} is for folders.")
         plan = _planned(place, delimiter, key, fspath(base or ""), on_error == "raise", result)
         numbered = bool(result.labels)
-        series.refuse([place, *(content for record in plan for _, content in record.fields if isinstance(content, str))], {""})
-        records = iter(plan)
+        records = _checked(plan, place, series)
     _run(records, series, result, on_error)
     if labels is not None:
         _write(labels, result.labels)
     if not result.to_stdout:
-        if numbered and labels is None:
-            _write_beside(output, "labels.txt", result.labels, result)
+        _write_beside(output, "labels.txt", result.labels if numbered and labels is None else [], result)
         _write_beside(output, "names.tsv", [f"{key}\t{path}" for key, path in renamed], result)
     return result
+
+
+def _checked(plan: list[Planned], place: str, series: _Series) -> Iterator[Planned]:
+    """The records of a plan; `UsageError` where an output is one of the files that it names."""
+    series.refuse([place, *(content for record in plan for _, content in record.fields if isinstance(content, str))], {""})
+    return iter(plan)
 
 
 def _planned(place: str, delimiter: str | None, key: str, base: str, check: bool, result: Created) -> list[Planned]:
@@ -265,7 +281,11 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
 
 @verb_base.verb(
     "create",
-    example=["tarviz create plan.tsv -o data.tar", "tarviz create imagenet/ -s 1GB -o '{split}-{shard:06d}.tar' --labels names.txt"],
+    example=[
+        "tarviz create plan.tsv -o data.tar",
+        "tarviz create imagenet/ -s 1GB -o '{split}-{shard:06d}.tar' --labels names.txt",
+        "tarviz create coco/val2017 --coco coco/annotations/instances_val2017.json -o val.tar",
+    ],
 )
 @click.argument("source", metavar="PLAN|FOLDER")
 @click.argument("target", required=False, metavar="[OUTPUT]")
@@ -275,9 +295,10 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
 @click.option(
     "-C", "--dir", "base", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="What a plan's paths are relative to."
 )
-@click.option(
-    "--layout", type=click.Choice(["auto", "split/label", "label", "flat"]), default="auto", show_default=True, help="Of a folder."
-)
+@click.option("--layout", type=click.Choice([*get_args(Layout)]), default="auto", show_default=True, help="Of a folder.")
+@click.option("--yolo", "layout", flag_value="yolo", help="Pictures in images, what is said of them in labels; names in data.yaml.")
+@click.option("--voc", "layout", flag_value="voc", help="Pictures in JPEGImages, what is said of them in Annotations.")
+@click.option("--coco", metavar="FILE", help="COCO's annotations of the pictures in FOLDER.")
 @click.option("--labels", metavar="FILE", help="Write the labels of a folder, one per line; the first is class 0.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of an output at most.")
 @click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of an output at most.")
@@ -289,7 +310,7 @@ def command(source: str, target: str | None, output: str | None, as_json: bool, 
 
     A plan's header names extensions: below cls stands the text, below @jpg the path of a file. __key__ holds keys. - reads a plan from
     standard input. A folder is <split>/<label>/<file>, <label>/<file> or just files; labels become classes, pictures of several endings one
-    field.
+    field. With --coco, --yolo or --voc records are pictures with their objects, which tarviz browse and tarviz objects know.
     """
     if target and output:
         raise UsageError("the output is named twice.")

@@ -19,22 +19,20 @@ from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.formats import sniff
 from tarviz.formats.field_path import field_path
-from tarviz.model.config import options as configured
-from tarviz.model.errors import DataError, StoreError, TarvizError, UsageError
+from tarviz.model.errors import DataError, TarvizError, UsageError
 from tarviz.model.types import URL, to_text
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import Chosen, resolved
 from tarviz.read.keywords import ReadKeywords
-from tarviz.read.shard import Shard
-from tarviz.read.spans import Batch, HeldTar, plain, shard_batches
+from tarviz.read.spans import Batch, plain, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import sort_table
 from tarviz.tools.field_selection import merged
+from tarviz.tools.spool import spooled
 
 SortAs: TypeAlias = Literal["text", "int", "float"]
-_PIECE = 1 << 20
 _LONGEST = 64 << 10  # bytes of a text that is sorted by
 _NARROW = 256
 _KEY = ("key", "__key__")
@@ -117,7 +115,7 @@ def _read(
     source = plain(url)
     try:
         if source is None:
-            source = _spooled(url, spool, options, there)
+            source = spooled(url, spool, options, there)
             if plain(source.url) is None and os.path.getsize(spool):  # else it would be inflated once more, and its places be wrong
                 with open(spool, "rb") as file:
                     hint = sniff.hint(file.read(512))
@@ -146,27 +144,6 @@ def _read(
             report.add(replace(fault, shard=url))
         for fault in there.skipped:
             report.add(replace(fault, shard=url), skipped=True)
-
-
-def _spooled(url: URL, path: str, options: ReadOptions, report: ReadReport) -> HeldTar:
-    """The inflated bytes of a shard as a file that can be read in any order."""
-    with closing(Shard(url, max_ratio=configured(max_ratio=options.max_ratio).max_ratio)) as shard, open(path, "xb", buffering=0) as file:
-        buffer = memoryview(bytearray(_PIECE))
-        try:
-            while count := shard.readinto(buffer):
-                done = 0
-                while done < count:
-                    done += file.write(buffer[done:count])
-        except DataError as error:
-            if options.on_error == "raise":
-                raise
-            report.add(error.at(shard=url).fault, skipped=True)
-        except OSError as error:
-            if isinstance(error, TarvizError):
-                raise
-            hint = "Choose another folder with --tmp, or set TMPDIR."
-            raise StoreError(f"cannot be kept in {path}: {error.strerror}.", code="E_WRITE", shard=url, hint=hint) from error
-    return HeldTar(URL(path))
 
 
 class _Ranks:

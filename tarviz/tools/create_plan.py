@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
+import json
 import os
 import re
 from collections import Counter
@@ -12,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tarviz import stores
-from tarviz.model.errors import UsageError, safe
+from tarviz.model.errors import MissingPackageError, UsageError, safe
 from tarviz.model.types import URL, to_bytes, to_text
 from tarviz.model.urls import without_query
-from tarviz.stores import Stream
 from tarviz.tools import field_selection, table_formats
 
 _LARGEST = 1 << 30  # bytes of a plan
@@ -36,9 +37,7 @@ class Planned:
 def planned(url: str, delimiter: str | None, template: str, base: str, *, check: bool) -> tuple[list[Planned], list[str]]:
     """The records of a plan, and the labels that `cls` numbers where one was text; with `check` every local file it names must be there."""
     delimiter = {"\\t": "\t", None: ""}.get(delimiter, delimiter) or ("," if without_query(url)[0].lower().endswith(".csv") else "\t")
-    with stores.of(url).open(URL(url)) as stream:
-        text = _text(stream, url)
-    rows = _table(text, delimiter, url)
+    rows = _rows(url, delimiter)
     titles = next(rows, (0, []))[1]
     if not any(titles):
         raise UsageError("the plan is empty.", shard=url, hint="Its first line names the fields: __key__, cls, @jpg.")
@@ -95,18 +94,49 @@ def paths_in(records: list[Planned], folders: list[str]) -> Iterator[str]:
             yield f"{safe(column)} holds paths of files, and their text was written; head it @{safe(ending)}{more} to take the files."
 
 
-def _text(stream: Stream, url: str) -> str:
+def contents(url: str, most: int = _LARGEST) -> bytearray:
+    """All bytes of a plan; `UsageError` where it has more than `most`."""
     data = bytearray()
     buffer = memoryview(bytearray(1 << 20))
-    while count := stream.readinto(buffer):
-        data += buffer[:count]
-        if len(data) > _LARGEST:
-            raise UsageError("the plan has more than 1 GiB.", shard=url)
-    return data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    with stores.of(url).open(URL(url)) as stream:
+        while count := stream.readinto(buffer):
+            data += buffer[:count]
+            if len(data) > most:
+                raise UsageError(f"the plan has more than {most >> 30} GiB.", shard=url)
+    return data
+
+
+def _rows(url: str, delimiter: str) -> Iterator[tuple[int, list[Any]]]:
+    """Lines with their numbers: the header as text, then cells as bytes, None for what is not there."""
+    data = contents(url)
+    if without_query(url)[0].lower().endswith(".parquet"):
+        return _parquet(data)
+    return _table(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"), delimiter, url)
+
+
+def _parquet(data: bytearray) -> Iterator[tuple[int, list[Any]]]:
+    """The rows of a Parquet file; numbers as text, lists and objects as JSON, of pictures the bytes."""
+    try:
+        pyarrow: Any = importlib.import_module("pyarrow")
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingPackageError.of("pyarrow", "A plan in Parquet", "table") from None
+    file = parquet.ParquetFile(pyarrow.BufferReader(data))
+    yield 0, list(file.schema_arrow.names)
+    number = 0
+    for batch in file.iter_batches(1024):
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            number += 1
+            yield number, [_cell(value.get("bytes") or value if isinstance(value, dict) else value) for value in row]
+
+
+def _cell(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return to_bytes(json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else str(value))
 
 
 def _table(text: str, delimiter: str, url: str) -> Iterator[tuple[int, list[Any]]]:
-    """Lines with their numbers: the header as text, then cells as bytes, None for what is not there."""
     if delimiter == "\t":
         for number, line in enumerate(text.split("\n"), 1):
             line = line.removesuffix("\r")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tarviz.formats.records import split_name
-from tarviz.model.errors import Fault, NotFoundError, UsageError
+from tarviz.model.errors import Fault, MissingPackageError, NotFoundError, UsageError
+from tarviz.ops.values.payloads import PICTURES
 from tarviz.read.stream import ReadReport
 from tarviz.tools.field_names import Named, named
 
-Layout: TypeAlias = Literal["auto", "split/label", "label", "flat"]
-_DEPTH = {"split/label": 3, "label": 2, "flat": 1}
+Layout: TypeAlias = Literal["auto", "split/label", "label", "flat", "yolo", "voc"]
+_DEPTH: dict[Layout, int] = {"split/label": 3, "label": 2, "flat": 1}
+_BESIDE = {"yolo": ("images", "labels"), "voc": ("JPEGImages", "Annotations")}  # folders of pictures and of what is said of them
 _CLUTTER = frozenset((".DS_Store", "Thumbs.db", "desktop.ini"))
 
 
@@ -29,21 +33,36 @@ class Group:
 def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group], list[str], Named]:
     """The records of a folder, sorted by path, its labels, sorted, and how fields were named (`field_names.named`).
 
-    A link to a file counts as that file, a link to a folder is passed over. Files without key or extension are warned of.
+    A link to a file counts as that file, a link to a folder is passed over. Files without key or extension are warned of. The labels of
+    YOLO's layout are its names of classes.
     """
-    paths = sorted(_walk(root, report), key=os.fsencode)
+    places, others = _placed(sorted(_walk(root, report), key=os.fsencode), _BESIDE.get(layout, ()))
     cut: list[tuple[str, str, str]] = []
-    for path in paths:
-        found = split_name(os.fsencode(path))
+    for path, place in places.items():
+        found = split_name(os.fsencode(place))
         if found is None:
             report.add(Fault("W_NO_KEY", "the name has no key or no extension; the file belongs to no record.", root, None, path))
             continue
         key = os.fsdecode(found[0])
-        cut.append((key, path[len(key) + 1 :], path))
+        cut.append((key, place[len(key) + 1 :], path))
     made = named(cut)
     groups = {key: Group(key, files=fields) for key, fields in made.records.items()}
+    if layout in _BESIDE:
+        for key in [key for key, each in groups.items() if not any(ext.lower() in PICTURES for ext, _ in each.files)]:
+            path = groups.pop(key).files[0][1]
+            report.add(Fault("W_NO_KEY", "no picture has this name; the file belongs to no record.", root, None, path))
+        made.notes += [f"{len(others)} files elsewhere are of no record: {others[0]}"] if others else []
     if not groups:
         raise NotFoundError("the folder holds no file that could be a field.", shard=root)
+    layout = _layout(layout, groups, root)
+    for group in groups.values():
+        _assign(group, layout)
+    labels = _class_names(root) if layout == "yolo" else sorted({group.label for group in groups.values() if group.label}, key=os.fsencode)
+    return list(groups.values()), labels, made
+
+
+def _layout(layout: Layout, groups: Iterable[str], root: str) -> Layout:
+    """The layout that keys of such depths have, or that was asked for if it can be."""
     depths = {key.count("/") + 1 for key in groups}
     if layout == "auto":
         if len(depths) > 1 or max(depths) > 3:
@@ -51,20 +70,63 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
             raise UsageError(
                 f"the folder's files lie {deep} folders deep.", shard=root, hint="Say what they are: --layout split/label, label or flat."
             )
-        layout = {3: "split/label", 2: "label", 1: "flat"}[max(depths)]  # type: ignore[assignment]
-    elif min(depths) < _DEPTH[layout]:
+        return next(name for name, depth in _DEPTH.items() if depth in depths)
+    if min(depths) < _DEPTH.get(layout, 1):
         short = next(key for key in groups if key.count("/") + 1 < _DEPTH[layout])
         raise UsageError(f"{short!r} is not nested deeply enough for the layout {layout}.", shard=root)
-    for group in groups.values():
-        parts = group.key.split("/")
-        if layout == "split/label":
-            group.split, group.label = parts[0], parts[1]
-        elif layout == "label":
-            group.label = parts[0]
-        lower = [ext.lower() for ext, _ in group.files]
-        if len(set(lower)) < len(lower):
-            raise UsageError(f"two files of {group.key!r} have extensions that differ only in case.", shard=root)
-    return list(groups.values()), sorted({group.label for group in groups.values() if group.label}, key=os.fsencode), made
+    return layout
+
+
+def _assign(group: Group, layout: Layout) -> None:
+    """Split and label of a record, which its key tells."""
+    parts = group.key.split("/")
+    if layout == "split/label":
+        group.split, group.label = parts[0], parts[1]
+    elif layout == "label":
+        group.label = parts[0]
+    elif layout in _BESIDE and len(parts) > 1:
+        group.split = parts[0]
+    lower = [ext.lower() for ext, _ in group.files]
+    if len(set(lower)) < len(lower):
+        raise UsageError(f"two files of {group.key!r} have extensions that differ only in case.", shard=group.files[0][1])
+
+
+def _placed(paths: list[str], folders: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
+    """Paths, and what names the record of each: without the folder of one of these names; and those that lie in none of them.
+
+    Where no path lies in one, all stay as they are: pictures lie beside what is said of them.
+    """
+    places = {path: _without(path, folders) for path in paths}
+    if not any(places.values()):
+        return {path: path for path in paths}, []
+    return {path: place for path, place in places.items() if place}, [path for path, place in places.items() if not place]
+
+
+def _without(path: str, folders: tuple[str, ...]) -> str | None:
+    """A path without the folder of one of these names; None where it lies in none of them."""
+    parts = path.split("/")
+    at = next((at for at, part in enumerate(parts[:-1]) if part in folders), None)
+    return None if at is None else "/".join(parts[:at] + parts[at + 1 :])
+
+
+def _class_names(root: str) -> list[str]:
+    """The names of YOLO's classes: `names` in a YAML file, else the lines of `classes.txt` or of a file `.names`."""
+    for name in sorted(os.listdir(root), key=lambda name: not name.endswith((".yaml", ".yml"))):
+        path = os.path.join(root, name)
+        if name.endswith((".yaml", ".yml")):
+            try:
+                yaml: Any = importlib.import_module("yaml")
+            except ImportError:
+                raise MissingPackageError.of("pyyaml", f"{name}, which names the classes,", "media") from None
+            with open(path, encoding="utf-8") as file:
+                found = yaml.safe_load(file)
+            names = found.get("names") if isinstance(found, dict) else None
+            if isinstance(names, list | dict):
+                return [str(names[at]) for at in (range(len(names)) if isinstance(names, list) else sorted(names))]
+        elif name == "classes.txt" or name.endswith(".names"):
+            with open(path, encoding="utf-8") as file:
+                return file.read().splitlines()
+    return []
 
 
 def _walk(root: str, report: ReadReport) -> list[str]:

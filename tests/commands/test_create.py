@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from tarviz import stores
+from tarviz import samples, stores
 from tarviz.commands.create import create
+from tarviz.commands.objects import objects
 from tarviz.commands.tsv import tsv
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.testing.strategies import numbered, shard
@@ -303,3 +304,173 @@ class TestNames:
         assert {"W_PATHS": 1} == result.report.counts()
         assert "@jpg" in str(result.report.warnings[0])
         assert str(tmp_path) in str(result.report.warnings[0])
+
+
+class TestAnnotated:
+    """COCO, YOLO and VOC folders as people have them: what is written says the same objects as the zoo's shards they were made of."""
+
+    @pytest.fixture(autouse=True)
+    def _table(self) -> None:
+        pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+        pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
+
+    @staticmethod
+    def zoo(tmp_path: Path, kind: str) -> tuple[Path, list[tuple[str, dict[str, bytes]]]]:
+        shards = samples.zoo(tmp_path / "zoo", kinds=[kind], count=6)
+        return Path(shards[kind]), plain(shards[kind])
+
+    @staticmethod
+    def rows(shard: Any, **options: Any) -> list[dict[str, Any]]:
+        """Objects, in the order of their records, without what names those."""
+        table = objects(shard, **options).table.to_pylist()
+        return [{name: value for name, value in row.items() if name not in ("shard", "key", "field")} for row in table]
+
+    def coco(self, tmp_path: Path, content: Any, folder: str = "coco/val2017") -> Path:
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / "coco" / "annotations").mkdir()
+        images, annotations, categories = [], [], []
+        for key, fields in content:
+            name, found = f"{key.rpartition('/')[2]}.jpg", json.loads(fields["json"])
+            (tmp_path / folder / name).write_bytes(fields["jpg"])
+            images.append({"id": found["image_id"], "file_name": name, "width": found["width"], "height": found["height"], "license": 4})
+            annotations += found["annotations"]
+            categories = found["categories"]
+        place = tmp_path / "coco" / "annotations" / "instances_val2017.json"
+        place.write_text(json.dumps({"info": {}, "images": images, "annotations": annotations, "categories": categories}))
+        return place
+
+    def test_coco_is_a_record_for_each_picture(self, tmp_path: Path, out: Path):
+        shard, content = self.zoo(tmp_path, "coco")
+        file = self.coco(tmp_path, content)
+
+        for source in (tmp_path / "coco" / "val2017", tmp_path / "coco"):
+            result = create(source, out, coco=file)
+
+            assert (6, 0, []) == (result.records, result.exit_code, result.names)
+            assert [key.rpartition("/")[2] for key, _ in content] == [key for key, _ in plain(out)]
+            assert [fields["jpg"] for _, fields in content] == [fields["jpg"] for _, fields in plain(out)]
+            assert self.rows(shard) == self.rows(out)
+            assert self.rows(out)
+
+    def test_what_coco_does_not_say_is_said(self, tmp_path: Path, out: Path):
+        _, content = self.zoo(tmp_path, "coco")
+        file = self.coco(tmp_path, content)
+        (tmp_path / "coco" / "val2017" / "more.jpg").write_bytes(b"")
+        said = json.loads(file.read_text())
+        said["annotations"] = [each for each in said["annotations"] if each["image_id"] != said["images"][0]["id"]]
+        said["annotations"].append({"image_id": 99, "category_id": 1, "bbox": [1, 1, 1, 1]})
+        file.write_text(json.dumps(said))
+
+        result = create(tmp_path / "coco", out, coco=file)
+
+        assert ["1 annotations are of no picture in the list", "1 files beside the pictures are not in the list"] == result.names
+        assert 6 == result.records
+        assert [] == json.loads(plain(out)[0][1]["json"])["annotations"]
+
+    def test_a_picture_that_is_missing_is_an_error_or_counted(self, tmp_path: Path, out: Path):
+        _, content = self.zoo(tmp_path, "coco")
+        file = self.coco(tmp_path, content)
+        missing = next((tmp_path / "coco" / "val2017").glob("*1.jpg"))
+        missing.unlink()
+
+        with pytest.raises(UsageError, match=missing.name):
+            create(tmp_path / "coco", out, coco=file)
+        assert not out.exists()
+        result = create(tmp_path / "coco", out, coco=file, on_error="skip")
+        assert (5, {"E_NOT_FOUND": 1}) == (result.records, result.report.counts())
+
+    @pytest.mark.parametrize("name", ["../ann.jpg", "/etc/ann.jpg", "a/../../ann.jpg"])
+    def test_a_picture_outside_of_the_folder_is_refused(self, tmp_path: Path, out: Path, name: str):
+        (tmp_path / "in").mkdir()
+        (tmp_path / "ann.jpg").write_bytes(b"")
+        (tmp_path / "in" / "ok.jpg").write_bytes(b"")
+        images = [{"id": at, "file_name": each} for at, each in enumerate(("ok.jpg", name))]
+        (tmp_path / "ann.json").write_text(json.dumps({"images": images, "annotations": []}))
+
+        with pytest.raises(UsageError, match="E_UNSAFE_NAME"):
+            create(tmp_path / "in", out, coco=tmp_path / "ann.json")
+
+    @pytest.mark.parametrize("text", ["[", "[]", '{"images": []}'])
+    def test_a_file_that_is_not_cocos(self, tmp_path: Path, out: Path, text: str):
+        (tmp_path / "ann.json").write_text(text)
+        with pytest.raises(UsageError):
+            create(tmp_path, out, coco=tmp_path / "ann.json")
+
+    @pytest.mark.parametrize("form", ["images/train/{}.jpg labels/train/{}.txt", "train/images/{}.jpg train/labels/{}.txt"])
+    @pytest.mark.parametrize(
+        "names", ["names: [disc, square, triangle, star]", "names:\n  0: disc\n  1: square\n  2: triangle\n  3: star\n"]
+    )
+    def test_yolo_puts_pictures_and_labels_together(self, tmp_path: Path, form: str, names: str):
+        pytest.importorskip("yaml", reason="YAML needs pyyaml: pip install 'tarviz[media]'")
+        shard, content = self.zoo(tmp_path, "yolo")
+        for at, (_, fields) in enumerate(content):
+            for place, ext in zip(form.split(), ("jpg", "txt"), strict=True):
+                path = tmp_path / "yolo" / place.format(f"{at:03d}")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(fields[ext])
+        path.unlink()  # a picture without anything in it
+        (tmp_path / "yolo" / "data.yaml").write_text(f"train: images/train\n{names}")
+
+        result = create(tmp_path / "yolo", tmp_path / "{split}.tar", layout="yolo")
+
+        assert [f"{at:03d}" for at in range(6)] == [key for key, _ in plain(tmp_path / "train.tar")]
+        assert ["disc", "square", "triangle", "star"] == (tmp_path / "labels.txt").read_text().splitlines() == result.labels
+        assert ["1 files elsewhere are of no record: data.yaml"] == result.names
+        expected = [row for row in self.rows(shard, classes=result.labels) if row["n"] < 5]
+        assert expected == self.rows(tmp_path / "train.tar", classes=tmp_path / "labels.txt")
+        assert "star" in {row["label"] for row in expected}
+
+    def test_yolo_of_one_folder(self, tmp_path: Path, out: Path):
+        shard, content = self.zoo(tmp_path, "yolo")
+        (tmp_path / "obj").mkdir()
+        for at, (_, fields) in enumerate(content):
+            (tmp_path / "obj" / f"{at}.jpg").write_bytes(fields["jpg"])
+            (tmp_path / "obj" / f"{at}.txt").write_bytes(fields["txt"])
+        (tmp_path / "obj" / "classes.txt").write_text("disc\nsquare\ntriangle\nstar\n")
+
+        result = create(tmp_path / "obj", out, layout="yolo")
+
+        assert (6, 1, {"W_NO_KEY": 1}) == (result.records, result.exit_code, result.report.counts())
+        assert self.rows(shard) == self.rows(out)
+
+    def test_voc_puts_pictures_and_annotations_together(self, tmp_path: Path, bash: Any):
+        shard, content = self.zoo(tmp_path, "voc")
+        for folder, ext in (("JPEGImages", "jpg"), ("Annotations", "xml")):
+            (tmp_path / "VOC2012" / folder).mkdir(parents=True)
+            for key, fields in content:
+                (tmp_path / "VOC2012" / folder / f"{key}.{ext}").write_bytes(fields[ext])
+        (tmp_path / "VOC2012" / "Annotations" / "lonely.xml").write_bytes(b"<annotation/>")
+
+        done = bash("tarviz create VOC2012 --voc -o out.tar")
+
+        assert (1, b"") == (done.returncode, done.stderr) or b"lonely" in done.stderr
+        assert content == plain(tmp_path / "out.tar")
+        assert self.rows(shard) == self.rows(tmp_path / "out.tar")
+
+
+class TestParquet:
+    def test_a_plan_in_parquet(self, plan: Any, out: Path, tmp_path: Path):
+        arrow = pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
+        parquet = pytest.importorskip("pyarrow.parquet", reason="a table needs pyarrow: pip install 'tarviz[table]'")
+        plan("")
+        rows = [
+            {"__key__": "a", "@jpg": "a b.jpg", "cls": 7, "json": {"w": 1}, "png": {"bytes": b"\0", "path": "x.png"}, "txt": None},
+            {"__key__": "b", "@jpg": "large.bin", "cls": 8, "json": {"w": 2}, "png": None, "txt": "b"},
+        ]
+        parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "plan.parquet")
+
+        create(tmp_path / "plan.parquet", out, base=tmp_path)
+
+        assert [
+            ("a", {"jpg": b"small", "cls": b"7", "json": b'{"w": 1}', "png": b"\0"}),
+            ("b", {"jpg": LARGE, "cls": b"8", "json": b'{"w": 2}', "txt": b"b"}),
+        ] == plain(out)
+
+    def test_tsv_there_and_back(self, make: Make, out: Path, tmp_path: Path):
+        pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
+        content = numbered(20)
+
+        tsv(make(content), tmp_path / "plan.parquet", fields="png cls", format="parquet")
+        create(tmp_path / "plan.parquet", out)
+
+        assert content == plain(out)

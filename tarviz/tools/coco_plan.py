@@ -1,0 +1,80 @@
+"""COCO's annotation file as a plan of records: each picture with what is said of it, as overlays and the relation `objects` read it."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections import defaultdict
+from typing import Any
+
+from tarviz.formats.records import split_name
+from tarviz.model.errors import UsageError, safe
+from tarviz.model.types import URL
+from tarviz.tools.create_plan import Planned, contents
+from tarviz.tools.field_names import Named, named
+
+_LARGEST = 16 << 30  # bytes of an annotation file
+
+
+def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
+    """A record for each picture that the file lists, below `root` or a folder in it, and how fields were named.
+
+    Its `json` is the picture's entry, with its `annotations` and the `categories` these are of. With `check` every picture must be there.
+    """
+    from tarviz.outputs.encoded import check_key  # loads what makes pictures
+
+    try:
+        found = json.loads(contents(url, _LARGEST))
+    except ValueError as error:
+        raise UsageError(f"this is no JSON: {error}.", shard=url) from error
+    if not isinstance(found, dict) or not isinstance(found.get("images"), list) or not isinstance(found.get("annotations"), list):
+        raise UsageError("COCO's file holds images and annotations; this one does not.", shard=url)
+    pictures = {str(each["file_name"]): each for each in found["images"]}
+    cut = [(name, split_name(os.fsencode(name))) for name in pictures]
+    if lacking := [name for name, parts in cut if parts is None]:
+        raise UsageError(f"the picture {safe(lacking[0])!r} has no ending.", shard=url)
+    made = named((os.fsdecode(parts[0]), parts[1], name) for name, parts in cut if parts is not None)
+    folder = _folder(root, list(pictures), url)
+    said, of_none = _by_picture(found)
+    records = []
+    for key, files in made.records.items():
+        if len(files) > 1:
+            raise UsageError(f"{safe(files[0][1])!r} and {safe(files[1][1])!r} would be one record, {safe(key)!r}.", shard=url)
+        check_key(key)
+        ((ext, name),) = files
+        path = os.path.join(folder, name)
+        if check and not os.path.isfile(path):
+            raise UsageError(f"there is no file {safe(path)!r}.", shard=url, hint="Name the folder of the pictures; --on-error skip.")
+        entry = pictures[name] | said.pop(pictures[name]["id"], {"annotations": [], "categories": []})
+        payload = json.dumps(entry, ensure_ascii=False).encode()
+        records.append(Planned(os.fsencode(key), [(os.fsencode(ext), URL(path)), (b"json", payload)], name))
+    if of_none := of_none + sum(len(each["annotations"]) for each in said.values()):
+        made.notes.append(f"{of_none:,} annotations are of no picture in the list")
+    if others := sum(os.path.isfile(os.path.join(folder, name)) for name in set(os.listdir(folder)) - pictures.keys()):
+        made.notes.append(f"{others:,} files beside the pictures are not in the list")
+    return records, made
+
+
+def _by_picture(found: dict[str, Any]) -> tuple[dict[Any, dict[str, Any]], int]:
+    """Annotations and their categories by the number of the picture; how many annotations name none."""
+    categories = {each["id"]: each for each in found.get("categories") or ()}
+    lists: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+    for each in found["annotations"]:
+        lists[each.get("image_id")].append(each)
+    of_none = len(lists.pop(None, ()))
+
+    def of(some: list[dict[str, Any]]) -> list[Any]:
+        numbers = {part.get("category_id") for each in some for part in (each, *each.get("segments_info", ()))}
+        return [category for number, category in categories.items() if number in numbers]
+
+    return {number: {"annotations": some, "categories": of(some)} for number, some in lists.items()}, of_none
+
+
+def _folder(root: str, names: list[str], url: str) -> str:
+    """The folder that holds the first of the pictures: `root`, or one in it or in one of these."""
+    below = (place for depth in ("", "*/", "*/*/") for place in sorted(glob.glob(os.path.join(glob.escape(root), depth))))
+    folder = next((place for place in below if any(os.path.isfile(os.path.join(place, name)) for name in names[:9])), None)
+    if folder is None and names:
+        raise UsageError(f"no picture such as {safe(names[0])!r} is there.", shard=root, hint="Name the folder of the pictures.")
+    return folder or root

@@ -1,0 +1,176 @@
+"""A data set's card: what it counts, what the hub and mlcroissant read of it, what it leaves to people."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tarviz import cli, samples
+from tarviz.commands.card import card
+from tarviz.model.errors import DataError, UsageError
+from tarviz.testing.strategies import numbered, shard
+from tests.commands.conftest import ROOT, plain
+
+Make = Callable[..., Path]
+READ = """
+import json, sys, mlcroissant
+
+found = mlcroissant.Dataset(jsonld=sys.argv[1])
+assert not found.metadata.ctx.issues.errors, found.metadata.ctx.issues.report()
+sets = {each.id: [] for each in found.metadata.record_sets}
+for name in sets:
+    for record in found.records(name):
+        content = record[f"{name}/content"]
+        shown = content.decode() if isinstance(content, bytes) else content if isinstance(content, int) else list(content.size)
+        sets[name].append([record[f"{name}/key"].decode(), shown])
+print(json.dumps(sets))
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Two shards to train, one to validate: pictures with captions and JSON."""
+    folder = tmp_path / "boats"
+    folder.mkdir()
+    content = plain(samples.zoo(tmp_path, kinds=["captions"], count=9)["captions"])
+    content = [(key, {**fields, "cls": b"%d" % (at % 3)}) for at, (key, fields) in enumerate(content)]
+    for name, some in (("train-0000", content[:4]), ("train-0001", content[4:7]), ("val-0000", content[7:])):
+        (folder / f"{name}.tar").write_bytes(shard(some))
+    return folder
+
+
+def front(text: str) -> Any:
+    yaml = pytest.importorskip("yaml", reason="YAML needs pyyaml: pip install 'tarviz[media]'")
+    return yaml.safe_load(text.split("---\n")[1])
+
+
+def test_it_counts_and_leaves_to_people_what_only_they_know(data: Path):
+    result = card(data, data / "README.md")
+
+    text = (data / "README.md").read_text("utf-8")
+    assert [str(data / name) for name in ("README.md", "croissant.json", "sheet.png")] == result.outputs
+    assert text == result.text
+    assert "# boats\n\n9 records in 3 tar shards, with the fields jpg, txt, json, cls.\n" in text
+    assert all(f"\n| {line}" in text for line in ("train | 2 | 7 | ", "validation | 1 | 2 | ", "jpg | ImageObject | 9 | "))
+    assert "## Licence\n\n(to be filled in)" in text
+    assert (data / "sheet.png").read_bytes().startswith(b"\x89PNG")
+    assert result.croissant == json.loads((data / "croissant.json").read_text("utf-8"))
+
+
+def test_its_head_says_to_the_hub_which_files_are_which_split(data: Path):
+    head = front(card(data, data / "README.md").text)
+
+    assert {"license": None, "pretty_name": "boats", "size_categories": ["n<1K"], "tags": ["webdataset"]} == {
+        name: value for name, value in head.items() if name != "configs"
+    }
+    paths = {each["split"]: each["path"] for each in head["configs"][0]["data_files"]}
+    assert {"train": ["train-*.tar"], "validation": ["val-*.tar"]} == paths
+    assert ["train-0000.tar", "train-0001.tar"] == sorted(os.path.basename(name) for name in glob.glob(str(data / "train-*.tar")))
+
+
+def test_datasets_reads_the_splits_of_the_card(data: Path, tmp_path: Path):
+    pytest.importorskip("datasets", reason="datasets is not installed")
+    card(data, data / "README.md")
+    code = "import datasets, json, sys\nfound = datasets.load_dataset(sys.argv[1], streaming=True)\n"
+    code += "print(json.dumps({name: [row['__key__'] for row in rows] for name, rows in found.items()}))"
+
+    done = alone(code, str(data), tmp_path, HF_HUB_OFFLINE="1")
+
+    assert {"train": [f"{at:09d}" for at in range(7)], "validation": ["000000007", "000000008"]} == json.loads(done)
+
+
+def alone(code: str, argument: str, tmp_path: Path, **environment: str) -> str:
+    """What a program of others prints, with a home of its own."""
+    env = {**os.environ, "HOME": str(tmp_path), "CROISSANT_CACHE": str(tmp_path / "cache"), **environment}
+    done = subprocess.run([sys.executable, "-c", code, argument], capture_output=True, text=True, cwd=ROOT, env=env, check=False)
+    assert 0 == done.returncode, done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+def test_mlcroissant_finds_no_fault_and_reads_the_records(data: Path, tmp_path: Path):
+    pytest.importorskip("mlcroissant", reason="mlcroissant is not installed")
+    card(data, data / "README.md")
+
+    found = json.loads(alone(READ, str(data / "croissant.json"), tmp_path))
+
+    expected = [record for name in sorted(data.glob("*.tar")) for record in plain(name)]
+    assert ["jpg", "txt", "json", "cls"] == list(found)
+    assert [[key, fields["txt"].decode()] for key, fields in expected] == sorted(found["txt"])
+    assert [[key, int(fields["cls"])] for key, fields in expected] == sorted(found["cls"])
+    assert [[key, [240, 180]] for key, _ in expected] == sorted(found["jpg"])
+    assert [[key, fields["json"].decode()] for key, fields in expected] == sorted(found["json"])
+
+
+def test_metadata_is_croissant_1_1_with_the_sums_of_the_shards(data: Path):
+    made = card(data, data / "README.md").croissant
+
+    files = {each["@id"]: each for each in made["distribution"] if each["@type"] == "cr:FileObject"}
+    assert "http://mlcommons.org/croissant/1.1" == made["conformsTo"]
+    assert {f"{name}.tar" for name in ("train-0000", "train-0001", "val-0000")} == set(files)
+    whole = (data / "val-0000.tar").read_bytes()
+    assert (hashlib.sha256(whole).hexdigest(), f"{len(whole)} B") == (files["val-0000.tar"]["sha256"], files["val-0000.tar"]["contentSize"])
+
+
+def test_a_field_whose_ending_another_has_too_leaves_that_out(make: Make):
+    made = card(make([("a/1", {"png": b"", "seg.png": b"", "cls": b"1"})])).croissant
+
+    sets = {each["@id"]: each for each in made["distribution"] if each["@type"] == "cr:FileSet"}
+    assert ["*.png", "*.PNG"] == sets["png-files"]["includes"]
+    assert ["*.seg.png", "*.SEG.PNG"] == sets["png-files"]["excludes"]
+    assert "excludes" not in sets["seg.png-files"]
+
+
+def test_histograms_are_of_what_has_few_values_or_is_a_number(data: Path):
+    pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+    text = card(data).text
+
+    assert "`cls`: 3 values, 0 records without\n\n```\n0  ████████████████████████████████ 3\n1" in text
+    assert "`json.similarity`: 9 values" in text
+
+
+def test_a_card_that_is_there_is_kept_unless_told(data: Path, capsys: pytest.CaptureFixture[str]):
+    (data / "README.md").write_text("by hand")
+
+    with pytest.raises(UsageError, match="exists already"):
+        card(data, data / "README.md")
+    assert ("by hand", False) == ((data / "README.md").read_text(), (data / "croissant.json").exists())
+    assert 2 == cli.main(["card", str(data), "-o", str(data / "README.md")])
+    assert "--replace" in capsys.readouterr().err
+    assert 0 == cli.main(["card", str(data), "-o", str(data / "README.md"), "--replace", "--name", "ships"])
+    assert "# ships\n" in (data / "README.md").read_text("utf-8")
+
+
+def test_without_an_output_the_card_is_printed_and_nothing_else_made(data: Path, capsys: pytest.CaptureFixture[str]):
+    assert 0 == cli.main(["card", str(data)])
+
+    assert "| train | 2 | 7 |" in capsys.readouterr().out
+    assert 3 == len(list(data.iterdir()))
+
+
+def test_no_pictures_no_sheet(make: Make, tmp_path: Path):
+    make([(key, {"txt": b"a"}) for key, _ in numbered(3)])
+
+    result = card(tmp_path / "a.tar", tmp_path / "card" / "README.md")
+
+    assert ["README.md", "croissant.json"] == [os.path.basename(name) for name in result.outputs]
+    assert "sheet.png" not in result.text
+    assert "../a.tar" == result.croissant["distribution"][0]["contentUrl"]
+
+
+def test_damage_is_an_error(make: Make, tmp_path: Path):
+    whole = shard(numbered(9))
+
+    with pytest.raises(DataError, match="damaged"):
+        card(make(whole[: len(whole) // 2 + 100]), tmp_path / "README.md")
+    assert not (tmp_path / "README.md").exists()
+    doubtful = card(make(whole.rstrip(b"\0")[:-700].ljust(len(whole) // 2, b"\0")[: len(whole) // 2 // 512 * 512]))
+    assert 1 == doubtful.exit_code

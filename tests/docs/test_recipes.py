@@ -1,0 +1,70 @@
+"""Every line of the recipes is run, in order, on data of the form that it is for."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tarviz import cli, samples
+from tarviz.testing.strategies import shard
+from tests.commands.conftest import ROOT, plain
+
+LINES = re.findall(r"^\$ tarviz (.*)$", (ROOT / "docs" / "recipes.md").read_text("utf-8"), re.MULTILINE)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with everything that the page speaks of, six records each."""
+    kinds = {name: plain(path) for name, path in samples.zoo(tmp_path / "zoo", kinds=["captions", "coco", "yolo", "voc"], count=6).items()}
+
+    def put(place: str, data: bytes) -> None:
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_bytes(data)
+
+    for at, (key, fields) in enumerate(kinds["captions"]):
+        put(f"pets/{'cat' if at < 3 else 'dog'}/{at}.jpg", fields["jpg"])
+        put(f"photos/{at}.jpg", fields["jpg"])
+        for ext, data in fields.items():
+            put(f"captions/{key}.{ext}", data)
+    rows = "".join(f"{at}.jpg,{['boat', 'car'][at % 2]}\n" for at in range(6))
+    put("photos.csv", f"@jpg,cls\n{rows}".encode())
+    put("scores.csv", b"filename,quality\n" + b"".join(b"%09d.jpg,%d\n" % (at, at) for at in range(5)))
+    put("masks.tar", shard([(key, {"mask.png": b"m"}) for key, _ in kinds["captions"]]))
+    images, annotations = [], []
+    for key, fields in kinds["coco"]:
+        said = json.loads(fields["json"])
+        put(f"coco/{key}.jpg", fields["jpg"])
+        images.append({"id": said["image_id"], "file_name": f"{Path(key).name}.jpg", "width": said["width"], "height": said["height"]})
+        annotations += said["annotations"]
+    whole = {"images": images, "annotations": annotations, "categories": said["categories"]}
+    put("coco/annotations/instances_val2017.json", json.dumps(whole).encode())
+    for key, fields in kinds["yolo"]:
+        put(f"yolo/images/train/{Path(key).name}.jpg", fields["jpg"])
+        put(f"yolo/labels/train/{Path(key).name}.txt", fields["txt"])
+    put("yolo/data.yaml", b"names: [disc, square, triangle, star]\n")
+    for key, fields in kinds["voc"]:
+        put(f"VOC2012/JPEGImages/{key}.jpg", fields["jpg"])
+        put(f"VOC2012/Annotations/{key}.xml", fields["xml"])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_line_does_what_the_page_says(home: Path, capsys: pytest.CaptureFixture[str]):
+    for package in ("duckdb", "pyarrow", "yaml"):
+        pytest.importorskip(package, reason=f"recipes need {package}: pip install 'tarviz[table,media]'")
+    said: dict[str, str] = {}
+    for line in LINES:
+        code = cli.main(shlex.split(line))
+        out, err = capsys.readouterr()
+        assert (0, "") == (code, re.sub(r"^.*\r", "", err)), line
+        said[line] = out
+
+    names = ("pets", "captions", "photos", "coco", "yolo-train", "voc", "scored", "both", "rated")
+    assert [6] * 8 + [5] == [len(plain(home / f"{name}.tar")) for name in names]
+    assert all(re.search(r"star +\d", out) for line, out in said.items() if line.startswith("objects"))
+    assert 6 == sum(len(plain(path)) for path in (home / "parts").glob("*.tar"))
+    assert "\n| train | 1 | " in (home / "parts" / "README.md").read_text("utf-8")
