@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import warnings
@@ -17,6 +18,7 @@ pytest.importorskip("aistore", reason="AIStore: pip install 'tarviz[ais]'")
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
 from tarviz.dialects.tar2tf import Dataset
+from tarviz.dialects.tar2tf._etl import _ShardFetch
 from tarviz.dialects.tar2tf._transformed import packed, unpacked
 from tarviz.dialects.tar2tf.ops import SelectJSON
 from tarviz.formats import example, tfrecord
@@ -249,3 +251,23 @@ def test_a_record_that_was_spoilt_on_its_way_is_asked_for_again() -> None:
 
     with pytest.raises(StoreError, match="comes damaged"):
         list(unpacked(io.BytesIO(data), ReadReport()))
+
+
+@pytest.mark.parametrize(("early", "comes"), [(0, True), (1, True), (2, True), (3, False)])
+def test_a_shard_that_ends_early_is_asked_for_three_times(early: int, comes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time one row further; none comes twice."""
+    rows = [Row(str(number), number + 1, {"x": bytes(99)}) for number in range(5)]
+    whole = b"".join(packed(rows, None, ReadReport()))
+    answers = [whole[: (number + 1) * len(whole) // 6] for number in range(early)]
+
+    @contextlib.contextmanager
+    def transformed(*_: object) -> Iterator[io.BytesIO]:
+        yield io.BytesIO(answers.pop(0) if answers else whole)
+
+    monkeypatch.setattr("tarviz.stores.ais.transformed", transformed)
+    fetch, found = _ShardFetch("name", URL("ais://data/a.tar"), "{}"), []
+    with contextlib.nullcontext() if comes else pytest.raises(StoreError, match=r"ais://data/a\.tar"):
+        found.extend(row.key for row in fetch.rows())
+
+    assert [row.key for row in rows][: 5 if comes else len(found)] == found
+    assert [] == answers
