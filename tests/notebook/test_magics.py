@@ -26,10 +26,10 @@ from tarviz.notebook import magics
 from tests.conftest import wait_until
 
 
-def complete(shell: Any, text: str) -> list[str]:
+def complete(shell: Any, text: str, at: int | None = None) -> list[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [each.text for each in shell.Completer.completions(text, len(text))]
+        return [each.text for each in shell.Completer.completions(text, len(text) if at is None else at)]
 
 
 class TestLines:
@@ -230,10 +230,25 @@ class TestCompletion:
             ("%%tv compare s-0.tar\na = decode(png)|rot", ["rotate("]),
             ("%%tv compare s-0.tar\na = decode(", ["png", "cls", "json"]),
             ("%%tv compare s-0.tar\nx = fl", ["flip("]),
+            ("%tv browse s-{0..2}.tar --where 'png.wi", ["png.width"]),
+            ("%%tv sql s-{0..2}.tar\nSELECT count(*)\nFROM records WHERE png.hei", ["png.height"]),
         ],
     )
     def test_of(self, shell: Any, text: str, found: list[str]):
         assert found == complete(shell, text)
+
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ("%tv sql 'SELECT cl|' s-{0..2}.tar", ["cls", "cls.checksum", "cls.size"]),
+            ("%tv sql \"SELECT count(*) FROM records WHERE key LIKE '%n0%' AND png.h|\" s-0.tar", ["png.height"]),
+            ("%tv browse --where 'png.wi|' s-0.tar", ["png.width"]),
+        ],
+    )
+    def test_a_query_with_its_shards_behind_it(self, shell: Any, text: str, found: list[str]):
+        before, _, behind = text.partition("|")
+
+        assert found == complete(shell, before + behind, len(before))
 
     def test_python_names_of_urls(self, shell: Any):
         shell.user_ns["wherever"] = ["s-0.tar"]
