@@ -54,6 +54,17 @@ class Magics:
         A Python name stands for what it holds: URLs, a pipeline's shards, a chain. -o NAME keeps the result under that name, -v in
         front of the verb shows where an error comes from. %%tv compare URL takes one chain per line (name = chain), %%tv bench an
         expression that gives items, %%tv sql URL a query.
+
+        Examples:
+
+            %tv ls data/
+            %tv browse train-{0000..0003}.tar --where 'cls = 3 and png.width > 20'
+            %tv sql 'SELECT cls, count(*) FROM records GROUP BY cls' data/ -o answer
+            %tv bench data/ -c 'decode(png)|resize(png, (224, 224))'
+
+            %%tv compare data/
+            small = decode(png)|resize(png, (64, 64))
+            turned = decode(png)|resize(png, (64, 64))|rotate(png, 30)
         """
         try:
             words = shlex.split(line)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import Lab, Watched, running_lab, watch
+from tests.browser import hosts
+from tests.browser.conftest import Lab, Watched, free_port, running_lab, watch
 from tests.conftest import wait_until
 from tests.widgets.conftest import records, tar
 
@@ -39,8 +40,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     pytest.importorskip("jupyterlab", reason="jupyterlab is in the extra `lab`")
     with running_lab(tmp_path_factory.mktemp("files"), "/hub/user/x", "--ServerApp.log_level=DEBUG") as lab:
         (lab.folder / "train").mkdir()
-        for name, first in (("a.tar", 0), ("b.tar", 100), ("train/t-0.tar", 200), ("train/t-1.tar", 300)):
+        for name, first in (("a.tar", 0), ("train/t-0.tar", 200), ("train/t-1.tar", 300)):
             tar(lab.folder / name, records(first, 40))
+        tar(lab.folder / "b.tar.gz", records(100, 40), mode="w:gz")
         huge(lab.folder / "huge.tar")
         yield lab
 
@@ -92,11 +94,11 @@ def test_no_byte_of_a_large_shard_passes_the_contents_api(lab: Lab, page: Watche
 
 
 def test_two_shards_at_once_each_show_their_own(page: Watched):
-    for name in ("a.tar", "b.tar"):
+    for name in ("a.tar", "b.tar.gz"):
         item(page, name).dblclick()
         shown(page, name)
 
-    one, other = (page.tab.frame_locator(f"iframe[title='{name}']").locator(".tvz-key").first for name in ("a.tar", "b.tar"))
+    one, other = (page.tab.frame_locator(f"iframe[title='{name}']").locator(".tvz-key").first for name in ("a.tar", "b.tar.gz"))
     assert ("set/n000000", "set/n000100") == (one.get_attribute("title"), other.get_attribute("title"))
 
 
@@ -170,3 +172,19 @@ def test_a_shard_that_is_renamed_stays_open(lab: Lab, page: Watched):
     page.until(f"{CURRENT} === 'after.tar'")
     page.until("document.querySelector('iframe').src.endsWith('path=after.tar')")
     shown(page, "after.tar")
+
+
+def test_notebook_7_opens_a_shard_in_a_tab_of_the_browser(chromium: Any, tmp_path: Path):
+    pytest.importorskip("notebook", reason="notebook is not installed (make test-browser installs it)")
+    tar(tmp_path / "a.tar", records(0, 40))
+    port = free_port()
+    options = ["--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}", f"--IdentityProvider.token={hosts.TOKEN}"]
+    context = chromium.new_context()
+    with hosts.server(tmp_path, ["notebook", *options, f"--ServerApp.root_dir={tmp_path}"], "/api", port) as url:
+        tree = watch(context.new_page(), url)
+        tree.tab.goto(f"{url}/tree?token={hosts.TOKEN}")
+        with context.expect_page() as opened:
+            item(tree, "a.tar").dblclick()
+
+        shown(watch(opened.value, url), "a.tar")
+    context.close()

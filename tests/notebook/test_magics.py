@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -75,6 +76,12 @@ class TestLines:
 
         for verb in plugins.names("commands"):
             assert verb in text
+
+    def test_a_question_mark_shows_examples_of_verbs_that_there_are(self, shell: Any):
+        text = shell.object_inspect_text("%tv")
+
+        assert "%tv sql 'SELECT cls, count(*) FROM records GROUP BY cls' data/" in text
+        assert set(re.findall(r"^ *%%?tv (\w+)", text, re.MULTILINE)) <= set(plugins.names("commands"))
 
     def test_help_of_a_verb_is_that_of_the_shell(self, shell: Any, capsys: pytest.CaptureFixture[str]):
         cli.main(["ls", "--help"])

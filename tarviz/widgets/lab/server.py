@@ -59,7 +59,7 @@ class Pages:
             self._refuse(url)
             by_hand.opening(url)
         made = Browser(urls)
-        made.opener, made.shards.placed = self.opened, self.placed
+        made.named, made.opener, made.shards.placed = path, self.opened, self.placed
         with self._lock:
             found = self._open.setdefault(path, made)
             ended = [made] if found is not made else [self._open.popitem(last=False)[1]] if len(self._open) > MOST else []
@@ -118,22 +118,22 @@ class PageHandler(JupyterHandler):  # type: ignore[misc]
         _ = self.xsrf_token  # asked for, it is a cookie, which the page sends back as a header
         session, span = self.get_query_argument("session", ""), self.request.headers.get("Range", "")
 
-        def reply(browser: Browser, path: str) -> Reply:
-            return got(browser, place, title=f"{path} · tarviz" if path else "tarviz", session=session, span=span)
+        def reply(browser: Browser) -> Reply:
+            return got(browser, place, title=" · ".join(filter(None, (browser.title, "tarviz"))), session=session, span=span)
 
         await self._send(reply)
 
     @authenticated  # type: ignore[untyped-decorator]
     @authorized  # type: ignore[untyped-decorator]
     async def post(self, place: str) -> None:
-        await self._send(lambda browser, _: posted(browser, self.request.body) if place == "rpc" else said(404, "There is nothing here."))
+        await self._send(lambda browser: posted(browser, self.request.body) if place == "rpc" else said(404, "There is nothing here."))
 
     def write_error(self, status_code: int, **_: Any) -> None:
         """Words for the page, in place of a page."""
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(f"{status_code} {self._reason}")
 
-    async def _send(self, make: Callable[[Browser, str], Reply]) -> None:
+    async def _send(self, make: Callable[[Browser], Reply]) -> None:
         """Send a reply, made and read beside the server's loop. A path that is not shown is 404, on a page that says why."""
         reply = await self._aside(self._made, make, self.get_query_argument("path", "", strip=False))
         self.set_status(reply.status)
@@ -145,11 +145,11 @@ class PageHandler(JupyterHandler):  # type: ignore[misc]
                 self.write(bytes(piece))
                 await self.flush()
 
-    def _made(self, make: Callable[[Browser, str], Reply], path: str) -> Reply:
+    def _made(self, make: Callable[[Browser], Reply], path: str) -> Reply:
         try:
-            return make(self.pages.browser(path), path)
+            return make(self.pages.browser(path))
         except TarvizError as error:
-            page = make(self.pages.browser(""), path)
+            page = make(self.pages.browser(""))
             return replace(page, status=404) if page.mime.startswith("text/html") else said(404, str(error))
 
     async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:

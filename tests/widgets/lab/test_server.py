@@ -24,7 +24,7 @@ from tests.browser.conftest import Lab, running_lab
 from tests.widgets.conftest import records, tar
 
 BASE = "/hub/user/x"
-OUTSIDE = ["../outside.tar", "sub/../../outside.tar", "{..,sub}/outside.tar", "-", "memory://x.tar", "pipe:cat x"]
+OUTSIDE = ["../outside.tar", "sub/../../outside.tar", "{../outside,a}.tar", "-", "memory://x.tar", "pipe:cat x"]
 HIDDEN = [".hidden.tar", ".folder/a.tar", ".folder", "sub/.folder/*.tar", ".h*.tar"]
 
 
@@ -125,7 +125,7 @@ class TestServed:
 
         assert 200 == response.status
         assert b'src="page.mjs"' in page
-        assert b"a.tar \xc2\xb7 tarviz" in page
+        assert b"<title>a.tar \xc2\xb7 tarviz</title>" in page
         assert 5 == len(unpack(state)[0]["_first"]["rows"]["rows"])
         for name in ("page.mjs", "host.mjs", "widget.mjs", "widget.css"):
             assert 200 == ask(lab, name, Authorization="token tarviz")[0].status
