@@ -1,1 +1,1 @@
-"""Inside Jupyter itself: `server.py` serves the page from a Jupyter server, `extension/` opens it in JupyterLab."""
+"""Inside Jupyter itself: `server.py` hands a Jupyter server's requests to `pages.py`, `extension/` opens pages in JupyterLab."""

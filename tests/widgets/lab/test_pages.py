@@ -19,7 +19,8 @@ from jupyter_server.services.contents.filemanager import FileContentsManager
 
 from tarviz.model.errors import NotFoundError, TarvizError
 from tarviz.widgets.host.rpc import pack, unpack
-from tarviz.widgets.lab import server
+from tarviz.widgets.lab import pages as lab_pages
+from tarviz.widgets.lab.pages import Pages
 from tests.browser.conftest import Lab, running_lab
 from tests.widgets.conftest import records, tar
 
@@ -37,59 +38,59 @@ def fill(root: Path) -> Path:
 
 
 @pytest.fixture
-def pages(tmp_path: Path) -> Iterator[server.Pages]:
+def pages(tmp_path: Path) -> Iterator[Pages]:
     root = fill(tmp_path / "root")
-    pages = server.Pages(FileContentsManager(root_dir=str(root)), f"{BASE}/tarviz/")
+    pages = Pages(FileContentsManager(root_dir=str(root)), f"{BASE}/tarviz/")
     yield pages
     pages.close()
 
 
 class TestPlaces:
     @pytest.mark.parametrize("path", ["a.tar", "sub", "sub/b{,2}.tar", "sub/*.tar"])
-    def test_what_lies_in_the_folder_is_shown(self, pages: server.Pages, path: str):
+    def test_what_lies_in_the_folder_is_shown(self, pages: Pages, path: str):
         assert pages.browser(path).wait(5, 60.0)
 
     @pytest.mark.parametrize("path", OUTSIDE + HIDDEN)
-    def test_what_lies_outside_or_is_hidden_is_not(self, pages: server.Pages, path: str):
+    def test_what_lies_outside_or_is_hidden_is_not(self, pages: Pages, path: str):
         with pytest.raises(TarvizError):
             pages.browser(path)
 
-    def test_an_absolute_path_and_a_file_url_are_held_to_the_same(self, pages: server.Pages, tmp_path: Path):
+    def test_an_absolute_path_and_a_file_url_are_held_to_the_same(self, pages: Pages, tmp_path: Path):
         for path in (str(tmp_path / "root" / "a.tar"), (tmp_path / "root" / "a.tar").as_uri()):
             assert pages.placed(path) == str(tmp_path / "root" / "a.tar")
         for path in (str(tmp_path / "outside.tar"), (tmp_path / "outside.tar").as_uri(), str(tmp_path)):
             with pytest.raises(NotFoundError):
                 pages.placed(path)
 
-    def test_hidden_files_are_shown_where_jupyter_shows_them(self, pages: server.Pages):
+    def test_hidden_files_are_shown_where_jupyter_shows_them(self, pages: Pages):
         pages.contents.allow_hidden = True
 
         assert pages.browser(".hidden.tar").wait(5, 60.0)
 
-    def test_remote_shards_are_nobodys_folder(self, pages: server.Pages):
+    def test_remote_shards_are_nobodys_folder(self, pages: Pages):
         assert "s3://bucket/a.tar" == pages.placed("s3://bucket/a.tar")
 
     def test_a_server_whose_files_are_elsewhere_shows_none_of_this_machine(self, tmp_path: Path):
-        other = server.Pages(object(), "/tarviz/")
+        other = Pages(object(), "/tarviz/")
         with pytest.raises(NotFoundError):
             other.placed("a.tar")
         other.close()
 
 
 class TestOpen:
-    def test_two_pages_on_one_path_share_a_browser(self, pages: server.Pages):
+    def test_two_pages_on_one_path_share_a_browser(self, pages: Pages):
         assert pages.browser("a.tar") is pages.browser("a.tar")
         assert pages.browser("a.tar") is not pages.browser("sub")
 
-    def test_what_was_asked_for_least_lately_ends(self, pages: server.Pages, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(server, "MOST", 2)
+    def test_what_was_asked_for_least_lately_ends(self, pages: Pages, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(lab_pages, "MOST", 2)
         first, second = pages.browser("a.tar"), pages.browser("sub")
         pages.browser("a.tar")
         pages.browser("sub/b.tar")
 
         assert (False, True) == (first.closed, second.closed)
 
-    def test_other_shards_have_an_address_below_the_server(self, pages: server.Pages):
+    def test_other_shards_have_an_address_below_the_server(self, pages: Pages):
         assert f"{BASE}/tarviz/?path=sub%2Fb.tar" == pages.opened("sub/b.tar")
 
 
@@ -186,4 +187,4 @@ class TestServed:
 def test_the_versions_of_the_wheel_and_of_the_extension_are_one():
     import tarviz
 
-    assert tarviz.__version__ == json.loads((Path(server.__file__).parent / "extension" / "package.json").read_text("utf-8"))["version"]
+    assert tarviz.__version__ == json.loads((Path(lab_pages.__file__).parent / "extension" / "package.json").read_text("utf-8"))["version"]
