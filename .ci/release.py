@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE, CHANGES = ROOT / "tarviz" / "__init__.py", ROOT / "CHANGELOG.md"
+LAB = ROOT / "tarviz" / "widgets" / "lab" / "extension" / "package.json"
 
 
 def released(changes: str, version: str, day: str) -> str:
@@ -28,6 +29,7 @@ def main(version: str) -> None:
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     CHANGES.write_text(released(CHANGES.read_text("utf-8"), version, day), "utf-8")
     PACKAGE.write_text(re.sub(r'__version__ = ".*"', f'__version__ = "{version}"', PACKAGE.read_text("utf-8")), "utf-8")
+    LAB.write_text(re.sub(r'"version": ".*"', f'"version": "{version}"', LAB.read_text("utf-8")), "utf-8")
     subprocess.run([*git, "commit", "-qam", f"Release {version}"], check=True)
     subprocess.run([*git, "tag", "-a", f"v{version}", "-m", f"tarviz {version}"], check=True)
     sys.stdout.write(f"tagged v{version}; publish it with: git push origin main v{version}\n")

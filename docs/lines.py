@@ -36,7 +36,7 @@ FEATURES = (
     Feature("webdataset, as a dialect", ("dialects/webdataset/*",), "webdataset 6,231"),
     Feature("tar2tf, go-tfdata, TFRecorder, tarproc's names", ("dialects/*", "tarproc_scripts.py"), "the originals: unmaintained, or Go"),
     Feature("browser", ("widgets/browse/*", "widgets/answers/*", "commands/browse.py"), "FiftyOne 240,000; quak 318"),
-    Feature("host and panes of every widget", ("widgets/host/*", "widgets/panes/*", "widgets/__init__.py"), "–"),
+    Feature("host and panes of every widget", ("widgets/host/*", "widgets/panes/*", "widgets/lab/*", "widgets/__init__.py"), "–"),
     Feature("map of records", ("widgets/map/*",), "jupyter-scatter: 5,616 in one class"),
     Feature("compare", ("widgets/compare/*", "commands/compare.py"), "–"),
     Feature("bench", ("widgets/bench/*", "commands/bench.py"), "–"),

@@ -65,10 +65,30 @@ def keys(urls: Sequence[str], text: str = "") -> list[str]:
     return [key for key in _peek(tuple(urls))[1] if key.startswith(text)][:MOST]
 
 
+def condition(text: str, urls: Sequence[str]) -> tuple[str, list[str]]:
+    """How a condition or a query can go on: the word that is completed, and the columns, functions and values that may stand for it.
+
+    Columns are those of the first shard, values those of its columns that were made before.
+    """
+    from tarviz.table.table import Table
+    from tarviz.widgets.answers.completion import completion
+
+    table = None
+    with suppress(TarvizError, OSError):
+        table = Table([first]) if (first := _first(urls)) else None
+    start, items = completion(text, len(text), fields(urls), table)
+    return text[start:], [word for word, _ in items]
+
+
+def _first(urls: Sequence[str]) -> str | None:
+    """The first shard, where it is a file."""
+    first = stores.expand(urls)[0]
+    return first if stores.is_local(first) else None
+
+
 def _peek(urls: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     with suppress(TarvizError, OSError):
-        first = stores.expand(urls)[0]
-        if stores.is_local(first):
+        if first := _first(urls):
             return _look(first, os.stat(stores.local_path(first)).st_mtime_ns)
     return (), ()
 

@@ -34,6 +34,7 @@ _MAGIC = re.compile(r"\s*%%?(?:tarviz|tv)\s+(.*)", re.DOTALL)
 _OWN_CHAIN = ("-c", "--chain")
 _OWN_KEYS = ("-k", "--key", "--from")
 _OWN_FIELDS = ("--image", "--label", "--field", "--fields", "--select")
+_OPEN_CONDITION = re.compile(r"(?:--where[ =]+|^sql\s+)(['\"])((?:(?!\1).)*)$")
 _OPEN_CHAIN = re.compile(r"(?:^|\s)(?:-c|--chain)[ =]+(['\"])([^'\"]*)$")
 
 
@@ -53,6 +54,17 @@ class Magics:
         A Python name stands for what it holds: URLs, a pipeline's shards, a chain. -o NAME keeps the result under that name, -v in
         front of the verb shows where an error comes from. %%tv compare URL takes one chain per line (name = chain), %%tv bench an
         expression that gives items, %%tv sql URL a query.
+
+        Examples:
+
+            %tv ls data/
+            %tv browse train-{0000..0003}.tar --where 'cls = 3 and png.width > 20'
+            %tv sql 'SELECT cls, count(*) FROM records GROUP BY cls' data/ -o answer
+            %tv bench data/ -c 'decode(png)|resize(png, (224, 224))'
+
+            %%tv compare data/
+            small = decode(png)|resize(png, (64, 64))
+            turned = decode(png)|resize(png, (64, 64))|rotate(png, 30)
         """
         try:
             words = shlex.split(line)
@@ -151,12 +163,16 @@ class Magics:
 
     def _complete(self, context: CompletionContext) -> tuple[str, list[tuple[str, str]]]:
         line = context.text_until_cursor
-        if match := _MAGIC.fullmatch(line):
-            return self._complete_line(match[1])
         head = _MAGIC.fullmatch(context.full_text.split("\n", 1)[0])
+        if match := _MAGIC.fullmatch(line):
+            if head and (asked := _OPEN_CONDITION.search(match[1])):  # the shards may stand behind the query
+                return self._condition(asked[2], split(head[1].replace(asked[2], "", 1)))
+            return self._complete_line(match[1])
         if context.cursor_line == 0 or head is None or not context.full_text.lstrip().startswith("%%"):
             return "", []
         words = split(head[1])
+        if words[:1] == ["sql"]:
+            return self._condition(line, words)
         if words[:1] != ["compare"]:
             return "", []
         fragment, found = completion.chain(line, self._urls(words[1:], "compare"))
@@ -176,6 +192,11 @@ class Magics:
             return now, [(name, "field") for name in completion.fields(urls) if name.startswith(now)]
         return now, self._of_shell(words, now, before)
 
+    def _condition(self, text: str, words: list[str]) -> tuple[str, list[tuple[str, str]]]:
+        """How a condition or a query about the shards among the words goes on."""
+        fragment, found = completion.condition(text, self._urls(words[1:], words[0]))
+        return fragment, [(name, "column") for name in found]
+
     def _of_shell(self, words: list[str], now: str, before: str) -> list[tuple[str, str]]:
         """What the shell would complete, with the kind of each; and variables of the notebook where it would name paths."""
         items = ShellComplete(cli.group, {}, "tarviz", "_TARVIZ_COMPLETE").get_completions(words, now)
@@ -188,7 +209,7 @@ class Magics:
     def _urls(self, words: Sequence[str], verb: str) -> list[str]:
         """The URLs among the words."""
         command = plugins.load("commands", verb).command if verb in plugins.names("commands") else None
-        plain = [word for word, option in options_of(words, command) if option is None and not word.startswith("-")]
+        plain = [word for word, option in options_of(words, command) if option is None and word and not word.startswith("-")]
         return [url for word in plain for url in (self._words(word) or [word])]
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -202,12 +203,13 @@ def open_page(open_widget: Callable[..., Watched]) -> Callable[..., Watched]:
 
 @dataclass
 class Lab:
-    """A JupyterLab of its own: `url`, its `folder` of notebooks, its `token`."""
+    """A JupyterLab of its own: `url`, its `folder` of notebooks, its `token`, and what its server writes to the `log`."""
 
     url: str
     folder: Path
     token: str
     environment: dict[str, str]
+    log: Path
 
     def open(self, context: Any, name: str, *, run: bool = True) -> Watched:
         """A notebook in a tab, run from top to bottom unless told otherwise."""
@@ -245,8 +247,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 @contextmanager
-def running_lab(base: Path) -> Iterator[Lab]:
-    """A JupyterLab that keeps everything it writes below `base`."""
+def running_lab(base: Path, base_url: str = "", *more: str) -> Iterator[Lab]:
+    """A JupyterLab with tarviz installed into it, below the address `base_url`. It keeps everything it writes below `base`."""
     folder = base / "notebooks"
     places = {"HOME": "home", "IPYTHONDIR": "ipython"}
     places |= {f"JUPYTER_{name.upper()}_DIR": name for name in ("config", "data", "runtime")}
@@ -256,6 +258,7 @@ def running_lab(base: Path) -> Iterator[Lab]:
     for name, place in places.items():
         (base / place).mkdir()
         environment[name] = str(base / place)
+    environment |= as_installed(base / "installed")
     folder.mkdir()
     settings = base / "app"
     _app_dir(settings)
@@ -264,16 +267,26 @@ def running_lab(base: Path) -> Iterator[Lab]:
         "--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0", "--IdentityProvider.token=tarviz",
         f"--ServerApp.root_dir={folder}", f"--LabApp.app_settings_dir={settings}", "--LabApp.news_url=None",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.extension_manager=readonly", "--expose-app-in-browser",
+        f"--ServerApp.base_url={base_url}/", *more,
     ]  # fmt: skip
     with (base / "log").open("wb") as log:
         command = [sys.executable, "-m", "jupyterlab", *options]
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
     try:
-        url = f"http://127.0.0.1:{port}"
+        url = f"http://127.0.0.1:{port}{base_url}"
         answers(f"{url}/api/status?token=tarviz", server)
-        yield Lab(url, folder, "tarviz", environment)
+        yield Lab(url, folder, "tarviz", environment, base / "log")
     finally:
         end(server)
+
+
+def as_installed(prefix: Path) -> dict[str, str]:
+    """Lay below `prefix` what the wheel lays there for Jupyter: the environment in which Jupyter finds it, before what was installed."""
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    for source, target in wheel["shared-data"].items():
+        (prefix / target).parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if (ROOT / source).is_dir() else shutil.copy)(ROOT / source, prefix / target)
+    return {"JUPYTER_PATH": str(prefix / "share" / "jupyter"), "JUPYTER_CONFIG_PATH": str(prefix / "etc" / "jupyter")}
 
 
 def _app_dir(settings: Path) -> None:

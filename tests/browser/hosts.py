@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.browser import probes
-from tests.browser.conftest import ROOT, Watched, answers, end, free_port, watch, write_notebook
+from tests.browser.conftest import ROOT, Watched, answers, as_installed, end, free_port, watch, write_notebook
 
 TOKEN = "tarviz"
 
@@ -21,7 +21,7 @@ def cell(shard: str) -> str:
 
 
 @contextmanager
-def _server(folder: Path, command: list[str], ready: str, port: int) -> Iterator[str]:
+def server(folder: Path, command: list[str], ready: str, port: int) -> Iterator[str]:
     """A program of this Python that serves on `port`, with a home, settings and a cache of its own below `folder`."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     for name in (
@@ -36,13 +36,14 @@ def _server(folder: Path, command: list[str], ready: str, port: int) -> Iterator
         place = folder / "home" / name.lower()
         place.mkdir(parents=True, exist_ok=True)
         environment[name] = str(place)
+    environment |= as_installed(folder / "installed")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    server = subprocess.Popen([sys.executable, "-m", *command], start_new_session=True, env=environment, cwd=folder, **quiet)  # type: ignore[call-overload]
+    process = subprocess.Popen([sys.executable, "-m", *command], start_new_session=True, env=environment, cwd=folder, **quiet)  # type: ignore[call-overload]
     try:
-        answers(f"http://127.0.0.1:{port}{ready}", server)
+        answers(f"http://127.0.0.1:{port}{ready}", process)
         yield f"http://127.0.0.1:{port}"
     finally:
-        end(server)
+        end(process)
 
 
 @contextmanager
@@ -50,7 +51,7 @@ def voila(folder: Path, shard: str, context: Any) -> Iterator[Watched]:
     source = write_notebook(folder / "voila.ipynb", cell(shard))
     port = free_port()
     command = ["voila", str(source), "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1"]
-    with _server(folder, command, "/voila/static/voila.js", port) as url:
+    with server(folder, command, "/voila/static/voila.js", port) as url:
         page = watch(context.new_page(), url)
         page.tab.goto(url, timeout=90_000)
         yield page
@@ -63,7 +64,7 @@ def notebook(folder: Path, shard: str, context: Any) -> Iterator[Watched]:
     port = free_port()
     options = ["--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}", f"--IdentityProvider.token={TOKEN}"]
     command = ["notebook", *options, f"--ServerApp.root_dir={folder}", "--expose-app-in-browser"]
-    with _server(folder, command, f"/api/status?token={TOKEN}", port) as url:
+    with server(folder, command, f"/api/status?token={TOKEN}", port) as url:
         page = watch(context.new_page(), url)
         page.tab.goto(f"{url}/notebooks/{source.name}?token={TOKEN}")
         page.until("window.jupyterapp?.shell?.currentWidget?.context?.isReady", 60)
@@ -79,7 +80,7 @@ def marimo(folder: Path, shard: str, context: Any) -> Iterator[Watched]:
     source.write_text(f'import marimo\n\napp = marimo.App(width="full")\n\n\n@app.cell\ndef _():\n    {lines}\n    return\n', "utf-8")
     port = free_port()
     command = ["marimo", "run", str(source), "--headless", "--no-token", "--host=127.0.0.1", f"--port={port}"]
-    with _server(folder, command, "/health", port) as url:
+    with server(folder, command, "/health", port) as url:
         page = watch(context.new_page(), url)
         page.tab.goto(url)
         yield page

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -299,6 +300,21 @@ def _shoot_lab_work(studio: Studio, lab: Lab, scheme: str) -> None:
         page.tab.wait_for_timeout(2500)
         studio.save(page.tab, f"lab-{name}-{scheme}-1280")
         context.close()
+
+
+def shoot_lab_files(studio: Studio) -> None:
+    """Shards opened from JupyterLab's file browser."""
+    with running_lab(Path(tempfile.mkdtemp(prefix="tarviz-lab-"))) as lab:
+        shutil.copytree("photos", lab.folder / "photos")
+        for scheme in SCHEMES:
+            with studio.tab(scheme, 1280, 860) as tab:
+                tab.goto(f"{lab.url}/lab/tree/photos?token={lab.token}&reset")
+                tab.locator(".jp-DirListing-item", has_text="photos-0001.tar").dblclick()
+                if scheme == "dark":
+                    tab.evaluate("jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
+                tab.frame_locator("iframe").locator(".tvz-pane canvas").first.wait_for()
+                tab.wait_for_timeout(2500)
+                studio.save(tab, f"lab-files-{scheme}-1280")
 
 
 def main(arguments: list[str]) -> int:

@@ -50,6 +50,8 @@ def test_every_line_works_twice_where_the_readme_is_followed(tmp_path: Path):
     (wheel,) = tmp_path.glob("*.whl")
     (extras,) = re.findall(r"'\.(\[[\w,-]+\])'", install[0])
     subprocess.run([*pip, "install", f"{wheel}{extras}"], check=True)
+    for name in ("share/jupyter/labextensions/tarviz/static/lab.mjs", "etc/jupyter/jupyter_server_config.d/tarviz.json"):
+        assert (tmp_path / "venv" / name).is_file(), "JupyterLab's door is not in the wheel"
     here = tmp_path / "here"
     here.mkdir()
     env = {"PATH": f"{bin}:/usr/bin:/bin", "HOME": str(tmp_path), "TARVIZ_CACHE_DIR": str(tmp_path / "cache"), "TF_CPP_MIN_LOG_LEVEL": "3"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -26,10 +27,10 @@ from tarviz.notebook import magics
 from tests.conftest import wait_until
 
 
-def complete(shell: Any, text: str) -> list[str]:
+def complete(shell: Any, text: str, at: int | None = None) -> list[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [each.text for each in shell.Completer.completions(text, len(text))]
+        return [each.text for each in shell.Completer.completions(text, len(text) if at is None else at)]
 
 
 class TestLines:
@@ -75,6 +76,12 @@ class TestLines:
 
         for verb in plugins.names("commands"):
             assert verb in text
+
+    def test_a_question_mark_shows_examples_of_verbs_that_there_are(self, shell: Any):
+        text = shell.object_inspect_text("%tv")
+
+        assert "%tv sql 'SELECT cls, count(*) FROM records GROUP BY cls' data/" in text
+        assert set(re.findall(r"^ *%%?tv (\w+)", text, re.MULTILINE)) <= set(plugins.names("commands"))
 
     def test_help_of_a_verb_is_that_of_the_shell(self, shell: Any, capsys: pytest.CaptureFixture[str]):
         cli.main(["ls", "--help"])
@@ -230,10 +237,25 @@ class TestCompletion:
             ("%%tv compare s-0.tar\na = decode(png)|rot", ["rotate("]),
             ("%%tv compare s-0.tar\na = decode(", ["png", "cls", "json"]),
             ("%%tv compare s-0.tar\nx = fl", ["flip("]),
+            ("%tv browse s-{0..2}.tar --where 'png.wi", ["png.width"]),
+            ("%%tv sql s-{0..2}.tar\nSELECT count(*)\nFROM records WHERE png.hei", ["png.height"]),
         ],
     )
     def test_of(self, shell: Any, text: str, found: list[str]):
         assert found == complete(shell, text)
+
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ("%tv sql 'SELECT cl|' s-{0..2}.tar", ["cls", "cls.checksum", "cls.size"]),
+            ("%tv sql \"SELECT count(*) FROM records WHERE key LIKE '%n0%' AND png.h|\" s-0.tar", ["png.height"]),
+            ("%tv browse --where 'png.wi|' s-0.tar", ["png.width"]),
+        ],
+    )
+    def test_a_query_with_its_shards_behind_it(self, shell: Any, text: str, found: list[str]):
+        before, _, behind = text.partition("|")
+
+        assert found == complete(shell, before + behind, len(before))
 
     def test_python_names_of_urls(self, shell: Any):
         shell.user_ns["wherever"] = ["s-0.tar"]

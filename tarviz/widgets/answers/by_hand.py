@@ -74,7 +74,7 @@ class ViewAnswers(Answers):
         if not url.strip():
             raise UsageError("Which shards?", hint="Write a path, a folder or a URL.")
         address = self.opener(url.strip())
-        opening(url.strip())
+        opening(self.shards.placed(url.strip()))
         return {"address": address}
 
     @rpc

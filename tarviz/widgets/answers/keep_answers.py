@@ -54,6 +54,7 @@ class KeepAnswers(Answers):
         """Write rows where the kernel runs, behind whatever goes on: by the name's end."""
         if not path.strip():
             raise UsageError("Where to?", hint="Name it subset-{}.tar, subset.csv, subset.parquet or keys.txt.")
+        path = self.shards.placed(path)
         kept.refuse_existing(path)
         ids = self.chosen(query, marked)
 
@@ -82,6 +83,7 @@ class KeepAnswers(Answers):
     @rpc
     def clean(self, path: str) -> Message:
         """Write every record that is neither bad nor a duplicate, behind whatever goes on."""
+        path = self.shards.placed(path)
         kept.refuse_existing(path)
 
         def work() -> str:

@@ -87,6 +87,7 @@ class Browser(Controller):
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._lock = threading.Lock()
         self.changed: Callable[[], None] = lambda: None
+        self.named = ""  # what its reader calls these shards, where that is not their URLs
         self.closed = False
         self.session = self._begun("")
         if self.query.needs_content:
@@ -242,7 +243,7 @@ class Browser(Controller):
     @property
     def title(self) -> str:
         """The shards as they were named."""
-        return readable(redact(" ".join(str(url) for url in self.shards.urls)))[:300]
+        return readable(redact(self.named or " ".join(str(url) for url in self.shards.urls)))[:300]
 
     @property
     def spec(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike
 
@@ -32,6 +32,8 @@ class OpenShards:
         self, urls: URLs, label: str | None, classes: Mapping[int, str], overlay: str, options: ReadOptions | None, *, cache: bool
     ) -> None:
         options = replace(options or ReadOptions(), strict=False, where="", keys=())
+        self.placed: Callable[[str], str] = str
+        """Where lies what a page calls by a name. A server that shows a part of its machine refuses the rest."""
         self.urls = [urls] if isinstance(urls, (str, PathLike)) else list(urls)
         self.overlays = Overlays(overlay)
         self.labels = Labels(label, classes)

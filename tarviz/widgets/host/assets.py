@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 
 # An import of a sibling: the joined module has those names already. Imports of anything else are not allowed (tested).
 _SIBLING = re.compile(r"^import\s*\{[^}]*\}\s*from\s*\"\.{1,2}/(?:[\w.]+/)*([\w-]+)\.mjs\";\n", re.MULTILINE)
-_ROOMS = ("host", "panes", "browse/page", "browse/filters", "browse/marking", "map", "compare", "bench")
+_ROOMS = ("host", "panes", "browse/page", "browse/filters", "browse/marking", "map", "compare", "bench", "lab/extension/static")
 
 
 @cache

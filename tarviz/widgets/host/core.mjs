@@ -141,7 +141,7 @@ export function keyName(event) {
 }
 
 /**
- * Keys of a widget. They never reach the notebook; what is not bound keeps its meaning in the browser (Tab, Ctrl+F).
+ * Keys of a widget. They never reach a notebook around it; what is not bound keeps its meaning in the browser (Tab, Ctrl+F).
  * @param {HTMLElement} root
  * @param {(name: string, event: KeyboardEvent) => boolean} act answers true when the key was used
  * @param {AbortSignal} signal
@@ -151,7 +151,7 @@ export function bindKeys(root, act, signal) {
   root.addEventListener(
     "keydown",
     (event) => {
-      event.stopPropagation();
+      if (!document.documentElement.hasAttribute("data-tarviz-page")) event.stopPropagation();
       const typing =
         event.target instanceof HTMLInputElement ||
         event.target instanceof HTMLTextAreaElement ||

@@ -144,10 +144,20 @@ export function mountAll(saved, page = document, now = false) {
   for (const element of page.querySelectorAll("[data-tarviz-widget]")) now ? begin(element) : seen.observe(element);
 }
 
-/** The model of the stand-alone page this module was loaded by. @param {string} [base] */
-export async function pageModel(base = "") {
+/**
+ * The model of a page of its own. What it shows is named by its path, or by the query behind it; everything else lies beside it.
+ * @param {string} [page]
+ */
+export async function pageModel(page = location.href) {
   const session = Math.random().toString(36).slice(2, 12);
-  const answer = await fetch(`${base}/state?session=${session}`);
+  const at = (/** @type {string} */ place, more = {}) => {
+    const url = new URL(place, page);
+    const query = new URLSearchParams({ ...Object.fromEntries(new URL(page).searchParams), ...more });
+    query.delete("token"); // a cookie stands for it by now
+    url.search = String(query);
+    return url.href;
+  };
+  const answer = await fetch(at("state", { session }));
   if (!answer.ok) throw new Error(await answer.text());
   const { message, buffers } = unpack(await answer.arrayBuffer());
   const model = stub({ ...message, _pictures: buffers });
@@ -155,11 +165,13 @@ export async function pageModel(base = "") {
     ...model,
     session,
     /** Where a payload can be played from, with ranges. @param {string} path */
-    media: (path) => `${base}/m/${path}`,
+    media: (path) => at(`m/${path}`),
     /** @param {any} content */
     send: (content) => {
       if (content.k === "tvz:cancel") return;
-      fetch(`${base}/rpc`, { method: "POST", headers: { "X-Tarviz": "1" }, body: /** @type {any} */ (pack(content)) })
+      // a Jupyter server takes nothing from a page that cannot read its cookie
+      const headers = { "X-Tarviz": "1", "X-XSRFToken": /(?:^|; )_xsrf=([^;]*)/.exec(document.cookie)?.[1] ?? "" };
+      fetch(at("rpc"), { method: "POST", headers, body: /** @type {any} */ (pack(content)) })
         .then(async (response) => {
           if (!response.ok) throw new Error(await response.text());
           return unpack(await response.arrayBuffer());
@@ -172,7 +184,7 @@ export async function pageModel(base = "") {
               content.id,
               "NoServer",
               `The server of this page does not answer (${error.message}).`,
-              "Start tarviz browse again in its terminal.",
+              "Start it again: tarviz browse in its terminal, or the Jupyter server.",
             ),
             [],
           ),
@@ -191,7 +203,11 @@ export function mount(widget, model, el) {
   const { render, initialize } = typeof widget === "function" ? widget() : widget;
   initialize?.({ model, signal: stop.signal });
   const done = render({ model, el: place, signal: stop.signal });
-  if (new URLSearchParams(location.search).has("token")) history.replaceState(null, "", location.pathname + location.hash);
+  const address = new URL(location.href);
+  if (address.searchParams.has("token")) {
+    address.searchParams.delete("token");
+    history.replaceState(null, "", address);
+  }
   return () => {
     stop.abort();
     if (typeof done === "function") done();

@@ -6,7 +6,6 @@ checked against DNS rebinding; nothing from elsewhere may be loaded (Content-Sec
 
 from __future__ import annotations
 
-import html
 import logging
 import re
 import secrets
@@ -14,54 +13,20 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
-from tarviz.model.errors import TarvizError, UsageError
-from tarviz.model.types import Buffer
-from tarviz.widgets.host import assets
-from tarviz.widgets.host.rpc import MAX_FRAME, Controller, Media, answer, error_message, pack, session_of, unpack
+from tarviz.model.errors import UsageError
+from tarviz.widgets.host.replies import CSP, HEADERS, Reply, got, posted, said
+from tarviz.widgets.host.rpc import MAX_FRAME, Controller
 
 log = logging.getLogger(__name__)
 
-_CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; connect-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _BESIDE = re.compile(r"/(\d{1,4})(/.*)")
-_PLAYED = re.compile(r"(audio|video)/[\w.+-]+")
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
-_PART = 1 << 20
-
-_PAGE = """<!doctype html>
-<html lang="en" data-tarviz-page>
-<head>
-<meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/widget.css">
-<script type="module" src="/page.mjs"></script>
-</head>
-<body><main id="tarviz"></main><noscript>This page draws its shards with JavaScript, which is switched off.</noscript></body>
-</html>
-"""
-_START = """const place = document.getElementById("tarviz");
-try {
-  const [{ pageModel, mount }, { default: widget }] = await Promise.all([import("/host.mjs"), import("/widget.mjs")]);
-  mount(widget, await pageModel(location.pathname.replace(/\\/$/, "")), place);
-} catch (error) {
-  const text = document.createElement("p");
-  text.className = "tvz-page-error";
-  text.setAttribute("role", "alert");
-  text.textContent = `This page could not be drawn. ${error.message}`;
-  place.replaceChildren(text);
-}
-"""
 
 
 class Page:
@@ -205,46 +170,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self) -> None:
-        try:
-            self._get()
-        except (ConnectionError, TimeoutError):
-            raise
-        except Exception as error:  # the rim: the page says what happened, and so does the log
-            found = error_message(error)
-            text = " ".join(filter(None, (f"{found['code']}: {found['msg']}", found["hint"])))
-            log.error("%s", text, exc_info=None if isinstance(error, TarvizError) else error)
-            with suppress(OSError):
-                self._refuse(500, text, closing=True)
-
-    def _get(self) -> None:
         parts = urlsplit(self.path)
-        token = parse_qs(parts.query).get("token", [""])[0]
-        welcome = parts.path == "/" and secrets.compare_digest(token.encode(), self.page.token.encode())
+        asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        welcome = parts.path == "/" and secrets.compare_digest(asked.get("token", "").encode(), self.page.token.encode())
         if not self._allowed(welcome):
             return
         controller, place = self._shown()
         if controller is None:
-            self._refuse(404, "There is nothing here.")
+            self._send(said(404, "There is nothing here."))
             return
-        script = controller.script
-        match place:
-            case "/":
-                self._send(_PAGE.format(title=html.escape(self.page.title)), "text/html; charset=utf-8", cookie=welcome)
-            case "/page.mjs":
-                self._send(_START, "text/javascript; charset=utf-8")
-            case "/host.mjs":
-                self._send(assets.read("host.mjs"), "text/javascript; charset=utf-8")
-            case "/widget.mjs":
-                self._send(assets.module(script), "text/javascript; charset=utf-8")
-            case "/widget.css":
-                self._send(assets.style(script), "text/css; charset=utf-8")
-            case "/state":
-                first, pictures = controller.first(parse_qs(parts.query).get("session", [""])[0][:64])
-                self._send(pack({"_first": first, "_state": {}}, pictures), "application/octet-stream")
-            case path if path.startswith("/m/"):
-                self._media(controller, path[3:])
-            case _:
-                self._refuse(404, "There is nothing here.")
+        session, span = asked.get("session", ""), self.headers.get("Range", "")
+        self._send(got(controller, place[1:], title=self.page.title, session=session, span=span), cookie=welcome)
 
     def do_POST(self) -> None:
         # the header cannot be sent from another origin without a preflight, which is never answered
@@ -252,32 +188,23 @@ class _Handler(BaseHTTPRequestHandler):
             return
         controller, place = self._shown()
         if self.headers.get("X-Tarviz") != "1" or place != "/rpc" or controller is None:
-            self._refuse(403, "Not allowed.", closing=True)
+            self._refuse(403, "Not allowed.")
             return
         length = self.headers.get("Content-Length", "")
         if not length.isdigit() or int(length) > MAX_FRAME:
-            self._refuse(413, "Too long.", closing=True)
+            self._refuse(413, "Too long.")
             return
-        try:
-            request, _ = unpack(self.rfile.read(int(length)))
-        except UsageError as error:
-            self._refuse(400, error.message)
-            return
-        if request.get("k") == "tvz:state" and isinstance(request.get("state"), dict):
-            controller.remember(request["state"], session_of(request))
-            self._send(pack({"k": "tvz:ok"}), "application/octet-stream")
-            return
-        self._send(pack(*answer(controller, request)), "application/octet-stream")
+        self._send(posted(controller, self.rfile.read(int(length))))
 
     def _allowed(self, welcome: bool) -> bool:
         """True when Host and token are right; otherwise the refusal has been sent."""
         self.page.asked = time.monotonic()
         if self.headers.get("Host", "") not in self.page.hosts:
-            self._refuse(403, "Wrong host.", closing=True)
+            self._refuse(403, "Wrong host.")
             return False
         origin = self.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc not in self.page.hosts:
-            self._refuse(403, "Wrong origin.", closing=True)
+            self._refuse(403, "Wrong origin.")
             return False
         try:
             cookie = SimpleCookie(self.headers.get("Cookie", "")).get(self.page.cookie)
@@ -285,71 +212,30 @@ class _Handler(BaseHTTPRequestHandler):
             cookie = None
         if welcome or (cookie is not None and secrets.compare_digest(cookie.value.encode(), self.page.token.encode())):
             return True
-        self._refuse(403, "This page needs the whole address, with its token, as the command printed it.", closing=True)
+        self._refuse(403, "This page needs the whole address, with its token, as the command printed it.")
         return False
 
-    def _headers(self, status: int, mime: str, length: int, extra: Mapping[str, str] | None = None) -> None:
-        self.send_response(status)
-        head = {
-            "Content-Type": mime,
-            "Content-Length": str(length),
-            "Content-Security-Policy": _CSP,
-            "X-Content-Type-Options": "nosniff",
-            "Referrer-Policy": "no-referrer",
-            "Cross-Origin-Resource-Policy": "same-origin",
-            "Cross-Origin-Opener-Policy": "same-origin",
-            "Cache-Control": "no-store",
-        }
-        for name, value in {**head, **(extra or {})}.items():
+    def _send(self, reply: Reply, *, cookie: bool = False) -> None:
+        self.send_response(reply.status)
+        head = {"Content-Type": reply.mime, "Content-Length": str(reply.length)}
+        head["Content-Security-Policy"] = f"{CSP}; frame-ancestors 'none'"
+        if cookie:
+            head["Set-Cookie"] = f"{self.page.cookie}={self.page.token}; HttpOnly; SameSite=Strict; Path=/"
+        if self.close_connection:
+            head["Connection"] = "close"
+        for name, value in {**head, **HEADERS, **reply.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-
-    def _send(self, body: str | bytes, mime: str, *, cookie: bool = False) -> None:
-        payload = body.encode() if isinstance(body, str) else body
-        extra = {"Set-Cookie": f"{self.page.cookie}={self.page.token}; HttpOnly; SameSite=Strict; Path=/"} if cookie else None
-        self._headers(200, mime, len(payload), extra)
-        if self.command != "HEAD":
-            self.wfile.write(payload)
-
-    def _refuse(self, status: int, text: str, *, closing: bool = False) -> None:
-        self.close_connection = self.close_connection or closing
-        body = text.encode()
-        self._headers(status, "text/plain; charset=utf-8", len(body), {"Connection": "close"} if closing else None)
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def _media(self, controller: Controller, path: str) -> None:
-        """A payload, whole or the one range requested (RFC 9110 §14)."""
-        try:
-            media = controller.media(path)
-        except TarvizError as error:
-            self._refuse(404, str(error))
+        if self.command == "HEAD":
             return
-        if media is None:
-            self._refuse(404, "There is no such field.")
-            return
-        begin, end, status = 0, media.size, 200
-        found = _RANGE.fullmatch(self.headers.get("Range", "").strip())
-        if found and (found[1] or found[2]):
-            begin = int(found[1]) if found[1] else max(0, media.size - int(found[2]))
-            end = min(int(found[2]) + 1, media.size) if found[1] and found[2] else media.size
-            status = 206
-            if begin >= end:
-                self._headers(416, "text/plain", 0, {"Content-Range": f"bytes */{media.size}"})
-                return
-        played = _PLAYED.fullmatch(media.mime) is not None
-        extra = {"Accept-Ranges": "bytes", **({} if played else {"Content-Disposition": "attachment"})}
-        if status == 206:
-            extra["Content-Range"] = f"bytes {begin}-{end - 1}/{media.size}"
-        self._headers(status, media.mime if played else "application/octet-stream", end - begin, extra)
-        if self.command != "HEAD":
-            self._stream(media, begin, end)
-
-    def _stream(self, media: Media, begin: int, end: int) -> None:
-        while begin < end:
-            piece: Buffer = media.read(begin, min(_PART, end - begin))
-            if not piece:  # the shard shrank: the length promised cannot be kept
-                self.close_connection = True
-                return
+        sent = 0
+        for piece in reply.pieces:
             self.wfile.write(piece)
-            begin += len(piece)
+            sent += len(piece)
+        if sent < reply.length:  # the length promised cannot be kept
+            self.close_connection = True
+
+    def _refuse(self, status: int, text: str) -> None:
+        """Say why, and hang up: what else was sent is not read."""
+        self.close_connection = True
+        self._send(said(status, text))

@@ -79,10 +79,11 @@ export class Copies {
     const state = { selected: view.selected >= 0 ? view.selected : null, at: view.at, px: view.px, image: view.image, shown };
     view.model.send({ k: "tvz:state", session: view.rpc.session, state });
     if (!view.model.media) return;
-    const address = `${location.pathname}#${written(shown, view.usual)}`;
+    const page = location.pathname + location.search;
+    const address = `${page}#${written(shown, view.usual)}`;
     const { step } = view;
     view.step = false;
-    if (step && address !== location.pathname + location.hash) history.pushState(null, "", address);
+    if (step && address !== page + location.hash) history.pushState(null, "", address);
     else history.replaceState(null, "", address);
   }
 
