@@ -37,7 +37,7 @@ shown = tarviz.show("a.tar")
 written = tarviz.convert("a.tar", "b.tfrecord", types={"cls": "int64"}, strict=True, where="cls = 3")
 made = pipeline.convert("b.tfrecord", max_shard_size="100MB", num_workers=2)
 looked = tarviz.verify("a.tar", strict=True, deep=True, examples={"cls": "int64"})
-eager = pipeline.eager(batch=32, shuffle=1000, repeat=None, num_workers=2)
+eager = pipeline.eager(batch=32, shuffle=1000, repeat=None, num_workers=2, reshare=True)
 numbered = pipeline.indexed(epoch=3)
 batches = pipeline.torch(shuffle=10, rank=0, world_size=2)
 data = tarviz.Dataset("a.tar")
@@ -71,6 +71,7 @@ WRONG = [
     "pipeline.tf(bacth=64)",
     'pipeline.tf(batch="64")',
     "pipeline.eager(shufle=3)",
+    "pipeline.eager(reshare='yes')",
     "pipeline.torch(shufle=3)",
     "pipeline.indexed(epoch='3')",
     'pipeline.convert("b.tfrecord", stricct=True)',

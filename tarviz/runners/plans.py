@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -13,10 +14,10 @@ from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.model import urls
-from tarviz.model.errors import ChangedError, UsageError
+from tarviz.model.errors import ChangedError, DataError, StoreError, UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
-from tarviz.runners.shares import Piece, Reader, counted, cut, lengths, pieces
+from tarviz.runners.shares import SEED, Piece, Reader, check_any, counted, cut, lengths, pieces, quick, shards
 from tarviz.runners.shuffle_buffer import Begun, replayed
 from tarviz.stores import Stat
 
@@ -27,7 +28,6 @@ T = TypeVar("T")
 
 FORM = 1
 _MANY = 8  # pieces a reader from which on they are not cut any more
-_SEED = 0xFFFFFFFFFFFFFFFF
 
 
 class Position(NamedTuple):
@@ -157,7 +157,7 @@ def digest(versions: Sequence[str]) -> str:
 
 def buffer_seed(seed: int, epoch: int, reader: Reader) -> list[int]:
     """The seed of a reader's shuffle buffer in an epoch."""
-    return [seed & _SEED, epoch, *reader.numbers]
+    return [seed & SEED, epoch, *reader.numbers]
 
 
 def behind(whole: Sequence[Piece], number: int, record: int) -> list[Piece]:
@@ -186,7 +186,13 @@ class ReaderPlan:
     reader: Reader
     shuffle: int = 0
     even: bool = False
+    reshare: bool = False
     rest: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def varies(self) -> bool:
+        """Whether a pass may have more records than another."""
+        return self.reshare and not self.even and self.reader.world > 1
 
     def resumes(self, turn: int) -> bool:
         """Whether the pass was begun by others."""
@@ -195,14 +201,39 @@ class ReaderPlan:
     def pieces(self, turn: int, epoch: int) -> list[Piece]:
         """What is read in a pass, in the order in which it is read."""
         if not self.resumes(turn):
-            found = pieces(self.pipeline, self.reader, even=self.even, epoch=epoch)
+            found = self._share(self.reader, epoch)
         else:
             left = [piece for state in self.rest for piece in remaining(self.pipeline, state, turn)]
             found = self._shared(left)
         if self.shuffle > 1:
-            order = np.random.default_rng([self.pipeline.seed & _SEED, epoch, 0x5EED]).permutation(len(found))
+            order = np.random.default_rng([self.pipeline.seed & SEED, epoch, 0x5EED]).permutation(len(found))
             found = [found[at] for at in order.tolist()]
         return found
+
+    def _share(self, reader: Reader, epoch: int) -> list[Piece]:
+        return pieces(self.pipeline, reader, even=self.even, reshare=self.reshare, epoch=epoch)
+
+    def check_any(self, epoch: int) -> None:
+        """`UsageError` where a pass has no record because all shards of this rank, of several, are empty."""
+        if self.reader.world > 1:
+            check_any(self.pipeline, self.reader, self._share(Reader(self.reader.rank, self.reader.world), epoch))
+
+    def length(self, epochs: range, *, build: bool = True) -> int | None:
+        """How many records whole passes have, where indexes tell: those in the cache, or (`build`) made now of plain local shards that are
+        small enough for it; None otherwise."""
+        options, reader = self.pipeline.options, self.reader
+        if options.on_error == "skip" or options.group == "shard":
+            return None
+        with suppress(DataError, StoreError, UsageError):  # what is wrong is said in its place, when the shard is read
+            whole = shards(self.pipeline)  # an even share is found by the index anyhow
+            if (counts := lengths(whole, options, build=self.even or (build and quick(whole)))) is not None:
+                held = dict(zip((piece.url for piece in whole), counts, strict=True))
+                passes = epochs if self.varies else epochs[:1]
+                found = [piece.length(held[piece.url]) for epoch in passes for piece in self._share(reader, epoch)]
+                told = [count for count in found if count is not None]
+                return sum(told) * (1 if self.varies else len(epochs)) if len(told) == len(found) else None
+        count = self.pipeline.count() if reader.world * reader.workers == 1 else None
+        return None if count is None else count * len(epochs)
 
     def _shared(self, left: list[Piece]) -> list[Piece]:
         """This reader's part of what was left: of all ranks where their number is another now, else of its own rank."""
@@ -226,7 +257,7 @@ def _latest(state: Mapping[str, Any]) -> int:
 def plan_of(pipeline: Pipeline, state: Mapping[str, Any], worker: int) -> ReaderPlan:
     """The plan that worker `worker` had when the state was saved."""
     reader = Reader(state["rank"], state["world"], worker, state["workers"])
-    return ReaderPlan(pipeline, reader, state["shuffle"], state["even"], tuple(state.get("rest", ())))
+    return ReaderPlan(pipeline, reader, state["shuffle"], state["even"], state.get("reshare", False), tuple(state.get("rest", ())))
 
 
 def remaining(pipeline: Pipeline, state: Mapping[str, Any], turn: int) -> list[Piece]:
@@ -266,13 +297,19 @@ def check(plan: ReaderPlan, state: Mapping[str, Any]) -> None:
     if not isinstance(state, Mapping) or state.get("form") != FORM:
         raise UsageError("this is not a state of this version of tarviz.", hint="Begin the epoch anew.")
     pipeline = plan.pipeline
-    own = {"seed": pipeline.seed, "shuffle": plan.shuffle, "even": plan.even, "shards": len(stream.shards(pipeline.urls))}
-    for name, value in own.items():
-        if state[name] != value:
-            raise UsageError(f"the state is of a pipeline with {name}={state[name]!r}, this one has {name}={value!r}.")
+    for name, value in _own(plan).items():
+        if (was := state.get(name, False)) != value:
+            raise UsageError(f"the state is of a pipeline with {name}={was!r}, this one has {name}={value!r}.")
     for worker, mark in state["marks"].items():
         if "version" in mark or "versions" in mark:
             _check_versions(pipeline, state, int(worker), mark)
+
+
+def _own(plan: ReaderPlan) -> dict[str, Any]:
+    """What a plan and the one that goes on with its state have to have in common."""
+    pipeline = plan.pipeline
+    own = {"seed": pipeline.seed, "shuffle": plan.shuffle, "even": plan.even, "reshare": plan.reshare}
+    return own | {"shards": len(stream.shards(pipeline.urls))}
 
 
 def _check_versions(pipeline: Pipeline, state: Mapping[str, Any], worker: int, mark: Mapping[str, Any]) -> None:
@@ -301,10 +338,7 @@ def state_of(plan: ReaderPlan, epoch: int, marks: Mapping[str, Mapping[str, Any]
         "rank": reader.rank,
         "world": reader.world,
         "workers": reader.workers,
-        "shuffle": plan.shuffle,
-        "even": plan.even,
-        "seed": plan.pipeline.seed,
-        "shards": len(stream.shards(plan.pipeline.urls)),
+        **_own(plan),
         "marks": {worker: dict(mark) for worker, mark in marks.items()},
     }
     return state | ({"rest": [dict(part) for part in plan.rest]} if plan.rest else {})

@@ -21,7 +21,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_rows import BatchRows, Offers
 from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, RowSource, weight
 from tarviz.runners.plans import Position, ReaderPlan, Trail, buffer_seed, reentry, version
-from tarviz.runners.shares import TURN, Piece, check_any, lengths, trusted
+from tarviz.runners.shares import TURN, Piece, lengths, trusted
 from tarviz.runners.shuffle_buffer import Begun, shuffled
 from tarviz.runners.stage_timer import DRAW, PICK, StageTimer
 
@@ -83,7 +83,7 @@ class Walk:
                         yield Position(turn, at, after), value
                 report.tell_skipped()
                 if not found and not plan.resumes(turn):
-                    check_any(self.pipeline, plan.reader)
+                    plan.check_any(epoch + turn)
                     return
                 turn, number, record = turn + 1, 0, 0
 

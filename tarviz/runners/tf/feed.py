@@ -27,7 +27,7 @@ from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.spans import Batch, HeldTar, held_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.runners.plans import ReaderPlan, Track, Trail, behind, buffer_seed, reentry, version
-from tarviz.runners.shares import Piece, Reader, check_any, lengths, trusted
+from tarviz.runners.shares import Piece, Reader, lengths, trusted
 from tarviz.runners.shuffle_buffer import shuffled
 from tarviz.runners.tf.payloads_held import LOADING, HeldColumn, loaders
 from tarviz.runners.walk import placed
@@ -147,7 +147,7 @@ def chunks(
                 del chunk
         report.tell_skipped()
         if number == begin and not resumed and not plan.resumes(turn):
-            check_any(pipeline, plan.reader)
+            plan.check_any(epoch + turn)
             return
         turn, piece, record = turn + 1, 0, 0
 

@@ -15,7 +15,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
 from tarviz.runners.elsewhere import Elsewhere, elsewhere
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, check, chosen, state_of
-from tarviz.runners.shares import Reader, known, shared_by_caller, world_of
+from tarviz.runners.shares import Reader, shared_by_caller, world_of
 from tarviz.runners.torch.epochs import SIZE, Epochs
 from tarviz.runners.torch.worker_errors import travelling
 from tarviz.runners.walk import Walk
@@ -42,6 +42,7 @@ def run(
     rank: int | None = None,
     world_size: int | None = None,
     even: bool = False,
+    reshare: bool = False,
     epoch: int = 0,
     num_workers: int | None = None,
     engine: str | None = None,
@@ -52,7 +53,8 @@ def run(
     away = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
     if away is None and num_workers is not None:
         raise UsageError("Pipeline.torch() has no option 'num_workers' without an engine.", hint=ELSEWHERE["num_workers"])
-    return Records(pipeline, shuffle=shuffle, repeat=repeat, rank=rank, world_size=world_size, even=even, epoch=epoch, elsewhere=away)
+    ranks = {"rank": rank, "world_size": world_size}
+    return Records(pipeline, shuffle=shuffle, repeat=repeat, even=even, reshare=reshare, epoch=epoch, elsewhere=away, **ranks)
 
 
 class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
@@ -63,7 +65,8 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
     exactly once an epoch. `rank` and `world_size` default to those of `torch.distributed` where that is initialised, else to the
     environment's RANK and WORLD_SIZE; where accelerate or Hugging Face's Trainer share out what comes, to (0, 1).
     `even` gives every rank equally many records, and so equally many batches where ranks
-    have equally many workers; up to `world_size - 1` records are left out, others in each epoch.
+    have equally many workers; up to `world_size - 1` records are left out, others in each epoch. `reshare` deals the shards out to ranks
+    and workers anew in every epoch.
 
     Every `iter` is a new epoch, with workers or without, persistent or not, from `epoch` on: random ops and shuffling draw anew.
     `set_epoch` pins one, also for workers that persist. `shuffle`: shards come in another order in every epoch, and records pass
@@ -87,6 +90,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         rank: int | None = None,
         world_size: int | None = None,
         even: bool = False,
+        reshare: bool = False,
         epoch: int = 0,
         elsewhere: Elsewhere | None = None,
     ) -> None:
@@ -99,6 +103,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         self.shuffle = shuffle or 0
         self.repeat = repeat
         self.even = even
+        self.reshare = reshare
         self.elsewhere = elsewhere
         self.report = ReadReport()
         shared: Any = torch.zeros(SIZE, dtype=torch.int64)
@@ -116,10 +121,10 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
 
     def __len__(self) -> int:
         """Records of all workers of this rank, where an index of every shard is cached; `TypeError` otherwise."""
-        count = known(self.pipeline, *self.world(), even=self.even)
-        if count is None or self.repeat is None:
+        count = None if self.repeat is None else self.plan().length(range(self.epoch, self.epoch + self.repeat))
+        if count is None:
             raise TypeError("how many records this rank gets is not known; tarviz.index(urls) counts them and keeps the index")
-        return count * self.repeat
+        return count
 
     def __bool__(self) -> bool:
         return True
@@ -160,7 +165,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
 
     def plan(self, worker: int = 0, workers: int = 1, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
         """What one of several workers of this rank reads."""
-        return ReaderPlan(self.pipeline, Reader(*self.world(), worker, workers), self.shuffle, self.even, rest)
+        return ReaderPlan(self.pipeline, Reader(*self.world(), worker, workers), self.shuffle, self.even, self.reshare, rest)
 
     def __iter__(self) -> Iterator[Any]:
         worker = get_worker_info()
