@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tarviz.model.errors import TarvizError as TarvizError
     from tarviz.model.errors import TarvizWarning as TarvizWarning
     from tarviz.pipeline import Pipeline as Pipeline
+    from tarviz.read.mixes import mix as mix
     from tarviz.read.stream import blocks as blocks
     from tarviz.read.stream import index as index
     from tarviz.read.stream import records as records
@@ -79,6 +80,7 @@ __all__ = [
     "first",
     "index",
     "ls",
+    "mix",
     "objects",
     "ops",
     "options",
@@ -103,6 +105,7 @@ _PUBLIC = {
     "Pipeline": "tarviz.pipeline",
     "blocks": "tarviz.read.stream",
     "index": "tarviz.read.stream",
+    "mix": "tarviz.read.mixes",
     "read_ray": "tarviz.runners.ray_data",
     "records": "tarviz.read.stream",
     "write": "tarviz.writing",

@@ -40,6 +40,7 @@ looked = tarviz.verify("a.tar", strict=True, deep=True, examples={"cls": "int64"
 eager = pipeline.eager(batch=32, shuffle=1000, repeat=None, num_workers=2, reshare=True)
 numbered = pipeline.indexed(epoch=3)
 batches = pipeline.torch(shuffle=10, rank=0, world_size=2)
+mixed = tarviz.Pipeline(tarviz.mix({"a.tar": 0.7, "b.tar": 0.3}, stop="longest"), "decode(jpg)")
 data = tarviz.Dataset("a.tar")
 options = tarviz.options(workers=4, block_size="1MiB")
 joined = tarviz.cat(["a.tar", "b.tar"], "c.tar", count=10, key_split="last-dot", keys=("a", "b"))
@@ -74,6 +75,8 @@ WRONG = [
     "pipeline.eager(reshare='yes')",
     "pipeline.torch(shufle=3)",
     "pipeline.indexed(epoch='3')",
+    "tarviz.mix({'a.tar': 'much'})",
+    "tarviz.mix({'a.tar': 1}, stop='never')",
     'pipeline.convert("b.tfrecord", stricct=True)',
     'tarviz.convert("a.tar", "b.tfrecord", stricct=True)',
     'tarviz.convert("a.tar", "b.tfrecord", types={"cls": "int65"})',

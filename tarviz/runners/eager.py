@@ -196,7 +196,7 @@ class Eager(Walk, Iterable[Any]):
         if self._now is None:
             return state_of(self._plan(self._loaded.rest), self.epoch, self._loaded.marks)
         plan, epoch, trail = self._now
-        return state_of(plan, epoch, {"0": trail.mark(mixed=self.mixed)})
+        return state_of(plan, epoch, {"0": trail.mark(mixed=plan.drawn)})
 
     def load_state_dict(self, state: State) -> None:
         """Let the next iteration go on where `state` says, and those after it with new epochs.

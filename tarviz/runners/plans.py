@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -15,18 +16,23 @@ from numpy.typing import NDArray
 from tarviz import stores
 from tarviz.model import urls
 from tarviz.model.errors import ChangedError, DataError, StoreError, UsageError
+from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
-from tarviz.runners.shares import SEED, Piece, Reader, check_any, counted, cut, lengths, pieces, quick, shards
-from tarviz.runners.shuffle_buffer import Begun, replayed
+from tarviz.read.mixes import Course, Mix
+from tarviz.runners.shares import SEED, Piece, Reader, by_source, check_any, counted, cut, lengths, pieces, quick, shards
+from tarviz.runners.shuffle_buffer import Begun, replayed, shuffled
 from tarviz.stores import Stat
 
 State: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A state, or those of all ranks."""
 
+Order: TypeAlias = NDArray[np.int64] | None
+
 T = TypeVar("T")
 
 FORM = 1
+_MIX = 0x313C  # tells the draws of a mix from others of the same seed and epoch
 _MANY = 8  # pieces a reader from which on they are not cut any more
 
 
@@ -119,13 +125,12 @@ class Track:
 
 
 class Reentry(NamedTuple):
-    """How a shuffled pass goes on: its buffer holds the records of `pieces` in the order `held`, and then comes `record` of `piece`."""
+    """How a shuffled pass goes on: its buffer holds the records of `pieces` in the order `held`, and then come those behind `after`."""
 
     held: list[int]
     numbers: list[int]
     pieces: list[Piece]
-    piece: int
-    record: int
+    after: int
     random: np.random.Generator | None
 
     def begun(self, items: Iterable[T]) -> Begun[T]:
@@ -134,15 +139,21 @@ class Reentry(NamedTuple):
         return [found[number] for number in self.held], self.random
 
 
-def reentry(whole: Sequence[Piece], counts: Sequence[int], size: int, seed: list[int], taken: int) -> Reentry:
-    """How a pass over pieces of so many records goes on behind `taken` of them."""
-    held, after, random = replayed(sum(counts), size, seed, taken)
-    found, begin = [], 0
-    for piece, count in zip(whole, counts, strict=True):
-        if mine := tuple(sorted(piece.number(number - begin) for number in held if begin <= number < begin + count)):
-            found.append(replace(piece, start=0, stop=None, only=mine))
-        begin += count
-    return Reentry(held, sorted(held), found, *located(whole, counts, after), random)
+def reentry(whole: Sequence[Piece], counts: Sequence[int], size: int, seed: list[int], taken: int, order: Order = None) -> Reentry:
+    """How a pass over pieces of so many records goes on behind `taken` of them; in another `order` than their own, by these numbers."""
+    held, after, random = replayed(sum(counts) if order is None else len(order), size, seed, taken)
+    if order is not None:
+        held = order[held].tolist()
+    found, numbers, left = [], list[int](), sorted(held)
+    while left:  # a record that is in the buffer twice, of a source that began again, is read twice
+        layer = list(dict.fromkeys(left))
+        left = [number for number, before in zip(left[1:], left, strict=False) if number == before]
+        numbers, begin = numbers + layer, 0
+        for piece, count in zip(whole, counts, strict=True):
+            if mine := tuple(piece.number(number - begin) for number in layer if begin <= number < begin + count):
+                found.append(replace(piece, start=0, stop=None, only=mine))
+            begin += count
+    return Reentry(held, numbers, found, after, random)
 
 
 def version(stat: Stat | None) -> str:
@@ -192,7 +203,12 @@ class ReaderPlan:
     @property
     def varies(self) -> bool:
         """Whether a pass may have more records than another."""
-        return self.reshare and not self.even and self.reader.world > 1
+        return self.pipeline.mix is not None or (self.reshare and not self.even and self.reader.world > 1)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether records come in an order that is drawn: out of the sources of a mix, or of a shuffle buffer."""
+        return self.pipeline.mix is not None or self.shuffle > 1
 
     def resumes(self, turn: int) -> bool:
         """Whether the pass was begun by others."""
@@ -204,11 +220,38 @@ class ReaderPlan:
             found = self._share(self.reader, epoch)
         else:
             left = [piece for state in self.rest for piece in remaining(self.pipeline, state, turn)]
-            found = self._shared(left)
+            found = [piece for part in by_source(sorted(left, key=_source)) for piece in self._shared(part)]
         if self.shuffle > 1:
             order = np.random.default_rng([self.pipeline.seed & SEED, epoch, 0x5EED]).permutation(len(found))
-            found = [found[at] for at in order.tolist()]
+            found = sorted((found[at] for at in order.tolist()), key=_source)
         return found
+
+    def records(
+        self,
+        turn: int,
+        epoch: int,
+        whole: Sequence[Piece],
+        taken: int,
+        read: Callable[[int, int, int], Generator[T, None, None]],
+        pick: Callable[[list[Piece]], Iterable[T]],
+        versions: dict[int, str],
+    ) -> Generator[T, None, None]:
+        """What a pass over `whole` gives in an order that is drawn, behind the first `taken`, with the `versions` of what was read before.
+
+        `read(piece, record, end)` gives the records of its pieces up to `end`, from one of a piece on, `pick` those of other pieces.
+        """
+        counts, seed = lengths(whole, self.pipeline.options) if taken else None, buffer_seed(self.pipeline.seed, epoch, self.reader)
+        mixed = Mixed.of(self, turn, epoch, whole, counts)
+        begun: Begun[T] | None = None
+        after = 0 if counts is None else taken
+        if counts is not None and self.shuffle > 1:
+            back = reentry(whole, counts, self.shuffle, seed, taken, mixed.order)
+            begun, after = back.begun(pick(back.pieces)), back.after
+        if counts is not None:
+            versions.update((at, version(stores.of(whole[at].url).stat(whole[at].url))) for at in mixed.opened(after))
+        with closing(mixed.records(read, after)) as items:
+            order = shuffled(items, self.shuffle, seed, begun) if self.shuffle > 1 else items
+            yield from itertools.islice(order, taken if counts is None else 0, None)
 
     def _share(self, reader: Reader, epoch: int) -> list[Piece]:
         return pieces(self.pipeline, reader, even=self.even, reshare=self.reshare, epoch=epoch)
@@ -228,12 +271,19 @@ class ReaderPlan:
             whole = shards(self.pipeline)  # an even share is found by the index anyhow
             if (counts := lengths(whole, options, build=self.even or (build and quick(whole)))) is not None:
                 held = dict(zip((piece.url for piece in whole), counts, strict=True))
-                passes = epochs if self.varies else epochs[:1]
-                found = [piece.length(held[piece.url]) for epoch in passes for piece in self._share(reader, epoch)]
+                found = [self._length(epoch, held) for epoch in (epochs if self.varies else epochs[:1])]
                 told = [count for count in found if count is not None]
                 return sum(told) * (1 if self.varies else len(epochs)) if len(told) == len(found) else None
         count = self.pipeline.count() if reader.world * reader.workers == 1 else None
         return None if count is None else count * len(epochs)
+
+    def _length(self, epoch: int, held: Mapping[URL, int]) -> int | None:
+        own = self._share(self.reader, epoch)
+        counts = [count for piece in own if (count := piece.length(held[piece.url])) is not None]
+        if len(counts) < len(own):
+            return None
+        order = Mixed.of(self, 0, epoch, own, counts).order
+        return sum(counts) if order is None else len(order)
 
     def _shared(self, left: list[Piece]) -> list[Piece]:
         """This reader's part of what was left: of all ranks where their number is another now, else of its own rank."""
@@ -246,6 +296,87 @@ class ReaderPlan:
         total = sum(counts) - (sum(counts) % world if self.even else 0)
         low, high = total * rank // world, total * (rank + 1) // world
         return cut(left, counts, *(low + (high - low) * at // reader.workers for at in (reader.worker, reader.worker + 1)))
+
+
+def _source(piece: Piece) -> int:
+    return piece.source
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """A pass over pieces, which stand by source, in the order in which a mix draws from them; in their own where there is none.
+
+    `ends` has where the pieces of each source end, `counts` the records of each piece, where they are known.
+    """
+
+    whole: Sequence[Piece]
+    counts: Sequence[int] | None
+    mix: Mix | None
+    seed: list[int]
+    ends: list[int]
+
+    @classmethod
+    def of(cls, plan: ReaderPlan, turn: int, epoch: int, whole: Sequence[Piece], counts: Sequence[int] | None) -> Mixed:
+        """The draws are those of every rank: with equally many records of each source (`even`) passes are equally long."""
+        mix = plan.pipeline.mix
+        if mix is not None and plan.resumes(turn):
+            mix = replace(mix, stop="rest")
+        ends = [bisect_right(whole, source, key=_source) for source in range(1 if mix is None else len(mix.weights))]
+        return cls(whole, counts, mix, [plan.pipeline.seed & SEED, epoch, _MIX, plan.reader.worker], ends)
+
+    def _parts(self, counts: Sequence[int]) -> list[tuple[int, int, int]]:
+        """Of each source where its pieces begin and end, and how many records these have."""
+        return [(low, high, sum(counts[low:high])) for low, high in itertools.pairwise([0, *self.ends])]
+
+    def _course(self, counts: Sequence[int], mix: Mix) -> Course:
+        return mix.course([count for _, _, count in self._parts(counts)], self.seed)
+
+    @property
+    def order(self) -> Order:
+        """The records as they come, by their numbers over all pieces; None: as these stand."""
+        if self.mix is None or self.counts is None:
+            return None
+        course, sizes = self._course(self.counts, self.mix), np.array([count for _, _, count in self._parts(self.counts)], np.int64)
+        return (np.cumsum(sizes) - sizes)[course.sources] + course.turns % sizes[course.sources]
+
+    def _behind(self, taken: int, counts: Sequence[int]) -> list[tuple[int, int]]:
+        """(first, end) of each source in records of it, as it goes on where it is spent: what comes behind `taken` records of the pass."""
+        if self.mix is None:
+            return [(taken, sum(counts))]
+        sources = self._course(counts, self.mix).sources
+        many = len(self.ends)
+        return list(zip(*(np.bincount(part, minlength=many).tolist() for part in (sources[:taken], sources)), strict=True))
+
+    def left(self, taken: int) -> list[Piece]:
+        """What comes behind `taken` records, as pieces; `counts` are known."""
+        assert self.counts is not None
+        found: list[Piece] = []
+        for (low, high, count), (first, end) in zip(self._parts(self.counts), self._behind(taken, self.counts), strict=True):
+            rounds = -(-end // max(count, 1))
+            found += cut([*self.whole[low:high]] * rounds, [*self.counts[low:high]] * rounds, first, end)
+        return found
+
+    def opened(self, taken: int) -> list[int]:
+        """The pieces that were read for the first `taken` records; `counts` are known."""
+        assert self.counts is not None
+        found: list[int] = []
+        for (low, high, count), (first, _) in zip(self._parts(self.counts), self._behind(taken, self.counts), strict=True):
+            found += range(low, high if first >= count else low + located(self.whole[low:high], self.counts[low:high], first)[0] + 1)
+        return found
+
+    def records(self, read: Callable[[int, int, int], Generator[T, None, None]], taken: int) -> Generator[T, None, None]:
+        """The records behind the first `taken`, which are none where `counts` are not known; `read` is that of `ReaderPlan.records`."""
+        counts = self.counts or [0] * len(self.whole)
+        parts = self._parts(counts)
+
+        def opened(source: int, skip: int) -> Generator[T, None, None]:
+            low, high, _ = parts[source]
+            number, record = located(self.whole[low:high], counts[low:high], skip) if skip else (0, 0)
+            return read(low + number, record, high)
+
+        if self.mix is None:
+            return opened(0, taken)
+        return self.mix.records(opened, self.seed, [count for _, _, count in parts] if taken else (), taken)
 
 
 def _latest(state: Mapping[str, Any]) -> int:
@@ -269,27 +400,30 @@ def remaining(pipeline: Pipeline, state: Mapping[str, Any], turn: int) -> list[P
             continue
         plan = plan_of(pipeline, state, worker)
         whole = plan.pieces(turn, state["epoch"] + turn)
-        if place.turn < turn or not any(place[1:]):
+        begun = place.turn == turn and any(place[1:])
+        if plan.drawn and (begun or pipeline.mix is not None):
+            found += _left_of_drawn(plan, whole, turn, state["epoch"] + turn, place.record if begun else 0)
+        elif not begun:
             found += whole
-        elif plan.shuffle > 1:
-            found += _left_of_buffer(plan, whole, state["epoch"] + turn, place.record)
         else:
             found += behind(whole, place.piece, place.record)
     return found
 
 
-def _left_of_buffer(plan: ReaderPlan, whole: list[Piece], epoch: int, taken: int) -> list[Piece]:
+def _left_of_drawn(plan: ReaderPlan, whole: list[Piece], turn: int, epoch: int, taken: int) -> list[Piece]:
     numbered = [counted(piece, plan.pipeline.options) for piece in whole]
     told = [each for each in numbered if each is not None]
     if len(told) < len(whole):
         raise UsageError(
-            "a shuffled pass can go on with another number of workers only where the records of each shard can be counted.",
+            "a pass that is shuffled or mixed can go on with another number of workers only where its records can be counted.",
             hint="Take as many workers and ranks as before. tarviz verify names damaged shards.",
         )
-    whole = [piece for piece, _ in told]
-    seed = buffer_seed(plan.pipeline.seed, epoch, plan.reader)
-    back = reentry(whole, [count for _, count in told], plan.shuffle, seed, taken)
-    return back.pieces + behind(whole, back.piece, back.record)
+    whole, counts = [piece for piece, _ in told], [count for _, count in told]
+    mixed, found = Mixed.of(plan, turn, epoch, whole, counts), list[Piece]()
+    if plan.shuffle > 1 and taken:
+        back = reentry(whole, counts, plan.shuffle, buffer_seed(plan.pipeline.seed, epoch, plan.reader), taken, mixed.order)
+        found, taken = back.pieces, back.after
+    return found + mixed.left(taken)
 
 
 def check(plan: ReaderPlan, state: Mapping[str, Any]) -> None:
@@ -309,7 +443,8 @@ def _own(plan: ReaderPlan) -> dict[str, Any]:
     """What a plan and the one that goes on with its state have to have in common."""
     pipeline = plan.pipeline
     own = {"seed": pipeline.seed, "shuffle": plan.shuffle, "even": plan.even, "reshare": plan.reshare}
-    return own | {"shards": len(stream.shards(pipeline.urls))}
+    mix = pipeline.mix is not None and [[weight for _, weight in pipeline.mix.weights], pipeline.mix.stop]
+    return own | {"shards": len(stream.shards(pipeline.urls)), "mix": mix}
 
 
 def _check_versions(pipeline: Pipeline, state: Mapping[str, Any], worker: int, mark: Mapping[str, Any]) -> None:

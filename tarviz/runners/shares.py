@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 import sys
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,7 +36,7 @@ class Piece:
     """What one reader reads of one shard: the records `start`…`stop`, and of these every `of`-th run of 16, the `share`-th.
 
     With `only`, these numbers of records, in ascending order, and nothing else. `chosen`: the numbers, in ascending order, of those
-    that a condition chose in the whole shard; None where there is none.
+    that a condition chose in the whole shard; None where there is none. `source`: of a mix, from 0.
     """
 
     url: URL
@@ -45,6 +46,7 @@ class Piece:
     of: int = 1
     only: tuple[int, ...] | None = None
     chosen: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
+    source: int = 0
 
     __repr__ = redacted_repr
 
@@ -174,12 +176,21 @@ def pieces(pipeline: Pipeline, reader: Reader, *, even: bool = False, reshare: b
     in the same way. Ranges need the index of each shard (that of a plain local tar is made if need be); where there is none, workers
     take turns in a shard, and ranks are an error. `even` gives every rank a range of equally many records; the fewer than `world`
     that are left out are others in each epoch. `reshare` deals the shards out in another order in each epoch, as the seed says, and lets
-    ranges begin at another record.
+    ranges begin at another record. Of each source of a mix a part, in this way.
     """
-    whole, options, begin = shards(pipeline), pipeline.options, 0.0
-    place = {piece.url: at for at, piece in enumerate(whole)}
-    if reshare:
-        random = np.random.default_rng([pipeline.seed & SEED, epoch, _DEAL])
+    seed = [pipeline.seed & SEED, epoch, _DEAL] if reshare else None
+    return [piece for part in by_source(shards(pipeline)) for piece in _dealt(part, pipeline.options, reader, even, epoch, seed)]
+
+
+def by_source(whole: Iterable[Piece]) -> list[list[Piece]]:
+    """Pieces, in the order of their sources, by source."""
+    return [list(part) for _, part in itertools.groupby(whole, key=lambda piece: piece.source)]
+
+
+def _dealt(whole: list[Piece], options: ReadOptions, reader: Reader, even: bool, epoch: int, seed: list[int] | None) -> list[Piece]:
+    begin, place = 0.0, {piece.url: at for at, piece in enumerate(whole)}
+    if seed:
+        random = np.random.default_rng(seed)
         whole, begin = [whole[at] for at in random.permutation(len(whole)).tolist()], float(random.random())
     if even:
         found = _even(whole, _counted(whole, options), reader, epoch, begin)
@@ -188,15 +199,17 @@ def pieces(pipeline: Pipeline, reader: Reader, *, even: bool = False, reshare: b
         if reader.world > 1:
             own = whole[reader.rank :: reader.world] if len(whole) >= reader.world else _ranges(whole, options, reader, begin)
         found = shared(own, options, reader.worker, reader.workers)
-    return sorted(found, key=lambda piece: (place[piece.url], piece.begin)) if reshare else found
+    return sorted(found, key=lambda piece: (place[piece.url], piece.begin)) if seed else found
 
 
 def shards(pipeline: Pipeline) -> list[Piece]:
     """The shards of a pipeline, each as a whole, with the records that its condition chooses where these can be counted."""
-    urls, options = stream.shards(pipeline.urls), pipeline.options
+    options = pipeline.options
+    sources = [pipeline.urls] if pipeline.mix is None else [(url,) for url in pipeline.urls]
+    whole = [Piece(url, source=source) for source, given in enumerate(sources) for url in stream.shards(given)]
     if not isinstance(options.where, Chosen) or options.on_error == "skip" or options.group == "shard":
-        return [Piece(url) for url in urls]
-    return [Piece(url, chosen=numbers(url, options)) for url in urls]
+        return whole
+    return [replace(piece, chosen=numbers(piece.url, options)) for piece in whole]
 
 
 def shared(own: list[Piece], options: ReadOptions, worker: int, workers: int) -> list[Piece]:

@@ -120,11 +120,19 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         return {**self.__dict__, "_home": self.world(), "_now": None}
 
     def __len__(self) -> int:
-        """Records of all workers of this rank, where an index of every shard is cached; `TypeError` otherwise."""
-        count = None if self.repeat is None else self.plan().length(range(self.epoch, self.epoch + self.repeat))
-        if count is None:
+        """Records of all workers of this rank, where an index of every shard is cached; `TypeError` otherwise.
+
+        Of a mix, of which each worker draws for itself, without workers: `loader()` knows how many it has.
+        """
+        return sum(self.lengths(1))
+
+    def lengths(self, workers: int) -> list[int]:
+        """Records of each of so many workers of this rank in the next iteration; `TypeError` where that is not known."""
+        passes = range(self.epoch, self.epoch + (self.repeat or 0))
+        found = [count for at in range(workers) if (count := self.plan(at, workers).length(passes)) is not None]
+        if len(found) < workers or self.repeat is None:
             raise TypeError("how many records this rank gets is not known; tarviz.index(urls) counts them and keeps the index")
-        return count
+        return found
 
     def __bool__(self) -> bool:
         return True
@@ -206,7 +214,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         """Which worker this is, and where it stands."""
         assert self._now is not None  # it is asked for a batch
         plan, _, trail = self._now
-        return plan.reader.worker, trail.mark(mixed=self.shuffle > 1)
+        return plan.reader.worker, trail.mark(mixed=plan.drawn)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the iteration in this process stands, as JSON-ready data."""
@@ -263,6 +271,13 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
         self._now: tuple[ReaderPlan, int] | None = None
         self._marks: dict[str, Any] = {}
         self._turn = 0
+
+    def __len__(self) -> int:
+        """Batches of the next iteration: each worker has a last one of its own."""
+        size, lengths = self.batch_size, self.dataset.lengths(max(self.num_workers, 1))
+        if size is None:
+            return sum(lengths)
+        return sum(length // size if self.drop_last else -(-length // size) for length in lengths)
 
     def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
         return self.dataset.plan(0, max(self.num_workers, 1), rest)
