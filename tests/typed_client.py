@@ -57,6 +57,7 @@ finished = sink.result
 shards = tarviz.write([{"cls": 3}], "c-{}.tar", workers=2, progress=False, fields={"cls": "cls"})
 for name in (record.key, record["jpg"], records.report.records):
     pass
+batches.loader(8, pad=True, num_workers=2)
 pipeline.tf(batch=64, prefetch=2, deterministic=False, engine="ray")
 with tarviz.options(workers=4) as inside:
     workers = inside.workers

@@ -22,16 +22,18 @@ from tarviz.runners.walk import Walk
 
 try:
     import torch.distributed
-    from torch.utils.data import DataLoader, IterableDataset, default_collate, default_convert, get_worker_info
+    from torch.utils.data import DataLoader, IterableDataset, default_convert, get_worker_info
 except ImportError as error:
     raise MissingPackageError.of("torch", "Pipeline.torch()", "torch") from error
+
+from tarviz.runners.torch.collate import Collate
 
 _CHUNK = 16  # records worked on together
 # What people ask of this runner that others do, and where it is to be had (`Pipeline.run` says so).
 ELSEWHERE = dict.fromkeys(
     ("batch", "batch_size", "num_workers", "drop_remainder", "drop_last", "prefetch", "pin_memory", "collate_fn"),
     "Batches and workers are the DataLoader's: DataLoader(pipeline.torch(), batch_size=8, num_workers=2).",
-)
+) | {"pad": "Batches are filled up where they are made: pipeline.torch().loader(8, pad=True)."}
 
 
 def run(
@@ -60,7 +62,7 @@ def run(
 class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
     """What a pipeline yields, for a `DataLoader`: values of the eager runner, arrays as NumPy arrays (images [h, w, c]).
 
-    The loader's collate function makes tensors of arrays and numbers; text and bytes stay lists. Each worker of each rank reads
+    The collate function of `loader` makes tensors of arrays and numbers; text and bytes stay lists. Each worker of each rank reads
     shards of its own, or a range of the records where there are fewer shards than workers (`shares.pieces`); every record comes
     exactly once an epoch. `rank` and `world_size` default to those of `torch.distributed` where that is initialised, else to the
     environment's RANK and WORLD_SIZE; where accelerate or Hugging Face's Trainer share out what comes, to (0, 1).
@@ -245,9 +247,17 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         loaded, self._loaded = self._loaded, None
         return loaded
 
-    def loader(self, batch_size: int | None = 1, **options: Any) -> Loader:
-        """A `DataLoader` over the dataset that can be resumed; keywords are those of `DataLoader`."""
-        return Loader(self, batch_size=batch_size, **options)
+    def collate(self, *, pad: Any = None) -> Collate:
+        """The collate function of `loader`, for a `DataLoader` of your own; `pad` as there."""
+        return Collate(self.pipeline.select, pad)
+
+    def loader(self, batch_size: int | None = 1, *, pad: Any = None, **options: Any) -> Loader:
+        """A `DataLoader` over the dataset that can be resumed; keywords are those of `DataLoader`.
+
+        Arrays of different shapes, lists, text and null stay lists in a batch, one value a record. `pad` fills arrays, and lists of
+        numbers, of different sizes up to the largest of the batch: True with 0, else with that, as in `Pipeline.tf`.
+        """
+        return Loader(self, batch_size=batch_size, pad=pad, **options)
 
 
 class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
@@ -262,11 +272,19 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
     collate_fn: Callable[[Any], Any]
 
     def __init__(
-        self, dataset: Records, *, batch_size: int | None = 1, collate_fn: Callable[[Any], Any] | None = None, **options: Any
+        self,
+        dataset: Records,
+        *,
+        batch_size: int | None = 1,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pad: Any = None,
+        **options: Any,
     ) -> None:
+        if pad is not None and (collate_fn is not None or batch_size is None):
+            raise UsageError("pad= fills up what loader() puts into batches itself.", hint="Leave collate_fn= out, and say a batch_size.")
         if options.get("num_workers") and options.get("multiprocessing_context") is None:
             options["multiprocessing_context"] = safe_context()
-        collate = collate_fn or (default_convert if batch_size is None else default_collate)
+        collate = collate_fn or (default_convert if batch_size is None else dataset.collate(pad=pad))
         super().__init__(dataset, batch_size=batch_size, collate_fn=collate, **options)
         self._now: tuple[ReaderPlan, int] | None = None
         self._marks: dict[str, Any] = {}
