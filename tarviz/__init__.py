@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tarviz.model.errors import TarvizError as TarvizError
     from tarviz.model.errors import TarvizWarning as TarvizWarning
     from tarviz.pipeline import Pipeline as Pipeline
+    from tarviz.read.mixes import mix as mix
     from tarviz.read.stream import blocks as blocks
     from tarviz.read.stream import index as index
     from tarviz.read.stream import records as records
@@ -83,6 +84,7 @@ __all__ = [
     "index",
     "join",
     "ls",
+    "mix",
     "objects",
     "ops",
     "options",
@@ -107,6 +109,7 @@ _PUBLIC = {
     "Pipeline": "tarviz.pipeline",
     "blocks": "tarviz.read.stream",
     "index": "tarviz.read.stream",
+    "mix": "tarviz.read.mixes",
     "read_ray": "tarviz.runners.ray_data",
     "records": "tarviz.read.stream",
     "write": "tarviz.writing",

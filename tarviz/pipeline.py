@@ -24,6 +24,7 @@ from tarviz.ops.random_draws import draws
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
 from tarviz.read.keywords import ReadKeywords
+from tarviz.read.mixes import Mix, mix
 from tarviz.read.shard_index import cached_index
 from tarviz.read.stream import ReadOptions
 from tarviz.run_keywords import ConvertKeywords, EagerKeywords, IndexedKeywords, TfKeywords, TorchKeywords, described
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from tarviz.runners.eager import Eager
     from tarviz.runners.indexed import Indexed
     from tarviz.runners.torch import Records as TorchRecords
+
+
+_MIXING = "eager", "tf", "torch"  # runners that draw from sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class Plan:
 class Pipeline:
     """Shards + chain + selection.
 
-    `urls` is a template, a path, a folder or several of these; `chain` chain text, an op or a list of ops;
+    `urls` is a template, a path, a folder, several of these or a `tarviz.mix` of them; `chain` chain text, an op or a list of ops;
     `select` says what each step yields (`("jpg", "cls")`; left out: a dict of `__key__` and all fields); `seed` is for
     random ops and shuffling. The rest are the `ReadOptions`, which are strict here by default.
 
@@ -72,10 +76,11 @@ class Pipeline:
     select: Selection
     seed: int
     options: ReadOptions
+    mix: Mix | None
 
     def __init__(
         self,
-        urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Mix,
         chain: Chainable = None,
         *,
         select: Any = None,
@@ -85,10 +90,10 @@ class Pipeline:
         known = [part.name for part in fields(ReadOptions)]
         if unknown := [name for name in options if name not in known]:
             raise UsageError(f"A pipeline has no option {unknown[0]!r}.", hint=f"The options are select, seed, {', '.join(known)}.")
-        self._set(_urls(urls), Chain.of(chain), selection.parse(select), int(seed), ReadOptions(**options))
+        self._set(**_sources(urls), chain=Chain.of(chain), select=selection.parse(select), seed=int(seed), options=ReadOptions(**options))
 
-    def _set(self, urls: tuple[str, ...], chain: Chain, select: Selection, seed: int, options: ReadOptions) -> None:
-        for name, value in (("urls", urls), ("chain", chain), ("select", select), ("seed", seed), ("options", options)):
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -104,7 +109,10 @@ class Pipeline:
         keywords = dict(call.keywords)
         if "select" in keywords:
             keywords["select"] = _select(keywords["select"])
-        return cls(*call.args, **keywords)
+        args: list[Any] = [
+            mix(*part.args, **part.keywords) if isinstance(part, Call) and part.name == "mix" else part for part in call.args
+        ]
+        return cls(*args, **keywords)
 
     def __repr__(self) -> str:
         keywords: dict[str, Any] = {}
@@ -115,15 +123,15 @@ class Pipeline:
         for part in fields(ReadOptions):
             if (value := getattr(self.options, part.name)) != part.default:
                 keywords[part.name] = value
-        urls = redact(self.urls[0]) if len(self.urls) == 1 else [redact(url) for url in self.urls]
+        urls = self.mix or (redact(self.urls[0]) if len(self.urls) == 1 else [redact(url) for url in self.urls])
         return print_call("Pipeline", [urls, str(self.chain)] if self.chain else [urls], keywords, quote=True)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return rich_form(self)
 
-    def with_urls(self, urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Pipeline:
+    def with_urls(self, urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Mix) -> Pipeline:
         """The same pipeline over other shards."""
-        return self._with(urls=_urls(urls))
+        return self._with(**_sources(urls))
 
     def with_chain(self, chain: Chainable) -> Pipeline:
         """The same pipeline with another chain."""
@@ -186,6 +194,10 @@ class Pipeline:
 
     def run(self, runner: str, **options: Any) -> Any:
         """What the runner of that name makes of the pipeline."""
+        if self.mix is not None and (runner not in _MIXING or options.get("engine") not in (None, "local")):
+            raise UsageError(
+                f"a mix of sources goes through {', '.join(_MIXING)}, in this process.", hint="Pipeline(urls) takes all of each."
+            )
         module = plugins.load("runners", runner)
         known = inspect.signature(module.run).parameters
         if not any(part.kind is part.VAR_KEYWORD for part in known.values()):
@@ -239,9 +251,10 @@ class Pipeline:
     def count(self) -> int | None:
         """How many records the shards hold, where a current index of each is in the cache; None otherwise.
 
-        It is not known either where records may be skipped or gathered (`on_error="skip"`, `group="shard"`).
+        It is not known either where records may be skipped, gathered or drawn (`on_error="skip"`, `group="shard"`, a `mix`).
         """
-        if self.options.on_error == "skip" or self.options.group == "shard" or self.options.where or self.options.keys:
+        options = self.options
+        if options.on_error == "skip" or options.group == "shard" or options.where or options.keys or self.mix is not None:
             return None
         total = 0
         for url in stream.shards(self.urls):
@@ -263,8 +276,10 @@ class Pipeline:
         return True
 
 
-def _urls(urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
-    return tuple(os.fspath(url) for url in ((urls,) if isinstance(urls, str | os.PathLike) else urls))
+def _sources(urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Mix) -> dict[str, Any]:
+    if isinstance(urls, Mix):
+        return {"urls": tuple(url for url, _ in urls.weights), "mix": urls}
+    return {"urls": tuple(os.fspath(url) for url in ((urls,) if isinstance(urls, str | os.PathLike) else urls)), "mix": None}
 
 
 _NODES: dict[str, Callable[..., Selection]] = {

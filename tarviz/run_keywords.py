@@ -27,6 +27,7 @@ class _Passes(TypedDict, total=False):
     repeat: Annotated[int | None, Option("passes over the shards, each an epoch; None: without end", 1)]
     epoch: Annotated[int, Option("number of the first pass, from 0; random ops and shuffling draw by it", 0)]
     even: Annotated[bool, Option("equally many records for every rank", False)]
+    reshare: Annotated[bool, Option("deal the shards out to ranks and workers anew in every epoch", False)]
     address: Annotated[str | None, Option("where the engine is: auto, host:6379, ray://host:10001; None: what the environment names")]
     send_functions: Annotated[bool, Option("whether functions of the chain (Func) may be sent to the engine", False)]
 

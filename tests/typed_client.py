@@ -37,9 +37,10 @@ shown = tarviz.show("a.tar")
 written = tarviz.convert("a.tar", "b.tfrecord", types={"cls": "int64"}, strict=True, where="cls = 3")
 made = pipeline.convert("b.tfrecord", max_shard_size="100MB", num_workers=2)
 looked = tarviz.verify("a.tar", strict=True, deep=True, examples={"cls": "int64"})
-eager = pipeline.eager(batch=32, shuffle=1000, repeat=None, num_workers=2)
+eager = pipeline.eager(batch=32, shuffle=1000, repeat=None, num_workers=2, reshare=True)
 numbered = pipeline.indexed(epoch=3)
 batches = pipeline.torch(shuffle=10, rank=0, world_size=2)
+mixed = tarviz.Pipeline(tarviz.mix({"a.tar": 0.7, "b.tar": 0.3}, stop="longest"), "decode(jpg)")
 data = tarviz.Dataset("a.tar")
 options = tarviz.options(workers=4, block_size="1MiB")
 joined = tarviz.cat(["a.tar", "b.tar"], "c.tar", count=10, key_split="last-dot", keys=("a", "b"))
@@ -57,6 +58,7 @@ finished = sink.result
 shards = tarviz.write([{"cls": 3}], "c-{}.tar", workers=2, progress=False, fields={"cls": "cls"})
 for name in (record.key, record["jpg"], records.report.records):
     pass
+batches.loader(8, pad=True, num_workers=2)
 pipeline.tf(batch=64, prefetch=2, deterministic=False, engine="ray")
 with tarviz.options(workers=4) as inside:
     workers = inside.workers
@@ -72,8 +74,11 @@ WRONG = [
     "pipeline.tf(bacth=64)",
     'pipeline.tf(batch="64")',
     "pipeline.eager(shufle=3)",
+    "pipeline.eager(reshare='yes')",
     "pipeline.torch(shufle=3)",
     "pipeline.indexed(epoch='3')",
+    "tarviz.mix({'a.tar': 'much'})",
+    "tarviz.mix({'a.tar': 1}, stop='never')",
     'pipeline.convert("b.tfrecord", stricct=True)',
     'tarviz.convert("a.tar", "b.tfrecord", stricct=True)',
     'tarviz.convert("a.tar", "b.tfrecord", types={"cls": "int65"})',

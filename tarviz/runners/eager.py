@@ -19,7 +19,7 @@ from tarviz.runners.batch_memory import LEAST, BatchMemory
 from tarviz.runners.batch_rows import BatchRows
 from tarviz.runners.elsewhere import elsewhere, owned
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, chosen, state_of
-from tarviz.runners.shares import Piece, Reader, known, world_of
+from tarviz.runners.shares import Piece, Reader, world_of
 from tarviz.runners.stage_timer import StageTimer
 from tarviz.runners.walk import Item, Walk, placed
 
@@ -38,6 +38,7 @@ def run(
     rank: int = 0,
     world_size: int = 1,
     even: bool = False,
+    reshare: bool = False,
     engine: str | None = None,
     address: str | None = None,
     send_functions: bool = False,
@@ -54,6 +55,7 @@ def run(
         rank=rank,
         world_size=world_size,
         even=even,
+        reshare=reshare,
         engine=engine,
         address=address,
         send_functions=send_functions,
@@ -69,7 +71,8 @@ class Eager(Walk, Iterable[Any]):
     through a buffer of so many, as seed and epoch decide. `repeat`: passes over the shards, each an epoch; None goes on for ever.
     `num_workers`: threads that run the chain; the order stays. `epoch` is the number of the first pass: every `iter` goes on to new
     epochs, so that random ops draw anew, unless `set_epoch` pins one. Of several processes, each reads its part as `rank` of
-    `world_size` says (`shares.pieces`); unlike the other runners, this one does not look for them in the environment.
+    `world_size` says (`shares.pieces`), with `reshare` another part in every epoch; unlike the other runners, this one does not look for
+    them in the environment.
 
     `engine="ray"`: records are read and worked on by the cluster at `address` (`auto`, `host:6379`, `ray://host:10001`; without it,
     the one this process is in, RAY_ADDRESS, or a Ray of its own on this machine for as long as an iteration lasts), `num_workers` tasks
@@ -93,6 +96,7 @@ class Eager(Walk, Iterable[Any]):
         rank: int = 0,
         world_size: int = 1,
         even: bool = False,
+        reshare: bool = False,
         engine: str | None = None,
         address: str | None = None,
         send_functions: bool = False,
@@ -118,6 +122,7 @@ class Eager(Walk, Iterable[Any]):
         self._memory = BatchMemory()
         self._reader = Reader(*world_of(rank, world_size))
         self._even = even
+        self._reshare = reshare
         self._pinned = False
         self._loaded = Resumed(epoch)
         self._now: tuple[ReaderPlan, int, Trail] | None = None
@@ -129,11 +134,12 @@ class Eager(Walk, Iterable[Any]):
         """Steps, of plain local shards of up to 1 GiB together, or where an index of every shard is there; `TypeError` otherwise."""
         if self.repeat is None:
             raise TypeError("a pipeline that repeats for ever has no length")
-        records = known(self.pipeline, self._reader.rank, self._reader.world, even=self._even)
-        count = (len(self.pipeline) if records is None else records) * self.repeat
+        records = self._plan().length(range(self.epoch, self.epoch + self.repeat))
+        if records is None:
+            raise TypeError("the number of records is not known; tarviz.index(urls) counts them and keeps the index")
         if self.batch is None:
-            return count
-        return count // self.batch if self.drop_remainder else -(-count // self.batch)
+            return records
+        return records // self.batch if self.drop_remainder else -(-records // self.batch)
 
     def __bool__(self) -> bool:
         return True
@@ -162,7 +168,7 @@ class Eager(Walk, Iterable[Any]):
         return self._batches(self._steps(plan, epoch, self.report, trail, rows), self.batch, rows)
 
     def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
-        return ReaderPlan(self.pipeline, self._reader, self.shuffle, self._even, rest)
+        return ReaderPlan(self.pipeline, self._reader, self.shuffle, self._even, self._reshare, rest)
 
     def _steps(
         self, plan: ReaderPlan, epoch: int, report: ReadReport, trail: Trail, rows: BatchRows | None = None
@@ -190,7 +196,7 @@ class Eager(Walk, Iterable[Any]):
         if self._now is None:
             return state_of(self._plan(self._loaded.rest), self.epoch, self._loaded.marks)
         plan, epoch, trail = self._now
-        return state_of(plan, epoch, {"0": trail.mark(mixed=self.mixed)})
+        return state_of(plan, epoch, {"0": trail.mark(mixed=plan.drawn)})
 
     def load_state_dict(self, state: State) -> None:
         """Let the next iteration go on where `state` says, and those after it with new epochs.

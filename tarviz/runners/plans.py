@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -13,21 +15,25 @@ from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.model import urls
-from tarviz.model.errors import ChangedError, UsageError
+from tarviz.model.errors import ChangedError, DataError, StoreError, UsageError
+from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
-from tarviz.runners.shares import Piece, Reader, counted, cut, lengths, pieces
-from tarviz.runners.shuffle_buffer import Begun, replayed
+from tarviz.read.mixes import Course, Mix
+from tarviz.runners.shares import SEED, Piece, Reader, by_source, check_any, counted, cut, lengths, pieces, quick, shards
+from tarviz.runners.shuffle_buffer import Begun, replayed, shuffled
 from tarviz.stores import Stat
 
 State: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A state, or those of all ranks."""
 
+Order: TypeAlias = NDArray[np.int64] | None
+
 T = TypeVar("T")
 
 FORM = 1
+_MIX = 0x313C  # tells the draws of a mix from others of the same seed and epoch
 _MANY = 8  # pieces a reader from which on they are not cut any more
-_SEED = 0xFFFFFFFFFFFFFFFF
 
 
 class Position(NamedTuple):
@@ -119,13 +125,12 @@ class Track:
 
 
 class Reentry(NamedTuple):
-    """How a shuffled pass goes on: its buffer holds the records of `pieces` in the order `held`, and then comes `record` of `piece`."""
+    """How a shuffled pass goes on: its buffer holds the records of `pieces` in the order `held`, and then come those behind `after`."""
 
     held: list[int]
     numbers: list[int]
     pieces: list[Piece]
-    piece: int
-    record: int
+    after: int
     random: np.random.Generator | None
 
     def begun(self, items: Iterable[T]) -> Begun[T]:
@@ -134,15 +139,21 @@ class Reentry(NamedTuple):
         return [found[number] for number in self.held], self.random
 
 
-def reentry(whole: Sequence[Piece], counts: Sequence[int], size: int, seed: list[int], taken: int) -> Reentry:
-    """How a pass over pieces of so many records goes on behind `taken` of them."""
-    held, after, random = replayed(sum(counts), size, seed, taken)
-    found, begin = [], 0
-    for piece, count in zip(whole, counts, strict=True):
-        if mine := tuple(sorted(piece.number(number - begin) for number in held if begin <= number < begin + count)):
-            found.append(replace(piece, start=0, stop=None, only=mine))
-        begin += count
-    return Reentry(held, sorted(held), found, *located(whole, counts, after), random)
+def reentry(whole: Sequence[Piece], counts: Sequence[int], size: int, seed: list[int], taken: int, order: Order = None) -> Reentry:
+    """How a pass over pieces of so many records goes on behind `taken` of them; in another `order` than their own, by these numbers."""
+    held, after, random = replayed(sum(counts) if order is None else len(order), size, seed, taken)
+    if order is not None:
+        held = order[held].tolist()
+    found, numbers, left = [], list[int](), sorted(held)
+    while left:  # a record that is in the buffer twice, of a source that began again, is read twice
+        layer = list(dict.fromkeys(left))
+        left = [number for number, before in zip(left[1:], left, strict=False) if number == before]
+        numbers, begin = numbers + layer, 0
+        for piece, count in zip(whole, counts, strict=True):
+            if mine := tuple(piece.number(number - begin) for number in layer if begin <= number < begin + count):
+                found.append(replace(piece, start=0, stop=None, only=mine))
+            begin += count
+    return Reentry(held, numbers, found, after, random)
 
 
 def version(stat: Stat | None) -> str:
@@ -157,7 +168,7 @@ def digest(versions: Sequence[str]) -> str:
 
 def buffer_seed(seed: int, epoch: int, reader: Reader) -> list[int]:
     """The seed of a reader's shuffle buffer in an epoch."""
-    return [seed & _SEED, epoch, *reader.numbers]
+    return [seed & SEED, epoch, *reader.numbers]
 
 
 def behind(whole: Sequence[Piece], number: int, record: int) -> list[Piece]:
@@ -186,7 +197,18 @@ class ReaderPlan:
     reader: Reader
     shuffle: int = 0
     even: bool = False
+    reshare: bool = False
     rest: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def varies(self) -> bool:
+        """Whether a pass may have more records than another."""
+        return self.pipeline.mix is not None or (self.reshare and not self.even and self.reader.world > 1)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether records come in an order that is drawn: out of the sources of a mix, or of a shuffle buffer."""
+        return self.pipeline.mix is not None or self.shuffle > 1
 
     def resumes(self, turn: int) -> bool:
         """Whether the pass was begun by others."""
@@ -195,14 +217,73 @@ class ReaderPlan:
     def pieces(self, turn: int, epoch: int) -> list[Piece]:
         """What is read in a pass, in the order in which it is read."""
         if not self.resumes(turn):
-            found = pieces(self.pipeline, self.reader, even=self.even, epoch=epoch)
+            found = self._share(self.reader, epoch)
         else:
             left = [piece for state in self.rest for piece in remaining(self.pipeline, state, turn)]
-            found = self._shared(left)
+            found = [piece for part in by_source(sorted(left, key=_source)) for piece in self._shared(part)]
         if self.shuffle > 1:
-            order = np.random.default_rng([self.pipeline.seed & _SEED, epoch, 0x5EED]).permutation(len(found))
-            found = [found[at] for at in order.tolist()]
+            order = np.random.default_rng([self.pipeline.seed & SEED, epoch, 0x5EED]).permutation(len(found))
+            found = sorted((found[at] for at in order.tolist()), key=_source)
         return found
+
+    def records(
+        self,
+        turn: int,
+        epoch: int,
+        whole: Sequence[Piece],
+        taken: int,
+        read: Callable[[int, int, int], Generator[T, None, None]],
+        pick: Callable[[list[Piece]], Iterable[T]],
+        versions: dict[int, str],
+    ) -> Generator[T, None, None]:
+        """What a pass over `whole` gives in an order that is drawn, behind the first `taken`, with the `versions` of what was read before.
+
+        `read(piece, record, end)` gives the records of its pieces up to `end`, from one of a piece on, `pick` those of other pieces.
+        """
+        counts, seed = lengths(whole, self.pipeline.options) if taken else None, buffer_seed(self.pipeline.seed, epoch, self.reader)
+        mixed = Mixed.of(self, turn, epoch, whole, counts)
+        begun: Begun[T] | None = None
+        after = 0 if counts is None else taken
+        if counts is not None and self.shuffle > 1:
+            back = reentry(whole, counts, self.shuffle, seed, taken, mixed.order)
+            begun, after = back.begun(pick(back.pieces)), back.after
+        if counts is not None:
+            versions.update((at, version(stores.of(whole[at].url).stat(whole[at].url))) for at in mixed.opened(after))
+        with closing(mixed.records(read, after)) as items:
+            order = shuffled(items, self.shuffle, seed, begun) if self.shuffle > 1 else items
+            yield from itertools.islice(order, taken if counts is None else 0, None)
+
+    def _share(self, reader: Reader, epoch: int) -> list[Piece]:
+        return pieces(self.pipeline, reader, even=self.even, reshare=self.reshare, epoch=epoch)
+
+    def check_any(self, epoch: int) -> None:
+        """`UsageError` where a pass has no record because all shards of this rank, of several, are empty."""
+        if self.reader.world > 1:
+            check_any(self.pipeline, self.reader, self._share(Reader(self.reader.rank, self.reader.world), epoch))
+
+    def length(self, epochs: range, *, build: bool = True) -> int | None:
+        """How many records whole passes have, where indexes tell: those in the cache, or (`build`) made now of plain local shards that are
+        small enough for it; None otherwise."""
+        options, reader = self.pipeline.options, self.reader
+        if options.on_error == "skip" or options.group == "shard":
+            return None
+        with suppress(DataError, StoreError, UsageError):  # what is wrong is said in its place, when the shard is read
+            whole = shards(self.pipeline)  # an even share is found by the index anyhow
+            if (counts := lengths(whole, options, build=self.even or (build and quick(whole)))) is not None:
+                held = dict(zip((piece.url for piece in whole), counts, strict=True))
+                found = [self._length(epoch, held) for epoch in (epochs if self.varies else epochs[:1])]
+                told = [count for count in found if count is not None]
+                return sum(told) * (1 if self.varies else len(epochs)) if len(told) == len(found) else None
+        count = self.pipeline.count() if reader.world * reader.workers == 1 else None
+        return None if count is None else count * len(epochs)
+
+    def _length(self, epoch: int, held: Mapping[URL, int]) -> int | None:
+        own = self._share(self.reader, epoch)
+        counts = [count for piece in own if (count := piece.length(held[piece.url])) is not None]
+        if len(counts) < len(own):
+            return None
+        order = Mixed.of(self, 0, epoch, own, counts).order
+        return sum(counts) if order is None else len(order)
 
     def _shared(self, left: list[Piece]) -> list[Piece]:
         """This reader's part of what was left: of all ranks where their number is another now, else of its own rank."""
@@ -217,6 +298,87 @@ class ReaderPlan:
         return cut(left, counts, *(low + (high - low) * at // reader.workers for at in (reader.worker, reader.worker + 1)))
 
 
+def _source(piece: Piece) -> int:
+    return piece.source
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """A pass over pieces, which stand by source, in the order in which a mix draws from them; in their own where there is none.
+
+    `ends` has where the pieces of each source end, `counts` the records of each piece, where they are known.
+    """
+
+    whole: Sequence[Piece]
+    counts: Sequence[int] | None
+    mix: Mix | None
+    seed: list[int]
+    ends: list[int]
+
+    @classmethod
+    def of(cls, plan: ReaderPlan, turn: int, epoch: int, whole: Sequence[Piece], counts: Sequence[int] | None) -> Mixed:
+        """The draws are those of every rank: with equally many records of each source (`even`) passes are equally long."""
+        mix = plan.pipeline.mix
+        if mix is not None and plan.resumes(turn):
+            mix = replace(mix, stop="rest")
+        ends = [bisect_right(whole, source, key=_source) for source in range(1 if mix is None else len(mix.weights))]
+        return cls(whole, counts, mix, [plan.pipeline.seed & SEED, epoch, _MIX, plan.reader.worker], ends)
+
+    def _parts(self, counts: Sequence[int]) -> list[tuple[int, int, int]]:
+        """Of each source where its pieces begin and end, and how many records these have."""
+        return [(low, high, sum(counts[low:high])) for low, high in itertools.pairwise([0, *self.ends])]
+
+    def _course(self, counts: Sequence[int], mix: Mix) -> Course:
+        return mix.course([count for _, _, count in self._parts(counts)], self.seed)
+
+    @property
+    def order(self) -> Order:
+        """The records as they come, by their numbers over all pieces; None: as these stand."""
+        if self.mix is None or self.counts is None:
+            return None
+        course, sizes = self._course(self.counts, self.mix), np.array([count for _, _, count in self._parts(self.counts)], np.int64)
+        return (np.cumsum(sizes) - sizes)[course.sources] + course.turns % sizes[course.sources]
+
+    def _behind(self, taken: int, counts: Sequence[int]) -> list[tuple[int, int]]:
+        """(first, end) of each source in records of it, as it goes on where it is spent: what comes behind `taken` records of the pass."""
+        if self.mix is None:
+            return [(taken, sum(counts))]
+        sources = self._course(counts, self.mix).sources
+        many = len(self.ends)
+        return list(zip(*(np.bincount(part, minlength=many).tolist() for part in (sources[:taken], sources)), strict=True))
+
+    def left(self, taken: int) -> list[Piece]:
+        """What comes behind `taken` records, as pieces; `counts` are known."""
+        assert self.counts is not None
+        found: list[Piece] = []
+        for (low, high, count), (first, end) in zip(self._parts(self.counts), self._behind(taken, self.counts), strict=True):
+            rounds = -(-end // max(count, 1))
+            found += cut([*self.whole[low:high]] * rounds, [*self.counts[low:high]] * rounds, first, end)
+        return found
+
+    def opened(self, taken: int) -> list[int]:
+        """The pieces that were read for the first `taken` records; `counts` are known."""
+        assert self.counts is not None
+        found: list[int] = []
+        for (low, high, count), (first, _) in zip(self._parts(self.counts), self._behind(taken, self.counts), strict=True):
+            found += range(low, high if first >= count else low + located(self.whole[low:high], self.counts[low:high], first)[0] + 1)
+        return found
+
+    def records(self, read: Callable[[int, int, int], Generator[T, None, None]], taken: int) -> Generator[T, None, None]:
+        """The records behind the first `taken`, which are none where `counts` are not known; `read` is that of `ReaderPlan.records`."""
+        counts = self.counts or [0] * len(self.whole)
+        parts = self._parts(counts)
+
+        def opened(source: int, skip: int) -> Generator[T, None, None]:
+            low, high, _ = parts[source]
+            number, record = located(self.whole[low:high], counts[low:high], skip) if skip else (0, 0)
+            return read(low + number, record, high)
+
+        if self.mix is None:
+            return opened(0, taken)
+        return self.mix.records(opened, self.seed, [count for _, _, count in parts] if taken else (), taken)
+
+
 def _latest(state: Mapping[str, Any]) -> int:
     """The last pass that readers had begun when a state was saved, or that others had begun before them."""
     turns = [mark["place"][0] for mark in state["marks"].values()]
@@ -226,7 +388,7 @@ def _latest(state: Mapping[str, Any]) -> int:
 def plan_of(pipeline: Pipeline, state: Mapping[str, Any], worker: int) -> ReaderPlan:
     """The plan that worker `worker` had when the state was saved."""
     reader = Reader(state["rank"], state["world"], worker, state["workers"])
-    return ReaderPlan(pipeline, reader, state["shuffle"], state["even"], tuple(state.get("rest", ())))
+    return ReaderPlan(pipeline, reader, state["shuffle"], state["even"], state.get("reshare", False), tuple(state.get("rest", ())))
 
 
 def remaining(pipeline: Pipeline, state: Mapping[str, Any], turn: int) -> list[Piece]:
@@ -238,27 +400,30 @@ def remaining(pipeline: Pipeline, state: Mapping[str, Any], turn: int) -> list[P
             continue
         plan = plan_of(pipeline, state, worker)
         whole = plan.pieces(turn, state["epoch"] + turn)
-        if place.turn < turn or not any(place[1:]):
+        begun = place.turn == turn and any(place[1:])
+        if plan.drawn and (begun or pipeline.mix is not None):
+            found += _left_of_drawn(plan, whole, turn, state["epoch"] + turn, place.record if begun else 0)
+        elif not begun:
             found += whole
-        elif plan.shuffle > 1:
-            found += _left_of_buffer(plan, whole, state["epoch"] + turn, place.record)
         else:
             found += behind(whole, place.piece, place.record)
     return found
 
 
-def _left_of_buffer(plan: ReaderPlan, whole: list[Piece], epoch: int, taken: int) -> list[Piece]:
+def _left_of_drawn(plan: ReaderPlan, whole: list[Piece], turn: int, epoch: int, taken: int) -> list[Piece]:
     numbered = [counted(piece, plan.pipeline.options) for piece in whole]
     told = [each for each in numbered if each is not None]
     if len(told) < len(whole):
         raise UsageError(
-            "a shuffled pass can go on with another number of workers only where the records of each shard can be counted.",
+            "a pass that is shuffled or mixed can go on with another number of workers only where its records can be counted.",
             hint="Take as many workers and ranks as before. tarviz verify names damaged shards.",
         )
-    whole = [piece for piece, _ in told]
-    seed = buffer_seed(plan.pipeline.seed, epoch, plan.reader)
-    back = reentry(whole, [count for _, count in told], plan.shuffle, seed, taken)
-    return back.pieces + behind(whole, back.piece, back.record)
+    whole, counts = [piece for piece, _ in told], [count for _, count in told]
+    mixed, found = Mixed.of(plan, turn, epoch, whole, counts), list[Piece]()
+    if plan.shuffle > 1 and taken:
+        back = reentry(whole, counts, plan.shuffle, buffer_seed(plan.pipeline.seed, epoch, plan.reader), taken, mixed.order)
+        found, taken = back.pieces, back.after
+    return found + mixed.left(taken)
 
 
 def check(plan: ReaderPlan, state: Mapping[str, Any]) -> None:
@@ -266,13 +431,20 @@ def check(plan: ReaderPlan, state: Mapping[str, Any]) -> None:
     if not isinstance(state, Mapping) or state.get("form") != FORM:
         raise UsageError("this is not a state of this version of tarviz.", hint="Begin the epoch anew.")
     pipeline = plan.pipeline
-    own = {"seed": pipeline.seed, "shuffle": plan.shuffle, "even": plan.even, "shards": len(stream.shards(pipeline.urls))}
-    for name, value in own.items():
-        if state[name] != value:
-            raise UsageError(f"the state is of a pipeline with {name}={state[name]!r}, this one has {name}={value!r}.")
+    for name, value in _own(plan).items():
+        if (was := state.get(name, False)) != value:
+            raise UsageError(f"the state is of a pipeline with {name}={was!r}, this one has {name}={value!r}.")
     for worker, mark in state["marks"].items():
         if "version" in mark or "versions" in mark:
             _check_versions(pipeline, state, int(worker), mark)
+
+
+def _own(plan: ReaderPlan) -> dict[str, Any]:
+    """What a plan and the one that goes on with its state have to have in common."""
+    pipeline = plan.pipeline
+    own = {"seed": pipeline.seed, "shuffle": plan.shuffle, "even": plan.even, "reshare": plan.reshare}
+    mix = pipeline.mix is not None and [[weight for _, weight in pipeline.mix.weights], pipeline.mix.stop]
+    return own | {"shards": len(stream.shards(pipeline.urls)), "mix": mix}
 
 
 def _check_versions(pipeline: Pipeline, state: Mapping[str, Any], worker: int, mark: Mapping[str, Any]) -> None:
@@ -301,10 +473,7 @@ def state_of(plan: ReaderPlan, epoch: int, marks: Mapping[str, Mapping[str, Any]
         "rank": reader.rank,
         "world": reader.world,
         "workers": reader.workers,
-        "shuffle": plan.shuffle,
-        "even": plan.even,
-        "seed": plan.pipeline.seed,
-        "shards": len(stream.shards(plan.pipeline.urls)),
+        **_own(plan),
         "marks": {worker: dict(mark) for worker, mark in marks.items()},
     }
     return state | ({"rest": [dict(part) for part in plan.rest]} if plan.rest else {})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 import sys
 from bisect import bisect_left
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.formats.index import ShardIndex
-from tarviz.model.errors import DataError, StoreError, UsageError
+from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Block
 from tarviz.pipeline import Pipeline
@@ -27,6 +27,8 @@ from tarviz.read.stream import ReadOptions
 
 _QUICK = 1 << 30  # bytes of local shards that are indexed for the sake of their number
 TURN = 16  # records that workers which share a shard take in turn
+SEED = 0xFFFFFFFFFFFFFFFF
+_DEAL = 0xDEA1  # tells the draws of dealing out from others of the same seed and epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Piece:
     """What one reader reads of one shard: the records `start`…`stop`, and of these every `of`-th run of 16, the `share`-th.
 
     With `only`, these numbers of records, in ascending order, and nothing else. `chosen`: the numbers, in ascending order, of those
-    that a condition chose in the whole shard; None where there is none.
+    that a condition chose in the whole shard; None where there is none. `source`: of a mix, from 0.
     """
 
     url: URL
@@ -44,6 +46,7 @@ class Piece:
     of: int = 1
     only: tuple[int, ...] | None = None
     chosen: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
+    source: int = 0
 
     __repr__ = redacted_repr
 
@@ -166,29 +169,47 @@ def world_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
     return rank, world_size
 
 
-def pieces(pipeline: Pipeline, reader: Reader, *, even: bool = False, epoch: int = 0) -> list[Piece]:
+def pieces(pipeline: Pipeline, reader: Reader, *, even: bool = False, reshare: bool = False, epoch: int = 0) -> list[Piece]:
     """What a reader reads in one pass, in shard order.
 
     Ranks first: each takes every `world`-th shard, or, where there are fewer shards than ranks, a range of the records. Then its workers
     in the same way. Ranges need the index of each shard (that of a plain local tar is made if need be); where there is none, workers
     take turns in a shard, and ranks are an error. `even` gives every rank a range of equally many records; the fewer than `world`
-    that are left out are others in each epoch.
+    that are left out are others in each epoch. `reshare` deals the shards out in another order in each epoch, as the seed says, and lets
+    ranges begin at another record. Of each source of a mix a part, in this way.
     """
-    whole, options = shards(pipeline), pipeline.options
+    seed = [pipeline.seed & SEED, epoch, _DEAL] if reshare else None
+    return [piece for part in by_source(shards(pipeline)) for piece in _dealt(part, pipeline.options, reader, even, epoch, seed)]
+
+
+def by_source(whole: Iterable[Piece]) -> list[list[Piece]]:
+    """Pieces, in the order of their sources, by source."""
+    return [list(part) for _, part in itertools.groupby(whole, key=lambda piece: piece.source)]
+
+
+def _dealt(whole: list[Piece], options: ReadOptions, reader: Reader, even: bool, epoch: int, seed: list[int] | None) -> list[Piece]:
+    begin, place = 0.0, {piece.url: at for at, piece in enumerate(whole)}
+    if seed:
+        random = np.random.default_rng(seed)
+        whole, begin = [whole[at] for at in random.permutation(len(whole)).tolist()], float(random.random())
     if even:
-        return _even(whole, _counted(whole, options), reader, epoch)
-    own = whole
-    if reader.world > 1:
-        own = whole[reader.rank :: reader.world] if len(whole) >= reader.world else _ranges(whole, options, reader)
-    return shared(own, options, reader.worker, reader.workers)
+        found = _even(whole, _counted(whole, options), reader, epoch, begin)
+    else:
+        own = whole
+        if reader.world > 1:
+            own = whole[reader.rank :: reader.world] if len(whole) >= reader.world else _ranges(whole, options, reader, begin)
+        found = shared(own, options, reader.worker, reader.workers)
+    return sorted(found, key=lambda piece: (place[piece.url], piece.begin)) if seed else found
 
 
 def shards(pipeline: Pipeline) -> list[Piece]:
     """The shards of a pipeline, each as a whole, with the records that its condition chooses where these can be counted."""
-    urls, options = stream.shards(pipeline.urls), pipeline.options
+    options = pipeline.options
+    sources = [pipeline.urls] if pipeline.mix is None else [(url,) for url in pipeline.urls]
+    whole = [Piece(url, source=source) for source, given in enumerate(sources) for url in stream.shards(given)]
     if not isinstance(options.where, Chosen) or options.on_error == "skip" or options.group == "shard":
-        return [Piece(url) for url in urls]
-    return [Piece(url, chosen=numbers(url, options)) for url in urls]
+        return whole
+    return [replace(piece, chosen=numbers(piece.url, options)) for piece in whole]
 
 
 def shared(own: list[Piece], options: ReadOptions, worker: int, workers: int) -> list[Piece]:
@@ -264,34 +285,15 @@ def _tells(index: ShardIndex, options: ReadOptions) -> bool:
     return not any(fault["code"] == "W_SPLIT_RECORD" for fault in index.warnings)
 
 
-def known(pipeline: Pipeline, rank: int, world: int, *, even: bool = False, build: bool = True) -> int | None:
-    """How many records a rank gets in one pass, where indexes tell: those in the cache, or (`build`) made now of plain local shards that
-    are small enough for it; None otherwise."""
-    if pipeline.options.on_error == "skip" or pipeline.options.group == "shard":
-        return None
-    whole, counts = shards(pipeline), None
-    with suppress(DataError, StoreError):  # what is wrong is said in its place, when the shard is read
-        counts = lengths(whole, pipeline.options, build=even or (build and _quick(whole)))  # an even share is found by the index anyhow
-    if counts is None:
-        return pipeline.count() if world == 1 else None
-    if even or len(whole) < world:
-        total = sum(counts)
-        return total // world if even else total * (rank + 1) // world - total * rank // world
-    return sum(counts[rank::world])
-
-
-def _quick(whole: Sequence[Piece]) -> bool:
+def quick(whole: Sequence[Piece]) -> bool:
     """Whether the headers of all these shards are read in less than a second, whatever lies in them."""
     if not all(stores.is_local(piece.url) for piece in whole):
         return False
     return sum(stores.of(piece.url).stat(piece.url).size or _QUICK for piece in whole) <= _QUICK
 
 
-def check_any(pipeline: Pipeline, reader: Reader) -> None:
-    """`UsageError` where a rank, of several, turned out to have shards without a record."""
-    if reader.world == 1:
-        return
-    own = pieces(pipeline, Reader(reader.rank, reader.world))
+def check_any(pipeline: Pipeline, reader: Reader, own: Sequence[Piece]) -> None:
+    """`UsageError` where a rank, of several, turned out to have shards, its `own`, without a record."""
     counts = lengths(own, pipeline.options)
     if (counts is None and reader.workers == 1) or (counts is not None and not sum(counts)):
         raise UsageError(
@@ -313,8 +315,8 @@ def _counted(whole: list[Piece], options: ReadOptions) -> list[int]:
     return counts
 
 
-def _ranges(whole: list[Piece], options: ReadOptions, reader: Reader) -> list[Piece]:
-    """A rank's range of the records, where there are fewer shards than ranks."""
+def _ranges(whole: list[Piece], options: ReadOptions, reader: Reader, begin: float) -> list[Piece]:
+    """A rank's range of the records, where there are fewer shards than ranks; that of the first begins at this part of all of them."""
     counts = lengths(whole, options)
     what = f"{len(whole)} shard{'' if len(whole) == 1 else 's'} cannot be shared out among {reader.world} ranks"
     if counts is None:
@@ -325,18 +327,19 @@ def _ranges(whole: list[Piece], options: ReadOptions, reader: Reader) -> list[Pi
     total = sum(counts)
     if total < reader.world:
         raise UsageError(f"{what}: they hold {total} record(s), {_without(total, reader.world)} without one.", hint="Start fewer ranks.")
-    return cut(whole, counts, total * reader.rank // reader.world, total * (reader.rank + 1) // reader.world)
+    low, high = (int(begin * total) + total * rank // reader.world for rank in (reader.rank, reader.rank + 1))
+    return cut([*whole, *whole], [*counts, *counts], low, high)
 
 
 def _without(served: int, world: int) -> str:
     return f"rank {served} is" if world - served == 1 else f"ranks {served} to {world - 1} are"
 
 
-def _even(whole: list[Piece], counts: list[int], reader: Reader, epoch: int) -> list[Piece]:
+def _even(whole: list[Piece], counts: list[int], reader: Reader, epoch: int, begin: float) -> list[Piece]:
     total = sum(counts)
     each, spare = divmod(total, reader.world)
     if not each:
         raise UsageError(f"{total} record(s) cannot be shared out evenly among {reader.world} ranks.", hint="Start fewer ranks.")
-    begin = epoch * spare % total + reader.rank * each
-    low, high = begin + each * reader.worker // reader.workers, begin + each * (reader.worker + 1) // reader.workers
+    first = (epoch * spare + int(begin * total)) % total + reader.rank * each
+    low, high = (first + each * worker // reader.workers for worker in (reader.worker, reader.worker + 1))
     return cut([*whole, *whole], [*counts, *counts], low, high)

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from typing import Any, TypeAlias
 
-from tarviz import stores
 from tarviz.model.errors import DataError, SchemaError, TarvizError
 from tarviz.model.in_order import in_order
 from tarviz.model.types import Block, Record, to_bytes
@@ -20,9 +19,8 @@ from tarviz.read.picked import picked
 from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_rows import BatchRows, Offers
 from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, RowSource, weight
-from tarviz.runners.plans import Position, ReaderPlan, Trail, buffer_seed, reentry, version
-from tarviz.runners.shares import TURN, Piece, check_any, lengths, trusted
-from tarviz.runners.shuffle_buffer import Begun, shuffled
+from tarviz.runners.plans import Position, ReaderPlan, Trail
+from tarviz.runners.shares import TURN, Piece, trusted
 from tarviz.runners.stage_timer import DRAW, PICK, StageTimer
 
 Item: TypeAlias = tuple[dict[str, Any], Record | None]
@@ -59,11 +57,6 @@ class Walk:
         self.stops = True  # with an error that is to be raised
         self._chunk = 1 if elsewhere else _CHUNK if num_workers else chunk
 
-    @property
-    def mixed(self) -> bool:
-        """Whether records pass through a buffer."""
-        return self.shuffle > 1
-
     def values(
         self, plan: ReaderPlan, epoch: int, report: ReadReport, trail: Trail, rows: BatchRows | None = None
     ) -> Generator[tuple[Position, Any], None, None]:
@@ -72,7 +65,7 @@ class Walk:
         `rows` offers memory for what the chain makes of the records, in this order.
         """
         turn, number, record = trail.place
-        stops = self.pipeline.options.on_error == "raise" and not self.mixed
+        stops = self.pipeline.options.on_error == "raise" and self.shuffle <= 1
         with self.elsewhere.begun(self.pipeline, work, stops=stops) if self.elsewhere else nullcontext() as workers:
             while self.repeat is None or turn < self.repeat:
                 found = [number, record] != [0, 0]
@@ -83,7 +76,7 @@ class Walk:
                         yield Position(turn, at, after), value
                 report.tell_skipped()
                 if not found and not plan.resumes(turn):
-                    check_any(self.pipeline, plan.reader)
+                    plan.check_any(epoch + turn)
                     return
                 turn, number, record = turn + 1, 0, 0
 
@@ -101,26 +94,20 @@ class Walk:
     ) -> Generator[tuple[int, int, Any], None, None]:
         pieces = plan.pieces(turn, epoch)
 
-        def read(number: int, record: int) -> Generator[Placed, None, None]:
-            left = [piece.behind(record) if at == number and record else piece for at, piece in enumerate(pieces)]
+        def read(number: int, record: int, end: int | None = None) -> Generator[Placed, None, None]:
+            left = [piece.behind(record) if at == number and record else piece for at, piece in enumerate(pieces[:end])]
             if workers is None:
                 return self.items(left, report, trail, number)
             return _received(workers.rows(left, epoch, report, trail, number))
 
-        if not self.mixed:
+        def pick(held: list[Piece]) -> Generator[Placed, None, None]:
+            return self.items(held, report, Trail()) if workers is None else _received(workers.rows(held, epoch, report))
+
+        if not plan.drawn:
             with closing(read(number, record)) as items:
                 yield from self._valued(items, epoch, report, rows)
             return
-        seed = buffer_seed(self.pipeline.seed, epoch, plan.reader)
-        begun: Begun[Any] | None = None
-        skip, number, start = record, 0, 0
-        if record and (counts := lengths(pieces, self.pipeline.options)) is not None:
-            back = reentry(pieces, counts, self.shuffle, seed, record)
-            held = self.items(back.pieces, report, Trail()) if workers is None else _received(workers.rows(back.pieces, epoch, report))
-            begun, skip, number, start = back.begun(held), 0, back.piece, back.record
-            trail.versions.update((at, version(stores.of(piece.url).stat(piece.url))) for at, piece in enumerate(pieces[: number + 1]))
-        with closing(read(number, start)) as items:
-            order = itertools.islice(shuffled(items, self.shuffle, seed, begun), skip, None)
+        with closing(plan.records(turn, epoch, pieces, record, read, pick, trail.versions)) as order:
             taken = ((0, count, item) for count, (_, _, item) in enumerate(order, record + 1))
             yield from self._valued(taken, epoch, report, rows)
 
@@ -133,7 +120,7 @@ class Walk:
                 with closing(self._records(piece, report)) as records:
                     for each in records:
                         trail.open(at, report.opened)
-                        yield at, each.index + 1, (self._unpacked(each), None if self.mixed else each)
+                        yield at, each.index + 1, (self._unpacked(each), None if self.shuffle > 1 else each)
             except DataError as error:
                 if options.on_error == "raise":
                     raise

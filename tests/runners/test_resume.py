@@ -45,7 +45,11 @@ def saved(run: Eager, count: int) -> tuple[list[int], dict[str, Any]]:
 
 
 class TestTheSameReader:
-    @pytest.mark.parametrize("options", [{}, {"shuffle": 7}, {"shuffle": 60, "repeat": 2}, {"repeat": 2}, {"num_workers": 2}], ids=str)
+    @pytest.mark.parametrize(
+        "options",
+        [{}, {"shuffle": 7}, {"shuffle": 60, "repeat": 2}, {"repeat": 2}, {"num_workers": 2}, {"reshare": True, "repeat": 3}],
+        ids=str,
+    )
     @pytest.mark.parametrize("suffix", ["tar", "tar.gz"])
     def test_goes_on_behind_any_step(self, tmp_path: Path, options: dict[str, Any], suffix: str) -> None:
         pipeline = counted(tmp_path, [17, 0, 1, 20], suffix)
@@ -99,32 +103,51 @@ class TestTheSameReader:
 
 
 class TestOtherReaders:
+    @pytest.mark.parametrize("reshare", [False, True])
     @pytest.mark.parametrize("shuffle", [0, 9, 100])
     @pytest.mark.parametrize(("before", "behind"), [(1, 2), (2, 1), (2, 4), (4, 3), (3, 3)])
     @pytest.mark.parametrize("sizes", [[50], [9, 2, 30, 11], [4] * 13], ids=str)
-    def test_of_other_ranks_take_over_what_was_left(self, tmp_path: Path, before: int, behind: int, sizes: list[int], shuffle: int) -> None:
+    def test_of_other_ranks_take_over_what_was_left(
+        self, tmp_path: Path, before: int, behind: int, sizes: list[int], shuffle: int, reshare: bool
+    ) -> None:
         pipeline = counted(tmp_path, sizes)
         heads: list[int] = []
         states = []
         for rank in range(before):
-            head, state = saved(pipeline.eager(rank=rank, world_size=before, shuffle=shuffle), 3 + 2 * rank)
+            head, state = saved(pipeline.eager(rank=rank, world_size=before, shuffle=shuffle, reshare=reshare), 3 + 2 * rank)
             heads += head
             states.append(state)
         rests, middle = [], []
         for rank in range(behind):
-            run = pipeline.eager(rank=rank, world_size=behind, shuffle=shuffle)
+            run = pipeline.eager(rank=rank, world_size=behind, shuffle=shuffle, reshare=reshare)
             run.load_state_dict(states)
             head, state = saved(run, 2)
             rests += head
             middle.append(state)
         last: list[int] = []
         for rank in range(5):  # and once more, in the epoch that was taken over
-            run = pipeline.eager(rank=rank, world_size=5, shuffle=shuffle)
+            run = pipeline.eager(rank=rank, world_size=5, shuffle=shuffle, reshare=reshare)
             run.load_state_dict(middle)
             last += run
             assert 1 == run.epoch
 
         assert list(range(sum(sizes))) == sorted(heads + rests + last)
+
+    @pytest.mark.parametrize("shuffle", [0, 9])
+    def test_of_an_epoch_that_shares_anew_go_on_in_it(self, tmp_path: Path, shuffle: int) -> None:
+        """Behind any step, three ranks in the second epoch, where each has other shards than in the first."""
+        pipeline = counted(tmp_path, [4] * 9)
+        options: dict[str, Any] = {"world_size": 3, "shuffle": shuffle, "reshare": True}
+        for cut in range(13):
+            for rank in range(3):
+                whole = list(pipeline.eager(rank=rank, epoch=1, **options))
+                head, state = saved(pipeline.eager(rank=rank, epoch=1, **options), cut)
+                again = pipeline.eager(rank=rank, **options)
+                again.load_state_dict(state)
+
+                assert whole == head + list(again)
+        with pytest.raises(UsageError, match="a pipeline with reshare=True, this one has reshare=False"):
+            pipeline.eager(rank=2, world_size=3, shuffle=shuffle).load_state_dict(state)
 
     def test_that_lack_a_state_are_told_which(self, tmp_path: Path) -> None:
         pipeline = counted(tmp_path, [9, 9])

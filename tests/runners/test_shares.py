@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 import itertools
 import tarfile
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tarviz
 from tarviz.model.errors import UsageError
@@ -41,8 +45,8 @@ def counted(folder: Path, sizes: list[int], suffix: str = "tar") -> Pipeline:
     return Pipeline([folder / f"n-{at}.{suffix}" for at in range(len(sizes))], "decode(cls)", select="cls", seed=3)
 
 
-def read(pipeline: Pipeline, reader: Reader, epoch: int, shuffle: int = 0, even: bool = False) -> list[int]:
-    plan = ReaderPlan(pipeline, reader, shuffle, even)
+def read(pipeline: Pipeline, reader: Reader, epoch: int, shuffle: int = 0, even: bool = False, reshare: bool = False) -> list[int]:
+    plan = ReaderPlan(pipeline, reader, shuffle, even, reshare)
     return [int(value) for _, value in Walk(pipeline, shuffle=shuffle).values(plan, epoch, ReadReport(), Trail())]
 
 
@@ -231,6 +235,70 @@ class TestEven:
             pieces(Pipeline(tmp_path / "x.tar", on_error="skip").with_urls(counted(tmp_path, [5]).urls), Reader(0, 2), even=True)
         with pytest.raises(UsageError, match="evenly"):
             pieces(counted(tmp_path, [2]), Reader(0, 3), even=True)
+
+
+class TestReshare:
+    """Every epoch deals the shards out anew."""
+
+    @given(
+        sizes=st.lists(st.integers(0, 12), min_size=1, max_size=7).filter(lambda sizes: sum(sizes) > 6),
+        world=st.integers(1, 5),
+        workers=st.integers(1, 3),
+        shuffle=st.sampled_from([0, 5]),
+        seed=st.integers(0, 9),
+    )
+    def test_every_record_comes_once_an_epoch(self, sizes: list[int], world: int, workers: int, shuffle: int, seed: int) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            pipeline = counted(Path(folder), sizes).with_seed(seed)
+            for epoch in range(3):
+                found: list[int] = []
+                for reader in readers(world, workers):
+                    with suppress(UsageError):  # a rank whose shards of this epoch are all empty
+                        found += read(pipeline, reader, epoch, shuffle, reshare=True)
+
+                assert list(range(sum(sizes))) == sorted(found)
+
+    @pytest.mark.parametrize("sizes", [[40], [10] * 4, [5] * 8], ids=str)
+    def test_a_rank_sees_the_records_of_others_in_time(self, tmp_path: Path, sizes: list[int]) -> None:
+        """As one of four, after twelve epochs: by chance alone it misses one record in 32."""
+        pipeline = counted(tmp_path, sizes)
+
+        def seen(rank: int, *, reshare: bool) -> int:
+            return len({number for epoch in range(12) for number in read(pipeline, Reader(rank, 4), epoch, reshare=reshare)})
+
+        assert [10] * 4 == [seen(rank, reshare=False) for rank in range(4)]
+        assert 30 < min(seen(rank, reshare=True) for rank in range(4))
+
+    def test_workers_get_others_too(self, tmp_path: Path) -> None:
+        pipeline = counted(tmp_path, [5] * 8)
+        of_the_first = {tuple(read(pipeline, Reader(0, 1, 0, 4), epoch, reshare=True)) for epoch in range(6)}
+
+        assert 3 < len(of_the_first)
+
+    def test_even_ranks_get_as_many(self, tmp_path: Path) -> None:
+        pipeline = counted(tmp_path, [30, 0, 17])
+        for epoch in range(5):
+            parts = [read(pipeline, reader, epoch, even=True, reshare=True) for reader in readers(4, 1)]
+            seen = list(itertools.chain.from_iterable(parts))
+
+            assert [11] * 4 == [len(part) for part in parts]
+            assert 44 == len(set(seen))
+
+    def test_without_a_shuffle_records_come_in_the_order_of_shards(self, tmp_path: Path) -> None:
+        pipeline = counted(tmp_path, [5] * 8)
+        found = read(pipeline, Reader(1, 3), 4, reshare=True)
+
+        assert sorted(found) == found
+        assert list(range(40)) == list(pipeline.eager(reshare=True))
+
+    @pytest.mark.parametrize("sizes", [[3, 5, 7, 11], [1, 40]], ids=str)
+    def test_the_length_is_that_of_the_epoch(self, tmp_path: Path, sizes: list[int]) -> None:
+        pipeline = counted(tmp_path, sizes)
+        for world in (1, 2, 3):
+            run = pipeline.eager(rank=world - 1, world_size=world, reshare=True, repeat=2)
+            lengths = [(len(run), len(list(run))) for _ in range(4)]
+
+            assert all(told == came for told, came in lengths), lengths
 
 
 CHOICE = [number for number in range(47) if number % 10 > 3]

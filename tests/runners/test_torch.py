@@ -249,13 +249,15 @@ class TestEpochs:
 class TestRanks:
     @pytest.mark.parametrize("world", [2, pytest.param(4, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("workers", [0, 1, 2, pytest.param(5, marks=pytest.mark.slow)])
-    @pytest.mark.parametrize("shards", [1, 4, 12])
-    def test_each_record_comes_once_an_epoch_in_a_new_order(self, tmp_path: Path, world: int, workers: int, shards: int) -> None:
+    @pytest.mark.parametrize(("shards", "reshare"), [(1, False), (4, False), (4, True), (12, False)])
+    def test_each_record_comes_once_an_epoch_in_a_new_order(
+        self, tmp_path: Path, world: int, workers: int, shards: int, reshare: bool
+    ) -> None:
         urls = counted(tmp_path, [96 // shards] * shards)
         torch.manual_seed(0)
         loaders = [
             loaded(
-                numbers(urls).torch(rank=rank, world_size=world, shuffle=50),
+                numbers(urls).torch(rank=rank, world_size=world, shuffle=50, reshare=reshare),
                 batch_size=4,
                 num_workers=workers,
                 persistent_workers=workers > 0,

@@ -77,6 +77,8 @@ def convert(
     if isinstance(urls, Pipeline):
         if chain is not None or select is not None or options:
             raise UsageError("a Pipeline brings chain, selection and reading options of its own.", hint="Use its with_chain, with_select.")
+        if urls.mix is not None:
+            raise UsageError("a mix of sources is drawn anew in each epoch, and is not converted.", hint="Convert Pipeline(urls) of each.")
         pipeline = urls
         urls, chain, select, seed, read = pipeline.urls, pipeline.chain, pipeline.select, pipeline.seed, pipeline.options
     else:

@@ -32,7 +32,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.runners.arguments import whole_number
 from tarviz.runners.elsewhere import Elsewhere, elsewhere
 from tarviz.runners.plans import ReaderPlan
-from tarviz.runners.shares import Reader, known, world_of
+from tarviz.runners.shares import Reader, world_of
 from tarviz.selection import SelectAll
 
 try:
@@ -63,6 +63,7 @@ def run(
     world_size: int | None = None,
     input_context: Any = None,
     even: bool = False,
+    reshare: bool = False,
     output_types: Any = None,
     output_shapes: Any = None,
     pad: Any = None,
@@ -84,7 +85,7 @@ def run(
 
     Of several processes each reads its part (`shares.pieces`): as `rank` of `world_size`, as `input_context` says (what
     `tf.distribute.Strategy.distribute_datasets_from_function` passes), else as `torch.distributed` or the environment's RANK and
-    WORLD_SIZE do. `even` gives all of them equally many records.
+    WORLD_SIZE do. `even` gives all of them equally many records, `reshare` others in every epoch.
 
     `output_types` and `output_shapes`, in the structure of the selection, None where nothing is asked: dtypes and shapes of what comes
     (numbers are cast, text is read as a number). Values picked out of JSON, and lists that a `Func` returns, have the types asked for, or
@@ -125,12 +126,13 @@ def run(
     size = pipeline.options.block_size or 2 * configured().block_size
     pipeline = pipeline._with(options=replace(pipeline.options, block_size=size))
     _learn()
+    plan = ReaderPlan(pipeline, reader, shuffle or 0, even, reshare)
     source = PipelineSource(
         pipeline,
         route.fields,
         (*_places(pipeline), *route.fields),
         route.work,
-        plan=ReaderPlan(pipeline, reader, shuffle or 0, even),
+        plan=plan,
         epoch=epoch,
         repeat=repeat,
         workers=workers,
@@ -138,8 +140,9 @@ def run(
         extra=route.all_fields,
         reach=2 * workers + 2 * (batch or 1) + 64,
     )
-    count = None if repeat is None else known(pipeline, reader.rank, reader.world, even=even, build=False)
-    length = tf.data.INFINITE_CARDINALITY if repeat is None else None if count is None else count * repeat
+    length = tf.data.INFINITE_CARDINALITY
+    if repeat is not None:
+        length = None if plan.varies else plan.length(range(epoch, epoch + repeat), build=False)
     ahead = (2 if batch else 0) if prefetch is None else prefetch
 
     def records(batch: int | None, drop_remainder: bool, ahead: int, again: Callable[[int, bool], Any] | None = None) -> GraphRecords:

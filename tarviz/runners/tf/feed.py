@@ -14,7 +14,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz import stores
 from tarviz.model.errors import DataError, Fault, SchemaError, TarvizError
 from tarviz.model.in_order import in_order
 from tarviz.model.offers import offer
@@ -26,9 +25,8 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.spans import Batch, HeldTar, held_batches
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.runners.plans import ReaderPlan, Track, Trail, behind, buffer_seed, reentry, version
-from tarviz.runners.shares import Piece, Reader, check_any, lengths, trusted
-from tarviz.runners.shuffle_buffer import shuffled
+from tarviz.runners.plans import ReaderPlan, Track, Trail, behind, version
+from tarviz.runners.shares import Piece, Reader, trusted
 from tarviz.runners.tf.payloads_held import LOADING, HeldColumn, loaders
 from tarviz.runners.walk import placed
 
@@ -127,27 +125,27 @@ def chunks(
     """
     chain, seed = pipeline.chain, pipeline.seed
     plan = plan or ReaderPlan(pipeline, Reader())
-    track = track or Track(Trail(), mixed=plan.shuffle > 1)
+    track = track or Track(Trail(), mixed=plan.drawn)
     turn, piece, record = track.trail.place
     number = 0
     while repeat is None or turn < repeat:
         begin, resumed = number, (piece, record) != (0, 0)
         feeding = _Feeding(pipeline, fields, report, workers, ordered, extra, held)
-        whole, random = plan.pieces(turn, epoch + turn), buffer_seed(seed, epoch + turn, plan.reader)
-        passed = feeding.shuffled(whole, plan.shuffle, random, record) if plan.shuffle > 1 else feeding.parts(whole, piece, record)
+        whole = plan.pieces(turn, epoch + turn)
+        passed = feeding.drawn(plan, turn, epoch + turn, whole, record) if plan.drawn else feeding.parts(whole, piece, record)
         with closing(passed) as parts:
             for chunk in parts:
                 chunk.first = number
                 if chain.draws:
                     chunk.draws = draws(chain, chunk.keys[:], seed, epoch + turn)
                 count = np.arange(record + number - begin, record + number - begin + len(chunk))
-                track.note(number, turn, chunk.piece, count if plan.shuffle > 1 else chunk.index, feeding.versions)
+                track.note(number, turn, chunk.piece, count if plan.drawn else chunk.index, feeding.versions)
                 number += len(chunk)
                 yield chunk
                 del chunk
         report.tell_skipped()
         if number == begin and not resumed and not plan.resumes(turn):
-            check_any(pipeline, plan.reader)
+            plan.check_any(epoch + turn)
             return
         turn, piece, record = turn + 1, 0, 0
 
@@ -205,15 +203,18 @@ class _Feeding:
                 report.add(error.at(shard=piece.url).fault, skipped=True)
         self.versions.setdefault(number, version(report.opened))
 
-    def shuffled(self, whole: Sequence[Piece], size: int, seed: list[int], taken: int) -> Generator[Chunk, None, None]:
-        """Chunks whose records passed through the shuffle buffer of the eager runner, in the same order, without the first `taken`."""
-        begun, skip, number, record = None, taken, 0, 0
-        if taken and (counts := lengths(whole, self._pipeline.options)) is not None:
-            back = reentry(whole, counts, size, seed, taken)
-            begun, skip, number, record = back.begun(self._rows(self.parts(back.pieces))), 0, back.piece, back.record
-            self.versions = {at: version(stores.of(piece.url).stat(piece.url)) for at, piece in enumerate(whole[: number + 1])}
-        with closing(self.parts(whole, number, record)) as parts:
-            order = itertools.islice(shuffled(self._rows(parts), size, seed, begun), skip, None)
+    def drawn(self, plan: ReaderPlan, turn: int, epoch: int, whole: Sequence[Piece], taken: int) -> Generator[Chunk, None, None]:
+        """Chunks whose records come as those of the eager runner do, mixed and shuffled, without the first `taken`."""
+
+        def read(number: int, record: int, end: int) -> Generator[_Row, None, None]:
+            return self._rows(self.parts(whole[:end], number, record))
+
+        def pick(pieces: Sequence[Piece]) -> Generator[_Row, None, None]:
+            found, self.versions = self.versions, {}  # of these pieces, which have other numbers
+            yield from self._rows(self.parts(pieces))
+            self.versions = found
+
+        with closing(plan.records(turn, epoch, whole, taken, read, pick, self.versions)) as order:
             while batch := list(itertools.islice(order, _MIXED)):
                 keys, shards, index, values = zip(*batch, strict=True)
                 columns: dict[str, NDArray[np.object_] | HeldColumn] = {
@@ -221,11 +222,12 @@ class _Feeding:
                 }
                 yield Chunk(0, list(keys), list(shards), np.array(index, np.int64), columns, np.empty((len(keys), 0)))
 
-    def _rows(self, parts: Iterable[Chunk]) -> Iterator[_Row]:
-        for chunk in parts:
-            columns = (chunk.columns[ext] for ext in self._fields)
-            for key, shard, index, *values in zip(chunk.keys[:], chunk.shards, chunk.index.tolist(), *columns, strict=True):
-                yield key, shard, index, values
+    def _rows(self, parts: Generator[Chunk, None, None]) -> Generator[_Row, None, None]:
+        with closing(parts):
+            for chunk in parts:
+                columns = (chunk.columns[ext] for ext in self._fields)
+                for key, shard, index, *values in zip(chunk.keys[:], chunk.shards, chunk.index.tolist(), *columns, strict=True):
+                    yield key, shard, index, values
 
 
 def _in_memory(url: URL, options: ReadOptions, report: ReadReport, start: int, stop: int | None) -> Generator[Batch, None, None]:

@@ -215,7 +215,7 @@ class PipelineSource:
                 self.epoch += self.repeat or 1
             self._loaded = Resumed(self.epoch)
             plan = replace(self.plan, rest=loaded.rest)
-            track = Track(Trail.of(loaded.marks.get("0")), mixed=plan.shuffle > 1)
+            track = Track(Trail.of(loaded.marks.get("0")), mixed=plan.drawn)
             (self._asked, asked), number = (None, self._asked), next(self._numbers)
             self._now = plan, first, track, asked
         report = ReadReport()

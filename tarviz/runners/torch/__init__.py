@@ -15,23 +15,25 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
 from tarviz.runners.elsewhere import Elsewhere, elsewhere
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, check, chosen, state_of
-from tarviz.runners.shares import Reader, known, shared_by_caller, world_of
+from tarviz.runners.shares import Reader, shared_by_caller, world_of
 from tarviz.runners.torch.epochs import SIZE, Epochs
 from tarviz.runners.torch.worker_errors import travelling
 from tarviz.runners.walk import Walk
 
 try:
     import torch.distributed
-    from torch.utils.data import DataLoader, IterableDataset, default_collate, default_convert, get_worker_info
+    from torch.utils.data import DataLoader, IterableDataset, default_convert, get_worker_info
 except ImportError as error:
     raise MissingPackageError.of("torch", "Pipeline.torch()", "torch") from error
+
+from tarviz.runners.torch.collate import Collate
 
 _CHUNK = 16  # records worked on together
 # What people ask of this runner that others do, and where it is to be had (`Pipeline.run` says so).
 ELSEWHERE = dict.fromkeys(
     ("batch", "batch_size", "num_workers", "drop_remainder", "drop_last", "prefetch", "pin_memory", "collate_fn"),
     "Batches and workers are the DataLoader's: DataLoader(pipeline.torch(), batch_size=8, num_workers=2).",
-)
+) | {"pad": "Batches are filled up where they are made: pipeline.torch().loader(8, pad=True)."}
 
 
 def run(
@@ -42,6 +44,7 @@ def run(
     rank: int | None = None,
     world_size: int | None = None,
     even: bool = False,
+    reshare: bool = False,
     epoch: int = 0,
     num_workers: int | None = None,
     engine: str | None = None,
@@ -52,18 +55,20 @@ def run(
     away = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
     if away is None and num_workers is not None:
         raise UsageError("Pipeline.torch() has no option 'num_workers' without an engine.", hint=ELSEWHERE["num_workers"])
-    return Records(pipeline, shuffle=shuffle, repeat=repeat, rank=rank, world_size=world_size, even=even, epoch=epoch, elsewhere=away)
+    ranks = {"rank": rank, "world_size": world_size}
+    return Records(pipeline, shuffle=shuffle, repeat=repeat, even=even, reshare=reshare, epoch=epoch, elsewhere=away, **ranks)
 
 
 class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
     """What a pipeline yields, for a `DataLoader`: values of the eager runner, arrays as NumPy arrays (images [h, w, c]).
 
-    The loader's collate function makes tensors of arrays and numbers; text and bytes stay lists. Each worker of each rank reads
+    The collate function of `loader` makes tensors of arrays and numbers; text and bytes stay lists. Each worker of each rank reads
     shards of its own, or a range of the records where there are fewer shards than workers (`shares.pieces`); every record comes
     exactly once an epoch. `rank` and `world_size` default to those of `torch.distributed` where that is initialised, else to the
     environment's RANK and WORLD_SIZE; where accelerate or Hugging Face's Trainer share out what comes, to (0, 1).
     `even` gives every rank equally many records, and so equally many batches where ranks
-    have equally many workers; up to `world_size - 1` records are left out, others in each epoch.
+    have equally many workers; up to `world_size - 1` records are left out, others in each epoch. `reshare` deals the shards out to ranks
+    and workers anew in every epoch.
 
     Every `iter` is a new epoch, with workers or without, persistent or not, from `epoch` on: random ops and shuffling draw anew.
     `set_epoch` pins one, also for workers that persist. `shuffle`: shards come in another order in every epoch, and records pass
@@ -87,6 +92,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         rank: int | None = None,
         world_size: int | None = None,
         even: bool = False,
+        reshare: bool = False,
         epoch: int = 0,
         elsewhere: Elsewhere | None = None,
     ) -> None:
@@ -99,6 +105,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         self.shuffle = shuffle or 0
         self.repeat = repeat
         self.even = even
+        self.reshare = reshare
         self.elsewhere = elsewhere
         self.report = ReadReport()
         shared: Any = torch.zeros(SIZE, dtype=torch.int64)
@@ -115,11 +122,19 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         return {**self.__dict__, "_home": self.world(), "_now": None}
 
     def __len__(self) -> int:
-        """Records of all workers of this rank, where an index of every shard is cached; `TypeError` otherwise."""
-        count = known(self.pipeline, *self.world(), even=self.even)
-        if count is None or self.repeat is None:
+        """Records of all workers of this rank, where an index of every shard is cached; `TypeError` otherwise.
+
+        Of a mix, of which each worker draws for itself, without workers: `loader()` knows how many it has.
+        """
+        return sum(self.lengths(1))
+
+    def lengths(self, workers: int) -> list[int]:
+        """Records of each of so many workers of this rank in the next iteration; `TypeError` where that is not known."""
+        passes = range(self.epoch, self.epoch + (self.repeat or 0))
+        found = [count for at in range(workers) if (count := self.plan(at, workers).length(passes)) is not None]
+        if len(found) < workers or self.repeat is None:
             raise TypeError("how many records this rank gets is not known; tarviz.index(urls) counts them and keeps the index")
-        return count * self.repeat
+        return found
 
     def __bool__(self) -> bool:
         return True
@@ -160,7 +175,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
 
     def plan(self, worker: int = 0, workers: int = 1, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
         """What one of several workers of this rank reads."""
-        return ReaderPlan(self.pipeline, Reader(*self.world(), worker, workers), self.shuffle, self.even, rest)
+        return ReaderPlan(self.pipeline, Reader(*self.world(), worker, workers), self.shuffle, self.even, self.reshare, rest)
 
     def __iter__(self) -> Iterator[Any]:
         worker = get_worker_info()
@@ -201,7 +216,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         """Which worker this is, and where it stands."""
         assert self._now is not None  # it is asked for a batch
         plan, _, trail = self._now
-        return plan.reader.worker, trail.mark(mixed=self.shuffle > 1)
+        return plan.reader.worker, trail.mark(mixed=plan.drawn)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the iteration in this process stands, as JSON-ready data."""
@@ -232,9 +247,17 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         loaded, self._loaded = self._loaded, None
         return loaded
 
-    def loader(self, batch_size: int | None = 1, **options: Any) -> Loader:
-        """A `DataLoader` over the dataset that can be resumed; keywords are those of `DataLoader`."""
-        return Loader(self, batch_size=batch_size, **options)
+    def collate(self, *, pad: Any = None) -> Collate:
+        """The collate function of `loader`, for a `DataLoader` of your own; `pad` as there."""
+        return Collate(self.pipeline.select, pad)
+
+    def loader(self, batch_size: int | None = 1, *, pad: Any = None, **options: Any) -> Loader:
+        """A `DataLoader` over the dataset that can be resumed; keywords are those of `DataLoader`.
+
+        Arrays of different shapes, lists, text and null stay lists in a batch, one value a record. `pad` fills arrays, and lists of
+        numbers, of different sizes up to the largest of the batch: True with 0, else with that, as in `Pipeline.tf`.
+        """
+        return Loader(self, batch_size=batch_size, pad=pad, **options)
 
 
 class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
@@ -249,15 +272,30 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
     collate_fn: Callable[[Any], Any]
 
     def __init__(
-        self, dataset: Records, *, batch_size: int | None = 1, collate_fn: Callable[[Any], Any] | None = None, **options: Any
+        self,
+        dataset: Records,
+        *,
+        batch_size: int | None = 1,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pad: Any = None,
+        **options: Any,
     ) -> None:
+        if pad is not None and (collate_fn is not None or batch_size is None):
+            raise UsageError("pad= fills up what loader() puts into batches itself.", hint="Leave collate_fn= out, and say a batch_size.")
         if options.get("num_workers") and options.get("multiprocessing_context") is None:
             options["multiprocessing_context"] = safe_context()
-        collate = collate_fn or (default_convert if batch_size is None else default_collate)
+        collate = collate_fn or (default_convert if batch_size is None else dataset.collate(pad=pad))
         super().__init__(dataset, batch_size=batch_size, collate_fn=collate, **options)
         self._now: tuple[ReaderPlan, int] | None = None
         self._marks: dict[str, Any] = {}
         self._turn = 0
+
+    def __len__(self) -> int:
+        """Batches of the next iteration: each worker has a last one of its own."""
+        size, lengths = self.batch_size, self.dataset.lengths(max(self.num_workers, 1))
+        if size is None:
+            return sum(lengths)
+        return sum(length // size if self.drop_last else -(-length // size) for length in lengths)
 
     def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
         return self.dataset.plan(0, max(self.num_workers, 1), rest)

@@ -379,6 +379,16 @@ class TestRanks:
         assert all(list(range(120)) == sorted(order) for order in orders)
         assert orders[0] != orders[1] != orders[2] != orders[0]
 
+    def test_each_epoch_shares_anew_as_eager_does(self, numbers: str) -> None:
+        pipeline = Pipeline(numbers, "decode(cls)", select="cls")
+        for rank in range(3):
+            options = {"rank": rank, "world_size": 3, "reshare": True, "shuffle": 20}
+            run, dataset = pipeline.eager(**options), pipeline.tf(**options)
+            parts = [[int(cls) for cls in dataset.as_numpy_iterator()] for _ in range(3)]
+
+            assert [[int(cls) for cls in run] for _ in range(3)] == parts
+            assert set(parts[0]) != set(parts[1])
+
     def test_an_input_context_says_which(self, numbers: str) -> None:
         pipeline = Pipeline(numbers, "decode(cls)", select="cls")
         parts = [list(pipeline.tf(input_context=tf.distribute.InputContext(3, rank, 3)).as_numpy_iterator()) for rank in range(3)]
