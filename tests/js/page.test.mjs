@@ -114,7 +114,7 @@ test("the table scrolls as far as the row under the cursor needs, and no further
     return root.scrollTop;
   };
 
-  assert.deepEqual([0, 0, 48, 48, 1596, 1596, 1548, 0], [3, 14, 16, 5, 59, 50, 43, 0].map(to));
+  assert.deepEqual([0, 0, 12, 48, 48, 1596, 1596, 1548, 0], [3, 14, 15, 16, 5, 59, 50, 43, 0].map(to));
 });
 
 test("columns of the table are ticked, and widened by their edge", async () => {
