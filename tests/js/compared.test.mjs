@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach } from "node:test";
 
 import { CompareView } from "../../tarviz/widgets/compare/compare.mjs";
-import { click, press, put, test, until } from "./dom.mjs";
+import { click, press, put, test, until, wheel } from "./dom.mjs";
 import { golden } from "./golden.mjs";
 import { opened } from "./pages.mjs";
 
@@ -133,4 +133,45 @@ test("one record more comes at the end, until there are no more", async () => {
   }
   click(page.button("+ record"));
   await until(() => /There are no more records|At most/.test(page.root.textContent));
+});
+
+test("the stage paints both pictures side by side, one over the other, and what differs", async () => {
+  await comparing();
+  const { stage } = page.view;
+  stand(0, 0, 1);
+  await until(() => stage.sides.every(({ bitmap }) => bitmap));
+  for (const [key, name] of [
+    ["", "side"],
+    ["w", "wipe"],
+    ["d", "difference"],
+  ]) {
+    if (key) press(list(), key);
+    await golden(`stage-${name}`, stage.frame);
+  }
+  press(list(), "d");
+  list().focus();
+  const under = () => (click(stage.canvas, { clientX: 300, clientY: 200 }, "pointermove"), stage.probe.textContent);
+  const place = /^\(\d+, \d+\) A 0 0 0 · B 0 0 0 · (\d+) %$/;
+  const before = Number(under().match(place)[1]);
+  wheel(stage.canvas, -200, { ctrlKey: true, clientX: 300, clientY: 200 });
+  assert.ok(Number(under().match(place)[1]) > before * 1.3);
+  await golden("stage-closer", stage.frame);
+  click(stage.canvas, { buttons: 1, movementX: 12, movementY: 5 }, "pointermove");
+  await golden("stage-dragged", stage.frame);
+  click(stage.canvas, {}, "dblclick");
+  assert.equal(1, stage.view.zoom);
+  click(stage.canvas, { clientX: 1000, clientY: 599 }, "pointermove");
+  assert.equal("\u200b", stage.probe.textContent);
+  press(list(), "w");
+  click(stage.canvas, { clientX: 250, clientY: 9 }, "pointerdown");
+  assert.equal(0.25, stage.cut);
+});
+
+test("a step that failed is on the stage in words", async () => {
+  await comparing();
+  stand(0, 2, 1);
+  await until(() =>
+    page.view.stage.canvas.pen.calls.some(([name, text]) => name === "fillText" && /E_SCHEMA|random_crop|larger/.test(text)),
+  );
+  await golden("stage-refused", page.view.stage.frame);
 });

@@ -1,4 +1,5 @@
 // A page without a browser: happy-dom's document in the place of Node's globals, with the sizes a layout would give.
+import { resolveObjectURL } from "node:buffer";
 import { setMaxListeners } from "node:events";
 import { test as nodeTest } from "node:test";
 
@@ -28,6 +29,12 @@ function penOf(canvas) {
   });
 }
 
+/** A PNG in a blob is "loaded": its size is read. */
+async function sized(address) {
+  const view = new DataView(await resolveObjectURL(address).arrayBuffer());
+  return { width: view.getUint32(16), height: view.getUint32(20) };
+}
+
 setMaxListeners(0); // a page hangs all it listens to on one signal
 
 if (Window) {
@@ -45,6 +52,37 @@ if (Window) {
   for (const [name, size] of Object.entries(SIZE)) Object.defineProperty(prototype, name, { get: () => size, configurable: true });
   prototype.getBoundingClientRect = () => ({ left: 0, top: 0, right: 1000, bottom: 600, width: 1000, height: 600, x: 0, y: 0 });
   prototype.setPointerCapture = () => {};
+  Object.defineProperty(window.HTMLImageElement.prototype, "src", {
+    configurable: true,
+    get() {
+      return this.getAttribute("src") ?? "";
+    },
+    set(address) {
+      this.setAttribute("src", address);
+      this.decode = async () => {};
+      if (!/^blob:/.test(address)) return;
+      const load = sized(address).then(({ width, height }) => {
+        for (const [name, value] of Object.entries({ naturalWidth: width, naturalHeight: height, width, height, complete: true }))
+          Object.defineProperty(this, name, { value, configurable: true });
+        this.dispatchEvent(new Event("load"));
+      });
+      this.decode = () => load;
+      load.catch(() => this.dispatchEvent(new Event("error")));
+    },
+  });
+  globalThis.createImageBitmap = async (of) => {
+    if (of.naturalWidth) return { width: of.naturalWidth, height: of.naturalHeight };
+    const view = new DataView(await of.arrayBuffer());
+    return { width: view.getUint32(16), height: view.getUint32(20) };
+  };
+  globalThis.OffscreenCanvas = class {
+    constructor(width, height) {
+      Object.assign(this, { width, height });
+    }
+    getContext() {
+      return (this.pen ??= penOf(this));
+    }
+  };
   window.HTMLCanvasElement.prototype.getContext = function (kind) {
     return kind === "2d" ? (this.pen ??= penOf(this)) : null;
   };
@@ -78,6 +116,11 @@ export function placed(...children) {
 /** Click it, or what else a mouse does. */
 export function click(element, more = {}, kind = "click") {
   element.dispatchEvent(new PointerEvent(kind, { bubbles: true, cancelable: true, composed: true, button: 0, pointerId: 1, ...more }));
+}
+
+/** Turn the wheel over an element. */
+export function wheel(element, deltaY, more = {}) {
+  element.dispatchEvent(Object.assign(new MouseEvent("wheel", { bubbles: true, cancelable: true, ...more }), { deltaY }));
 }
 
 /** Give a box or a chooser another value, as somebody does who types or picks. */

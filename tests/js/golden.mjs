@@ -29,9 +29,9 @@ function written(root) {
     .replaceAll(/(?<=(?:id|list|aria-controls|aria-activedescendant)="tvz(?:-tags)?-?)[0-9a-z]+/g, "")}\n`;
 }
 
-/** The strokes since the canvas was last cleared, numbers to two places. */
+/** The strokes since the canvas was last begun anew, numbers to two places. */
 function strokes(calls) {
-  const from = calls.findLastIndex(([name]) => name === "clearRect");
+  const from = calls.findLastIndex(([name]) => ["clearRect", "setTransform", "scale"].includes(name));
   const short = (_, value) =>
     typeof value === "number" ? Math.round(value * 100) / 100 : value instanceof Object && !Array.isArray(value) ? "…" : value;
   return calls

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { click, placed, press, test as domTest, until } from "./dom.mjs";
+import { click, placed, press, test as domTest, until, wheel } from "./dom.mjs";
 import { splat } from "../../tarviz/widgets/map/painters.mjs";
 import { countInside, dotOf, nearest, Scatter, thinned } from "../../tarviz/widgets/map/scatter.mjs";
 import { channels, packed, paint, shortValue } from "../../tarviz/widgets/map/map_values.mjs";
@@ -122,8 +122,9 @@ domTest("closer, the place under the pointer stays where it is", () => {
 
 domTest("the wheel, plus and minus zoom; arrows move; 0 shows all again", () => {
   const { map, end } = scattered();
-  map.root.dispatchEvent(Object.assign(new WheelEvent("wheel", { cancelable: true }), { deltaY: -100 }));
+  wheel(map.root, -100, { clientX: 200, clientY: 500 });
   assert.ok(map.zoom > 1.1 && map.zoom < 1.3);
+  assert.ok(map.centre[0] < 0 && map.centre[1] < 0);
   assert.ok(press(map.root, "+"));
   const { zoom } = map;
   press(map.root, "-");

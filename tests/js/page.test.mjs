@@ -351,7 +351,7 @@ test("a key and a number are gone to, through filters that hide them", async () 
   assert.ok(go.hidden);
   put(page.find(".tvz-filter"), "cls = 1");
   press(page.find(".tvz-filter"), "Enter");
-  await shown(20);
+  await until(() => pane() === keyOf(1));
   press(page.find(".tvz-grid"), "g");
   go.value = "n000033";
   press(go, "Enter");
