@@ -356,6 +356,7 @@ def judged(root: Path, mutants: Sequence[Mutant], seconds: float, workers: int, 
                 found.append(tree.tried(waiting.get_nowait()))
             except Empty:
                 break
+            print(f"{found[-1].mutant.path}: {found[-1].by or 'no test fails'}", flush=True)
         passes = tree.passing([one.by for one in found if one.by and one.mutant.path.endswith(".py")])
         return [one if passes(one.by) else replace(one, by="") for one in found]
 
