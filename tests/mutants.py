@@ -248,22 +248,21 @@ class Tests:
 # ---- trying them
 
 
+def _git(place: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=place, capture_output=True, text=True, check=True).stdout.strip()
+
+
 class Tree:
     """A copy of what git holds, where one mutant at a time is put in."""
 
-    def __init__(self, root: Path, place: Path, each: float) -> None:
+    def __init__(self, root: Path, place: Path, commit: str, each: float) -> None:
         self.place, self.each = place, each
-        commit = self._git(root, "stash", "create") or self._git(root, "rev-parse", "HEAD")  # with what is not committed yet
-        self._git(root, "clone", "--quiet", "--shared", "--no-checkout", ".", str(place))
-        self._git(place, "checkout", "--quiet", "--detach", commit)
+        _git(root, "clone", "--quiet", "--shared", "--no-checkout", ".", str(place))
+        _git(place, "checkout", "--quiet", "--detach", commit)
         if (parts := root / "tests" / "js" / "node_modules").is_dir():
             (place / "tests" / "js" / "node_modules").symlink_to(parts)
         self.tests = Tests(place)
         self.environment = {**os.environ, "PYTHONPATH": str(place), "PYTHON": sys.executable}
-
-    @staticmethod
-    def _git(place: Path, *words: str) -> str:
-        return subprocess.run(["git", *words], cwd=place, capture_output=True, text=True, check=True).stdout.strip()
 
     def tried(self, mutant: Mutant) -> Verdict:
         """What the tests say of a mutant."""
@@ -294,9 +293,11 @@ class Tree:
         return ""
 
     def _scripts(self) -> str:
+        return self._run(self._node(), r"^ *not ok \d+ - (.*)$", 2 * self.each)[0]
+
+    def _node(self) -> list[str]:
         tests = sorted(self.place.glob("tests/js/*.test.mjs"), key=lambda path: path.stat().st_size)
-        command = ["node", "--test", f"--test-timeout={1000 * HANGS}", *(str(path.relative_to(self.place)) for path in tests)]
-        return self._run(command, r"^ *not ok \d+ - (.*)$", 2 * self.each)[0]
+        return ["node", "--test", f"--test-timeout={1500 * self.each:.0f}", *(str(path.relative_to(self.place)) for path in tests)]
 
     def _run(self, command: list[str], pattern: str, seconds: float) -> tuple[str, int | None]:
         """The first failure a program tells of, and how it ended; the program is ended then, or after that time (None)."""
@@ -326,19 +327,18 @@ class Tree:
         program.stdout.close()
         return found, None if late.is_set() else program.wait()
 
-    def passing(self, tests: Sequence[str]) -> Callable[[str], bool]:
-        """Whether a test that failed with a mutant passes without; one that names a file, whether any of it does."""
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            *(each for each in OPTIONS if each != "-x"),
-            "-rp",
-            *(each for each in tests if "::" in each),
-        ]
-        told = subprocess.run(command, cwd=self.place, env=self.environment, capture_output=True, text=True, check=False).stdout
-        passed = [line.removeprefix("PASSED ") for line in told.splitlines() if line.startswith("PASSED ")]
-        return lambda test: "::" not in test or any(each.startswith(test) for each in passed)
+    def wrong(self, found: Sequence[Verdict]) -> set[str]:
+        """Of the tests that failed with a mutant, those that fail without one, too."""
+        python = [each.by for each in found if "::" in each.by]
+        command = [sys.executable, "-m", "pytest", *(each for each in OPTIONS if each != "-x"), "-rp", *python]
+        passed = self._told(command, r"^PASSED (.*)$") if python else []
+        scripts = {each.by for each in found if each.by and each.mutant.path.endswith(".mjs")}
+        failing = set(self._told(self._node(), r"^ *not ok \d+ - (.*)$")) if scripts else set()
+        return scripts & failing | {test for test in python if not any(each.startswith(test) for each in passed)}
+
+    def _told(self, command: list[str], pattern: str) -> list[str]:
+        done = subprocess.run(command, cwd=self.place, env=self.environment, capture_output=True, text=True, check=False)
+        return re.findall(pattern, done.stdout, re.MULTILINE)
 
 
 def judged(root: Path, mutants: Sequence[Mutant], seconds: float, workers: int, each: float = 60) -> list[Verdict]:
@@ -347,9 +347,10 @@ def judged(root: Path, mutants: Sequence[Mutant], seconds: float, workers: int, 
     for mutant in mutants:
         waiting.put(mutant)
     end = time.monotonic() + seconds
+    commit = _git(root, "stash", "create") or _git(root, "rev-parse", "HEAD")  # with what is not committed yet
 
     def work(place: Path) -> list[Verdict]:
-        tree = Tree(root, place, each)
+        tree = Tree(root, place, commit, each)
         found = []
         while time.monotonic() < end:
             try:
@@ -357,8 +358,8 @@ def judged(root: Path, mutants: Sequence[Mutant], seconds: float, workers: int, 
             except Empty:
                 break
             print(f"{found[-1].mutant.path}: {found[-1].by or 'no test fails'}", flush=True)
-        passes = tree.passing([one.by for one in found if one.by and one.mutant.path.endswith(".py")])
-        return [one if passes(one.by) else replace(one, by="") for one in found]
+        wrong = tree.wrong(found)
+        return [replace(one, by="") if one.by in wrong else one for one in found]
 
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
         return list(itertools.chain.from_iterable(pool.map(work, [Path(folder, str(at)) for at in range(workers)])))
