@@ -7,11 +7,10 @@ BIN    := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 TENSORFLOW := $(shell $(PYTHON) -c "import platform, sys; print('tensorflow-cpu' if platform.machine() in ('x86_64', 'AMD64') and sys.platform != 'darwin' else 'tensorflow')")
 
-TSC    := $(STAMPS)/js/node_modules/.bin/tsc
-PRETTIER := $(STAMPS)/js/node_modules/.bin/prettier
-# Both at once: npm removes from the folder what it is not told of.
-NPM    := command -v npm >/dev/null && { [ -x $(TSC) ] && [ -x $(PRETTIER) ] \
-	|| npm install --silent --no-save --prefix $(STAMPS)/js typescript@5.9.3 prettier@3.6.2; }
+# What checks and tests the JavaScript: the versions stand in tests/js/package-lock.json.
+JS     := tests/js/node_modules/.bin
+NPM    := command -v npm >/dev/null && { [ tests/js/node_modules/.package-lock.json -nt tests/js/package-lock.json ] \
+	|| npm ci --silent --prefix tests/js && touch tests/js/node_modules/.package-lock.json; }
 
 # FLAGS="--few-skips" makes a skip that tests/skips.txt does not know a failure (CI does).
 FLAGS  ?=
@@ -24,7 +23,7 @@ APART  := slow or browser or torch or ray
 SLOW   := $(APART) or matrix or programs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-alone test test-matrix test-programs test-readme oracles check fix test-torch test-ray test-ais test-browser soak fuzz bench growth scale screenshots lab notebooks pairs slides docs dist release
+.PHONY: help demo demo-alone test test-matrix test-programs test-readme oracles check fix test-torch test-ray test-ais test-browser soak fuzz mutants bench growth scale screenshots lab notebooks pairs slides docs dist release
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,15 +93,15 @@ check: $(STAMPS)/test  ## lint, format, types, import layers, documents, JavaScr
 	$(BIN)/lint-imports
 	$(BIN)/python docs/tables.py --check
 	$(BIN)/python -m docs.lines --check
-	@if command -v node >/dev/null; then files=$$(git ls-files '*.test.mjs'); [ -z "$$files" ] || node --test $$files; \
-		else $(LACK) "node is not installed: the JavaScript tests are left out"; fi
-	@if $(NPM); then $(TSC) -p .ci && $(PRETTIER) --log-level warn --check $$(git ls-files '*.mjs'); \
+	@if $(NPM); then $(JS)/tsc -p .ci && $(JS)/prettier --log-level warn --check $$(git ls-files '*.mjs'); \
 		else $(LACK) "no npm, or it reaches no registry: types and format of the JavaScript are not checked"; fi
+	@if command -v node >/dev/null; then PYTHON=$(BIN)/python node --test $$(git ls-files '*.test.mjs'); \
+		else $(LACK) "node is not installed: the JavaScript tests are left out"; fi
 
 fix: $(STAMPS)/test  ## mend what tools can mend: lint, format, the tables in the documents
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format --quiet .
-	@if $(NPM); then $(PRETTIER) --log-level warn --write $$(git ls-files '*.mjs'); \
+	@if $(NPM); then $(JS)/prettier --log-level warn --write $$(git ls-files '*.mjs'); \
 		else echo "no npm, or it reaches no registry: the JavaScript is not formatted"; fi
 	$(BIN)/python docs/tables.py --write
 	$(BIN)/python -m docs.lines --write
@@ -142,6 +141,10 @@ soak: $(STAMPS)/torch  ## every slow test: long runs, leaks, random damage (FLAG
 
 fuzz: $(STAMPS)/torch  ## random damage to tars and TFRecords, random JSON, for a while
 	$(PYTEST) -q -m "slow and not ray" --timeout 3600 tests/soak
+
+mutants: $(STAMPS)/torch  ## small faults put into the code, 100 in Python and 30 in JavaScript, drawn by the date: do tests notice? (20 minutes)
+	@$(NPM) || $(LACK) "no npm, or it reaches no registry: no JavaScript is tried on a page"
+	$(BIN)/python -m tests.mutants $(FLAGS)
 
 # ---- releases --------------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 import shutil
@@ -155,9 +156,7 @@ class TestMakefile:
             for each in re.split(r"(?<!\\)\n(?=\t|$)", steps)
             if "$(LACK)" in each and re.search(rf"\b{missing}\b", each, re.IGNORECASE)
         )
-        (tmp_path / "Makefile").write_text(
-            "LACK := .ci/lack\nNPM := command -v npm >/dev/null\nTSC := true\nPRETTIER := true\nit:\n" + step + "\n", "utf-8"
-        )
+        (tmp_path / "Makefile").write_text("LACK := .ci/lack\nNPM := command -v npm >/dev/null\nit:\n" + step + "\n", "utf-8")
         (tmp_path / ".ci").symlink_to(ROOT / ".ci")
         (tmp_path / "bin").mkdir()
         for name in ("bash", "env", "git", "id", "make", "sh", "true"):
@@ -171,6 +170,14 @@ class TestMakefile:
 
         assert (0, True) == (told.returncode, failed.returncode != 0), told.stderr + failed.stderr
         assert re.search("skipped|left out|not checked", told.stderr)
+
+    def test_what_tests_the_javascript_is_pinned_and_names_no_registry(self):
+        folder = ROOT / "tests" / "js"
+        lock = json.loads((folder / "package-lock.json").read_text("utf-8"))["packages"]
+        pinned = json.loads((folder / "package.json").read_text("utf-8"))["devDependencies"]
+
+        assert pinned == {name: lock[f"node_modules/{name}"]["version"] for name in pinned}
+        assert [] == [name for name, each in lock.items() if "resolved" in each or (name and "integrity" not in each)]
 
     def test_every_test_has_a_target_whatever_its_marks(self):
         makefile = (ROOT / "Makefile").read_text("utf-8")

@@ -15,6 +15,7 @@ CAT = {
     "seg.png": b"y" * 20,
     "a-b": b"x",
     "class": b"7",
+    "score": b" 2.5e-1\n",
     "json": b'{"w": 500, "meta": {"src": "web"}, "boxes": [[1, 2], [3, 4]], "a b": 1.5, "class": "cat"}',
 }
 
@@ -24,6 +25,7 @@ CAT = {
     [
         ("cls", 3),
         ("class", 7),
+        ("score", 0.25),
         ("json.w", 500),
         ("json.meta.src", "web"),
         ("json['a b']", 1.5),

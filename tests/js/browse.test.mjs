@@ -15,8 +15,14 @@ test("a set of fields becomes a filter", () => {
 });
 
 test("figures are short, brushed bars become a condition that has its upper end in the last one", () => {
-  assert.deepEqual(["1,234,567", "−3", "0.3333", "1.00e-7", "cat", ""], [1234567, -3, 1 / 3, 1e-7, "cat", null].map(figure));
+  assert.deepEqual(
+    ["1,234,567", "−3", "0.3333", "1.00e-7", "0.001", "1.00e+6", "cat", ""],
+    [1234567, -3, 1 / 3, 1e-7, 1e-3, 1e6 + 0.5, "cat", null].map(figure),
+  );
   assert.equal("3 values · 1 … 9 · mean 4", figures({ distinct: 3, min: 1, max: 9, mean: 4 }, "bigint"));
+  assert.equal("2 values · 1 … 9 · mean 4", figures({ distinct: 2, min: 1, max: 9, mean: 4 }, "bigint"));
+  assert.equal("2 values · 0 … 1", figures({ distinct: 2, min: 0, max: 1, mean: 0.5 }, "boolean"));
+  assert.equal("1 value", figures({ distinct: 1, min: 3, max: 3, mean: 3 }, "bigint"));
   assert.equal("1 value", figures({ distinct: 1, min: "a", max: "a", mean: null }, "varchar"));
   const bars = [
     { low: 0, high: 2.5 },

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { placed, test as domTest, until } from "./dom.mjs";
 import { makeRpc } from "../../tarviz/widgets/host/requests.mjs";
-import { frozenModel, pack, savedState, unpack } from "../../tarviz/widgets/host/host.mjs";
+import { frozenModel, mount, mountAll, pack, savedState, unpack } from "../../tarviz/widgets/host/host.mjs";
 
 const state = (answers) => ({ _first: { a: 1 }, _pictures: [], _state: {}, _answers: answers });
 
@@ -58,4 +59,65 @@ test("a model without a kernel can be set and heard, as widgets of others do", (
 test("a frame that was packed is unpacked", () => {
   const { buffer } = pack({ a: "ä" });
   assert.deepEqual({ message: { a: "ä" }, buffers: [] }, unpack(buffer));
+});
+
+test("a frame has its buffers in their order", () => {
+  const text = new TextEncoder().encode('{"a":1}');
+  const bytes = [text.length, 0, 0, 0, ...text, 2, 0, 0, 0, 3, 0, 0, 0, 7, 8, 9, 1, 0, 0, 0, 5];
+  const { message, buffers } = unpack(Uint8Array.from(bytes).buffer);
+
+  assert.deepEqual({ a: 1 }, message);
+  assert.deepEqual(
+    [[7, 8, 9], [5]],
+    buffers.map((view) => [...new Uint8Array(view.buffer, view.byteOffset, view.byteLength)]),
+  );
+});
+
+domTest("the token does not stay in the address, what is shown does", () => {
+  history.replaceState(null, "", "/3/?token=secret#where=cls");
+  const place = placed();
+  const ended = [];
+  const widget = {
+    render: ({ el, signal }) => {
+      el.append("drawn");
+      signal.addEventListener("abort", () => ended.push("signal"));
+      return () => ended.push("render");
+    },
+  };
+  const end = mount(() => widget, {}, place);
+
+  assert.equal("http://localhost/3/#where=cls", location.href);
+  assert.equal("drawn", place.textContent);
+  end();
+  assert.deepEqual(["signal", "render"], ended);
+  history.replaceState(null, "", "/?page=2");
+  mount(widget, {}, place);
+  assert.equal("?page=2", location.search);
+  history.replaceState(null, "", "/");
+});
+
+domTest("a page draws the widgets it carries, and says which it cannot", async () => {
+  const source = "export default { render: ({ model, el }) => void el.append(model.get('_first').word) };";
+  const element = (name) => {
+    const one = document.createElement("div");
+    one.dataset.tarvizWidget = name;
+    return one;
+  };
+  const [fine, lost] = [element("a"), element("b")];
+  const place = placed(fine, lost);
+  // Node imports no blob: addresses; a data: address is a module of its own as well
+  const { createObjectURL } = URL;
+  URL.createObjectURL = () => `data:text/javascript,${encodeURIComponent(source)}`;
+  mountAll(
+    { modules: { m: source }, styles: {}, models: { a: { module: "m", style: "m", state: { _first: { word: "here" } } } } },
+    document,
+    true,
+  );
+  await until(() => fine.dataset.tarvizDrawn && lost.textContent);
+  URL.createObjectURL = createObjectURL;
+
+  assert.equal("here", fine.shadowRoot.querySelector(".tvz-host").textContent);
+  assert.equal("true", fine.dataset.tarvizDrawn);
+  assert.match(lost.textContent, /This widget could not be drawn/);
+  place.remove();
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { PLAIN, read, written } from "../../tarviz/widgets/browse/marking/address.mjs";
+import { PLAIN, read, readPicks, written } from "../../tarviz/widgets/browse/marking/address.mjs";
 import { Curation, said, without } from "../../tarviz/widgets/browse/marking/curation.mjs";
 import { History } from "../../tarviz/widgets/browse/marking/history.mjs";
 import { Marks } from "../../tarviz/widgets/browse/marking/marks.mjs";
@@ -32,6 +32,16 @@ test("what differs from the usual goes into the address and comes back", () => {
 
 test("an address that says nonsense is not believed", () => {
   assert.deepEqual({ shard: null }, read("#px=wide&shard=null&also=[1]&seed=-3"));
+});
+
+test("conditions of an address without what they ask or how they read are not believed", () => {
+  const one = ["cls", { where: "cls = 1", text: "cls: 1" }];
+
+  assert.deepEqual([one], readPicks(JSON.stringify([one])));
+  assert.deepEqual([], readPicks("[]"));
+  for (const wrong of [["cls", { text: "cls: 1" }], ["cls", { where: "cls = 1" }], ["cls", null], [3, one[1]], "cls", null])
+    assert.equal(undefined, readPicks(JSON.stringify([one, wrong])), JSON.stringify(wrong));
+  for (const text of [null, "", "{}", '{"a":1}', "nonsense"]) assert.equal(undefined, readPicks(text));
 });
 
 test("steps are taken back and done again in turn, and a new one forgets what was taken back", async () => {
@@ -137,6 +147,28 @@ test("what another page marks is heard of", async () => {
   await other.curation.toggle();
   await one.marks.take(all.told());
   assert.deepEqual([0, 3], [...one.marks.rows]);
+});
+
+test("an answer that was on its way while a record was marked does not take the mark away", async () => {
+  const all = server();
+  const late = [];
+  const { curation, marks } = page(async (name, msg) => {
+    const answer = await all.rpc(name, msg);
+    if (name === "marks") await new Promise((go) => late.push(go));
+    return answer;
+  });
+  all.change([7], []);
+  const taking = marks.take(all.told());
+  await curation.toggle();
+  late.shift()();
+  await taking;
+  assert.ok(marks.has(0));
+
+  const again = marks.take(all.told());
+  await new Promise(setImmediate);
+  late.shift()();
+  await again;
+  assert.deepEqual([0, 7], [...marks.rows].sort());
 });
 
 test("a mark that is refused is not shown, one without a kernel is", async () => {

@@ -17,6 +17,8 @@ export class Marks {
     this.rows = new Set(rows);
     this.version = -1;
     this.busy = false;
+    /** how often something was marked here */
+    this.changes = 0;
   }
 
   get size() {
@@ -36,8 +38,10 @@ export class Marks {
       return;
     }
     this.busy = true;
+    const { changes } = this;
     try {
       const { r, buffers } = await this.rpc("marks", {}, { keep: true });
+      if (changes !== this.changes) return; // it may not know of that yet: the next poll asks again
       this.version = r.version;
       const view = buffers[0];
       this.rows = new Set(Array.from({ length: r.count }, (_, at) => view.getFloat64(8 * at, true)));
@@ -77,6 +81,7 @@ export class Marks {
 
   /** @param {Change} change */
   apply({ added, dropped }) {
+    this.changes += 1;
     for (const row of dropped) this.rows.delete(row);
     for (const row of added) this.rows.add(row);
     this.changed();

@@ -177,7 +177,7 @@ export class Grid {
       const item = this.items.get(position);
       /** @type {any} */
       let tile = this.drawn.get(position);
-      const state = `${item ? item.id : "?"}-${this.tile}-${item?.picture ?? ""}-${this.view.label}`;
+      const state = [this.tile, item?.id, item?.picture, item?.image, item?.labelled].join("-");
       if (!tile || tile.dataset.state !== state) {
         const fresh = this.makeTile(position, item);
         fresh.dataset.state = state;

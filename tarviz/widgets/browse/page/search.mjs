@@ -204,6 +204,7 @@ export class Search {
   /** @param {{ row: number, position: number }} found @param {boolean} quiet */
   stand(found, quiet) {
     const { view } = this;
+    view.follow = false;
     view.count = Math.max(view.count, found.position + 1);
     view.grid.layout = undefined;
     view.select(found.position, { quiet, id: found.row });

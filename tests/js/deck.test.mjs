@@ -1,0 +1,34 @@
+// A deck on a page: slides that hold more than fits are shrunk, notes belong to their slide, widgets are drawn.
+import assert from "node:assert/strict";
+
+import { placed, test } from "./dom.mjs";
+
+test("a page of slides is made ready", async () => {
+  const place = placed();
+  place.innerHTML = `<div class="reveal"><div class="slides">
+    <section><section><div class="page" id="fits">a <p class="fragment">b <aside class="notes">say it</aside></p></div></section></section>
+    <section><div class="page" id="long">c</div></section>
+    <section><div class="page" id="endless">d</div></section></div></div>
+    <script type="application/json" id="tarviz-widgets">{"models": {}}</script>`;
+  const [fits, long, endless] = ["fits", "long", "endless"].map((id) => document.getElementById(id));
+  const heights = { fits: 700, long: 1080, endless: 9000 };
+  for (const page of [fits, long, endless])
+    page.getBoundingClientRect = () => ({ height: heights[page.id] * Number(page.style.zoom || 1) });
+  Object.defineProperty(document, "images", { value: [], configurable: true }); // happy-dom has no such list
+  const told = [];
+  globalThis.RevealNotes = {};
+  globalThis.Reveal = { initialize: async (options) => told.push(options) };
+  globalThis.mountAll = (...given) => told.push(given);
+
+  await import("../../tarviz/commands/deck/template/tarviz/start.mjs");
+
+  assert.deepEqual(["1.00", "0.5"], [fits.dataset.scale, endless.dataset.scale.slice(0, 3)]);
+  assert.ok(1080 * Number(long.dataset.scale) <= 721 && Number(long.dataset.scale) > 0.6);
+  assert.ok(Math.abs(parseFloat(long.style.height) - 720 / Number(long.style.zoom)) < 0.1);
+  assert.equal(fits, fits.querySelector("aside.notes").parentElement);
+  assert.equal("", fits.parentElement.style.display);
+  assert.deepEqual([1280, 720, false], [told[0].width, told[0].height, told[0].center]);
+  assert.deepEqual([{ models: {} }, document, false], told[1]);
+  assert.equal("ready", document.documentElement.dataset.tarvizDeck);
+  place.remove();
+});

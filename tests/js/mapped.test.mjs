@@ -1,0 +1,82 @@
+// The map beside the grid over its real controller: what it is of, what colours mean, records inside a line.
+import assert from "node:assert/strict";
+import { afterEach } from "node:test";
+
+import { BrowserView } from "../../tarviz/widgets/browse/page/browse.mjs";
+import { click, press, put, test, until } from "./dom.mjs";
+import { golden } from "./golden.mjs";
+import { opened } from "./pages.mjs";
+
+let page;
+afterEach(() => {
+  page?.end();
+  history.replaceState(null, "", "/");
+});
+
+const choose = (name, value) => put(page.find(`select[aria-label='${name}']`), value);
+const note = () => page.find(".tvz-map-note").textContent;
+
+/** The map of two columns of numbers, drawn. */
+async function mapped() {
+  page = await opened("map", BrowserView);
+  await until(() => page.all(".tvz-tile:not(.tvz-waiting)").length && page.find(".tvz-pane h2"));
+  press(page.find(".tvz-grid"), "p");
+  await until(() => page.find(".tvz-map-tools option[value=columns]"));
+  choose("what the map is of", "columns");
+  choose("across", "json.w");
+  choose("upward", "json.score");
+  await until(() => page.find(".tvz-map-up").textContent.includes("json.score") && page.view.map.across.textContent.includes("json.w"));
+  await until(() => page.view.map.places.length === 120);
+  return page.view.map;
+}
+
+test("what a map can be of, its axes and its colours", async () => {
+  const map = await mapped();
+  assert.match(note(), /^60 points/);
+  choose("colour of the points", "cls");
+  await until(() => page.all(".tvz-map-entry").length === 3);
+  await golden("map-tools", page.find(".tvz-map-tools"));
+  await golden("map-legend", page.find(".tvz-map-legend"));
+  choose("colour of the points", "json.score");
+  await until(() => page.find(".tvz-map-bar"));
+  assert.ok(new Set(map.scatter.drawnColours).size > 20);
+  choose("colour of the points", "");
+  await until(() => !page.find(".tvz-map-legend").children.length && new Set(map.scatter.drawnColours).size === 1);
+  choose("what the map is of", "pca emb.npy");
+  await until(() => /^5\d points/.test(note()));
+  assert.ok(page.find("select[aria-label=across]").hidden);
+});
+
+test("a line keeps the records inside it, and its chip lets them all back", async () => {
+  const map = await mapped();
+  map.circle([-1.1, -1.1, 0, -1.1, 0, 1.1, -1.1, 1.1]);
+  await until(() => page.find(".tvz-pick")?.textContent.startsWith("inside the line"));
+  await until(() => /30 shown/.test(page.find(".tvz-status").textContent));
+  await until(() => map.mask && map.scatter.faint === 30);
+  click(page.find(".tvz-pick"));
+  await until(() => page.last("search").area === null && !map.scatter.line.length);
+  await until(() => map.scatter.faint === 0);
+  click(page.button("lasso"));
+  assert.ok(map.scatter.lassoing);
+  map.scatter.zoomBy(2);
+  click(page.button("in view"));
+  await until(() => page.last("search").area?.length === 8);
+});
+
+test("a point under the pointer shows its record, a click opens it", async () => {
+  const map = await mapped();
+  const { scaleX, scaleY, atX, atY } = map.scatter.look();
+  const [x, y] = map.places.slice(14, 16);
+  const number = Math.round(((x + 1) / 2) * 59); // json.w is the number of the record, from one edge of the map to the other
+  const spot = { clientX: x * scaleX + atX, clientY: atY - y * scaleY };
+  click(map.scatter.root, spot, "pointermove");
+  const key = `k${String(number).padStart(4, "0")}`;
+  await until(() => !map.card.hidden && map.card.textContent.endsWith(key));
+  assert.ok(Math.abs(parseFloat(map.card.style.left) - spot.clientX - 30) < 0.01);
+  click(map.scatter.root, spot, "pointerdown");
+  click(map.scatter.root, spot, "pointerup");
+  await until(() => page.find(".tvz-pane h2").title === key);
+  assert.equal(number, page.view.at);
+  click(map.scatter.root, {}, "pointerleave");
+  assert.ok(map.card.hidden);
+});

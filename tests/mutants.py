@@ -1,0 +1,414 @@
+"""Small faults put into the code one by one: does a test notice? `make mutants` draws others each day (`--seed` repeats a day).
+
+Each is tried in a copy of what git holds (changes of the working tree included), by the tests most likely to notice it: the doctests of
+its module, the tests that mirror it, those that import it, those that mirror what imports it. JavaScript is tried by `node --test`.
+A test that fails counts only if it passes without the fault. `tests/mutants.txt` lists faults that change nothing one could see.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import copy
+import datetime
+import difflib
+import itertools
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from tests.bounded import seed_of
+
+ROOT = Path(__file__).parents[1]
+EQUAL = ROOT / "tests" / "mutants.txt"
+WANTED = 0.9  # of the mutants, killed
+HANGS = 30  # seconds of one test
+FINE = (0, 5)  # how pytest ends where nothing failed, and where nothing was chosen
+LEFT_OUT = "not (slow or browser or ray or programs)"
+OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick", f"--timeout={HANGS}", "--no-header", "-m", LEFT_OUT]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """`path` with `new` at the bytes start … stop."""
+
+    path: str
+    kind: str
+    start: int
+    stop: int
+    new: bytes
+
+    def applied(self, source: bytes) -> bytes:
+        return source[: self.start] + self.new + source[self.stop :]
+
+    def diff(self, source: bytes) -> str:
+        """What changes, as a diff without context."""
+        before, after = (text.decode().splitlines() for text in (source, self.applied(source)))
+        lines = difflib.unified_diff(before, after, self.path, self.path, n=0, lineterm="")
+        return "\n".join(line for line in lines if not line.startswith(("+++", "@@"))).replace("--- ", "", 1)
+
+    def changed(self, source: bytes) -> tuple[str, str]:
+        """The lines before and after, for the list of equals."""
+        lines = self.diff(source).splitlines()[1:]
+        return tuple(" ".join(line[1:].strip() for line in lines if line[0] == sign) for sign in "-+")  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`by`: the test that failed, "" where none did."""
+
+    mutant: Mutant
+    by: str
+
+
+# ---- Python
+
+_COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
+_COMPARED |= {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
+_COUNTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.Div: ast.Mult}
+_COUNTED |= {ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd}
+
+
+def _text(node: ast.AST) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Kinds of faults that fit a node, each with what stands in its place."""
+    other = copy.deepcopy(node)
+    match node, other:
+        case ast.Compare(ops=[op]), ast.Compare():
+            other.ops = [_COMPARED[type(op)]()]
+            yield "comparison", other
+        case ast.BoolOp(op=op), ast.BoolOp():
+            other.op = ast.Or() if isinstance(op, ast.And) else ast.And()
+            yield "and, or", other
+        case ast.UnaryOp(op=ast.Not(), operand=operand), _:
+            yield "not", operand
+        case ast.Constant(value=bool(value)), ast.Constant():
+            other.value = not value
+            yield "constant", other
+        case ast.Constant(value=int(value)), ast.Constant():
+            other.value = value + 1
+            yield "number", other
+        case ast.BinOp(op=op, left=left, right=right), ast.BinOp() if type(op) in _COUNTED and not (_text(left) or _text(right)):
+            other.op = _COUNTED[type(op)]()
+            yield "arithmetic", other
+        case ast.Return(value=ast.expr() as value), ast.Return() if not (isinstance(value, ast.Constant) and value.value is None):
+            other.value = ast.Constant(None)
+            yield "return", other
+        case ast.Call(func=ast.Name(id="min" | "max" as name)), ast.Call():
+            other.func = ast.Name("max" if name == "min" else "min")
+            yield "min, max", other
+        case ast.Call(args=[first, second, *rest]), ast.Call() if not any(isinstance(each, ast.Starred) for each in (first, second)):
+            other.args = [second, first, *rest]
+            yield "order", other
+        case ast.IfExp(body=body, orelse=orelse), ast.IfExp():
+            other.body, other.orelse = orelse, body
+            yield "condition", other
+        case ast.Expr(value=ast.Call()), _:
+            yield "call", ast.Pass()
+        case ast.Continue(), _:
+            yield "loop", ast.Break()
+        case ast.Break(), _:
+            yield "loop", ast.Continue()
+
+
+def _unseen(node: ast.AST) -> bool:
+    """Parts whose change no program sees: texts of errors, logs, what only a checker runs."""
+    match node:
+        case ast.Raise() | ast.Assert() | ast.JoinedStr() | ast.Import() | ast.ImportFrom():
+            return True
+        case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Compare(left=ast.Name(id="__name__"))):
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="log" | "warnings")))):
+            return True
+    return False
+
+
+def python_mutants(path: str, source: bytes) -> list[Mutant]:
+    """Every fault that fits a module."""
+    starts = [0, *itertools.accumulate(len(line) for line in source.splitlines(keepends=True))]
+    found = []
+
+    def walk(node: ast.AST) -> None:
+        if _unseen(node):
+            return
+        for kind, new in _changes(node):
+            assert isinstance(node, ast.expr | ast.stmt)
+            assert node.end_lineno is not None
+            assert node.end_col_offset is not None
+            start = starts[node.lineno - 1] + node.col_offset
+            stop = starts[node.end_lineno - 1] + node.end_col_offset
+            text = ast.unparse(ast.fix_missing_locations(new))
+            text = text if isinstance(node, ast.stmt | ast.Constant) else f"({text})"
+            if ast.dump(node) != ast.dump(new):
+                found.append(Mutant(path, kind, start, stop, text.encode()))
+        for name, value in ast.iter_fields(node):
+            if name not in ("annotation", "returns", "decorator_list", "keywords" if isinstance(node, ast.ClassDef) else ""):
+                for child in value if isinstance(value, list) else [value]:
+                    if isinstance(child, ast.AST):
+                        walk(child)
+
+    walk(ast.parse(source))
+    return found
+
+
+# ---- JavaScript
+
+_TOKEN = re.compile(
+    rb"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|`(?:\\.|[^`\\])*`"
+    rb"|(?:(?<=[(,=:] )|(?<=[(!]))/(?![*/ ])(?:\\.|\[[^\]]*\]|[^/\n])+/\w*"  # a regular expression
+    rb"|(?P<infix>(?<= )(?:===|!==|<=|>=|<|>|&&|\|\||[-+*/])(?= ))|(?P<word>\b(?:true|false)\b)|(?P<number>(?<![\w.$])\d+(?![\w.]))"
+    rb"|(?P<not>!(?=[\w(]))|(?P<range>\bMath\.(?:min|max)\b)",
+    re.DOTALL,
+)
+_OTHER = {b"===": b"!==", b"!==": b"===", b"<": b"<=", b"<=": b"<", b">": b">=", b">=": b">", b"&&": b"||", b"||": b"&&"}
+_OTHER |= {b"+": b"-", b"-": b"+", b"*": b"/", b"/": b"*", b"true": b"false", b"false": b"true"}
+_OTHER |= {b"Math.min": b"Math.max", b"Math.max": b"Math.min"}
+
+
+def script_mutants(path: str, source: bytes) -> list[Mutant]:
+    """Every fault that fits a script; prettier's spaces tell an operator."""
+    found = []
+    for token in _TOKEN.finditer(source):
+        if (kind := token.lastgroup) is None:
+            continue
+        text = token[0]
+        new = b"" if kind == "not" else b"%d" % (int(text) + 1) if kind == "number" else _OTHER[text]
+        found.append(Mutant(path, kind, token.start(), token.end(), new))
+    return found
+
+
+# ---- which of them, and which tests
+
+
+def drawn(every: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
+    """`count` of them, as many of one kind as of another."""
+    draw = random.Random(seed)
+    kinds = [[each for each in every if each.kind == kind] for kind in sorted({each.kind for each in every})]
+    for kind in kinds:
+        draw.shuffle(kind)
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
+    return list(itertools.islice((each for each in turns if each is not None), count))
+
+
+class Tests:
+    """Which test files of a tree look at a module."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.texts = {path: path.read_text("utf-8") for path in sorted(root.glob("tests/**/test_*.py"))}
+        self.modules = {path: path.read_text("utf-8") for path in sorted(root.glob("tarviz/**/*.py"))}
+
+    def of(self, path: str) -> list[list[str]]:
+        """Files to run, those most likely to notice first: doctests and mirror, tests that import it, mirrors of what imports it."""
+        module = self.root / path
+        tiers = [[module, *self._mirror(module)], self._importing(module, self.texts)]
+        tiers.append([test for other in self._importing(module, self.modules) for test in self._mirror(other)])
+        seen: set[Path] = set()
+        found = []
+        for tier in tiers:
+            new = [each for each in dict.fromkeys(tier) if each not in seen]
+            seen.update(new)
+            found.append([str(each.relative_to(self.root)) for each in new])
+        return [tier for tier in found if tier]
+
+    def _mirror(self, module: Path) -> list[Path]:
+        parts = module.relative_to(self.root / "tarviz").with_suffix("").parts
+        package = parts[:-1]
+        name = (package[-1] if package else "tarviz") if parts[-1] == "__init__" else parts[-1].lstrip("_")
+        places = [self.root.joinpath("tests", *package), self.root.joinpath("tests", *package[:-1])]
+        named = [place / f"test_{name}.py" for place in places]
+        near = [each for each in self.texts if each.parent == places[0]]
+        return [each for each in named if each in self.texts] or near
+
+    def _importing(self, module: Path, texts: dict[Path, str]) -> list[Path]:
+        dotted = ".".join(module.relative_to(self.root).with_suffix("").parts).removesuffix(".__init__")
+        package, _, name = dotted.rpartition(".")
+        one = re.compile(
+            rf"^\s*(?:from {re.escape(dotted)} import|import {re.escape(dotted)}\b|from {re.escape(package)} import[^#\n]*\b{name}\b)",
+            re.MULTILINE,
+        )
+        return sorted((path for path, text in texts.items() if one.search(text)), key=lambda path: len(texts[path]))
+
+
+# ---- trying them
+
+
+def _git(place: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=place, capture_output=True, text=True, check=True).stdout.strip()
+
+
+class Tree:
+    """A copy of what git holds, where one mutant at a time is put in."""
+
+    def __init__(self, root: Path, place: Path, commit: str, each: float) -> None:
+        self.place, self.each = place, each
+        _git(root, "clone", "--quiet", "--shared", "--no-checkout", ".", str(place))
+        _git(place, "checkout", "--quiet", "--detach", commit)
+        if (parts := root / "tests" / "js" / "node_modules").is_dir():
+            (place / "tests" / "js" / "node_modules").symlink_to(parts)
+        self.tests = Tests(place)
+        self.environment = {**os.environ, "PYTHONPATH": str(place), "PYTHON": sys.executable}
+
+    def tried(self, mutant: Mutant) -> Verdict:
+        """What the tests say of a mutant."""
+        module = self.place / mutant.path
+        source = module.read_bytes()
+        self._write(module, mutant.applied(source))
+        try:
+            return Verdict(mutant, self._scripts() if module.suffix == ".mjs" else self._python(mutant))
+        finally:
+            self._write(module, source)
+
+    @staticmethod
+    def _write(module: Path, text: bytes) -> None:
+        """Where both are made in one second and are as long, Python would take the old bytecode for the new."""
+        module.write_bytes(text)
+        for kept in (module.parent / "__pycache__").glob(f"{module.stem}.*"):
+            kept.unlink()
+
+    def _python(self, mutant: Mutant) -> str:
+        end = time.monotonic() + self.each
+        for files in self.tests.of(mutant.path):
+            command = [sys.executable, "-m", "pytest", *OPTIONS, *files]
+            failed, code = self._run(command, r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", end - time.monotonic())
+            if failed or code not in (*FINE, None):
+                return failed or f"pytest, which ends with {code}"
+            if time.monotonic() > end:
+                break
+        return ""
+
+    def _scripts(self) -> str:
+        return self._run(self._node(), r"^ *not ok \d+ - (.*)$", 2 * self.each)[0]
+
+    def _node(self) -> list[str]:
+        tests = sorted(self.place.glob("tests/js/*.test.mjs"), key=lambda path: path.stat().st_size)
+        return ["node", "--test", f"--test-timeout={1500 * self.each:.0f}", *(str(path.relative_to(self.place)) for path in tests)]
+
+    def _run(self, command: list[str], pattern: str, seconds: float) -> tuple[str, int | None]:
+        """The first failure a program tells of, and how it ended; the program is ended then, or after that time (None)."""
+        program = subprocess.Popen(
+            command,
+            cwd=self.place,
+            env=self.environment,
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        late = threading.Event()
+
+        def end() -> None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)
+
+        limit = threading.Timer(max(1.0, seconds), lambda: (late.set(), end()))
+        limit.start()
+        assert program.stdout is not None
+        found = next((line[1] for line in map(re.compile(pattern).match, program.stdout) if line), "")
+        if not found:
+            program.wait()
+        limit.cancel()
+        end()
+        program.stdout.close()
+        return found, None if late.is_set() else program.wait()
+
+    def wrong(self, found: Sequence[Verdict]) -> set[str]:
+        """Of the tests that failed with a mutant, those that fail without one, too."""
+        python = [each.by for each in found if "::" in each.by]
+        command = [sys.executable, "-m", "pytest", *(each for each in OPTIONS if each != "-x"), "-rp", *python]
+        passed = self._told(command, r"^PASSED (.*)$") if python else []
+        scripts = {each.by for each in found if each.by and each.mutant.path.endswith(".mjs")}
+        failing = set(self._told(self._node(), r"^ *not ok \d+ - (.*)$")) if scripts else set()
+        return scripts & failing | {test for test in python if not any(each.startswith(test) for each in passed)}
+
+    def _told(self, command: list[str], pattern: str) -> list[str]:
+        done = subprocess.run(command, cwd=self.place, env=self.environment, capture_output=True, text=True, check=False)
+        return re.findall(pattern, done.stdout, re.MULTILINE)
+
+
+def judged(root: Path, mutants: Sequence[Mutant], seconds: float, workers: int, each: float = 60) -> list[Verdict]:
+    """What the tests say of each mutant, at most `each` seconds long; those left when the time is up are missing."""
+    waiting: SimpleQueue[Mutant] = SimpleQueue()
+    for mutant in mutants:
+        waiting.put(mutant)
+    end = time.monotonic() + seconds
+    commit = _git(root, "stash", "create") or _git(root, "rev-parse", "HEAD")  # with what is not committed yet
+
+    def work(place: Path) -> list[Verdict]:
+        tree = Tree(root, place, commit, each)
+        found = []
+        while time.monotonic() < end:
+            try:
+                found.append(tree.tried(waiting.get_nowait()))
+            except Empty:
+                break
+            print(f"{found[-1].mutant.path}: {found[-1].by or 'no test fails'}", flush=True)
+        wrong = tree.wrong(found)
+        return [replace(one, by="") if one.by in wrong else one for one in found]
+
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
+        return list(itertools.chain.from_iterable(pool.map(work, [Path(folder, str(at)) for at in range(workers)])))
+
+
+def equals(text: str) -> set[tuple[str, str, str]]:
+    """What the list of equals names: path, line before, line after."""
+    lines = [line.split("  # ")[0] for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return {(path, before, after) for path, before, after in (line.split(" | ") for line in lines)}
+
+
+def all_of(root: Path, pattern: str, faults: Callable[[str, bytes], list[Mutant]]) -> list[Mutant]:
+    """Every fault in the files of a tree, without those that are listed as equal."""
+    known = equals(EQUAL.read_text("utf-8"))
+    found = []
+    for path in sorted(root.glob(pattern)):
+        name, source = str(path.relative_to(root)), path.read_bytes()
+        left_out = any(each[0] == name for each in known)
+        found += [each for each in faults(name, source) if not (left_out and (name, *each.changed(source)) in known)]
+    return found
+
+
+def main() -> int:
+    """Draw, try, tell."""
+    options = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    options.add_argument("--seed", type=int, default=seed_of(datetime.date.today()), help="which mutants (the date)")
+    options.add_argument("--python", type=int, default=100, help="how many of them")
+    options.add_argument("--javascript", type=int, default=30, help="how many of them")
+    options.add_argument("--minutes", type=float, default=20)
+    options.add_argument("--each", type=float, default=60, help="seconds of tests for one of them (more on a busy machine)")
+    options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    asked = options.parse_args()
+    print(f"--seed {asked.seed}", flush=True)
+    modules = drawn(all_of(ROOT, "tarviz/**/*.py", python_mutants), asked.python, asked.seed)
+    scripts = drawn(all_of(ROOT, "tarviz/**/*.mjs", script_mutants), asked.javascript, asked.seed)
+    draw = random.Random(asked.seed)
+    mixed = draw.sample(modules + scripts, len(modules) + len(scripts))  # if time runs out, of both
+    found = judged(ROOT, mixed, 60 * asked.minutes, asked.workers, asked.each)
+    fine = True
+    for name, ending, wanted in (("Python", ".py", asked.python), ("JavaScript", ".mjs", asked.javascript)):
+        tried = [each for each in found if each.mutant.path.endswith(ending)]
+        killed = [each for each in tried if each.by]
+        for verdict in tried:
+            if not verdict.by:
+                print(f"\nsurvived ({verdict.mutant.kind})\n{verdict.mutant.diff((ROOT / verdict.mutant.path).read_bytes())}")
+        print(f"\n{name}: {len(killed)} of {len(tried)} killed, {wanted - len(tried)} not tried for want of time", flush=True)
+        fine &= len(killed) >= WANTED * len(tried) and 2 * len(tried) >= wanted
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

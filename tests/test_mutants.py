@@ -1,0 +1,179 @@
+"""The mutator: which faults it puts in, that it leaves texts alone, that it draws anew each day, that tests are asked."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+
+import pytest
+
+from tests import mutants
+
+MODULE = b'''"""Nothing < here."""
+from __future__ import annotations
+import log
+
+@decorated(1)
+def f(a: int | None = 0, *, b: bool = True) -> list[1]:
+    """Add 1 < 2."""
+    if a < 3 and not b:
+        log.debug("a %d", 5)
+        raise ValueError(f"{a + 1} is 7")
+    for each in g(a, b):
+        continue
+    g(a)
+    return min(a, 4) if b else None
+'''
+SCRIPT = b"""// a < 1 && true
+const f = (a) => a < 1 && !done;
+const text = "1 + 2 < 3", form = /[0-9] && !x/.test(`${1 + 2} < 4`);
+return Math.min(a + 5, x1, 2.5, true) === 7;
+"""
+
+
+def changes(found, source):
+    return {(each.kind, source[each.start : each.stop].decode(), each.new.decode()) for each in found}
+
+
+def test_every_kind_of_fault_is_put_into_python_and_none_into_types_and_texts():
+    found = mutants.python_mutants("m.py", MODULE)
+
+    assert changes(found, MODULE) == {
+        ("number", "0", "1"),
+        ("constant", "True", "False"),
+        ("comparison", "a < 3", "(a <= 3)"),
+        ("number", "3", "4"),
+        ("and, or", "a < 3 and not b", "(a < 3 or not b)"),
+        ("not", "not b", "(b)"),
+        ("order", "g(a, b)", "(g(b, a))"),
+        ("loop", "continue", "break"),
+        ("call", "g(a)", "pass"),
+        ("return", "return min(a, 4) if b else None", "return None"),
+        ("condition", "min(a, 4) if b else None", "(None if b else min(a, 4))"),
+        ("min, max", "min(a, 4)", "(max(a, 4))"),
+        ("number", "4", "5"),
+    }
+    for each in found:
+        assert ast.dump(ast.parse(MODULE)) != ast.dump(ast.parse(each.applied(MODULE)))
+
+
+def test_letters_of_more_than_one_byte_do_not_shift_a_fault():
+    source = "x = 'größe…', a < b\ny = 'é' if c < d else 0\n".encode()
+
+    (first, second) = (each for each in mutants.python_mutants("m.py", source) if each.kind == "comparison")
+    assert "x = 'größe…', (a <= b)" in first.applied(source).decode()
+    assert "y = 'é' if (c <= d) else 0" in second.applied(source).decode()
+
+
+def test_every_kind_of_fault_is_put_into_javascript_and_none_into_comments_and_texts():
+    found = mutants.script_mutants("m.mjs", SCRIPT)
+
+    assert changes(found, SCRIPT) == {
+        ("infix", "<", "<="),
+        ("number", "1", "2"),
+        ("infix", "&&", "||"),
+        ("not", "!", ""),
+        ("range", "Math.min", "Math.max"),
+        ("infix", "+", "-"),
+        ("number", "5", "6"),
+        ("word", "true", "false"),
+        ("infix", "===", "!=="),
+        ("number", "7", "8"),
+    }
+    assert len(found) == 10
+
+
+def test_a_seed_draws_the_same_again_and_another_draws_others_of_every_kind():
+    every = mutants.python_mutants("m.py", MODULE * 3)
+
+    assert mutants.drawn(every, 11, 1) == mutants.drawn(every, 11, 1) != mutants.drawn(every, 11, 2)
+    assert {each.kind for each in every} == {each.kind for each in mutants.drawn(every, 11, 1)}
+    assert len(every) == len(mutants.drawn(every, 10_000, 1))
+
+
+def test_a_fault_that_is_listed_as_equal_is_not_drawn(tmp_path, monkeypatch):
+    (tmp_path / "tarviz").mkdir()
+    (tmp_path / "tarviz" / "m.py").write_text("def f(a):\n    return a < 3\n")
+    monkeypatch.setattr(mutants, "EQUAL", tmp_path / "equal.txt")
+    mutants.EQUAL.write_text("# a list\ntarviz/m.py | return a < 3 | return (a <= 3)  # both are three\n")
+
+    found = mutants.all_of(tmp_path, "tarviz/**/*.py", mutants.python_mutants)
+
+    assert {"number", "return"} == {each.kind for each in found}
+
+
+def test_the_list_of_equals_is_short_gives_reasons_and_names_lines_that_are_there():
+    text = mutants.EQUAL.read_text("utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+
+    assert len(lines) <= 8
+    assert all(re.search(r"  # \w.{8,}", line) for line in lines)
+    for path, before, after in mutants.equals(text):
+        source = (mutants.ROOT / path).read_bytes()
+        faults = mutants.script_mutants if path.endswith(".mjs") else mutants.python_mutants
+        assert (before, after) in {each.changed(source) for each in faults(path, source)}, path
+
+
+def test_the_tests_of_a_module_are_its_doctests_its_mirror_and_those_that_import_it():
+    first, second, *_ = mutants.Tests(mutants.ROOT).of("tarviz/formats/pax.py")
+
+    assert first[0] == "tarviz/formats/pax.py"
+    assert "tests/formats/test_pax.py" in first
+    assert all("pax" in (mutants.ROOT / each).read_text("utf-8") for each in second)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A package of two functions, one of which is tested; it is in git, its last line not yet."""
+    root = tmp_path / "project"
+    for name, text in {
+        "pyproject.toml": "[tool.pytest.ini_options]\nmarkers = ['slow', 'browser', 'ray', 'programs']\n",
+        "tarviz/__init__.py": "",
+        "tarviz/m.py": "def small(a):\n    return a < 3\n\n\ndef large(a):\n    return a < 5\n",
+        "tests/test_m.py": "from tarviz.m import small\n\ndef test_it():\n    assert small(2) and not small(3)\n",
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    subprocess.run(["git", "add", "."], cwd=root, check=True)
+    subprocess.run([*git, "commit", "-qm", "all"], cwd=root, check=True)
+    return root
+
+
+def test_a_fault_is_killed_by_a_test_that_fails_and_the_tree_stays_as_it_was(project, monkeypatch):
+    monkeypatch.setattr(mutants, "OPTIONS", ["-x", "-q", "-p", "no:cacheprovider"])
+    module = project / "tarviz" / "m.py"
+    module.write_text(module.read_text() + "\n\nlast = 8\n")  # not committed, and tried all the same
+    for name in ("NAME", "EMAIL"):
+        monkeypatch.setenv(f"GIT_AUTHOR_{name}", "a@b")
+        monkeypatch.setenv(f"GIT_COMMITTER_{name}", "a@b")
+    before = module.read_bytes()
+    every = mutants.all_of(project, "tarviz/**/*.py", mutants.python_mutants)
+
+    found = mutants.judged(project, every, 300, 1)
+
+    killed = {each.mutant.diff(before).splitlines()[2].strip("+ ") for each in found if each.by}
+    assert killed == {"return (a <= 3)", "return a < 4", "return None"}
+    assert {"return (a <= 5)", "return a < 6", "return None", "last = 9"} == {
+        each.mutant.diff(before).splitlines()[2].strip("+ ") for each in found if not each.by
+    }
+    assert before == module.read_bytes()
+
+
+def test_a_test_that_fails_without_the_fault_too_kills_nothing(project, monkeypatch):
+    monkeypatch.setattr(mutants, "OPTIONS", ["-x", "-q", "-p", "no:cacheprovider"])
+    (project / "tests" / "test_m.py").write_text("import tarviz.m\n\ndef test_it():\n    assert False\n")
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "wrong"], cwd=project, check=True)
+    (mutant, *_) = mutants.all_of(project, "tarviz/**/*.py", mutants.python_mutants)
+
+    (verdict,) = mutants.judged(project, [mutant], 300, 1)
+
+    assert verdict.by == ""
+
+
+def test_when_the_time_is_up_the_rest_is_left(project):
+    every = mutants.all_of(project, "tarviz/**/*.py", mutants.python_mutants)
+
+    assert [] == mutants.judged(project, every, 0, 1)
