@@ -1,4 +1,4 @@
-"""`wids`: listed shards by number, and its samplers. tests/peers holds them beside the real package."""
+"""`wids`: listed shards by number, and its samplers. test_peers.py holds them beside the real package."""
 
 from __future__ import annotations
 
