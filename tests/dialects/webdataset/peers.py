@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 PEERS: dict[str, dict[str, object]] = json.loads(Path(__file__).with_name("peers.json").read_text("utf-8"))
+SOURCE = "https://raw.githubusercontent.com"
 PLACE = Path(__file__).parents[3] / "build" / "peers"
 WEBDATASETS = ("0.2.86", "0.2.111")  # that open_clip pins; the last with wids
 
@@ -28,7 +29,7 @@ def fetch(peer: str) -> None:
     """Fetch the files of a peer."""
     about = PEERS[peer]
     for name, checksum in about["files"].items():  # type: ignore[attr-defined]
-        url = f"https://raw.githubusercontent.com/{about['repository']}/{about['commit']}/{name}"
+        url = f"{SOURCE}/{about['repository']}/{about['commit']}/{name}"
         with urlopen(url, timeout=60) as answer:
             data = answer.read()
         if hashlib.sha256(data).hexdigest() != checksum:
