@@ -61,7 +61,7 @@ def left_out(text: str, marks: str) -> bool:
 
 
 collect_ignore = [
-    "docs/recipe_model.py",
+    "docs/loop_model.py",
     "dialects/webdataset/peer_program.py",
     "runners/rank_program.py",
 ]  # what tests start: torch, Keras

@@ -1,4 +1,4 @@
-"""What the recipes of docs/recipes.md call the reader's own `model`: it notes in the folder `SEEN` which records it was trained on."""
+"""What the programs of docs/loops.md call the reader's own `model`: it notes in the folder `SEEN` which records it was trained on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes.md, each started by its first line on two processes: every record once."""
+"""The programs of docs/loops.md, each started by its first line on two processes: every record once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tarviz.samples import write_shard
 
 ROOT = Path(__file__).parents[2]
 RECIPES = dict(
-    re.findall(r"^## (.+?)\n.*?^```python\n(.*?)^```", (ROOT / "docs" / "recipes.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    re.findall(r"^## (.+?)\n.*?^```python\n(.*?)^```", (ROOT / "docs" / "loops.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
 )
 PARTS = {"PyTorch": 1}  # processes that train; two in all others
 NEEDS = {
@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "srun").write_text(SRUN)
     (tmp_path / "bin" / "srun").chmod(0o755)
-    shutil.copy(Path(__file__).with_name("recipe_model.py"), tmp_path / "model.py")
+    shutil.copy(Path(__file__).with_name("loop_model.py"), tmp_path / "model.py")
     return tmp_path
 
 
