@@ -23,7 +23,7 @@ APART  := slow or browser or torch or ray
 SLOW   := $(APART) or matrix or programs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-alone test test-matrix test-programs test-readme oracles check fix test-torch test-ray test-ais test-browser soak fuzz mutants bench growth scale screenshots lab notebooks pairs slides docs dist release
+.PHONY: help demo demo-alone test test-matrix test-programs test-peers test-readme oracles check fix test-torch test-ray test-ais test-browser soak fuzz mutants bench growth scale screenshots lab notebooks pairs slides docs dist release
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,10 @@ test-matrix: $(STAMPS)/test  ## the rest of the matrices: every tool on every ta
 
 test-programs: $(STAMPS)/test  ## the tests that start whole programs: servers that are killed, the demo, notebooks run by nobody, …
 	$(PYTEST) -q -n $(JOBS) --dist worksteal -m "programs and not ($(APART))"
+
+test-peers: $(STAMPS)/oracles  ## readers of open_clip, diffusers, timm, … as they are (fetches their files) over the dialect, webdataset 0.2.86 and 1
+	$(BIN)/python -m tests.dialects.webdataset.peers
+	$(PYTEST) -q tests/dialects/webdataset/test_peers.py
 
 oracles: $(STAMPS)/oracles  ## install all that the tests compare with (webdataset, datasets, torch, bsdtar, nginx, chromium, …)
 

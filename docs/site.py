@@ -71,7 +71,7 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
     tree = [
         toctree("First steps", [f"docs/{name}" for name in FIRST]),
         toctree("Gallery", ["docs/gallery", "docs/hosts"]),
-        toctree("Training", ["docs/training", "docs/aistore"]),
+        toctree("Training", ["docs/training", "docs/loops", "docs/aistore"]),
         toctree("Notebooks", [f"notebooks/{path.stem}" for path in executed] + ["slides/index"]),
         toctree("Reference", ["reference/shell", *(f"reference/{name}" for name in references)]),
         toctree("Coming from other tools", [f"docs/dialects/{path.stem}" for path in sorted((ROOT / "docs" / "dialects").glob("*.md"))]),

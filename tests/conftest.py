@@ -60,6 +60,13 @@ def left_out(text: str, marks: str) -> bool:
     return bool(excluded and whole) and not set(excluded[1].split(" or ")).isdisjoint(re.findall(r"pytest\.mark\.(\w+)", whole[1]))
 
 
+collect_ignore = [
+    "docs/loop_model.py",
+    "dialects/webdataset/peer_program.py",
+    "runners/rank_program.py",
+]  # what tests start: torch, Keras
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """A module that is left out as a whole is not imported either: torch and Ray alone take seconds, in each process that tests."""
     if not (collection_path.name.startswith("test_") and collection_path.suffix == ".py"):

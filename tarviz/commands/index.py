@@ -1,7 +1,8 @@
-"""Index shards for random access, and write the index that NVIDIA DALI reads."""
+"""Index shards for random access, and write the index that NVIDIA DALI reads, or the list of shards that wids reads."""
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
@@ -28,7 +29,7 @@ from tarviz.stores import URLs
 
 
 class Indexed(Index, verb_base.Result):
-    """An index that also says how it went: `str()`, `to_dict()`, `exit_code`; `written` holds the DALI files."""
+    """An index that also says how it went: `str()`, `to_dict()`, `exit_code`; `written` holds the files of `dali` and `wids`."""
 
     written: tuple[str, ...] = ()
 
@@ -65,6 +66,7 @@ def index(
     *,
     cache: bool = True,
     dali: str | PathLike[str] | None = None,
+    wids: str | PathLike[str] | None = None,
     engine: str = "local",
     address: str | None = None,
     jobs: int | None = None,
@@ -72,8 +74,10 @@ def index(
 ) -> Indexed:
     """The index of shards: records by number and by key. With `dali` it is also written as the text of `wds2idx`.
 
-    `dali` is a file for one shard; for several a folder, in which `train-0000.tar` gets `train-0000.idx`. `jobs` shards are indexed at
-    a time, on the engine (`"local"`, `"ray"`) at `address`; the indexes are kept here.
+    `dali` is a file for one shard; for several a folder, in which `train-0000.tar` gets `train-0000.idx`. `wids` is the JSON file of
+    `tarviz.dialects.webdataset.wids`: URL, records and bytes of each shard, local ones as seen from it.
+
+    `jobs` shards are indexed at a time, on the engine (`"local"`, `"ray"`) at `address`; the indexes are kept here.
     """
     targets = stream.shards(urls)
     if engines.travels(engine) or jobs is not None:
@@ -89,6 +93,8 @@ def index(
         )
     if dali is not None:
         made.written = tuple(_write_dali(made, fspath(dali)))
+    if wids is not None:
+        made.written += (_write_wids(made, URL(fspath(wids))),)
     return made
 
 
@@ -136,18 +142,36 @@ def _write_dali(made: Index, target: str) -> list[URL]:
     return written
 
 
+def _write_wids(made: Index, target: URL) -> URL:
+    if made.options.where or made.options.keys:
+        raise UsageError("wids counts all records of a shard.", hint="Leave out where and keys, or cat the chosen records first.")
+    folder = os.path.dirname(stores.local_path(target)) or "." if stores.is_local(target) else None
+    shards = []
+    for url, shard in zip(made.urls, made.shards, strict=True):
+        seen = url if folder is None or not stores.is_local(url) else os.path.relpath(stores.local_path(url), folder)
+        shards.append({"url": seen, "nsamples": len(shard), "filesize": shard.identity.get("size")})
+    Inputs(made.urls).refuse(target)
+    with stores.of(target).create(target) as sink:
+        head = {"__kind__": "wids-shard-index-v1", "wids_version": 1, "name": Path(target.rpartition("/")[2]).stem}
+        sink.write(json.dumps({**head, "shardlist": shards}, indent=2).encode())
+    return target
+
+
 @verb_base.verb("index", example=["tarviz index data/train-0000.tar", "tarviz index data/ --dali data/idx/"])
 @verb_base.urls_argument
 @click.option("--dali", metavar="FILE", help="Also write NVIDIA DALI's text index (wds2idx); a folder for several shards.")
+@click.option("--wids", metavar="FILE", help="Also write the list of shards, in JSON, that wids reads.")
 @click.option("--cache/--no-cache", default=True, show_default=True, help="Keep the index, or build it anew and drop it.")
 @jobs_options
 @verb_base.json_option
 @verb_base.quiet_option
 @verb_base.reading_options
-def command(urls: tuple[str, ...], dali: str | None, cache: bool, as_json: bool, strict: bool | None, **changes: Any) -> Any:
-    """Index shards for random access, and write the index that NVIDIA DALI reads.
+def command(
+    urls: tuple[str, ...], dali: str | None, wids: str | None, cache: bool, as_json: bool, strict: bool | None, **changes: Any
+) -> Any:
+    """Index shards for random access, and write the index that NVIDIA DALI reads, or the list of shards that wids reads.
 
     The index is kept in the cache folder under the shard's URL, size and version, so it is never stale. In Python: tarviz.index(urls)[17],
     tarviz.index(urls)["train/n00000017"].
     """
-    return verb_base.emit(index(urls, cache=cache, dali=dali, strict=bool(strict), **changes), as_json)
+    return verb_base.emit(index(urls, cache=cache, dali=dali, wids=wids, strict=bool(strict), **changes), as_json)

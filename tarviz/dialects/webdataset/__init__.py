@@ -65,7 +65,7 @@ _PLACES = {
 }
 _MODULES = (
     *("autodecode", "cache", "compat", "extradatasets", "filters", "handlers", "mix", "pipeline", "pytorch", "shardlists"),
-    *("tariterators", "tenbin", "utils", "writer"),
+    *("tariterators", "tenbin", "utils", "wids", "writer"),
 )
 
 __all__ = ["gopen", *(name for names in _PLACES.values() for name in names)]
