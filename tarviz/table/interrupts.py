@@ -28,6 +28,8 @@ def answered(work: Callable[[], T], interrupt: Callable[[], None], timeout: floa
     """What a query gives. Where this is the main thread it runs in another one, which can be left: Ctrl-C ends the wait at once, and
     DuckDB ends some queries (a join that is counted) only when they are done. `LimitError` after `timeout` seconds.
     """
+    if timeout is not None and not timeout > 0:
+        raise UsageError(f"a query cannot take {timeout:g} s at most.", hint="Give it a number of seconds above 0, or none.")
     if threading.current_thread() is not threading.main_thread() and timeout is None:
         return work()
     found: list[T] = []

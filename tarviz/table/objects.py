@@ -66,6 +66,8 @@ def rows(shards: Sequence[KeptColumns], classes: Sequence[str] = ()) -> pa.Table
 def _of_shard(shard: KeptColumns, classes: Sequence[str]) -> Iterator[dict[str, Any]]:
     table = shard.table()
     there = set(table.column_names)
+    if "key" not in there:
+        return  # a shard without a record has no columns
     sources = [(ext, text_of(ext) if kind(ext) == "json" else ext) for ext in _sources(shard.exts)]
     texts = {ext: table.column(name).to_pylist() for ext, name in sources if name in there}
     sizes = _sizes(table, shard.exts)

@@ -276,7 +276,7 @@ def form(base: duckdb.DuckDBPyConnection, node: Node, possible: dict[str, Part],
     if name == "search":
         return _search(base, text, possible, streamed)
     if name in ("marked", "tagged"):
-        return _marked(base, name, ext, possible, streamed)
+        return _marked(base, name, text, possible, streamed)
     if f"{ext}.size" not in possible:
         return expression(base, "false" if name == "has" else "NULL::BIGINT")
     return expression(base, f"{quoted_name(ext + '.size')} IS NOT NULL" if name == "has" else quoted_name(ext + ".size"))
@@ -291,8 +291,9 @@ def _named_by(node: Node) -> str | None:
 
 def _marked(base: duckdb.DuckDBPyConnection, name: str, tag: str, possible: dict[str, Part], streamed: bool) -> Node:
     """`is:x` and `tag:x`: a tag, and of `is:bad` JSON that is none."""
-    bad = [each for each in possible if each.endswith(".bad")] if name == "marked" and tag == "bad" else []
-    if streamed and (name == "tagged" or tag != "bad"):
+    is_bad = name == "marked" and tag.lower() == "bad"
+    bad = [each for each in possible if each.endswith(".bad")] if is_bad else []
+    if streamed and not is_bad:
         raise whole(f"{'is' if name == 'marked' else 'tag'}:{tag}")
     tests = [*(f"coalesce({quoted_name(each)}, false)" for each in bad), *([] if streamed else [_tagged(tag)])]
     return expression(base, f"({' OR '.join(tests) or 'false'})")

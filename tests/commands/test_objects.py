@@ -136,3 +136,14 @@ def test_the_verb_counts_and_writes(shard, tmp_path, capsys):
     assert 2 == len((tmp_path / "o.csv").read_text().splitlines())
     assert 2 == main(["objects", str(shard), "-o", str(tmp_path / "o.txt")])
     assert "--yolo or --voc" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:W_EMPTY")
+def test_a_shard_without_records_hides_no_objects_of_the_others(make, tmp_path):
+    good = make([("a", {"png": picture(), "json": js({"annotations": COCO, "categories": NAMES})})])
+    with tarfile.open(tmp_path / "empty.tar", "w"):
+        pass
+    table = tarviz.table([str(tmp_path / "empty.tar"), str(good)])
+
+    assert [(len(COCO),)] == table.sql("SELECT count(*) FROM objects").fetchall()
+    assert [(0,)] == tarviz.table(tmp_path / "empty.tar").sql("SELECT count(*) FROM objects").fetchall()

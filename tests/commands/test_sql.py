@@ -37,6 +37,34 @@ def test_the_answer_is_json_for_scripts(shards, capsys):
     assert {"cls": 0, "c": 3, "w": 6} == json.loads(capsys.readouterr().out)["rows"][0]
 
 
+VALUES = {
+    "sum(n)": 36,
+    "18446744073709551616::HUGEINT": 2**64,
+    "1.25::DECIMAL(4, 2)": 1.25,
+    "date '2026-11-25'": "2026-11-25",
+    "timestamp '2026-11-25 10:00:00'": "2026-11-25T10:00:00",
+    "'nan'::DOUBLE": None,
+    "'a'::BLOB": "a",
+    "{'a': [date '2026-11-25'], 'b': sum(n)}": {"a": ["2026-11-25"], "b": 36},
+    "time '10:00:00'": "10:00:00",
+}
+
+
+@pytest.mark.parametrize("asked", VALUES)
+def test_a_value_of_any_kind_is_json(asked, shards, tmp_path, capsys):
+    query = f"SELECT {asked} AS v FROM records GROUP BY ALL" if "sum" in asked else f"SELECT {asked} AS v FROM records LIMIT 1"
+    assert 0 == main(["sql", "--json", query, str(shards)])
+    assert 0 == main(["sql", query, str(shards), "-o", str(tmp_path / "o.json")])
+
+    answer = json.loads(capsys.readouterr().out.splitlines()[0], parse_constant=pytest.fail)["rows"][0]
+    assert {"v": VALUES[asked]} == answer == json.loads((tmp_path / "o.json").read_text())
+
+
+def test_a_time_that_no_query_can_take_is_refused(shards, capsys):
+    assert 2 == main(["sql", QUERY, str(shards), "--timeout", "-1"])
+    assert "cannot take -1 s" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["o.csv", "o.json", "o.parquet"])
 def test_the_answer_is_written_as_the_name_says(shards, tmp_path, name):
     assert 0 == main(["sql", "-o", str(tmp_path / name), QUERY, str(shards)])

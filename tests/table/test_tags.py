@@ -280,3 +280,13 @@ def test_tags_with_quotes_are_found_at_every_door(make, tag):
     assert [("b'c", tag, "can't say")] == tagged(path)
     tarviz.cat(path, "kept.tar", where=f"tag = '{text}'")
     assert ["b'c"] == [record.key for record in tarviz.records("kept.tar")]
+
+
+def test_capital_letters_of_a_tag_are_its_own(make, tmp_path):
+    table = tarviz.table(make([(f"k{at}", {"cls": b"%d" % at}) for at in range(3)]), tags=tmp_path / "tags.jsonl")
+    table.tags.add("cls = 1", "Good")
+
+    for condition in ("tag:Good", "tag = 'Good'", "is:Good"):
+        assert [1] == table.rows(condition).n.tolist()
+    assert [0, 2] == table.rows("not tag:Good").n.tolist()
+    assert [] == table.rows("tag:good").n.tolist()
