@@ -55,7 +55,7 @@ TIFF_WAYS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
     "resolution and software": ("uint8", (20, 30), {"resolution": (300, 300), "software": "odd", "description": "odd"}),
     "one pixel": ("uint16", (1, 1), {}),
     "one row": ("float32", (1, 300), {}),
-    "cells, not ready": ("complex64", (8, 9), {}),
+    "complex numbers": ("complex64", (8, 9), {}),
 }
 
 
