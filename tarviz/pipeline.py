@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tarviz import selection, stores
 from tarviz.model import plugins
-from tarviz.model.errors import ChainError, SchemaError, UsageError, redact
-from tarviz.model.types import Feature, Record, Schema, rich_form, to_bytes
+from tarviz.model.errors import ChainError, DataError, SchemaError, UsageError, redact
+from tarviz.model.types import Block, Feature, Record, Schema, rich_form, to_bytes
 from tarviz.ops.base import feature_of, unpack
 from tarviz.ops.chain_text import Call, parse_call, print_call
 from tarviz.ops.chains import Chain, Chainable
@@ -48,13 +48,15 @@ class Plan:
     """What a pipeline will do, found from the names in its first block.
 
     `fields` is what the shards hold, `record` the schema after the chain, `schema` the features in the structure of
-    the selection, `needs` the fields that have to be read (None: all).
+    the selection, `needs` the fields that have to be read (None: all), `first` the record it was tried on: of those that are
+    decoded the first.
     """
 
     fields: Schema
     record: Schema
     schema: Structure
     needs: frozenset[str] | None
+    first: Record
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -165,8 +167,17 @@ class Pipeline:
 
     def plan(self) -> Plan:
         """What the pipeline reads, makes and yields; see `Plan`."""
-        known, first = self._peek()
+        known, block = self._peek()
         needs = self.needs
+
+        def decodes(record: Record) -> bool:
+            try:
+                self.chain.schema(known, lambda: unpack(record, needs))
+            except DataError:
+                return False
+            return True
+
+        first = block[0] if self.options.on_error == "raise" else next(filter(decodes, block), block[0])
 
         def probe() -> Mapping[str, Any]:
             return unpack(first, needs)
@@ -179,17 +190,17 @@ class Pipeline:
         if any(isinstance(leaf, selection.SelectJSON) for leaf in self.select.leaves()):
             drawn = draws(self.chain, [to_bytes(first.key)], self.seed)[0]
             schema = _observe(schema, self.select.pick(self.chain.run(probe(), drawn)))
-        return Plan(known, record, schema, needs)
+        return Plan(known, record, schema, needs, first)
 
-    def _peek(self) -> tuple[Schema, Record]:
-        """The fields of the first block that has records, and its first record."""
+    def _peek(self) -> tuple[Schema, Block]:
+        """The fields of the first block that has records, and the block."""
         pipeline = self.chosen()
         for url in stream.shards(pipeline.urls):
             with closing(stream.blocks(url, pipeline.options)) as blocks:
                 for block in blocks:
                     if len(block):
                         names = dict.fromkeys([*block[0], *(block.exts[code] for code in dict.fromkeys(block.ext.tolist()))])
-                        return Schema({name: Feature("bytes") for name in names}), block[0]
+                        return Schema({name: Feature("bytes") for name in names}), block
         raise UsageError(f"There are no records in {', '.join(self.urls)}.")
 
     def run(self, runner: str, **options: Any) -> Any:

@@ -310,7 +310,8 @@ def run_step(op: Op, record: dict[str, Any], draw: Draw | None) -> dict[str, Any
         if not error.message.startswith(op.name):
             error.message = f"{op}: {error.message}"
         error.details.setdefault("op", str(op))
-        raise error.at(shard=record.get("__shard__"), key=record.get("__key__")) from error.__cause__
+        skip = 'on_error="skip" leaves such records out.' if isinstance(error, DataError) else None
+        raise error.at(shard=record.get("__shard__"), key=record.get("__key__"), hint=skip) from error.__cause__
     except Exception as error:  # a Func or a foreign op may raise anything; it goes on, with its place
         message = f"{op} failed: {type(error).__name__}: {error}"
         place = {"shard": record.get("__shard__"), "key": record.get("__key__")}

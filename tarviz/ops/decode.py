@@ -27,6 +27,7 @@ _OPTIONS: dict[str, frozenset[str]] = {
 
 
 _ABOVE_0 = 1e-9
+_GRAPH_CLASSES = ("int32", "int64", "uint32", "uint64")  # what tf.strings.to_number makes
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +129,15 @@ class Decode(FieldOp):
     def typed(self) -> bool:
         if self.kind == "picture":
             return self.channels != 0 or self.dtype is not None
-        return self.kind not in ("npy", "npz", "gz", "pickle")
+        return self.kind not in ("npy", "npz", "gz", "pickle", "structured")
 
     @property
     def lowers(self) -> bool:
         if kind_of(self.exts[0]) == "gz" or self.orient or self.least is not None or self.page:
             return False
-        return self.kind == "class" or (self.kind == "picture" and self.channels in (1, 3) and self.dtype in (None, "uint8"))
+        return (self.kind == "class" and self.dtype in (None, *_GRAPH_CLASSES)) or (
+            self.kind == "picture" and self.channels in (1, 3) and self.dtype in (None, "uint8")
+        )
 
     def native(self, feature: Feature) -> bool:
         return self.kind == "picture" and decodes_fast()
@@ -206,7 +209,7 @@ class Decode(FieldOp):
                 return Feature("object")
 
     def generalized(self, seen: Feature) -> Feature:
-        return Feature(seen.dtype, (None, None, None)) if self.kind == "picture" else seen
+        return Feature(seen.dtype, (None,) * len(seen.shape)) if self.kind in ("picture", "structured") else seen
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:
         import tensorflow as tf

@@ -106,7 +106,6 @@ class _Read:
 
 def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The same rows in few tables of many chunks; nothing is copied. What a later table lacks, or has beside, is null in the others."""
-    import pyarrow as pa
 
     held: list[pa.Table] = []
     size = 0
@@ -114,10 +113,20 @@ def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         held.append(table)
         size += table.nbytes
         if size >= _TABLE:
-            yield pa.concat_tables(held, promote_options="permissive")
+            yield from _joined(held)
             held, size = [], 0
     if held:
-        yield pa.concat_tables(held, promote_options="permissive")
+        yield from _joined(held)
+
+
+def _joined(tables: list[pa.Table]) -> list[pa.Table]:
+    """Tables as one; as they are where Arrow has no type for both: arrays of one shape here, of several there."""
+    import pyarrow as pa
+
+    try:
+        return [pa.concat_tables(tables, promote_options="permissive")]
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return tables
 
 
 def _values(rows: list[Row], report: ReadReport, *, skip: bool) -> Iterator[Mapping[str, Any]]:

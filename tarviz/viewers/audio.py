@@ -15,13 +15,14 @@ from tarviz.ops.values.sounds import SOUNDS, decode_sound
 from tarviz.viewers.panel import Audio, Image, Meta, Note, Panel, Plot
 from tarviz.viewers.spark import sparkline
 
-EXTENSIONS = (*SOUNDS, "sph")
+EXTENSIONS = SOUNDS
 MAGIC = (b"fLaC", b"ID3", b"OggS")
 
 _MIME = {"wav": "audio/wav", "flac": "audio/flac", "mp3": "audio/mpeg", "ogg": "audio/ogg", "oga": "audio/ogg", "opus": "audio/ogg"}
 _MIME |= {"m4a": "audio/mp4", "aac": "audio/aac", "aif": "audio/aiff", "aiff": "audio/aiff", "aifc": "audio/aiff", "au": "audio/basic"}
 _MIME |= {"wma": "audio/x-ms-wma", "amr": "audio/amr", "sph": "audio/x-nist"}
-_BEGINS = {"wav": b"RIFF", "flac": b"fLaC", "ogg": b"OggS", "oga": b"OggS", "opus": b"OggS"}
+_MIME |= {"caf": "audio/x-caf", "w64": "audio/x-w64", "rf64": "audio/wav", "voc": "audio/x-voc"}
+_BEGINS = {"wav": (b"RIFF", b"RIFX", b"RF64"), "flac": (b"fLaC",), **dict.fromkeys(("ogg", "oga", "opus"), (b"OggS",))}
 _TYPES = {1: "u1", 2: "<i2", 4: "<i4"}
 _MOST_SECONDS = 120
 _NONE: NDArray[Any] = np.zeros(0)
@@ -56,7 +57,7 @@ def _heard(blob: memoryview, meta: Meta) -> tuple[Panel, NDArray[Any]]:
     last = meta.ext.rpartition(".")[2]
     begins = bytes(blob[:4])
     kind = last if last in _MIME else {b"RIFF": "wav", b"fLaC": "flac", b"OggS": "ogg"}.get(begins, "mp3")
-    if kind in _BEGINS and begins != _BEGINS[kind]:
+    if kind in _BEGINS and begins not in _BEGINS[kind]:
         raise DataError(f".{meta.ext} does not begin like {kind}.", code="E_DECODE")
     size = ("size", f"{len(blob):,} bytes")
     try:

@@ -116,14 +116,14 @@ def wider(blob: memoryview, page: int = 0) -> NDArray[Any] | None:
 
     A TIFF or PNG of such a form is None as well where it cannot be read, or what reads it is not installed: PIL may still draw it.
     """
-    from tarviz.ops.values.raster import is_beyond_pillow, read_raster
+    from tarviz.ops.values.raster import USUAL_JPEG, is_beyond_pillow, jpeg_frame, read_raster
 
-    own = is_beyond_pillow(blob)
+    own = is_beyond_pillow(blob) or (bytes(blob[:2]) == b"\xff\xd8" and jpeg_frame(blob) != USUAL_JPEG)
     tags = {} if own else _tiff_tags(blob)
     deep_png = bytes(blob[:8]) == b"\x89PNG\r\n\x1a\n" and bytes(blob[24:26]) in (b"\x10\2", b"\x10\6")
     bits, bands = max(tags.get(258, (1,))), tags.get(277, 1)
     deep_tiff = (bits > 8 and bands > 1) or bits == 64 or bands > 4 or (bits >= 16 and max(tags.get(339, (1,))) == 2)
-    if not (own or deep_png or deep_tiff):
+    if not (own or deep_png or deep_tiff or bytes(blob[:4]) in (b"II+\0", b"MM\0+")):  # BigTIFF
         return None
     try:
         return read_raster(blob, page=page)
@@ -173,9 +173,11 @@ def _identify(blob: memoryview) -> Picture:
         return Pil.open(io.BytesIO(blob), formats=[name for name in _THEN if name in Pil.OPEN])
 
 
-def _load(picture: Picture, ext: str) -> None:
+def _load(picture: Picture, ext: str) -> Picture:
+    """The picture with its pixels, its alpha not multiplied into them."""
     try:
         picture.load()
+        return picture.convert(f"{picture.mode[:-1]}A") if picture.mode in ("La", "RGBa") else picture
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(f".{ext} is damaged: {error}.", code="E_DECODE") from error
 
@@ -201,7 +203,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     turn = picture.getexif().get(_ORIENTATION, 1)
     if turn != 1:
         facts.append(("EXIF orientation", str(turn)))
-    _load(picture, meta.ext)
+    picture = _load(picture, meta.ext)
     panel = Panel(f"{width}×{height} {mode} {kind}", facts=facts)
     _turn_pages(panel, page, frames if kind == "TIFF" else 1)
     mime = _SHOWN_AS_IS.get(kind, "")
@@ -343,7 +345,7 @@ def tile(blob: memoryview, meta: Meta, size: int) -> bytes:
     small = picture.width <= size and picture.height <= size
     if not small:
         picture.draft("RGB", (size, size))
-    _load(picture, meta.ext)
+    picture = _load(picture, meta.ext)
     if picture.getexif().get(_ORIENTATION, 1) != 1:
         picture = ImageOps.exif_transpose(picture)
     if picture.mode in ("P", "PA", "1"):

@@ -43,7 +43,7 @@ def _npz(blob: memoryview, meta: Meta) -> dict[str, NDArray[Any]]:
 
 def load(blob: memoryview, meta: Meta) -> dict[str, NDArray[Any]]:
     """Name → array of any of these formats; an npy's only array is named ""."""
-    if bytes(blob[:4]) == b"PK\x03\x04":
+    if bytes(blob[:2]) == b"PK":
         return _npz(blob, meta)
     if bytes(blob[:8]) == b"~TenBin~":
         arrays, names = decode_buffer(blob, infos=True)

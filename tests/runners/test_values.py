@@ -14,6 +14,7 @@ from PIL import Image
 
 from tarviz.model.errors import SchemaError
 from tarviz.pipeline import Pipeline
+from tarviz.samples import write_shard
 
 av = pytest.importorskip("av", reason="the extra `media`")
 soundfile = pytest.importorskip("soundfile", reason="the extra `media`")
@@ -146,3 +147,31 @@ def test_a_picture_of_another_ending_is_named_in_the_hint(tmp_path: Path, runner
         list(Pipeline(url, "decode(jpg)", select="jpg").run(runner))
 
     assert "jpg;jpeg" in str(found.value.hint)
+
+
+@pytest.mark.parametrize("runner", ["eager", "torch", "tf"])
+def test_a_first_array_that_is_damaged_is_left_out(tmp_path: Path, runner: str) -> None:
+    pytest.importorskip({"tf": "tensorflow"}.get(runner, runner if runner == "torch" else "numpy"), reason=f"the runner {runner}")
+    arrays = io.BytesIO()
+    np.save(arrays, np.eye(2))
+    write_shard(tmp_path / "a.tar", [("0", {"npy": b"damaged"}), ("1", {"npy": arrays.getvalue()})])
+
+    found = list(Pipeline(tmp_path / "a.tar", "decode(npy)", select="npy", on_error="skip").run(runner))
+
+    assert [(2, 2)] == [tuple(array.shape) for array in found]
+
+
+def test_text_that_utf_8_cannot_say_is_named_in_tf(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+    write_shard(tmp_path / "a.tar", [("0", {"json": b'"a"'}), ("1", {"json": b'"\\ud800"'})])
+
+    with pytest.raises(SchemaError, match="text that UTF-8 cannot say"):
+        list(Pipeline(tmp_path / "a.tar", "decode(json)", select="json").tf())
+
+
+def test_a_class_of_8_bits_is_the_same_in_tf(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+    write_shard(tmp_path / "a.tar", [("0", {"cls": b"255"}), ("1", {"cls": b"7\n"})])
+    pipeline = Pipeline(tmp_path / "a.tar", "decode(cls, dtype=uint8)", select="cls")
+
+    assert [(np.uint8, 255), (np.uint8, 7)] == [(value.dtype, value) for value in pipeline.tf().as_numpy_iterator()]

@@ -15,7 +15,8 @@ from tarviz.model.types import Buffer
 def av_file(data: Buffer, kind: Literal["sound", "film"]) -> Iterator[tuple[Any, Any]]:
     """The container and its first stream of that kind, for as long as the block lasts.
 
-    Errors, also of what is read in the block: `E_MISSING_PACKAGE` (extra `media`), `E_DECODE`.
+    Errors, also of what is read in the block: `E_MISSING_PACKAGE` (extra `media`), `E_DECODE`, `E_NOT_SHOWN` where it
+    holds other kinds alone.
     """
     try:
         import av
@@ -25,7 +26,8 @@ def av_file(data: Buffer, kind: Literal["sound", "film"]) -> Iterator[tuple[Any,
         with av.open(io.BytesIO(data)) as file:
             streams = file.streams.audio if kind == "sound" else file.streams.video
             if not streams:
-                raise DataError(f"there is no {kind} in it.", code="E_DECODE")
+                held = ", ".join(sorted({stream.type for stream in file.streams}))
+                raise DataError(f"there is no {kind} in it, but {held or 'nothing'}.", code="E_NOT_SHOWN" if held else "E_DECODE")
             yield file, streams[0]
     except (av.FFmpegError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):

@@ -92,6 +92,7 @@ def _table(data: Buffer, at: int, dtype: np.dtype[Any], rows: int, *, ascii_: bo
         table = np.loadtxt(io.BytesIO(bytes(data[at:])), dtype, max_rows=rows, ndmin=1)
     else:
         table = np.frombuffer(data, dtype, rows, at)
+    table = table.astype(dtype.newbyteorder("="), copy=False)
     return {name: table[name] for name in dtype.names or ()}
 
 

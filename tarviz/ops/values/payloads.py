@@ -52,7 +52,7 @@ PICTURES = (
     "jpx",
     "jxl",
 )
-_DRAWN = ("exr", "pfm", "flo", "pdf")  # decoded as pictures are, and no other name for a photo
+_DRAWN = ("exr", "pfm", "flo", "pdf", "apng")  # decoded as pictures are, and no other name for a photo
 CLASSES = ("cls", "cls2", "class", "index", "id", "count")
 _TEXTS = ("txt", "text", "transcript", "md", "htm", "html", "xml", "svg", "log", "srt", "vtt")
 _PICKLES = ("pkl", "pickle", "pyd", "pck", "pth", "pt", "ckpt", "joblib", "dill")
@@ -202,7 +202,9 @@ def _unnamed(ext: str, data: Buffer, wish: Wish) -> NDArray[Any]:
         if error.code != "E_DECODE" or error.hint:
             raise
         known = ", ".join(sorted(_KINDS))
-        message = f"there is no decoder for {ext!r}, and {error.message}"
+        from tarviz.ops.values.pictures import seen
+
+        message = f"there is no decoder for {ext!r}: {seen(data)}."
         raise DataError(message, code="E_DECODE", hint=f"Decoders: {known}. A Func can read others.") from error
 
 
@@ -240,8 +242,9 @@ def decode_json(data: Buffer) -> Any:
 
 
 def decode_npy(data: Buffer) -> NDArray[Any]:
-    """The array of an npy file, in memory of its own; errors as `npy.array_of` has them."""
-    return npy.array_of(data).copy(order="K")
+    """The array of an npy file, in memory of its own and this machine's byte order; errors as `npy.array_of` has them."""
+    array = npy.array_of(data)
+    return array.astype(array.dtype.newbyteorder("="), order="K")
 
 
 def decode_npz(data: Buffer) -> dict[str, NDArray[Any]]:

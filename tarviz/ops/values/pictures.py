@@ -102,7 +102,7 @@ def open_picture(data: Buffer) -> Image.Image:
     except _BOMBS as error:
         raise LimitError(f"the picture is too large: {reason(error)}.", code="E_IMAGE_TOO_LARGE") from error
     except UnidentifiedImageError as error:
-        raise DataError(f"this is not a picture: {_seen(data)}.", code="E_DECODE") from error
+        raise DataError(f"this is not a picture: {seen(data)}.", code="E_DECODE") from error
     except MemoryError as error:
         raise LimitError("the header of the picture asks for more memory than there is.", code="E_IMAGE_TOO_LARGE") from error
     except DAMAGE as error:
@@ -122,6 +122,8 @@ def check_size(width: int, height: int, bytes_per_pixel: int) -> None:
 
 
 def _converted(image: Image.Image, channels: int) -> Image.Image:
+    if image.mode in ("La", "RGBa"):
+        image = image.convert(f"{image.mode[:-1]}A")
     if image.mode.startswith("I;16"):
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     elif image.mode in ("I", "F"):
@@ -139,7 +141,7 @@ def _own_mode(image: Image.Image) -> str:
         return "RGBA" if image.mode == "PA" or "transparency" in image.info else "RGB"
     if image.mode in ("L", "LA", "RGB", "RGBA"):
         return image.mode
-    return {"1": "L", "La": "LA", "RGBa": "RGBA"}.get(image.mode, "RGB")
+    return "L" if image.mode == "1" else "RGB"
 
 
 Room = Callable[[int, int], NDArray[np.uint8]]
@@ -185,7 +187,7 @@ def decode_in_place(data: Buffer, least: tuple[int, int] | None, room: Room) -> 
     return _fast(data, 3, False, least, room)
 
 
-def _seen(data: Buffer) -> str:
+def seen(data: Buffer) -> str:
     """What the bytes are, where they are not picture."""
     if not len(data):
         return "it is empty"

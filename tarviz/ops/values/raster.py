@@ -23,6 +23,7 @@ from tarviz.ops.values.pictures import DAMAGE, check_size, decode_colours, open_
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _JPEG_2000 = (b"\0\0\0\x0cjP  ", b"\xffO\xffQ")
 _JPEG_XL = (b"\xff\n", b"\0\0\0\x0cJXL ")
+_NETPBM = (b"P2", b"P3", b"P5", b"P6")
 _PDF = b"%PDF-"
 _FRACTIONS = (b"v/1\x01", b"PF\n", b"Pf\n", b"PIEH")  # EXR; PFM, colour and grey; Middlebury's FLO
 _PDFIUM = threading.Lock()  # which no two threads may be inside: https://pypdfium2.readthedocs.io/en/stable/readme.html
@@ -59,7 +60,7 @@ def decode_picture(
     head = bytes(data[:16])
     is_jpeg = head[:2] == b"\xff\xd8"
     plain = channels != 0 and dtype in (None, "uint8")
-    if not page and (plain or (is_jpeg and jpeg_depth(data) == 8)) and not is_beyond_pillow(data):
+    if not page and (plain or (is_jpeg and jpeg_frame(data) == USUAL_JPEG)) and not is_beyond_pillow(data):
         try:
             return in_dtype(decode_colours(data, channels, orient=orient, least=least), dtype)
         except DataError as error:
@@ -96,7 +97,8 @@ def read_raster(data: Buffer, *, page: int = 0, colours: bool = False, orient: b
     A palette gives its numbers, one band, or with `colours` what they stand for. CMYK becomes RGB; an animation gives its first
     frame, `page` another page of a TIFF (from 0). `orient` turns the picture as its EXIF tag says.
 
-    TIFF is read by tifffile, 16-bit PNG in colour, 12-bit JPEG, JPEG 2000 and JPEG XL by imagecodecs (extra `media`), the rest by Pillow.
+    TIFF is read by tifffile, 16-bit PNG in colour, JPEG of 12 bits or without loss, JPEG 2000 and JPEG XL by imagecodecs (extra
+    `media`), the rest by Pillow.
 
     Errors: those of `decode_picture`; `E_DECODE` for a page that is not there.
     """
@@ -113,13 +115,13 @@ def read_raster(data: Buffer, *, page: int = 0, colours: bool = False, orient: b
         head[:8] == b"\x89PNG\r\n\x1a\n" and head[24:25] == b"\x10" and head[25:26] in (b"\2", b"\4", b"\6")
     ):  # PNG §11.2.2: depth, colour type
         return _oriented(_by_imagecodecs("png", data), open_picture(data).getexif().get(274, 1) if orient else 1)
-    if head[:2] in (b"P5", b"P6"):
+    if head[:2] in _NETPBM:
         return _netpbm(data)
     for codec, magics in (("jpeg2k", _JPEG_2000), ("jpegxl", _JPEG_XL)):
         if head.startswith(magics):
             return _by_imagecodecs(codec, data)
-    if head[:2] == b"\xff\xd8" and jpeg_depth(data) == 12:
-        return _by_imagecodecs("jpeg", data)
+    if head[:2] == b"\xff\xd8" and (frame := jpeg_frame(data)) != USUAL_JPEG:
+        return _by_imagecodecs(frame[0], data)
     return _by_pillow(data, colours, orient)
 
 
@@ -320,23 +322,31 @@ def _netpbm(data: Buffer) -> NDArray[Any]:
             raise DataError("the header of the picture is damaged.", code="E_DECODE")
         parts.append(int(view[start:at]))
     width, height, top = parts
-    bands, dtype = 3 if view[1:2] == b"6" else 1, np.dtype(">u2" if top > 255 else "u1")
+    bands, dtype = 3 if view[1:2] in b"36" else 1, np.dtype(">u2" if top > 255 else "u1")
     check_size(width, height, bands * dtype.itemsize)
+    if view[1:2] in b"23":  # in text
+        words = bytes(data[at:]).split()
+        if len(words) < width * height * bands or not all(word.isdigit() and int(word) <= top for word in words):
+            raise DataError("the picture is cut short, or its numbers are damaged.", code="E_DECODE")
+        return _plain(np.array(words[: width * height * bands]).astype(dtype).reshape(height, width, bands))
     need, have = width * height * bands * dtype.itemsize, len(data) - at - 1
     if need > have or not need:
         raise DataError(f"the picture is cut short: {need} bytes of pixels are said, {max(have, 0)} are there.", code="E_DECODE")
     return _plain(np.frombuffer(data, dtype, width * height * bands, at + 1).reshape(height, width, bands))
 
 
-def jpeg_depth(data: Buffer) -> int:
-    """Bits of a sample, as the frame's header says (ITU-T T.81, B.2.2)."""
+USUAL_JPEG = ("jpeg", 8)
+
+
+def jpeg_frame(data: Buffer) -> tuple[str, int]:
+    """The codec of imagecodecs that takes a JPEG, and bits of a sample, as the frame's header says (ITU-T T.81, B.2.2; JPEG-LS: T.87)."""
     view, at = memoryview(data), 2
     while at + 5 < len(view) and view[at] == 0xFF:
         kind = view[at + 1]
-        if 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
-            return int(view[at + 4])
+        if (0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC)) or kind == 0xF7:
+            return {0xC3: "ljpeg", 0xF7: "jpegls"}.get(kind, "jpeg"), int(view[at + 4])
         at += 2 + int.from_bytes(view[at + 2 : at + 4], "big") if kind != 0xFF else 1
-    return 8
+    return USUAL_JPEG
 
 
 def _oriented(pixels: NDArray[Any], tag: int) -> NDArray[Any]:

@@ -49,7 +49,7 @@ def decode_structured(kind: str, data: Buffer) -> Any:
     except damage as error:
         if isinstance(error, DataError | MissingPackageError):
             raise
-        raise DataError(f"this is not {kind}: {error}.", code="E_DECODE") from error
+        raise DataError(f"this is not {kind}: {str(error).rstrip('.')}.", code="E_DECODE") from error
 
 
 def _msgpack(data: bytes) -> Any:
@@ -81,7 +81,17 @@ def _safetensors(data: bytes) -> Any:
 
 
 def _columns(table: Any) -> dict[str, Any]:
-    return {name: np.asarray(column.to_numpy()) for name, column in zip(table.column_names, table.columns, strict=True)}
+    return {name: _column(column) for name, column in zip(table.column_names, table.columns, strict=True)}
+
+
+def _column(column: Any) -> Any:
+    from pyarrow import types
+
+    if not types.is_struct(column.type):
+        return np.asarray(column.to_numpy())
+    made = np.empty(len(column), object)  # to_numpy makes fractions of whole numbers where an object is null
+    made[:] = column.to_pylist()
+    return made
 
 
 def _csv(data: bytes, delimiter: str = ",") -> Any:

@@ -204,7 +204,7 @@ def chosen(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAdd
     plan = pipeline.plan()
     fields = fields_read(pipeline, plan.fields, plan.needs)
     there = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
-    first = pipeline._peek()[1]
+    first = plan.first
     lists = asked.ragged or asked.pad is not None
     varies = lists or (asked.shapes is not None and not asked.batched)
     schema = typed.found(pipeline, plan.schema, asked.types, asked.shapes, varies=lists, batched=asked.batched)

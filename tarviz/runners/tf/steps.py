@@ -21,7 +21,22 @@ from tarviz.selection import Select, SelectAll, Selection, SelectJSON, Structure
 T = TypeVar("T")
 
 _NUMBERS = frozenset(
-    ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64")
+    (
+        "bool",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    )
 )
 
 
@@ -302,7 +317,10 @@ def _as_tensor(value: Any, feature: Feature) -> Any:
     if feature.dtype == "str":
         if not isinstance(value, str):
             raise SchemaError("is null" if value is None else f"is {type(value).__name__}")
-        return to_bytes(value)
+        try:
+            return to_bytes(value)
+        except UnicodeEncodeError as error:  # half of a pair, as JSON can have it
+            raise SchemaError("is text that UTF-8 cannot say") from error
     if isinstance(value, list | tuple | float | int):
         array = as_array(value, feature.dtype)
     elif isinstance(value, np.ndarray | np.generic):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import numpy as np
 
-from tarviz.model.errors import UsageError
+from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.types import Feature, Record, Schema, to_bytes
 from tarviz.ops.base import FieldOp, unpack
 from tarviz.ops.random_draws import draws
@@ -81,7 +81,8 @@ def _sample(pipeline: Pipeline, leaf: Any) -> Iterator[Any]:
             yield leaf.pick(unpack(record, names))
         else:
             drawn = draws(pipeline.chain, [to_bytes(record.key)], pipeline.seed)[0]
-            yield leaf.pick(pipeline.chain.run(unpack(record, pipeline.needs), drawn))
+            with suppress(*([TarvizError] if pipeline.options.on_error == "skip" else [])):
+                yield leaf.pick(pipeline.chain.run(unpack(record, pipeline.needs), drawn))
 
 
 def _records(pipeline: Pipeline) -> Iterator[Record]:
