@@ -1,4 +1,4 @@
-# Everything a person types here. `make demo` and `make test` need nothing but Python 3.11 to 3.13, make and a C library:
+# Everything a person types here. `make demo` and `make test` need nothing but Python 3.11 to 3.14, make and a C library:
 # each makes .venv and installs what it needs into it. PYTHON=python3.12 chooses another Python for it.
 
 PYTHON ?= python3
@@ -23,7 +23,7 @@ APART  := slow or browser or torch or ray
 SLOW   := $(APART) or matrix or programs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-alone test test-matrix test-programs test-peers test-readme oracles check fix test-torch test-ray test-ais test-browser soak fuzz mutants bench growth scale screenshots lab notebooks pairs slides docs dist release
+.PHONY: help demo demo-alone test test-matrix test-programs test-peers test-readme oracles check fix test-torch test-ray test-ais test-browser soak fuzz mutants bench growth scale screenshots lab notebooks pairs slides docs dist release-try release
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,8 +31,8 @@ help:  ## this list
 # ---- the environment -------------------------------------------------------------------------------------------------
 
 $(BIN)/python:
-	@$(PYTHON) -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))" \
-		|| { echo "tarviz needs Python 3.11 to 3.13; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))" \
+		|| { echo "tarviz needs Python 3.11 to 3.14; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 ..."; exit 1; }
 	@.ci/need-venv $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
 
@@ -157,7 +157,10 @@ dist: $(STAMPS)/test  ## the wheel and the source archive in dist/, checked
 	rm -rf dist && $(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
 
-release: dist  ## make release VERSION=0.2.0: version, changelog section and tag in one commit; pushing the tag publishes it
+release-try: dist  ## both archives installed in fresh environments and tried, and what a release still lacks; nothing is tagged
+	$(BIN)/python .ci/release.py --try
+
+release: release-try  ## make release VERSION=0.2.0: version, changelog section and tag in one commit; pushing the tag publishes it
 	$(BIN)/python .ci/release.py $(VERSION)
 
 # ---- figures ---------------------------------------------------------------------------------------------------------

@@ -103,6 +103,30 @@ class TestProjectFile:
             assert folder.is_dir() or private.is_dir() or bench.is_dir(), f"tests/{relative} mirrors nothing"
 
 
+class TestRelease:
+    def test_the_changelog_is_short_and_has_the_version_of_the_package(self):
+        lines = (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines()
+
+        assert len(lines) <= 60
+        assert any(line.startswith(f"## {tarviz.__version__} (") for line in lines)
+
+    def test_every_action_is_pinned_by_its_hash(self):
+        used = [
+            line
+            for path in (ROOT / ".github" / "workflows").glob("*.yml")
+            for line in path.read_text("utf-8").splitlines()
+            if "uses:" in line
+        ]
+
+        assert used
+        assert [] == [line for line in used if not re.search(r"@[0-9a-f]{40} # v\d", line)]
+
+    def test_the_workflows_try_every_python_that_is_named(self):
+        named = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if "Python :: 3." in each]
+
+        assert f"python: {named}".replace("'", '"') in (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8")
+
+
 class TestMakefile:
     def test_lists_its_targets(self):
         done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -140,6 +164,7 @@ class TestMakefile:
             "notebooks",
             "slides",
             "docs",
+            "release-try",
             "soak",
             "fuzz",
         ):

@@ -87,6 +87,11 @@ def shoot_browse(studio: Studio) -> None:
                 page.tab.mouse.move(2, 2)
                 page.until("document.querySelector('.tvz-facets .tvz-bar')", 20)
                 studio.save(page.tab, f"browse-{scheme}-{width}")
+    from PIL import Image
+
+    with Image.open(studio.out / "browse-light-1280.png") as picture:  # for the demo's report
+        small = picture.convert("RGB").resize((960, 600), Image.Resampling.LANCZOS)
+        small.save(ROOT / "tarviz" / "commands" / "demo" / "browse.webp", quality=72, method=6)
 
 
 def shoot_inspect(studio: Studio) -> None:

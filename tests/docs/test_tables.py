@@ -54,7 +54,7 @@ class TestPlaces:
         new = tables.filled(text)
 
         assert "old" not in new
-        assert "| `demo` | scikit-learn |" in new
+        assert "| `demo` | scikit-learn, keras, jax |" in new
         assert new == tables.filled(new)
 
     @pytest.mark.parametrize("name", [name for name in tables.TABLES if name != "figures"])
