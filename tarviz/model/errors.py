@@ -21,6 +21,7 @@ Codes (`E_…` for errors, `W_…` for warnings) are stable: scripts may rely on
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -220,8 +221,10 @@ class MissingPackageError(TarvizError, ImportError):
     @classmethod
     def of(cls, package: str, what: str, extra: str | None = None) -> MissingPackageError:
         """The error for `what` needing `package`, which the extra named brings; without one, the package is installed by its name."""
-        line = package if extra is None else f"'tarviz[{extra}]'"
-        return cls(f"{what} needs the package {package}, which is not installed.", hint=f"pip install {line}")
+        text = f"{what} needs the package {package}, which is not installed."
+        if package == "tensorflow" and sys.version_info >= (3, 14):
+            return cls(text, hint="There is none for this Python yet: take .torch() or .eager(), or an environment of Python 3.13.")
+        return cls(text, hint=f"pip install {package}" if extra is None else f"pip install 'tarviz[{extra}]'")
 
 
 class TarvizWarning(UserWarning):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+import sys
 
 import pytest
 
@@ -80,6 +82,13 @@ def test_a_missing_package_names_the_line_that_brings_it(extra: str | None, line
     assert line == error.hint
     assert "Writing .zst needs the package zstandard" in str(error)
     assert LimitError("x").code == "E_LIMIT"
+
+
+@pytest.mark.parametrize(("python", "hint"), [((3, 13), "pip install 'tarviz[tensorflow]'"), ((3, 14), r"take \.torch\(\) or \.eager\(\)")])
+def test_where_there_is_no_tensorflow_for_a_python_the_hint_is_a_way_without(python, hint, monkeypatch):
+    monkeypatch.setattr(sys, "version_info", python)
+    with pytest.raises(MissingPackageError, match=re.escape(hint) if python < (3, 14) else hint):
+        raise MissingPackageError.of("tensorflow", "Pipeline.tf()", "tensorflow")
 
 
 def test_a_hint_is_found_out_once_and_only_when_it_is_read():
