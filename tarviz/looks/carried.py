@@ -168,6 +168,8 @@ class Carrier:
         return form, share
 
     def _rows(self, site: Rows) -> None:
+        if not all(map(shapes.four, site.rows)):
+            raise DataError("not every box has four numbers; those that have none cannot be carried along.")
         form, share = self._form_of(site.rows, site.guess)
         count, kept = len(site.rows), []
         for at, row in enumerate(site.rows):

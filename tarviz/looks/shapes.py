@@ -207,7 +207,7 @@ def _found(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> It
     if depth > 4:
         return
     if isinstance(value, list) and value:
-        if all(four(row) and len(row) in (4, 5, 6) for row in value):
+        if any(value) and all(row is None or (four(row) and len(row) in (4, 5, 6)) for row in value):
             yield from _holding(Rows(value, {}, "xyxy"), frame, names)
         elif all(isinstance(one, Mapping) for one in value):
             yield from _holding(Items(value), frame, names)
@@ -215,7 +215,7 @@ def _found(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> It
         return
     for word in _BOXES:
         rows = value.get(word)
-        if isinstance(rows, list) and rows and all(four(row) for row in rows):
+        if isinstance(rows, list) and any(map(four, rows)):
             yield from _holding(Rows(rows, value, "xywh" if word in ("bbox", "xywh") else "xyxy"), frame, names)
             return
     for word in ("annotation", *_LISTS):
@@ -243,8 +243,10 @@ def _holding(site: Rows | Items, frame: Frame, names: Mapping[Any, str]) -> Iter
 
 def _side_by_side(site: Rows, frame: Frame, names: Mapping[Any, str]) -> Iterator[Shape]:
     rows, holder = site.rows, site.holder
-    called: list[Any] = next((holder[key] for key in MANY_NAMES if _as_long(holder.get(key), rows)), [])
-    scores: list[Any] = next((holder[key] for key in MANY_SCORES if _as_long(holder.get(key), rows)), [])
+    whole = (holder[key] for key in MANY_NAMES if _as_long(holder.get(key), len(rows)))
+    short = (holder[key] for key in ("labels", "label", "category", "category_id") if _as_long(holder.get(key), len(rows) - 1))
+    called: list[Any] = next(itertools.chain(whole, short), [])
+    scores: list[Any] = next((holder[key] for key in MANY_SCORES if _as_long(holder.get(key), len(rows))), [])
     for at, box in enumerate(frame.boxes(rows, site.guess)):
         if box is None:
             continue
@@ -257,8 +259,9 @@ def _rounded(numbers: Iterable[float], digits: int) -> tuple[float, ...]:
     return tuple(round(float(n), digits) for n in numbers)
 
 
-def _as_long(value: Any, rows: list[Any]) -> bool:
-    return isinstance(value, list) and len(value) == len(rows) and not any(isinstance(one, (list, Mapping)) for one in value)
+def _as_long(value: Any, count: int) -> bool:
+    """Whether a value is a list of so many names or numbers; a few of them may be something else."""
+    return isinstance(value, list) and len(value) == count and any(isinstance(one, (str, int, float)) for one in value)
 
 
 def _called(name: Any, names: Mapping[Any, str]) -> str:

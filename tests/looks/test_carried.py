@@ -211,6 +211,7 @@ class TestRefused:
             (b"a dog on a beach", "txt", "no lines of YOLO"),
             (b"{", "json", "no JSON"),
             (b'[{"rotated_box": [1, 2, 3, 4, 30]}]', "json", "'rotated_box' looks like annotations"),
+            (b'{"boxes": [[1, 2, 4, 6], null], "labels": ["a", "b"]}', "json", "four numbers"),
             (b'[{"bbox": [150, 60, 190, 90]}]', "json", "json:xyxy"),
             (b'[{"bbox": [1, 2, 3, 4], "segmentation": {"counts": [1, 2], "size": [1, 3]}}]', "json", "100 x 200 and 1 x 3"),
             (b'[{"bbox": [1, 2, 3, 4], "segmentation": {"counts": [1, 2], "size": [100, 200]}}]', "json", "do not fill it"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 from hypothesis import given
@@ -37,6 +38,28 @@ class TestForms:
 
     def test_a_list_of_corners_that_would_leave_the_picture_is_not_taken_for_sizes(self):
         assert [(60.0, 60.0, 30.0, 30.0)] == boxes([{"bbox": [60, 60, 90, 90]}])
+
+    @pytest.mark.parametrize("bad", [None, [1, 2], [1, 2, math.nan, 4], "x", [1, 2, 3, None]])
+    @pytest.mark.parametrize("at", [0, 1])
+    @pytest.mark.parametrize(("rows", "names"), [("boxes", "labels"), ("bbox", "category")])
+    def test_a_box_that_is_none_leaves_the_others_with_their_names(self, bad, at, rows, names):
+        good, labels = [10, 20, 30, 40] if rows == "bbox" else [10, 20, 40, 60], ["dog", "cat"] if at == 0 else ["cat", "dog"]
+        value = {rows: [bad, good] if at == 0 else [good, bad], names: labels}
+
+        assert [BOX] == find(value, 100, 100) == find({"objects": value}, 100, 100)
+
+    @pytest.mark.parametrize(
+        ("labels", "names"),
+        [
+            (["a", 7, None], ["a", "7", ""]), (["a", ["b"], {"c": 1}], ["a", "", ""]), (["a", "b"], ["a", "b", ""]),
+            (["a"], ["", "", ""]), (["a", "b", "c", "d"], ["", "", ""]),
+        ],
+    )  # fmt: skip
+    def test_names_that_are_some_none_or_one_too_few_are_those_of_their_boxes(self, labels, names):
+        assert names == [shape.name for shape in find({"boxes": [[1, 2, 4, 6]] * 3, "labels": labels}, 100, 100)]
+
+    def test_a_list_of_all_classes_is_no_list_of_names(self):
+        assert ["", ""] == [shape.name for shape in find({"boxes": [[1, 2, 4, 6]] * 2, "classes": ["a"]}, 100, 100)]
 
     def test_the_form_can_be_said(self):
         assert [(10.0, 20.0, 20.0, 20.0)] == boxes([{"bbox": [10, 20, 30, 40]}], form="xyxy")
