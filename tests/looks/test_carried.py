@@ -73,6 +73,14 @@ class TestForms:
         assert [shapes.Shape("box", (10.0, 5.0, 20.0, 15.0), "a")] == shapes.read(moved, "xml", 100, 50)
         assert b"<width>100</width><height>50</height>" in moved
 
+    def test_the_parts_of_an_object_of_voc_are_moved_with_it(self):
+        box = "<bndbox><xmin>{}</xmin><ymin>10</ymin><xmax>{}</xmax><ymax>40</ymax></bndbox>"
+        parts = "".join(f"<part><name>{name}</name>{box}</part>" for name in "xy")
+        xml = f"<object><name>a</name>{parts}{box}</object>"
+        moved = Carrier(Mirrored(BEFORE, "horizontal")).payload(xml.format(20, 60, 30, 50, 25, 70).encode(), "xml")
+
+        assert xml.format(140, 180, 150, 170, 130, 175) == moved.decode()
+
     def test_the_size_that_a_json_says_is_the_new_one(self):
         moved = Carrier(Resized(BEFORE, (50, 60))).tree({"width": 200, "height": 100, **FORMS["coco"]})
 

@@ -77,6 +77,13 @@ class TestForms:
 
         assert [Shape("box", (10.0, 20.0, 30.0, 40.0), "a <b>")] == read(xml.encode(), "xml", 100, 100)
 
+    def test_the_box_and_the_name_of_a_part_are_not_those_of_its_object(self):
+        part = "<part><name>head</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax><ymax>4</ymax></bndbox></part>"
+        own = "<name>cat</name><bndbox><xmin>10</xmin><ymin>20</ymin><xmax>40</xmax><ymax>60</ymax></bndbox>"
+
+        for inner in (part + own, own + part, part + part + own):
+            assert [BOX] == read(f"<annotation><object>{inner}</object></annotation>".encode(), "xml", 100, 100)
+
     def test_outlines_and_key_points_come_with_their_box(self):
         item = {"bbox": [1, 2, 3, 4], "segmentation": [[1, 1, 5, 1, 5, 5]], "keypoints": [1, 2, 2, 3, 4, 0], "score": 0.5}
         kinds = [(shape.kind, shape.score) for shape in find([item], 10, 10)]
