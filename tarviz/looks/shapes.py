@@ -81,7 +81,7 @@ def read_over(blob: bytes | memoryview, ext: str, frame: Frame) -> list[Shape]:
         if last == "xml" or data[:12].lstrip()[:1] == b"<":
             text = data.decode("utf-8", "replace")
             return _voc(text, frame) or _boxes(written.text_lines(text), frame, written.page(text))
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
         return _yolo(text, frame) or _boxes(written.kitti(text), frame) or _boxes(written.open_images(text), frame, (1, 1))
     except (ValueError, RecursionError, TypeError, KeyError, OverflowError):
         return []

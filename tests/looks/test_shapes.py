@@ -71,6 +71,16 @@ class TestForms:
         assert Shape("box", (40.0, 15.0, 20.0, 20.0), "2", 0.9) == found[0]
         assert Shape("polygon", (10.0, 5.0, 50.0, 5.0, 50.0, 25.0), "1") == found[1]
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "\ufeff1 0.5 0.5 0.2 0.4\n", "1.000000000000000000e+00 5.0e-01 5.0e-01 2.0E-01 4.0e-01\n", "1 +0.5 .5 +.2 0.4",
+            "1.0 0.5 0.5 0.2 0.4", "1. 0.5 0.5 0.2 0.4\r\n", "01 0.5 0.5 0.2 0.4",
+        ],
+    )  # fmt: skip
+    def test_yolo_lines_are_the_same_however_their_numbers_are_written(self, text):
+        assert [Shape("box", (40.0, 15.0, 20.0, 20.0), "1")] == read(text.encode(), "txt", 100, 50)
+
     def test_voc_is_read_by_its_tags_and_scaled_to_the_picture(self):
         xml = "<annotation><size><width>200</width><height>200</height></size><object><name>a &lt;b&gt;</name><bndbox>"
         xml += "<xmin>20</xmin><ymin>40</ymin><xmax>80</xmax><ymax>120</ymax></bndbox></object></annotation>"
@@ -105,7 +115,8 @@ class TestNothing:
     @pytest.mark.parametrize(
         ("blob", "ext"),
         [
-            (b"A dog on a beach", "txt"), (b"3 1 4 1 5", "txt"), (b"12 3.5 4.5 99 2", "txt"), (b'{"caption": "x", "width": 3}', "json"),
+            (b"A dog on a beach", "txt"), (b"3 1 4 1 5", "txt"), (b"12 3.5 4.5 99 2", "txt"), (b"1.5 0.5 0.5 0.2 0.4", "txt"),
+            (b"-1 0.5 0.5 0.2 0.4", "txt"), (b'{"caption": "x", "width": 3}', "json"),
             (b'{"bbox": []}', "json"), (b"[1, 2, 3]", "json"), (b"{", "json"), (b"<html></html>", "xml"), (b"", "json"),
             (b'{"boxes": [[NaN, 1, 2, 3]]}', "json"), (b'{"messages": [{"role": "user", "content": "x"}]}', "json"),
         ],
