@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import math
@@ -83,7 +84,7 @@ def read_over(blob: bytes | memoryview, ext: str, frame: Frame) -> list[Shape]:
             return _voc(text, frame) or _boxes(written.text_lines(text), frame, written.page(text))
         text = data.decode("utf-8-sig")
         return _yolo(text, frame) or _boxes(written.kitti(text), frame) or _boxes(written.open_images(text), frame, (1, 1))
-    except (ValueError, RecursionError, TypeError, KeyError, OverflowError):
+    except (ValueError, RecursionError, TypeError, KeyError, OverflowError, csv.Error):
         return []
 
 

@@ -21,6 +21,7 @@ ALTO = (
     b'<TextLine HPOS="20" VPOS="10" WIDTH="100" HEIGHT="20"><String HPOS="20" VPOS="10" WIDTH="30" HEIGHT="20"/></TextLine>'
     b"</Page></Layout></alto>"
 )
+OPENED = [Shape("box", (10.0, 10.0, 20.0, 10.0), "/m/01", 1.0), Shape("box", (0.0, 0.0, 100.0, 50.0), "/m/02", 0.5)]
 LINE = [Shape("box", (10.0, 5.0, 50.0, 10.0), "line")]
 
 
@@ -32,7 +33,11 @@ LINE = [Shape("box", (10.0, 5.0, 50.0, 10.0), "line")]
             KITTI,
             [Shape("box", (10.5, 20.0, 19.5, 20.25), "Car", 0.9), Shape("box", (50.0, 10.0, 10.0, 10.0), "DontCare", 0.5)],
         ),
-        ("csv", OPEN, [Shape("box", (10.0, 10.0, 20.0, 10.0), "/m/01", 1.0), Shape("box", (0.0, 0.0, 100.0, 50.0), "/m/02", 0.5)]),
+        ("csv", OPEN, OPENED),
+        ("csv", OPEN.replace(b",", b", "), OPENED),
+        ("csv", b'"' + OPEN.strip().replace(b",", b'","').replace(b"\n", b'"\r\n"') + b'"\r\n', OPENED),
+        ("csv", b"\xef\xbb\xbf" + OPEN + b"a,x,/m/03,1,none,1,0,1,0\na,x,/m/03,1,nan,1,0,1,0\na,x\n\n", OPENED),
+        ("csv", OPEN.replace(b",0.5,", b",?,"), [OPENED[0], Shape("box", (0.0, 0.0, 100.0, 50.0), "/m/02")]),
         ("hocr", HOCR, LINE),
         ("html", HOCR.partition(b"?>")[2], LINE),
         ("alto", ALTO, LINE),
@@ -70,6 +75,8 @@ def test_the_page_is_the_size_where_there_is_no_picture(make, ext):
         ("txt", KITTI + b"a boat at sea\n"),
         ("csv", b"LabelName,XMin,XMax,YMin\na,0,1,0\n"),
         ("csv", b"LabelName,XMin,XMax,YMin,YMax\na,zero,1,0,1\n"),
+        ("csv", b"x" * 200_000),
+        ("txt", b"a caption\rof two\nlines"),
         ("html", b"<p class='line' title='bbox 1 2 3 4'>"),
         ("hocr", b"<span class='ocr_line' title='baseline 0 0'>"),
         ("alto", b'<TextLine HPOS="1" VPOS="2">'),
