@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _DIGITS = 6  # decimals of a pixel
 _MOST = 1_000_000  # of one record
-_TEXTS = ("xml", "txt", "csv", "hocr", "html", "alto", "label")
+_TEXTS = ("xml", "txt", "csv", "hocr", "html", "alto", "label", "label_2")
 
 
 def names(classes: str | PathLike[str] | Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from PIL import Image
 
 import tarviz
 from tarviz.looks.shapes import Shape, read
+from tarviz.widgets.panes.overlays import Overlays
 
 KITTI = b"Car 0.00 0 1.55 10.5 20 30 40.25 1.5 1.6 4 1 2 8 0.1 0.9\nDontCare -1 -1 -10 50 10 60 20 -1 -1 -1 -1000 -1000 -1000 -10 0.5\n"
 OPEN = b"ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded\na,x,/m/01,1,0.1,0.3,0.2,0.4,0\na,x,/m/02,0.5,0,1,0,1,0\n"
@@ -33,6 +34,7 @@ LINE = [Shape("box", (10.0, 5.0, 50.0, 10.0), "line")]
             KITTI,
             [Shape("box", (10.5, 20.0, 19.5, 20.25), "Car", 0.9), Shape("box", (50.0, 10.0, 10.0, 10.0), "DontCare", 0.5)],
         ),
+        ("label_2", KITTI.partition(b"\n")[0], [Shape("box", (10.5, 20.0, 19.5, 20.25), "Car", 0.9)]),
         ("csv", OPEN, OPENED),
         ("csv", OPEN.replace(b",", b", "), OPENED),
         ("csv", b'"' + OPEN.strip().replace(b",", b'","').replace(b"\n", b'"\r\n"') + b'"\r\n', OPENED),
@@ -55,6 +57,7 @@ def test_boxes_are_read_over_a_picture_and_as_objects(make, ext, payload, shapes
     )
 
     assert [(each.name, each.score, *each.numbers) for each in shapes] == rows.fetchall()
+    assert [ext] == Overlays().fields({"png": 9, ext: 9}, "png")
 
 
 @pytest.mark.parametrize("ext", ["hocr", "alto"])
