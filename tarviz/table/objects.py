@@ -132,7 +132,9 @@ def _extent(first: Mapping[Any, Shape], outlines: list[list[float]], frame: shap
     else:
         flat = [n for each in outlines for n in each]
         if not flat and "points" in first:
-            flat = [n for at, n in enumerate(first["points"].numbers) if at % 3 < 2]
+            marks = list(zip(*[iter(first["points"].numbers)] * 3, strict=True))
+            labelled = [mark for mark in marks if mark[2] > 0] or marks
+            flat = [n for mark in labelled for n in mark[:2]]
         box = (min(flat[::2]), min(flat[1::2]), max(flat[::2]), max(flat[1::2])) if flat else (0.0, 0.0, 0.0, 0.0)
     if mask is not None:
         return *box, mask[4]

@@ -70,6 +70,15 @@ class TestRelation:
         assert [("ball", 0), ("bat", 1)] == tarviz.table(shard, classes=["ball", "bat"]).sql(query).fetchall()
         assert [("ball", 0), ("bat", 1)] == tarviz.table(shard, classes=tmp_path / "names.txt").sql(query).fetchall()
 
+    @pytest.mark.parametrize(
+        ("marks", "box"),
+        [([12, 25, 2, 0, 0, 0, 30, 50, 1], (12, 25, 30, 50)), ([0, 0, 0, 0, 0, 0], (0, 0, 0, 0)), ([12, 25, 0, 1, 2, 0], (1, 2, 12, 25))],
+    )
+    def test_key_points_alone_have_the_box_of_those_that_are_labelled(self, make, marks, box):
+        shard = make([("a", {"png": picture(), "json": js({"keypoints": marks, "category_id": 1})})])
+
+        assert [box] == tarviz.table(shard).sql("SELECT x0, y0, x1, y1 FROM objects").fetchall()
+
     def test_is_there_still_when_more_columns_were_made(self, shard):
         table = tarviz.table(shard)
         before = table.sql("SELECT count(*) FROM objects").fetchall()
