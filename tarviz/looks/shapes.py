@@ -56,6 +56,7 @@ class Shape:
     name: str = ""
     score: float | None = None
     item: int = field(default=0, compare=False, repr=False)  # shapes of one annotation have the same
+    number: int | None = field(default=None, compare=False, repr=False)  # of the class, beside its name
 
 
 def read(blob: bytes | memoryview, ext: str, width: int, height: int, form: str = "") -> list[Shape]:
@@ -253,7 +254,7 @@ def _side_by_side(site: Rows, frame: Frame, names: Mapping[Any, str]) -> Iterato
             continue
         name = called[at] if at < len(called) else rows[at][5] if len(rows[at]) > 5 else ""
         score = scores[at] if at < len(scores) else rows[at][4] if len(rows[at]) > 4 else None
-        yield Shape("box", _rounded(box, frame.digits), _called(name, names), _score(score), at)
+        yield Shape("box", _rounded(box, frame.digits), _called(name, names), _score(score), at, _numbered(name))
 
 
 def _rounded(numbers: Iterable[float], digits: int) -> tuple[float, ...]:
@@ -271,6 +272,11 @@ def _called(name: Any, names: Mapping[Any, str]) -> str:
     return names.get(name, str(name)) if isinstance(name, (str, int)) else ""
 
 
+def _numbered(name: Any) -> int | None:
+    whole = (isinstance(name, int) and not isinstance(name, bool)) or (isinstance(name, float) and name.is_integer())
+    return int(name) if whole else None
+
+
 def _score(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 100 else None
 
@@ -282,18 +288,20 @@ def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mappin
         name = next((_called(item[key], names) for key in _NAMES if isinstance(item.get(key), (str, int))), "")
         if name.isdigit() and isinstance(item.get("category_id"), int):
             name = names.get(item["category_id"], name)
+        number = next((whole for key in _NAMES if (whole := _numbered(item.get(key))) is not None), None)
         score = next((found for key in _SCORES if (found := _score(item.get(key))) is not None), None)
+        about = name, score, at, number
         if box is not None:
-            yield Shape("box", _rounded(box, frame.digits), name, score, at)
+            yield Shape("box", _rounded(box, frame.digits), *about)
         elif (corners := rectangle(item)) is not None:
-            yield Shape("box", _rounded(corners, frame.digits), name, score, at)
+            yield Shape("box", _rounded(corners, frame.digits), *about)
         for outline in outlines(item.get(outline_word(item))):
-            yield Shape("polygon", _rounded(frame.pixels(_thinned(outline)), frame.digits), name, score, at)
+            yield Shape("polygon", _rounded(frame.pixels(_thinned(outline)), frame.digits), *about)
         if mask := _runs(item.get(outline_word(item))):
-            yield Shape("mask", mask, name, score, at)
+            yield Shape("mask", mask, *about)
         marks = item.get("keypoints")
         if triples(marks):
-            yield Shape("points", tuple(float(n) for n in marks[:_MOST_POINTS]), name, score, at)
+            yield Shape("points", tuple(float(n) for n in marks[:_MOST_POINTS]), *about)
 
 
 def _runs(value: Any) -> tuple[int, ...]:

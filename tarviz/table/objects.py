@@ -109,12 +109,14 @@ def _row(group: list[Shape], frame: shapes.Frame, classes: Sequence[str]) -> dic
     outlines = [list(shape.numbers) for shape in group if shape.kind == "polygon"]
     points = list(first["points"].numbers) if "points" in first else None
     *box, area = _extent(first, outlines, frame)
-    name, number = group[0].name, None
-    if name.isdigit():
+    name, number = group[0].name, group[0].number
+    if name.isdecimal():
         number = int(name)
         name = classes[number] if number < len(classes) else name
     elif name in classes:
         number = list(classes).index(name)
+    if number is not None and not 0 <= number < 1 << 31:
+        number = None
     what = next(each for each in ("mask", "polygon", "points", "box") if each in first)
     found = {"kind": what, "label": name or None, "label_id": number, "score": group[0].score, "area": area}
     found |= dict(zip(("x0", "y0", "x1", "y1"), box, strict=True)) | {"width": frame.width, "height": frame.height}

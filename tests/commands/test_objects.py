@@ -71,6 +71,25 @@ class TestRelation:
         assert [("ball", 0), ("bat", 1)] == tarviz.table(shard, classes=tmp_path / "names.txt").sql(query).fetchall()
 
     @pytest.mark.parametrize(
+        "value",
+        [
+            {"annotations": [{"bbox": [1, 2, 3, 4], "category_id": 3}, {"bbox": [1, 2, 3, 4], "category_id": 7}], "categories": NAMES},
+            {"boxes": [[1, 2, 4, 6], [1, 2, 4, 6]], "labels": [3, 7.0], "categories": NAMES},
+            {"objects": [{"bbox": [1, 2, 3, 4], "label": each["name"], "label_id": each["id"]} for each in NAMES]},
+        ],
+    )
+    def test_the_number_of_a_class_comes_with_its_name(self, make, value):
+        table = tarviz.table(make([("a", {"png": picture(), "json": js(value)})]))
+
+        assert [("star", 3), ("moon & sun", 7)] == table.sql("SELECT label, label_id FROM objects").fetchall()
+
+    @pytest.mark.parametrize("label", ["²", 1 << 40, "99999999999", -1])
+    def test_a_label_that_is_no_number_of_a_class_is_a_name(self, make, label):
+        table = tarviz.table(make([("a", {"png": picture(), "json": js([{"bbox": [1, 2, 3, 4], "label": label}])})]))
+
+        assert [(str(label), None)] == table.sql("SELECT label, label_id FROM objects").fetchall()
+
+    @pytest.mark.parametrize(
         ("marks", "box"),
         [([12, 25, 2, 0, 0, 0, 30, 50, 1], (12, 25, 30, 50)), ([0, 0, 0, 0, 0, 0], (0, 0, 0, 0)), ([12, 25, 0, 1, 2, 0], (1, 2, 12, 25))],
     )
