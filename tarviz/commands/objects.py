@@ -154,7 +154,7 @@ def coco(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]
         picture = pictures.setdefault((row["shard"], row["n"]), known)
         box = [row["x0"], row["y0"], row["x1"] - row["x0"], row["y1"] - row["y0"]]
         made = {"id": len(found) + 1, "image_id": picture["id"], "category_id": _number(row, names) + 1 if row["label"] else 0}
-        made |= {"bbox": box, "area": row["area"], "iscrowd": 0, "segmentation": row["outlines"] or []}
+        made |= {"bbox": box, "area": row["area"], "iscrowd": 0, "segmentation": row["outlines"] or _runs(row)}
         if row["score"] is not None:
             made["score"] = row["score"]
         if row["keypoints"]:
@@ -162,6 +162,22 @@ def coco(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]
         found.append(made)
     categories = [{"id": at, "name": name} for at, name in enumerate(names, 1)]
     return {"images": list(pictures.values()), "annotations": found, "categories": categories}
+
+
+def _runs(row: dict[str, Any]) -> dict[str, Any] | list[Any]:
+    """The mask of an object as run lengths, as large as its picture; [] where it has none."""
+    import numpy as np
+
+    from tarviz.looks import runs
+
+    if not row["runs"]:
+        return []
+    down, across, *counts = row["runs"]
+    mask = {"size": [down, across], "counts": counts}
+    sides = (row["height"], down), (row["width"], across)
+    if any(new != old for new, old in sides):
+        mask = runs.encode(runs.decode(mask)[np.ix_(*(np.arange(new) * old // new for new, old in sides))], mask)
+    return mask
 
 
 @verb_base.verb(

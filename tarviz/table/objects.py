@@ -59,7 +59,7 @@ def rows(shards: Sequence[KeptColumns], classes: Sequence[str] = ()) -> pa.Table
             for name, value in row.items():
                 found[name].append(value)
     simple = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "DOUBLE": pa.float64()}
-    simple |= {"DOUBLE[]": pa.list_(pa.float64()), "DOUBLE[][]": pa.list_(pa.list_(pa.float64()))}
+    simple |= {"DOUBLE[]": pa.list_(pa.float64()), "DOUBLE[][]": pa.list_(pa.list_(pa.float64())), "BIGINT[]": pa.list_(pa.int64())}
     return pa.table({name: pa.array(values, simple[OBJECTS[name]]) for name, values in found.items()})
 
 
@@ -104,7 +104,7 @@ def _named_size(text: str) -> tuple[float, float] | None:
 
 
 def _row(group: list[Shape], frame: shapes.Frame, classes: Sequence[str]) -> dict[str, Any]:
-    """One object, of the shapes it is written in."""
+    """One object, of the shapes it is written in; `runs` are a mask's own height and width, and its runs of 0 and 1 down its columns."""
     first = {shape.kind: shape for shape in reversed(group)}
     outlines = [list(shape.numbers) for shape in group if shape.kind == "polygon"]
     points = list(first["points"].numbers) if "points" in first else None
@@ -120,7 +120,7 @@ def _row(group: list[Shape], frame: shapes.Frame, classes: Sequence[str]) -> dic
     what = next(each for each in ("mask", "polygon", "points", "box") if each in first)
     found = {"kind": what, "label": name or None, "label_id": number, "score": group[0].score, "area": area}
     found |= dict(zip(("x0", "y0", "x1", "y1"), box, strict=True)) | {"width": frame.width, "height": frame.height}
-    return found | {"outlines": outlines or None, "keypoints": points}
+    return found | {"outlines": outlines or None, "keypoints": points, "runs": list(first["mask"].numbers) if "mask" in first else None}
 
 
 def _extent(first: Mapping[Any, Shape], outlines: list[list[float]], frame: shapes.Frame) -> tuple[float, ...]:

@@ -7,12 +7,14 @@ import json
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
 import tarviz
 from tarviz.cli import main
 from tarviz.commands.objects import objects
+from tarviz.looks import runs
 from tarviz.model.errors import UsageError
 
 pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
@@ -154,6 +156,23 @@ def test_coco_yolo_voc_coco_gives_the_same_boxes(make, tmp_path):
     assert [each["category_id"] for each in one["annotations"]] == [each["category_id"] for each in two["annotations"]]
     for a, b in zip(one["annotations"], two["annotations"], strict=True):
         assert a["bbox"] == pytest.approx(b["bbox"], abs=0.01)
+
+
+@pytest.mark.parametrize("size", [(80, 100), (40, 50)])
+@pytest.mark.parametrize("is_text", [True, False])
+@pytest.mark.parametrize("box", [{"bbox": [0, 0, 13, 80]}, {}])
+def test_coco_has_masks_as_large_as_the_picture(make, tmp_path, size, is_text, box):
+    mask = np.zeros(size, np.uint8)
+    mask[:, : size[1] // 10] = mask[size[0] // 2 :, size[1] // 5] = 1
+    said = {"annotations": [{"category_id": 1, "segmentation": runs.encode(mask, {"counts": "" if is_text else []}), **box}]}
+    shard = make([("a", {"png": picture(100, 80), "json": js(said)})])
+    objects(shard, tmp_path / "o.json")
+    (made,) = json.loads((tmp_path / "o.json").read_text())["annotations"]
+    times = 80 // size[0]
+
+    assert [80, 100] == made["segmentation"]["size"]
+    assert np.array_equal(mask.repeat(times, 0).repeat(times, 1), runs.decode(made["segmentation"]))
+    assert made["area"] == runs.decode(made["segmentation"]).sum()
 
 
 def test_the_verb_counts_and_writes(shard, tmp_path, capsys):
