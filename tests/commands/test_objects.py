@@ -175,6 +175,25 @@ def test_coco_has_masks_as_large_as_the_picture(make, tmp_path, size, is_text, b
     assert made["area"] == runs.decode(made["segmentation"]).sum()
 
 
+def test_objects_without_a_label_have_a_class_of_their_own(make, tmp_path, capsys):
+    shard = make([("a", {"png": picture(), "json": js([{"bbox": [10, 20, 30, 40]}, {"bbox": [1, 2, 3, 4], "label": "zebra"}])})])
+    objects(shard, tmp_path / "o.json")
+    objects(shard, tmp_path / "y.tar", form="yolo")
+    made = json.loads((tmp_path / "o.json").read_text())
+
+    assert [{"id": 1, "name": "zebra"}, {"id": 2, "name": "unlabelled"}] == made["categories"]
+    assert [2, 1] == [each["category_id"] for each in made["annotations"]]
+    assert "zebra\nunlabelled\n" == (tmp_path / "y.names").read_text()
+    with tarfile.open(tmp_path / "y.tar") as tar:
+        assert ["1", "0"] == [line.split()[0] for line in tar.extractfile("a.txt").read().decode().splitlines()]
+
+    (tmp_path / "c.names").write_text("zebra\n", "utf-8")
+    assert 2 == main(["objects", str(shard), "--yolo", "-o", str(tmp_path / "z.tar"), "--classes", str(tmp_path / "c.names")])
+    assert "without a label are of the class 'unlabelled'" in " ".join(capsys.readouterr().err.split())
+    (tmp_path / "c.names").write_text("unlabelled\nzebra\n", "utf-8")
+    assert 0 == main(["objects", str(shard), "--yolo", "-o", str(tmp_path / "z.tar"), "--classes", str(tmp_path / "c.names")])
+
+
 def test_the_verb_counts_and_writes(shard, tmp_path, capsys):
     assert 0 == main(["objects", str(shard)])
     assert "star" in capsys.readouterr().out
