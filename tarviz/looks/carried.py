@@ -177,10 +177,10 @@ class Carrier:
             site.rows[at] = [*new, *row[4:]]
             if self._stays(left):
                 kept.append(at)
-        beside = [values for name, values in site.holder.items() if name in _BESIDE and isinstance(values, list) and len(values) == count]
+        beside = [values for name, values in site.holder.items() if name in _BESIDE and isinstance(values, list)]
         for values in (site.rows, *beside):
-            if len(kept) < len(values):
-                values[:] = [values[at] for at in kept]
+            if len(kept) < count and len(values) in (count, count - 1):
+                values[:] = [values[at] for at in kept if at < len(values)]
 
     def _items(self, site: Items) -> None:
         rows, guess = shapes.rows_of(site.items)

@@ -73,6 +73,13 @@ class TestForms:
         assert [shapes.Shape("box", (10.0, 5.0, 20.0, 15.0), "a")] == shapes.read(moved, "xml", 100, 50)
         assert b"<width>100</width><height>50</height>" in moved
 
+    @pytest.mark.parametrize("labels", [["a", "b", "c"], ["a", "b"]])
+    def test_a_box_that_leaves_takes_its_own_label_along(self, labels):
+        said = {"boxes": [[300, 10, 320, 20], [1, 2, 4, 6], [5, 5, 9, 9]], "labels": labels}
+        moved = Carrier(Mirrored(BEFORE, "horizontal")).tree(said)
+
+        assert (2, labels[1:]) == (len(moved["boxes"]), moved["labels"])
+
     def test_the_parts_of_an_object_of_voc_are_moved_with_it(self):
         box = "<bndbox><xmin>{}</xmin><ymin>10</ymin><xmax>{}</xmax><ymax>40</ymax></bndbox>"
         parts = "".join(f"<part><name>{name}</name>{box}</part>" for name in "xy")
