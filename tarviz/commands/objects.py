@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Form: TypeAlias = Literal["coco", "yolo", "voc", "parquet", "csv"]
 _ENDS: dict[str, Form] = {"json": "coco", "parquet": "parquet", "csv": "csv"}
+_UNLABELLED = "unlabelled"  # the class of objects without a label, in forms where each has one
 _PLAIN = "shard, key, n, field, kind, label, label_id, score, x0, y0, x1, y1, area, width, height"
 
 
@@ -67,7 +68,7 @@ def objects(
 
     With `output` they are written: `.json` is COCO, `.parquet` and `.csv` a row each; `form` "yolo" or "voc" writes a tar of
     `KEY.txt` or `KEY.xml`, which joins the pictures by its keys. YOLO counts classes in the order of `classes` (names, or a file of them),
-    else of their names, and says them in a file beside (`.names`).
+    else of their names, and says them in a file beside (`.names`). For COCO and YOLO objects without a label are `unlabelled`.
     """
     from tarviz.table import opened
 
@@ -94,7 +95,7 @@ def _form(name: str) -> Form:
 
 def _write(made: Objects, output: str, form: Form, classes: Sequence[str]) -> None:
     rows = made.table.to_pylist()
-    names = list(classes) or sorted(name for name in made.counts if name)
+    names = list(classes) or sorted(filter(None, made.counts)) + [_UNLABELLED] * ("" in made.counts and _UNLABELLED not in made.counts)
     with stores.of(output).create(URL(output)) as sink:
         if form in ("yolo", "voc"):
             for key, group in itertools.groupby(rows, key=lambda row: row["key"]):
@@ -117,9 +118,11 @@ def _write(made: Objects, output: str, form: Form, classes: Sequence[str]) -> No
 
 def _number(row: dict[str, Any], names: Sequence[str]) -> int:
     """The number of an object's class."""
-    if row["label"] in names:
-        return names.index(row["label"])
-    raise UsageError(f"{row['label']!r}, of {row['key']!r}, is none of the classes.", hint="Name all of them: --classes FILE.")
+    label = row["label"] or _UNLABELLED
+    if label in names:
+        return names.index(label)
+    hint = f"Name all of them: --classes FILE. Objects without a label are of the class {_UNLABELLED!r}."
+    raise UsageError(f"{label!r}, of {row['key']!r}, is none of the classes.", hint=hint)
 
 
 def _yolo(rows: list[dict[str, Any]], names: Sequence[str]) -> str:
@@ -153,8 +156,8 @@ def coco(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]
         known = {"id": len(pictures) + 1, "file_name": row["key"], "width": row["width"], "height": row["height"]}
         picture = pictures.setdefault((row["shard"], row["n"]), known)
         box = [row["x0"], row["y0"], row["x1"] - row["x0"], row["y1"] - row["y0"]]
-        made = {"id": len(found) + 1, "image_id": picture["id"], "category_id": _number(row, names) + 1 if row["label"] else 0}
-        made |= {"bbox": box, "area": row["area"], "iscrowd": 0, "segmentation": row["outlines"] or []}
+        made = {"id": len(found) + 1, "image_id": picture["id"], "category_id": _number(row, names) + 1}
+        made |= {"bbox": box, "area": row["area"], "iscrowd": 0, "segmentation": row["outlines"] or _runs(row)}
         if row["score"] is not None:
             made["score"] = row["score"]
         if row["keypoints"]:
@@ -162,6 +165,22 @@ def coco(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]
         found.append(made)
     categories = [{"id": at, "name": name} for at, name in enumerate(names, 1)]
     return {"images": list(pictures.values()), "annotations": found, "categories": categories}
+
+
+def _runs(row: dict[str, Any]) -> dict[str, Any] | list[Any]:
+    """The mask of an object as run lengths, as large as its picture; [] where it has none."""
+    import numpy as np
+
+    from tarviz.looks import runs
+
+    if not row["runs"]:
+        return []
+    down, across, *counts = row["runs"]
+    mask = {"size": [down, across], "counts": counts}
+    sides = (row["height"], down), (row["width"], across)
+    if any(new != old for new, old in sides):
+        mask = runs.encode(runs.decode(mask)[np.ix_(*(np.arange(new) * old // new for new, old in sides))], mask)
+    return mask
 
 
 @verb_base.verb(

@@ -168,6 +168,8 @@ class Carrier:
         return form, share
 
     def _rows(self, site: Rows) -> None:
+        if not all(map(shapes.four, site.rows)):
+            raise DataError("not every box has four numbers; those that have none cannot be carried along.")
         form, share = self._form_of(site.rows, site.guess)
         count, kept = len(site.rows), []
         for at, row in enumerate(site.rows):
@@ -175,10 +177,10 @@ class Carrier:
             site.rows[at] = [*new, *row[4:]]
             if self._stays(left):
                 kept.append(at)
-        beside = [values for name, values in site.holder.items() if name in _BESIDE and isinstance(values, list) and len(values) == count]
+        beside = [values for name, values in site.holder.items() if name in _BESIDE and isinstance(values, list)]
         for values in (site.rows, *beside):
-            if len(kept) < len(values):
-                values[:] = [values[at] for at in kept]
+            if len(kept) < count and len(values) in (count, count - 1):
+                values[:] = [values[at] for at in kept if at < len(values)]
 
     def _items(self, site: Items) -> None:
         rows, guess = shapes.rows_of(site.items)
@@ -295,16 +297,22 @@ class Carrier:
     def _voc(self, text: str) -> str:
         scale_x, scale_y = voc.scale(text, self._frame.width, self._frame.height)
 
-        def one(found: re.Match[str]) -> str:
-            corners = voc.corners(found[0])
+        def piece(text: str) -> tuple[str, bool]:
+            """An object or a part of one after the move, and whether it stays."""
+            corners = voc.corners(text)
             if corners is None:
-                return found[0]
+                return text, True
             a, b, c, d = corners
             new, left = self._box((a * scale_x, b * scale_y, c * scale_x, d * scale_y), "xyxy", False)
-            made = found[0]
             for name, number in zip(voc.CORNERS, new, strict=True):
-                made = _put_tag(made, name, number)
-            return made if self._stays(left) else ""
+                text = _put_tag(text, name, number)
+            return text, self._stays(left)
+
+        def one(found: re.Match[str]) -> str:
+            parts = voc.PART.findall(found[0])
+            made, stays = piece(voc.PART.sub("\0", found[0]))
+            kept = iter([text if stays else "" for text, stays in map(piece, parts)])
+            return re.sub("\0", lambda _: next(kept, ""), made) if stays else ""
 
         made = _OBJECT.sub(one, text)
         before, size, after = made.partition("</size>")

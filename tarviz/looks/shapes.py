@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import math
@@ -55,6 +56,7 @@ class Shape:
     name: str = ""
     score: float | None = None
     item: int = field(default=0, compare=False, repr=False)  # shapes of one annotation have the same
+    number: int | None = field(default=None, compare=False, repr=False)  # of the class, beside its name
 
 
 def read(blob: bytes | memoryview, ext: str, width: int, height: int, form: str = "") -> list[Shape]:
@@ -81,9 +83,9 @@ def read_over(blob: bytes | memoryview, ext: str, frame: Frame) -> list[Shape]:
         if last == "xml" or data[:12].lstrip()[:1] == b"<":
             text = data.decode("utf-8", "replace")
             return _voc(text, frame) or _boxes(written.text_lines(text), frame, written.page(text))
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
         return _yolo(text, frame) or _boxes(written.kitti(text), frame) or _boxes(written.open_images(text), frame, (1, 1))
-    except (ValueError, RecursionError, TypeError, KeyError, OverflowError):
+    except (ValueError, RecursionError, TypeError, KeyError, OverflowError, csv.Error):
         return []
 
 
@@ -207,7 +209,7 @@ def _found(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> It
     if depth > 4:
         return
     if isinstance(value, list) and value:
-        if all(four(row) and len(row) in (4, 5, 6) for row in value):
+        if any(value) and all(row is None or (four(row) and len(row) in (4, 5, 6)) for row in value):
             yield from _holding(Rows(value, {}, "xyxy"), frame, names)
         elif all(isinstance(one, Mapping) for one in value):
             yield from _holding(Items(value), frame, names)
@@ -215,7 +217,7 @@ def _found(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> It
         return
     for word in _BOXES:
         rows = value.get(word)
-        if isinstance(rows, list) and rows and all(four(row) for row in rows):
+        if isinstance(rows, list) and any(map(four, rows)):
             yield from _holding(Rows(rows, value, "xywh" if word in ("bbox", "xywh") else "xyxy"), frame, names)
             return
     for word in ("annotation", *_LISTS):
@@ -243,28 +245,36 @@ def _holding(site: Rows | Items, frame: Frame, names: Mapping[Any, str]) -> Iter
 
 def _side_by_side(site: Rows, frame: Frame, names: Mapping[Any, str]) -> Iterator[Shape]:
     rows, holder = site.rows, site.holder
-    called: list[Any] = next((holder[key] for key in MANY_NAMES if _as_long(holder.get(key), rows)), [])
-    scores: list[Any] = next((holder[key] for key in MANY_SCORES if _as_long(holder.get(key), rows)), [])
+    whole = (holder[key] for key in MANY_NAMES if _as_long(holder.get(key), len(rows)))
+    short = (holder[key] for key in ("labels", "label", "category", "category_id") if _as_long(holder.get(key), len(rows) - 1))
+    called: list[Any] = next(itertools.chain(whole, short), [])
+    scores: list[Any] = next((holder[key] for key in MANY_SCORES if _as_long(holder.get(key), len(rows))), [])
     for at, box in enumerate(frame.boxes(rows, site.guess)):
         if box is None:
             continue
         name = called[at] if at < len(called) else rows[at][5] if len(rows[at]) > 5 else ""
         score = scores[at] if at < len(scores) else rows[at][4] if len(rows[at]) > 4 else None
-        yield Shape("box", _rounded(box, frame.digits), _called(name, names), _score(score), at)
+        yield Shape("box", _rounded(box, frame.digits), _called(name, names), _score(score), at, _numbered(name))
 
 
 def _rounded(numbers: Iterable[float], digits: int) -> tuple[float, ...]:
     return tuple(round(float(n), digits) for n in numbers)
 
 
-def _as_long(value: Any, rows: list[Any]) -> bool:
-    return isinstance(value, list) and len(value) == len(rows) and not any(isinstance(one, (list, Mapping)) for one in value)
+def _as_long(value: Any, count: int) -> bool:
+    """Whether a value is a list of so many names or numbers; a few of them may be something else."""
+    return isinstance(value, list) and len(value) == count and any(isinstance(one, (str, int, float)) for one in value)
 
 
 def _called(name: Any, names: Mapping[Any, str]) -> str:
     if isinstance(name, float) and name.is_integer():
         name = int(name)
     return names.get(name, str(name)) if isinstance(name, (str, int)) else ""
+
+
+def _numbered(name: Any) -> int | None:
+    whole = (isinstance(name, int) and not isinstance(name, bool)) or (isinstance(name, float) and name.is_integer())
+    return int(name) if whole else None
 
 
 def _score(value: Any) -> float | None:
@@ -278,18 +288,20 @@ def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mappin
         name = next((_called(item[key], names) for key in _NAMES if isinstance(item.get(key), (str, int))), "")
         if name.isdigit() and isinstance(item.get("category_id"), int):
             name = names.get(item["category_id"], name)
+        number = next((whole for key in _NAMES if (whole := _numbered(item.get(key))) is not None), None)
         score = next((found for key in _SCORES if (found := _score(item.get(key))) is not None), None)
+        about = name, score, at, number
         if box is not None:
-            yield Shape("box", _rounded(box, frame.digits), name, score, at)
+            yield Shape("box", _rounded(box, frame.digits), *about)
         elif (corners := rectangle(item)) is not None:
-            yield Shape("box", _rounded(corners, frame.digits), name, score, at)
+            yield Shape("box", _rounded(corners, frame.digits), *about)
         for outline in outlines(item.get(outline_word(item))):
-            yield Shape("polygon", _rounded(frame.pixels(_thinned(outline)), frame.digits), name, score, at)
+            yield Shape("polygon", _rounded(frame.pixels(_thinned(outline)), frame.digits), *about)
         if mask := _runs(item.get(outline_word(item))):
-            yield Shape("mask", mask, name, score, at)
+            yield Shape("mask", mask, *about)
         marks = item.get("keypoints")
         if triples(marks):
-            yield Shape("points", tuple(float(n) for n in marks[:_MOST_POINTS]), name, score, at)
+            yield Shape("points", tuple(float(n) for n in marks[:_MOST_POINTS]), *about)
 
 
 def _runs(value: Any) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ import re
 from xml.sax.saxutils import unescape
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
+PART = re.compile(r"<part>.*?</part>", re.DOTALL)
 _OBJECT = re.compile(r"<object>(.*?)</object>", re.DOTALL)
 
 
@@ -15,7 +16,8 @@ def objects(text: str) -> list[tuple[str, tuple[float, ...]]]:
     >>> objects("<object><name>a</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax><ymax>4</ymax></bndbox></object>")
     [('a', (1.0, 2.0, 3.0, 4.0))]
     """
-    found = ((_tag(body, "name") or "", corners(body)) for body in _OBJECT.findall(text))
+    bodies = (PART.sub("", body) for body in _OBJECT.findall(text))
+    found = ((_tag(body, "name") or "", corners(body)) for body in bodies)
     return [(unescape(name, {"&quot;": '"', "&apos;": "'"}), box) for name, box in found if box is not None]
 
 
@@ -37,7 +39,7 @@ def size(text: str) -> tuple[float, float] | None:
 
 
 def corners(body: str) -> tuple[float, ...] | None:
-    """Left, top, right and bottom of one object, as they are written; None where it has no box."""
+    """Left, top, right and bottom of one object or part, as they are written; None where it has no box."""
     found = [_number(_tag(body, name)) for name in CORNERS]
     return None if None in found else tuple(float(n or 0) for n in found)
 

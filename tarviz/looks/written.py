@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from typing import TypeAlias
 
@@ -35,18 +36,26 @@ def kitti(text: str) -> list[Box]:
 
 
 def open_images(text: str) -> list[Box]:
-    """The rows of a CSV with the columns of OpenImages' boxes, in shares of the picture; none where a column is missing.
+    """The rows of a CSV with the columns of OpenImages' boxes, in shares of the picture; none where a column is missing. A row without
+    four numbers is left out.
 
     >>> open_images("LabelName,Confidence,XMin,XMax,YMin,YMax\\n/m/01,1,0.1,0.3,0.2,0.4\\n")
     [('/m/01', (0.1, 0.2, 0.3, 0.4), 1.0)]
     """
-    if not {"labelname", *_COLUMNS} <= set(text.partition("\n")[0].strip().lower().split(",")):
+    lines = csv.reader(io.StringIO(text), skipinitialspace=True)
+    header = [name.strip().lower() for name in next(lines, [])]
+    if not {"labelname", *_COLUMNS} <= set(header):
         return []
-    rows = ({name.lower(): value for name, value in row.items() if name} for row in csv.DictReader(io.StringIO(text)))
-    return [
-        (row["labelname"], tuple(float(row[name]) for name in _COLUMNS), float(row["confidence"]) if row.get("confidence") else None)
-        for row in rows
-    ]
+    rows = (dict(zip(header, line, strict=False)) for line in lines)
+    boxes = ((row, tuple(n for name in _COLUMNS if (n := _finite(row.get(name))) is not None)) for row in rows)
+    return [(row["labelname"], box, _finite(row.get("confidence"))) for row, box in boxes if len(box) == 4 and "labelname" in row]
+
+
+def _finite(text: str | None) -> float | None:
+    try:
+        return number if text and math.isfinite(number := float(text)) else None
+    except ValueError:
+        return None
 
 
 def text_lines(text: str) -> list[Box]:

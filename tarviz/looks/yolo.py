@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-_LINE = re.compile(r"\s*\d{1,5}(?:\s+-?\d*\.?\d+(?:[eE]-?\d+)?){4,}\s*")
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_LINE = re.compile(rf"\s*{_NUMBER}(?:\s+{_NUMBER}){{4,}}\s*")
+_MOST_CLASSES = 100_000
 _MOST = 2000
 _BEYOND = 1.5  # shares a little outside of the picture are written by some tools; more are none
 
@@ -24,7 +26,8 @@ class Line:
 def lines(text: str) -> list[Line]:
     """The lines of a text; none unless every line is one.
 
-    Key points of two numbers each (`kpt_shape: [n, 2]`) cannot be told from an outline, and are read as one.
+    A class may be written as a float, as NumPy's `savetxt` does. Key points of two numbers each (`kpt_shape: [n, 2]`) cannot be told
+    from an outline, and are read as one.
 
     >>> [line.kind for line in lines("0 0.5 0.5 0.2 0.4\\n1 0.1 0.1 0.3 0.1 0.2 0.3\\n")]
     ['box', 'outline']
@@ -34,7 +37,10 @@ def lines(text: str) -> list[Line]:
     written = [line for line in text.splitlines() if line.strip()]
     if not written or len(written) > _MOST or not all(_LINE.fullmatch(line) for line in written):
         return []
-    found = [(line.split()[0], [float(word) for word in line.split()[1:]]) for line in written]
+    rows = [[float(word) for word in line.split()] for line in written]
+    if not all(row[0].is_integer() and 0 <= row[0] < _MOST_CLASSES for row in rows):
+        return []
+    found = [(str(int(row[0])), row[1:]) for row in rows]
     poses = all(_is_pose(numbers) for _, numbers in found if len(numbers) > 5)
     made = [Line(name, _kind(numbers, poses), numbers) for name, numbers in found]
     return [] if any(abs(n) > _BEYOND for line in made for n in _shares(line)) else made

@@ -13,7 +13,7 @@ Kind: TypeAlias = Literal["number", "text", "json", "picture", "sound", "array",
 
 _TEXTS = (  # what the text viewer takes
     "txt", "text", "transcript", "caption", "md", "rst", "csv", "tsv", "html", "htm", "xml", "svg", "yaml", "yml", "toml",
-    "ini", "log", "srt", "vtt", "py", "js", "css", "sh", "tex", "prompt", "url", "hocr", "alto", "smi", "label",
+    "ini", "log", "srt", "vtt", "py", "js", "css", "sh", "tex", "prompt", "url", "hocr", "alto", "smi", "label", "label_2",
 )  # fmt: skip
 _KINDS: dict[Kind, frozenset[str]] = {
     "number": frozenset({"cls", "cls2", "class", "index", "id"}),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _DIGITS = 6  # decimals of a pixel
 _MOST = 1_000_000  # of one record
-_TEXTS = ("xml", "txt", "csv", "hocr", "html", "alto", "label")
+_TEXTS = ("xml", "txt", "csv", "hocr", "html", "alto", "label", "label_2")
 
 
 def names(classes: str | PathLike[str] | Sequence[str]) -> list[str]:
@@ -59,7 +59,7 @@ def rows(shards: Sequence[KeptColumns], classes: Sequence[str] = ()) -> pa.Table
             for name, value in row.items():
                 found[name].append(value)
     simple = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "DOUBLE": pa.float64()}
-    simple |= {"DOUBLE[]": pa.list_(pa.float64()), "DOUBLE[][]": pa.list_(pa.list_(pa.float64()))}
+    simple |= {"DOUBLE[]": pa.list_(pa.float64()), "DOUBLE[][]": pa.list_(pa.list_(pa.float64())), "BIGINT[]": pa.list_(pa.int64())}
     return pa.table({name: pa.array(values, simple[OBJECTS[name]]) for name, values in found.items()})
 
 
@@ -106,21 +106,23 @@ def _named_size(text: str) -> tuple[float, float] | None:
 
 
 def _row(group: list[Shape], frame: shapes.Frame, classes: Sequence[str]) -> dict[str, Any]:
-    """One object, of the shapes it is written in."""
+    """One object, of the shapes it is written in; `runs` are a mask's own height and width, and its runs of 0 and 1 down its columns."""
     first = {shape.kind: shape for shape in reversed(group)}
     outlines = [list(shape.numbers) for shape in group if shape.kind == "polygon"]
     points = list(first["points"].numbers) if "points" in first else None
     *box, area = _extent(first, outlines, frame)
-    name, number = group[0].name, None
-    if name.isdigit():
+    name, number = group[0].name, group[0].number
+    if name.isdecimal():
         number = int(name)
         name = classes[number] if number < len(classes) else name
     elif name in classes:
         number = list(classes).index(name)
+    if number is not None and not 0 <= number < 1 << 31:
+        number = None
     what = next(each for each in ("mask", "polygon", "points", "box") if each in first)
     found = {"kind": what, "label": name or None, "label_id": number, "score": group[0].score, "area": area}
     found |= dict(zip(("x0", "y0", "x1", "y1"), box, strict=True)) | {"width": frame.width, "height": frame.height}
-    return found | {"outlines": outlines or None, "keypoints": points}
+    return found | {"outlines": outlines or None, "keypoints": points, "runs": list(first["mask"].numbers) if "mask" in first else None}
 
 
 def _extent(first: Mapping[Any, Shape], outlines: list[list[float]], frame: shapes.Frame) -> tuple[float, ...]:
@@ -134,7 +136,9 @@ def _extent(first: Mapping[Any, Shape], outlines: list[list[float]], frame: shap
     else:
         flat = [n for each in outlines for n in each]
         if not flat and "points" in first:
-            flat = [n for at, n in enumerate(first["points"].numbers) if at % 3 < 2]
+            marks = list(zip(*[iter(first["points"].numbers)] * 3, strict=True))
+            labelled = [mark for mark in marks if mark[2] > 0] or marks
+            flat = [n for mark in labelled for n in mark[:2]]
         box = (min(flat[::2]), min(flat[1::2]), max(flat[::2]), max(flat[1::2])) if flat else (0.0, 0.0, 0.0, 0.0)
     if mask is not None:
         return *box, mask[4]

@@ -24,7 +24,7 @@ TABLES = ("records", "tags", "objects")
 OBJECTS = {  # the columns of `objects`
     "shard": "VARCHAR", "key": "VARCHAR", "n": "BIGINT", "field": "VARCHAR", "kind": "VARCHAR", "label": "VARCHAR", "label_id": "INTEGER",
     "score": "DOUBLE", "x0": "DOUBLE", "y0": "DOUBLE", "x1": "DOUBLE", "y1": "DOUBLE", "area": "DOUBLE", "width": "INTEGER",
-    "height": "INTEGER", "outlines": "DOUBLE[][]", "keypoints": "DOUBLE[]",
+    "height": "INTEGER", "outlines": "DOUBLE[][]", "keypoints": "DOUBLE[]", "runs": "BIGINT[]",
 }  # fmt: skip
 NUMBERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "double", "float", "decimal"})
 _FUNCTIONS = ("unnest", "range", "generate_series")  # as tables: they read nothing

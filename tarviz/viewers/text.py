@@ -8,7 +8,7 @@ from tarviz.viewers.panel import MAX_TEXT_BYTES, Meta, Note, Panel, Text
 
 EXTENSIONS = (
     "txt", "text", "transcript", "caption", "md", "rst", "csv", "tsv", "html", "htm", "xml", "svg", "yaml", "yml", "toml",
-    "ini", "log", "srt", "vtt", "py", "js", "css", "sh", "tex", "prompt", "url",
+    "ini", "log", "srt", "vtt", "py", "js", "css", "sh", "tex", "prompt", "url", "hocr", "alto", "label_2",
 )  # fmt: skip
 MAGIC = (b"<?xml", b"<!DOCTYPE", b"<html", b"<svg", b"\xef\xbb\xbf")
 

@@ -7,12 +7,14 @@ import json
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
 import tarviz
 from tarviz.cli import main
 from tarviz.commands.objects import objects
+from tarviz.looks import runs
 from tarviz.model.errors import UsageError
 
 pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
@@ -70,6 +72,34 @@ class TestRelation:
         assert [("ball", 0), ("bat", 1)] == tarviz.table(shard, classes=["ball", "bat"]).sql(query).fetchall()
         assert [("ball", 0), ("bat", 1)] == tarviz.table(shard, classes=tmp_path / "names.txt").sql(query).fetchall()
 
+    @pytest.mark.parametrize(
+        "value",
+        [
+            {"annotations": [{"bbox": [1, 2, 3, 4], "category_id": 3}, {"bbox": [1, 2, 3, 4], "category_id": 7}], "categories": NAMES},
+            {"boxes": [[1, 2, 4, 6], [1, 2, 4, 6]], "labels": [3, 7.0], "categories": NAMES},
+            {"objects": [{"bbox": [1, 2, 3, 4], "label": each["name"], "label_id": each["id"]} for each in NAMES]},
+        ],
+    )
+    def test_the_number_of_a_class_comes_with_its_name(self, make, value):
+        table = tarviz.table(make([("a", {"png": picture(), "json": js(value)})]))
+
+        assert [("star", 3), ("moon & sun", 7)] == table.sql("SELECT label, label_id FROM objects").fetchall()
+
+    @pytest.mark.parametrize("label", ["²", 1 << 40, "99999999999", -1])
+    def test_a_label_that_is_no_number_of_a_class_is_a_name(self, make, label):
+        table = tarviz.table(make([("a", {"png": picture(), "json": js([{"bbox": [1, 2, 3, 4], "label": label}])})]))
+
+        assert [(str(label), None)] == table.sql("SELECT label, label_id FROM objects").fetchall()
+
+    @pytest.mark.parametrize(
+        ("marks", "box"),
+        [([12, 25, 2, 0, 0, 0, 30, 50, 1], (12, 25, 30, 50)), ([0, 0, 0, 0, 0, 0], (0, 0, 0, 0)), ([12, 25, 0, 1, 2, 0], (1, 2, 12, 25))],
+    )
+    def test_key_points_alone_have_the_box_of_those_that_are_labelled(self, make, marks, box):
+        shard = make([("a", {"png": picture(), "json": js({"keypoints": marks, "category_id": 1})})])
+
+        assert [box] == tarviz.table(shard).sql("SELECT x0, y0, x1, y1 FROM objects").fetchall()
+
     def test_is_there_still_when_more_columns_were_made(self, shard):
         table = tarviz.table(shard)
         before = table.sql("SELECT count(*) FROM objects").fetchall()
@@ -126,6 +156,42 @@ def test_coco_yolo_voc_coco_gives_the_same_boxes(make, tmp_path):
     assert [each["category_id"] for each in one["annotations"]] == [each["category_id"] for each in two["annotations"]]
     for a, b in zip(one["annotations"], two["annotations"], strict=True):
         assert a["bbox"] == pytest.approx(b["bbox"], abs=0.01)
+
+
+@pytest.mark.parametrize("size", [(80, 100), (40, 50)])
+@pytest.mark.parametrize("is_text", [True, False])
+@pytest.mark.parametrize("box", [{"bbox": [0, 0, 13, 80]}, {}])
+def test_coco_has_masks_as_large_as_the_picture(make, tmp_path, size, is_text, box):
+    mask = np.zeros(size, np.uint8)
+    mask[:, : size[1] // 10] = mask[size[0] // 2 :, size[1] // 5] = 1
+    said = {"annotations": [{"category_id": 1, "segmentation": runs.encode(mask, {"counts": "" if is_text else []}), **box}]}
+    shard = make([("a", {"png": picture(100, 80), "json": js(said)})])
+    objects(shard, tmp_path / "o.json")
+    (made,) = json.loads((tmp_path / "o.json").read_text())["annotations"]
+    times = 80 // size[0]
+
+    assert [80, 100] == made["segmentation"]["size"]
+    assert np.array_equal(mask.repeat(times, 0).repeat(times, 1), runs.decode(made["segmentation"]))
+    assert made["area"] == runs.decode(made["segmentation"]).sum()
+
+
+def test_objects_without_a_label_have_a_class_of_their_own(make, tmp_path, capsys):
+    shard = make([("a", {"png": picture(), "json": js([{"bbox": [10, 20, 30, 40]}, {"bbox": [1, 2, 3, 4], "label": "zebra"}])})])
+    objects(shard, tmp_path / "o.json")
+    objects(shard, tmp_path / "y.tar", form="yolo")
+    made = json.loads((tmp_path / "o.json").read_text())
+
+    assert [{"id": 1, "name": "zebra"}, {"id": 2, "name": "unlabelled"}] == made["categories"]
+    assert [2, 1] == [each["category_id"] for each in made["annotations"]]
+    assert "zebra\nunlabelled\n" == (tmp_path / "y.names").read_text()
+    with tarfile.open(tmp_path / "y.tar") as tar:
+        assert ["1", "0"] == [line.split()[0] for line in tar.extractfile("a.txt").read().decode().splitlines()]
+
+    (tmp_path / "c.names").write_text("zebra\n", "utf-8")
+    assert 2 == main(["objects", str(shard), "--yolo", "-o", str(tmp_path / "z.tar"), "--classes", str(tmp_path / "c.names")])
+    assert "without a label are of the class 'unlabelled'" in " ".join(capsys.readouterr().err.split())
+    (tmp_path / "c.names").write_text("unlabelled\nzebra\n", "utf-8")
+    assert 0 == main(["objects", str(shard), "--yolo", "-o", str(tmp_path / "z.tar"), "--classes", str(tmp_path / "c.names")])
 
 
 def test_the_verb_counts_and_writes(shard, tmp_path, capsys):

@@ -73,6 +73,21 @@ class TestForms:
         assert [shapes.Shape("box", (10.0, 5.0, 20.0, 15.0), "a")] == shapes.read(moved, "xml", 100, 50)
         assert b"<width>100</width><height>50</height>" in moved
 
+    @pytest.mark.parametrize("labels", [["a", "b", "c"], ["a", "b"]])
+    def test_a_box_that_leaves_takes_its_own_label_along(self, labels):
+        said = {"boxes": [[300, 10, 320, 20], [1, 2, 4, 6], [5, 5, 9, 9]], "labels": labels}
+        moved = Carrier(Mirrored(BEFORE, "horizontal")).tree(said)
+
+        assert (2, labels[1:]) == (len(moved["boxes"]), moved["labels"])
+
+    def test_the_parts_of_an_object_of_voc_are_moved_with_it(self):
+        box = "<bndbox><xmin>{}</xmin><ymin>10</ymin><xmax>{}</xmax><ymax>40</ymax></bndbox>"
+        parts = "".join(f"<part><name>{name}</name>{box}</part>" for name in "xy")
+        xml = f"<object><name>a</name>{parts}{box}</object>"
+        moved = Carrier(Mirrored(BEFORE, "horizontal")).payload(xml.format(20, 60, 30, 50, 25, 70).encode(), "xml")
+
+        assert xml.format(140, 180, 150, 170, 130, 175) == moved.decode()
+
     def test_the_size_that_a_json_says_is_the_new_one(self):
         moved = Carrier(Resized(BEFORE, (50, 60))).tree({"width": 200, "height": 100, **FORMS["coco"]})
 
@@ -211,6 +226,7 @@ class TestRefused:
             (b"a dog on a beach", "txt", "no lines of YOLO"),
             (b"{", "json", "no JSON"),
             (b'[{"rotated_box": [1, 2, 3, 4, 30]}]', "json", "'rotated_box' looks like annotations"),
+            (b'{"boxes": [[1, 2, 4, 6], null], "labels": ["a", "b"]}', "json", "four numbers"),
             (b'[{"bbox": [150, 60, 190, 90]}]', "json", "json:xyxy"),
             (b'[{"bbox": [1, 2, 3, 4], "segmentation": {"counts": [1, 2], "size": [1, 3]}}]', "json", "100 x 200 and 1 x 3"),
             (b'[{"bbox": [1, 2, 3, 4], "segmentation": {"counts": [1, 2], "size": [100, 200]}}]', "json", "do not fill it"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 from hypothesis import given
@@ -38,6 +39,28 @@ class TestForms:
     def test_a_list_of_corners_that_would_leave_the_picture_is_not_taken_for_sizes(self):
         assert [(60.0, 60.0, 30.0, 30.0)] == boxes([{"bbox": [60, 60, 90, 90]}])
 
+    @pytest.mark.parametrize("bad", [None, [1, 2], [1, 2, math.nan, 4], "x", [1, 2, 3, None]])
+    @pytest.mark.parametrize("at", [0, 1])
+    @pytest.mark.parametrize(("rows", "names"), [("boxes", "labels"), ("bbox", "category")])
+    def test_a_box_that_is_none_leaves_the_others_with_their_names(self, bad, at, rows, names):
+        good, labels = [10, 20, 30, 40] if rows == "bbox" else [10, 20, 40, 60], ["dog", "cat"] if at == 0 else ["cat", "dog"]
+        value = {rows: [bad, good] if at == 0 else [good, bad], names: labels}
+
+        assert [BOX] == find(value, 100, 100) == find({"objects": value}, 100, 100)
+
+    @pytest.mark.parametrize(
+        ("labels", "names"),
+        [
+            (["a", 7, None], ["a", "7", ""]), (["a", ["b"], {"c": 1}], ["a", "", ""]), (["a", "b"], ["a", "b", ""]),
+            (["a"], ["", "", ""]), (["a", "b", "c", "d"], ["", "", ""]),
+        ],
+    )  # fmt: skip
+    def test_names_that_are_some_none_or_one_too_few_are_those_of_their_boxes(self, labels, names):
+        assert names == [shape.name for shape in find({"boxes": [[1, 2, 4, 6]] * 3, "labels": labels}, 100, 100)]
+
+    def test_a_list_of_all_classes_is_no_list_of_names(self):
+        assert ["", ""] == [shape.name for shape in find({"boxes": [[1, 2, 4, 6]] * 2, "classes": ["a"]}, 100, 100)]
+
     def test_the_form_can_be_said(self):
         assert [(10.0, 20.0, 20.0, 20.0)] == boxes([{"bbox": [10, 20, 30, 40]}], form="xyxy")
         assert [(-5.0, 0.0, 30.0, 40.0)] == boxes([{"bbox": [10, 20, 30, 40]}], form="cxcywh")
@@ -48,11 +71,28 @@ class TestForms:
         assert Shape("box", (40.0, 15.0, 20.0, 20.0), "2", 0.9) == found[0]
         assert Shape("polygon", (10.0, 5.0, 50.0, 5.0, 50.0, 25.0), "1") == found[1]
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "\ufeff1 0.5 0.5 0.2 0.4\n", "1.000000000000000000e+00 5.0e-01 5.0e-01 2.0E-01 4.0e-01\n", "1 +0.5 .5 +.2 0.4",
+            "1.0 0.5 0.5 0.2 0.4", "1. 0.5 0.5 0.2 0.4\r\n", "01 0.5 0.5 0.2 0.4",
+        ],
+    )  # fmt: skip
+    def test_yolo_lines_are_the_same_however_their_numbers_are_written(self, text):
+        assert [Shape("box", (40.0, 15.0, 20.0, 20.0), "1")] == read(text.encode(), "txt", 100, 50)
+
     def test_voc_is_read_by_its_tags_and_scaled_to_the_picture(self):
         xml = "<annotation><size><width>200</width><height>200</height></size><object><name>a &lt;b&gt;</name><bndbox>"
         xml += "<xmin>20</xmin><ymin>40</ymin><xmax>80</xmax><ymax>120</ymax></bndbox></object></annotation>"
 
         assert [Shape("box", (10.0, 20.0, 30.0, 40.0), "a <b>")] == read(xml.encode(), "xml", 100, 100)
+
+    def test_the_box_and_the_name_of_a_part_are_not_those_of_its_object(self):
+        part = "<part><name>head</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax><ymax>4</ymax></bndbox></part>"
+        own = "<name>cat</name><bndbox><xmin>10</xmin><ymin>20</ymin><xmax>40</xmax><ymax>60</ymax></bndbox>"
+
+        for inner in (part + own, own + part, part + part + own):
+            assert [BOX] == read(f"<annotation><object>{inner}</object></annotation>".encode(), "xml", 100, 100)
 
     def test_outlines_and_key_points_come_with_their_box(self):
         item = {"bbox": [1, 2, 3, 4], "segmentation": [[1, 1, 5, 1, 5, 5]], "keypoints": [1, 2, 2, 3, 4, 0], "score": 0.5}
@@ -75,7 +115,8 @@ class TestNothing:
     @pytest.mark.parametrize(
         ("blob", "ext"),
         [
-            (b"A dog on a beach", "txt"), (b"3 1 4 1 5", "txt"), (b"12 3.5 4.5 99 2", "txt"), (b'{"caption": "x", "width": 3}', "json"),
+            (b"A dog on a beach", "txt"), (b"3 1 4 1 5", "txt"), (b"12 3.5 4.5 99 2", "txt"), (b"1.5 0.5 0.5 0.2 0.4", "txt"),
+            (b"-1 0.5 0.5 0.2 0.4", "txt"), (b'{"caption": "x", "width": 3}', "json"),
             (b'{"bbox": []}', "json"), (b"[1, 2, 3]", "json"), (b"{", "json"), (b"<html></html>", "xml"), (b"", "json"),
             (b'{"boxes": [[NaN, 1, 2, 3]]}', "json"), (b'{"messages": [{"role": "user", "content": "x"}]}', "json"),
         ],
