@@ -48,7 +48,7 @@ _OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "||", "&", "|", "^", "**"
 
 
 def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part], *, streamed: bool = False) -> Asked:
-    """A condition, or a search, as the WHERE of `SELECT 1 FROM records`; `comparisons.finished` makes it SQL once its columns are there.
+    """A condition, or a search, as the WHERE of `SELECT 1 FROM records`; `finished` makes it SQL once its columns are there.
 
     Names that are no column are in `unknown`. With `streamed`, what needs all records at once is refused.
     """

@@ -24,8 +24,9 @@ from tarviz.read import tfrecords
 from tarviz.read.chosen import version
 from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
-from tarviz.table import columns, comparisons, conditions, database, neighbours, objects, paths, sql, words
+from tarviz.table import columns, conditions, database, neighbours, objects, paths, sql, words
 from tarviz.table.columns import NAMES, Part
+from tarviz.table.finished import finished, where_of
 from tarviz.table.interrupts import Interrupts, answered
 from tarviz.table.making import json_structure, kept_columns
 from tarviz.table.making.passes import ColumnPasses, where
@@ -187,7 +188,7 @@ class Table:
         self._known(asked)
         text = self._finished(asked, lenient=True)
         self._translated(lambda: self._ready().cursor().sql(text), asked.unknown)
-        return comparisons.where_of(text)
+        return where_of(text)
 
     def rows(self, where: str = "", order: str = "", *, descending: bool = False, count: int | None = None, skip: int = 0) -> ChosenRows:
         """The records that fit, in the order they lie, or by an expression; what is missing comes last, either way."""
@@ -413,7 +414,7 @@ class Table:
             self.give(name)
         base = self._ready().cursor()
         types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
-        return comparisons.finished(base, asked, types, lenient=lenient, as_text=as_text, missing=self._missing)
+        return finished(base, asked, types, lenient=lenient, as_text=as_text, missing=self._missing)
 
     def _filled(self, base: duckdb.DuckDBPyConnection, name: str) -> None:
         if name == "_words":

@@ -479,3 +479,31 @@ class TestRemembered:
         found.append(table.remembered("n", lambda: next(calls)))
 
         assert [0, 0, 1] == found
+
+
+TWO_KINDS = [
+    ("select count(*) filter (where json.v = 'x') from records", [(1,)]),
+    ("select json.v = 'x' from records order by n", [(False,), (True,), (None,), (None,), (False,)]),
+    ("select case when json.v = 'x' then 1 else 0 end from records order by n", [(0,), (1,), (0,), (0,), (0,)]),
+    ("select json.v > 0 as more, count(*) from records group by more order by more", [(True, 1), (None, 4)]),
+    ("select count(*) from records group by json.v having json.v = 'x'", [(1,)]),
+    ("select n from records qualify json.v = 'x' and row_number() over () > 0", [(1,)]),
+    ("select a.n from records a join records b on a.json.v in ('x', 1) and a.n = b.n order by 1", [(0,), (1,)]),
+    ("select a.n from records a join records b on a.json.v = b.json.v order by 1", [(0,), (1,), (2,), (4,)]),
+    ("select n from records order by json.v between 0 and 2, n limit 1", [(0,)]),
+    ("select max(json.v) > 3 from records", [(None,)]),
+]
+
+
+@pytest.mark.parametrize(("query", "rows"), TWO_KINDS)
+def test_values_of_two_kinds_are_compared_by_the_rule_everywhere_in_a_query(make, query, rows):
+    values = [b'{"v": 1}', b'{"v": "x"}', b'{"v": [1]}', b'{"v": null}', b'{"v": true}']
+    asked = tarviz.table(make([(f"k{at}", {"json": value}) for at, value in enumerate(values)])).sql(query)
+    assert asked.fetchall() == rows
+
+
+def test_a_comparison_in_a_select_keeps_a_name_to_read(make):
+    table = tarviz.table(make([("a", {"json": b'{"v": 1}'}), ("b", {"json": b'{"v": "x"}'})]))
+    assert table.sql("select json.v = 'x', json.v > 0 as more from records").columns == ["(\"json\".v = 'x')", "more"]
+    assert [1, 0] == table.rows(order="json.v = 'x'", descending=True).n.tolist()
+    assert [("false", 1), ("true", 1)] == sorted((bar.label.lower(), bar.all) for bar in table.facets("json.v = 'x'").bars)
