@@ -336,13 +336,17 @@ class Rule:
         child, name = node["child"], _type_name(node)
         if name in ("BOOLEAN", "BOOL"):
             return self.truth(child)
+        cast = {**node, "try_cast": True}
+        place = self.places.at(child)
+        if place is not None and (place.storage not in ("text", "class", "json") or (_kind_of(name) == "number" and not is_read(place))):
+            return {**cast, "child": place.node}  # as DuckDB casts what is stored
         if self.kind(child) in ("value", "text") or name == "VARCHAR":
-            child = self.text(child)
-        elif _kind_of(name) == "number" and self.kind(child) == "number":
-            child = self.number(child).real if self.number(child).exact is None else self.number(child).exact
-        else:
-            child = self.plain(child)
-        return {**node, "child": child, "try_cast": True}
+            return {**cast, "child": self.text(child)}
+        if _kind_of(name) == "number" and self.kind(child) == "number":
+            number = self.number(child)
+            real = {**cast, "child": number.real}
+            return real if number.exact is None else self.places.made("coalesce(x, y)", x={**cast, "child": number.exact}, y=real)
+        return {**cast, "child": self.plain(child)}
 
     def _subquery(self, node: Node) -> Node:
         inner = node["subquery"]["node"]
@@ -516,6 +520,11 @@ def _kind_of(name: str) -> Kind:
     if name in ("BOOLEAN", "BOOL"):
         return "truth"
     return "number" if name in _NUMBER_TYPES else "other"
+
+
+def is_read(place: Place) -> bool:
+    """Whether this is read out of a document: a query has its text."""
+    return place.node.get("class") == "FUNCTION" and function_name(place.node) == "json_extract"
 
 
 def _constant(node: Node) -> bool:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tarviz.table.comparisons import Rule, function_name
+from tarviz.table.comparisons import Rule, is_read
 from tarviz.table.places import Places
 from tarviz.table.sql import Asked, Node, nodes, parsed, replaced, select_of, written
 
@@ -90,6 +90,6 @@ def _inside_json(rule: Rule, node: Node, *, leaves: bool) -> Node | None:
         return None
     if leaves:
         return {**rule.places.made("text_of_json(x)", x=place.node), "alias": node.get("alias", "")}
-    if place.node.get("class") != "FUNCTION" or function_name(place.node) != "json_extract":
+    if not is_read(place):
         return None
     return {**rule.places.made("x ->> '$'", x=place.node), "alias": node.get("alias", "")}

@@ -507,3 +507,23 @@ def test_a_comparison_in_a_select_keeps_a_name_to_read(make):
     assert table.sql("select json.v = 'x', json.v > 0 as more from records").columns == ["(\"json\".v = 'x')", "more"]
     assert [1, 0] == table.rows(order="json.v = 'x'", descending=True).n.tolist()
     assert [("false", 1), ("true", 1)] == sorted((bar.label.lower(), bar.all) for bar in table.facets("json.v = 'x'").bars)
+
+
+CASTS = ["json.r::int", "cast(json.b as int)", "json.r::decimal(4, 1)", "json.r::varchar", "json.b::varchar", "json.i::double", "cls::int"]
+CASTS += ["(json.r + 0)::int", "json.m::int", "json.t::varchar", "json.b::double", "json.l::varchar"]
+
+
+@pytest.mark.parametrize("cast", CASTS)
+def test_a_cast_gives_what_a_select_of_it_gives(make, cast):
+    whole = 2**60 + 1
+    values = [
+        {"r": 2.5, "b": True, "i": 1, "t": "x", "m": 2.5, "l": [1]},
+        {"r": 3.5, "b": False, "i": whole, "t": "y", "m": True, "l": [2, 3]},
+        {"r": 2.0},
+    ]
+    table = tarviz.table(make([(f"k{at}", {"json": json.dumps(value).encode(), "cls": b"%d" % at}) for at, value in enumerate(values)]))
+    for at, value in table.sql(f"SELECT n, {cast} FROM records").fetchall():
+        if value is not None:
+            sought = f"'{value}'" if isinstance(value, str) else str(value).lower()
+            assert at in table.rows(f"{cast} = {sought}").n.tolist(), (cast, value)
+    assert [] == table.rows("json.t::int = 1").n.tolist()
