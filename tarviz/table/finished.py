@@ -26,10 +26,10 @@ def finished(
     missing: Callable[[str], None] | None = None,
 ) -> str:
     """The SQL of a question over columns of these `types`. A condition (`lenient`) is read by the rule, and so are the conditions behind
-    the WHERE of a query and its other comparisons of values; lists in a condition are counted from 0. JSON of a query is its
-    text by the rule `as_text`. `missing` is told of paths that no record has."""
+    the WHERE of a query and its other comparisons of values. JSON of a query is its text by the rule `as_text`. Lists are counted
+    from 0 in a condition and `as_text`, from 1 in a query. `missing` is told of paths that no record has."""
     tree = copy.deepcopy(asked.tree)
-    rule = Rule(base, Places(base, types, missing, lenient))
+    rule = Rule(base, Places(base, types, missing, lenient, lenient or as_text))
     for select in reversed([*nodes(tree, "SELECT_NODE")]):  # the inner ones first
         if select.get("where_clause") is not None and select["from_table"].get("table_name") not in _TYPED:
             select["where_clause"] = rule.truth(select["where_clause"])
@@ -46,6 +46,8 @@ def finished(
                 named = parsed(base, "SELECT 1")
                 select_of(named)["select_list"] = [_bare(was)]
                 new["alias"] = written(base, named).removeprefix("SELECT ")
+        if as_text:
+            _items(rule, tree)
         replaced(tree, lambda node: _inside_json(rule, node, leaves=as_text))
     return written(base, _bare(tree))
 
@@ -60,6 +62,15 @@ def _bare(tree: Any) -> Any:
 def where_of(sql: str) -> str:
     """The condition in the SQL of `finished`."""
     return sql.partition(" WHERE ")[2] or "true"
+
+
+def _items(rule: Rule, tree: Any) -> None:
+    """Items of lists, from the outermost step in: as a condition reads them."""
+    for name, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        if isinstance(value, dict) and value.get("type") == "ARRAY_EXTRACT" and (place := rule.places.at(value)) is not None:
+            tree[name] = rule.places.made("text_of_json(x)", x=place.node) if place.storage == "json" else place.node
+        elif isinstance(value, dict | list):
+            _items(rule, value)
 
 
 def _outside_where(rule: Rule, node: Node) -> Node | None:

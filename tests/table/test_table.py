@@ -527,3 +527,19 @@ def test_a_cast_gives_what_a_select_of_it_gives(make, cast):
             sought = f"'{value}'" if isinstance(value, str) else str(value).lower()
             assert at in table.rows(f"{cast} = {sought}").n.tolist(), (cast, value)
     assert [] == table.rows("json.t::int = 1").n.tolist()
+
+
+FACETS = ["json.l[0]", "json.l[1]", "json.l[-1]", "json.m[0][1]", "json.j[0]", "json.nan", "json.inf", "json.l[0] + 1", "json.l[0] = 1"]
+
+
+@pytest.mark.parametrize("column", FACETS)
+def test_the_condition_of_a_bar_chooses_the_records_it_counts(make, column):
+    texts = [
+        f'{{"nan": NaN, "inf": Infinity, "l": [{at}, 7], "m": [[1, {at % 2}]], "j": {mixed}}}'
+        for at, mixed in enumerate(["[1, 2]", '["x"]', "[[1]]"])
+    ]
+    table = tarviz.table(make([(f"k{at}", {"json": text.encode()}) for at, text in enumerate(texts)]))
+    bars = table.facets(column).bars
+    assert bars
+    assert [bar.all for bar in bars] == [len(table.rows(bar.where)) for bar in bars]
+    assert [2, 1, 0] == table.rows(order="json.l[0]", descending=True).n.tolist()
