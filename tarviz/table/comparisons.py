@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from tarviz.model.errors import UsageError
 from tarviz.table.places import INTEGERS, REALS, Place, Places
-from tarviz.table.sql import NOWHERE, Node, column, nodes, signatures
+from tarviz.table.sql import NOWHERE, Node, column, no_function, nodes, signatures
 
 if TYPE_CHECKING:
     import duckdb
@@ -387,7 +386,7 @@ class Rule:
         """Arguments as the function takes them."""
         known = signatures(self.base, name)
         if not known:
-            raise UsageError(f"there is no function {name}().", code="E_QUERY")
+            raise no_function(self.base, name)
         fitting = [types for _, types, _ in known if len(types) == len(arguments)] or [types for _, types, _ in known]
         made = []
         for at, each in enumerate(arguments):

@@ -543,3 +543,37 @@ def test_the_condition_of_a_bar_chooses_the_records_it_counts(make, column):
     assert bars
     assert [bar.all for bar in bars] == [len(table.rows(bar.where)) for bar in bars]
     assert [2, 1, 0] == table.rows(order="json.l[0]", descending=True).n.tolist()
+
+
+WRONG_NAMES = [
+    ("select lable from objects", r"no column lable\..*Nearest: label\. Columns of objects: shard, key, .*score"),
+    ("select lable from records where any_object(lable = 'x')", r"no column lable\..*Nearest: label.*Columns of objects: "),
+    ("select toga from tags", r"no column toga\..* Columns of tags: shard, key, tag, note"),
+    ("select nope from records", r"no column nope\. Hint: There are key, shard, n, size, json"),
+    ("select uper(key) from records", r"no function uper\(\)\. Hint: Nearest: upper\(\)"),
+]
+
+
+@pytest.mark.parametrize(("query", "said"), WRONG_NAMES)
+def test_a_wrong_name_is_answered_with_what_is_there_where_it_was_looked_for(make, query, said):
+    table = tarviz.table(make([("a", {"json": b'{"id": 1}'})]))
+    with pytest.raises(UsageError, match=said) as error:
+        table.sql(query).fetchall()
+    assert "E_QUERY" == error.value.code
+
+
+CONDITIONS = [
+    ("any_object(lable = 'x')", r"no column lable\..*Nearest: label\. Columns of objects: shard, key"),
+    ("uper(key) = 'A'", r"no function uper\(\)\. Hint: Nearest: upper\(\)"),
+    ("json.id > 0 and random() < 0.1", r"the same answer each time.*hash\(key\) % 10 = 0"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), CONDITIONS)
+def test_a_wrong_condition_is_answered_with_what_to_write(make, text, said):
+    table = tarviz.table(make([(key, {"json": b'{"id": 1}'}) for key in "abcdefghijklmnopqrst"]))
+    with pytest.raises(UsageError, match=said) as error:
+        table.rows(text)
+    assert "E_QUERY" == error.value.code
+    assert 0 < len(table.rows("hash(key) % 10 < 5")) < 20  # the way out that it names
+    assert [6] == table.rows("matches(key, 'g$')").n.tolist()
