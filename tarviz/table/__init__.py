@@ -29,6 +29,7 @@ SUPPORT: tuple[str, ...] = (
     "export",
     "facets",
     "findings",
+    "finished",
     "interrupts",
     "labels",
     "making",

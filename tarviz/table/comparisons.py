@@ -8,14 +8,12 @@ raises an error. DuckDB's own casts do (`'"cat"'::JSON = 'cat'`), and they depen
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from tarviz.model.errors import UsageError
 from tarviz.table.places import INTEGERS, REALS, Place, Places
-from tarviz.table.sql import NOWHERE, Asked, Node, column, nodes, replaced, signatures, written
+from tarviz.table.sql import NOWHERE, Node, column, no_function, nodes, signatures
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,7 +42,6 @@ _NUMBER_TYPES = frozenset(name.upper() for name in INTEGERS | REALS) | {
     "NUMERIC",
     "SHORT",
 }
-_TYPED = ("objects", "tags", "_words")  # relations of ours, whose columns have types
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "abs", "whole", "real_number"})
 _DISTINCT = ("COMPARE_DISTINCT_FROM", "COMPARE_NOT_DISTINCT_FROM")
 
@@ -54,40 +51,6 @@ class Number(NamedTuple):
 
     exact: Node | None
     real: Node
-
-
-def finished(
-    base: duckdb.DuckDBPyConnection,
-    asked: Asked,
-    types: Mapping[str, Any],
-    *,
-    lenient: bool,
-    as_text: bool = False,
-    missing: Callable[[str], None] | None = None,
-) -> str:
-    """The SQL of a question over columns of these `types`. A condition (`lenient`) is read by the rule, and so are the conditions behind
-    the WHERE of a query; lists in a condition are counted from 0. JSON of a query is its
-    text by the rule `as_text`. `missing` is told of paths that no record has."""
-    tree = copy.deepcopy(asked.tree)
-    rule = Rule(base, Places(base, types, missing, lenient))
-    for select in reversed([*nodes(tree, "SELECT_NODE")]):  # the inner ones first
-        if select.get("where_clause") is not None and select["from_table"].get("table_name") not in _TYPED:
-            select["where_clause"] = rule.truth(select["where_clause"])
-    if not lenient:
-        replaced(tree, lambda node: rule.inside_json(node, leaves=as_text))
-    return written(base, _bare(tree))
-
-
-def _bare(tree: Any) -> Any:
-    """A tree without our notes in it."""
-    if isinstance(tree, dict):
-        return {name: _bare(value) for name, value in tree.items() if not name.startswith("_")}
-    return [_bare(value) for value in tree] if isinstance(tree, list) else tree
-
-
-def where_of(sql: str) -> str:
-    """The condition in the SQL of `finished`."""
-    return sql.partition(" WHERE ")[2] or "true"
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +77,7 @@ class Rule:
         if of_class == "CAST":
             return _kind_of(_type_name(node))
         if of_class == "FUNCTION":
-            name = _function(node)
+            name = function_name(node)
             if name in _OF_ARGUMENTS:
                 found = self._common(_arguments(node))
                 return "number" if found == "value" and all(map(self._is_number, _arguments(node))) else found
@@ -290,7 +253,7 @@ class Rule:
                 taken = _as_case(self, node)
                 exact = self._branched(taken, lambda each: self.number(each).exact or self.places.made("NULL::HUGEINT"))
             return Number(exact, self._branched(node, lambda each: self.number(each).real))
-        if node.get("class") == "FUNCTION" and (name := _function(node)) in _ARITHMETIC:
+        if node.get("class") == "FUNCTION" and (name := function_name(node)) in _ARITHMETIC:
             return self._calculated(name, [self.number(each) for each in _arguments(node)])
         match self.kind(node):
             case "number":
@@ -307,7 +270,7 @@ class Rule:
         if node.get("class") == "CAST":
             return _type_name(node).lower() in INTEGERS or _type_name(node) in ("INT", "INT4", "INT8", "LONG")
         if node.get("class") == "FUNCTION":
-            found = {returned for _, _, returned in signatures(self.base, _function(node))}
+            found = {returned for _, _, returned in signatures(self.base, function_name(node))}
             return bool(found) and all(name.lower() in INTEGERS for name in found)
         return False
 
@@ -372,13 +335,17 @@ class Rule:
         child, name = node["child"], _type_name(node)
         if name in ("BOOLEAN", "BOOL"):
             return self.truth(child)
+        cast = {**node, "try_cast": True}
+        place = self.places.at(child)
+        if place is not None and (place.storage not in ("text", "class", "json") or (_kind_of(name) == "number" and not is_read(place))):
+            return {**cast, "child": place.node}  # as DuckDB casts what is stored
         if self.kind(child) in ("value", "text") or name == "VARCHAR":
-            child = self.text(child)
-        elif _kind_of(name) == "number" and self.kind(child) == "number":
-            child = self.number(child).real if self.number(child).exact is None else self.number(child).exact
-        else:
-            child = self.plain(child)
-        return {**node, "child": child, "try_cast": True}
+            return {**cast, "child": self.text(child)}
+        if _kind_of(name) == "number" and self.kind(child) == "number":
+            number = self.number(child)
+            real = {**cast, "child": number.real}
+            return real if number.exact is None else self.places.made("coalesce(x, y)", x={**cast, "child": number.exact}, y=real)
+        return {**cast, "child": self.plain(child)}
 
     def _subquery(self, node: Node) -> Node:
         inner = node["subquery"]["node"]
@@ -397,7 +364,7 @@ class Rule:
         return {**node, "child": child}
 
     def _called(self, node: Node) -> Node:
-        name, arguments = _function(node), _arguments(node)
+        name, arguments = function_name(node), _arguments(node)
         if name in _ARITHMETIC:
             return self.number(node).real
         if name in ("contains", "list_contains", "array_contains", "list_has") and len(arguments) == 2:
@@ -419,7 +386,7 @@ class Rule:
         """Arguments as the function takes them."""
         known = signatures(self.base, name)
         if not known:
-            raise UsageError(f"there is no function {name}().", code="E_QUERY")
+            raise no_function(self.base, name)
         fitting = [types for _, types, _ in known if len(types) == len(arguments)] or [types for _, types, _ in known]
         made = []
         for at, each in enumerate(arguments):
@@ -458,7 +425,7 @@ class Rule:
 
     def _contains(self, box: Node, item: Node) -> Node:
         """`x in [1, 2]`, `'a' in json.tags`, `'ar' in txt`: an item of a list, or a part of a text."""
-        if box.get("class") == "FUNCTION" and _function(box) == "list_value":
+        if box.get("class") == "FUNCTION" and function_name(box) == "list_value":
             return self._among(item, _arguments(box))
         place = self.places.at(box)
         if place is None and self.kind(box) == "other":
@@ -495,20 +462,6 @@ class Rule:
         checks = [{"when_expr": self.truth(each["when_expr"]), "then_expr": wanted(each["then_expr"])} for each in node["case_checks"]]
         return {**node, "case_checks": checks, "else_expr": wanted(node["else_expr"])}
 
-    def inside_json(self, node: Node, *, leaves: bool) -> Node | None:
-        """In a query, a path into what is JSON: its text. With `leaves` also JSON itself, by the rule."""
-        of = node.get("_of")
-        if node.get("class") != "COLUMN_REF" or not of or len(of) < 2:
-            return None
-        place = self.places.at(node)
-        if place is None or place.storage != "json":
-            return None
-        if leaves:
-            return {**self.places.made("text_of_json(x)", x=place.node), "alias": node.get("alias", "")}
-        if place.node.get("class") != "FUNCTION" or _function(place.node) != "json_extract":
-            return None
-        return {**self.places.made("x ->> '$'", x=place.node), "alias": node.get("alias", "")}
-
 
 _TESTS = frozenset({"OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN"})
 _OF_ARGUMENTS = frozenset({"greatest", "least", "nullif", "min", "max", "any_value", "first", "last"})
@@ -531,7 +484,7 @@ _SURE = _OURS | {  # scalar functions that raise no error
 }
 
 
-def _function(node: Node) -> str:
+def function_name(node: Node) -> str:
     return str(node["qualified_name"]["path"][-1]).lower()
 
 
@@ -566,6 +519,11 @@ def _kind_of(name: str) -> Kind:
     if name in ("BOOLEAN", "BOOL"):
         return "truth"
     return "number" if name in _NUMBER_TYPES else "other"
+
+
+def is_read(place: Place) -> bool:
+    """Whether this is read out of a document: a query has its text."""
+    return place.node.get("class") == "FUNCTION" and function_name(place.node) == "json_extract"
 
 
 def _constant(node: Node) -> bool:

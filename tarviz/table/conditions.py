@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import functools
 import re
 from collections.abc import Callable
@@ -42,13 +43,16 @@ _FORM = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(has|is|tag|key):([\w.\-/]+)""
 _CASTS = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(int|float)\s*\(""")
 _PHRASE = re.compile(r'"[^"]*"')
 _MEANT = re.compile(r"[=<>()\[\]]|\b(?:has|is|tag|key):")  # half a condition is an error, not a search for its words
+_PATH = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)+")
+_CALLED = ("startswith", "endswith", "contains", "matches", "lower", "upper", "len")
+_KEYWORDS = ("and", "or", "not", "in", "is", "like", "ilike", "between", "null", "similar to", "glob", *_CALLED)
 _BEFORE = "SELECT 1 FROM records WHERE ("
 _FIELDS = ("cls", "json", "txt")  # meant as fields also where no record has them
 _OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "||", "&", "|", "^", "**"})
 
 
 def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part], *, streamed: bool = False) -> Asked:
-    """A condition, or a search, as the WHERE of `SELECT 1 FROM records`; `comparisons.finished` makes it SQL once its columns are there.
+    """A condition, or a search, as the WHERE of `SELECT 1 FROM records`; `finished` makes it SQL once its columns are there.
 
     Names that are no column are in `unknown`. With `streamed`, what needs all records at once is refused.
     """
@@ -109,7 +113,8 @@ def _read(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
     try:
         tree, source = _readable(base, source, possible)
     except UsageError:
-        if _MEANT.search(_PHRASE.sub("", text)) or not words(text):
+        rest = _PHRASE.sub("", text)
+        if _MEANT.search(rest) or not words(text) or any(_is_path(each.split("."), possible) for each in _PATH.findall(rest)):
             raise
         tree = None
     if tree is not None:
@@ -119,6 +124,12 @@ def _read(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
         if _is_condition(node["where_clause"], possible):
             return tree, source
     return parsed(base, f"{_BEFORE}search({quoted_text(text)})\n)"), None
+
+
+def _is_path(names: list[str], possible: dict[str, Part]) -> bool:
+    """Whether dotted names begin with a field: what holds them is no search for words."""
+    found = found_name(names, possible)
+    return names[0] in _FIELDS or f"{'.'.join(names).lower()}.size" in possible or (found is not None and found[0] not in RECORD)
 
 
 def _is_condition(node: Node, possible: dict[str, Part]) -> bool:
@@ -164,7 +175,15 @@ def _readable(base: duckdb.DuckDBPyConnection, source: str, possible: dict[str, 
         except UsageError as error:
             first = first or error
     assert first is not None
-    raise UsageError(first.message.replace("the query", f"{source!r}", 1), hint=HINT, code="E_QUERY") from first
+    message, hint = first.message.replace("the query", f"{source!r}", 1), HINT
+    if near := re.search(r'syntax error at or near "([^"]+)"', message):
+        message = f"{source!r} cannot be read: {near[1]!r} does not fit there."
+        if near[1] == ")" and ")" not in source:
+            message = f"{source!r} cannot be read: something is missing at its end."
+        if close := difflib.get_close_matches(near[1].lower(), _KEYWORDS, 1):
+            hint = f"Write {close[0]}(…, '…')" if close[0] in _CALLED else f"Nearest: {close[0]}"
+            hint += "; words to look for that have a column's name among them go in double quotes."
+    raise UsageError(message, hint=hint, code="E_QUERY") from first
 
 
 def _apart(text: str) -> str:

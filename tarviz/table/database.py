@@ -164,8 +164,8 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def translated(error: Exception, nearest: Any = None, unknown: list[str] | None = None) -> TarvizError:
-    """DuckDB's error in our words."""
+def translated(error: Exception, hinted: Callable[[str], str] | None = None, unknown: list[str] | None = None) -> TarvizError:
+    """DuckDB's error in our words; `hinted` says what there is instead of one of the names that are `unknown`."""
     import duckdb
 
     text = re.sub(r"\n\s*LINE \d+:.*", "", str(error), flags=re.DOTALL).strip()
@@ -177,11 +177,15 @@ def translated(error: Exception, nearest: Any = None, unknown: list[str] | None 
         )
     if isinstance(error, duckdb.InterruptException):
         return UsageError("the query was stopped.", code="E_STOPPED")
+    if "volatile function" in text:
+        way = "Choose records by their key: hash(key) % 10 = 0, or matches(key, '7$')."
+        return UsageError("a condition must give the same answer each time; a call such as random() does not.", hint=way, code="E_QUERY")
+    if lacks := re.search(r'Function with name "?(\w+)"? does not exist!(?:\s+Did you mean "(\w+)")?', text):
+        return UsageError(f"there is no function {lacks[1]}().", hint=f"Nearest: {lacks[2]}()." if lacks[2] else None, code="E_QUERY")
     missing = [name for name in unknown or () if name.rpartition(".")[2] not in _OWN]
     found = re.search(r'(?:struct entry|key) "([^"]+)"', text)
     name = missing[0] if missing else found[1] if found else None
-    close = nearest(name) if name and nearest is not None else []
-    hint = f"Nearest: {', '.join(close)}." if close else None
+    hint = hinted(name) if name and hinted is not None else None
     if missing and isinstance(error, duckdb.BinderException):
         return UsageError(f"there is no column {missing[0]}.", hint=hint, code="E_QUERY")
     return UsageError(text.replace("\n", " "), hint=hint)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import UsageError, redact
-from tarviz.table.sql import NUMBERS
+from tarviz.table.sql import NUMBERS, quoted_text
 
 if TYPE_CHECKING:
     from tarviz.table.table import Table
@@ -110,7 +110,7 @@ def facet(table: Table, column: str, where: str, bins: int, among: Among | None 
         return _classes(table, condition)
     name = table.expression(column)
     kind = table.type_of(name)
-    asked = column
+    asked = f"({column})" if kind == "boolean" and " " in column else column  # it may be a comparison
     if kind in _NESTED:  # compared as text
         name, asked = f"CAST({name} AS VARCHAR)", f"as_text({column})"
     if kind in NUMBERS:
@@ -224,7 +224,8 @@ def _values(table: Table, name: str, kind: str, condition: str, wanted: Sequence
 
 def _bar(column: str, kind: str, value: Any, all: int, kept: int) -> Bar:
     number = float(value) if kind in NUMBERS else None
-    return Bar(str(value), number, number, all, kept, f"{column} = {literal(value)}")
+    nan = number is not None and math.isnan(number)  # which is no number in a condition
+    return Bar(str(value), number, number, all, kept, f"{column} = {quoted_text('nan') if nan else literal(value)}")
 
 
 def literal(value: Any) -> str:

@@ -29,12 +29,13 @@ class Place(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Places:
-    """The columns of a question. `missing` is told of paths that no record has; with `lenient` (a condition) lists are counted from 0."""
+    """The columns of a question. `missing` is told of paths that no record has; `lenient`: a condition; lists are counted `from_zero`."""
 
     base: duckdb.DuckDBPyConnection
     types: Mapping[str, Any]
     missing: Callable[[str], None] | None = None
     lenient: bool = True
+    from_zero: bool = True
 
     def made(self, template: str, **parts: Node) -> Node:
         """The tree of an expression of ours, with trees in the places of its names."""
@@ -61,7 +62,7 @@ class Places:
         text = str(at["literal"]["text"])
         step: str | int = text
         if at["literal"]["kind"] == "INTEGER":
-            step = int(text) if self.lenient or int(text) < 0 else int(text) - 1  # SQL counts from 1
+            step = int(text) if self.from_zero or int(text) < 0 else int(text) - 1
         return found[0], [*found[1], step]
 
     def at(self, node: Node) -> Place | None:

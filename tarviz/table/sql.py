@@ -6,6 +6,7 @@ DuckDB parses (`json_serialize_sql`) and writes (`json_deserialize_sql`); betwee
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +27,7 @@ OBJECTS = {  # the columns of `objects`
     "score": "DOUBLE", "x0": "DOUBLE", "y0": "DOUBLE", "x1": "DOUBLE", "y1": "DOUBLE", "area": "DOUBLE", "width": "INTEGER",
     "height": "INTEGER", "outlines": "DOUBLE[][]", "keypoints": "DOUBLE[]", "runs": "BIGINT[]",
 }  # fmt: skip
+COLUMNS = {"objects": [*OBJECTS], "tags": ["shard", "key", "tag", "note"]}
 NUMBERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "double", "float", "decimal"})
 _FUNCTIONS = ("unnest", "range", "generate_series")  # as tables: they read nothing
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -246,6 +248,13 @@ def signatures(base: duckdb.DuckDBPyConnection, name: str) -> list[tuple[str, li
         rows = base.execute(query, [name]).fetchall()
         _SIGNATURES[name] = [(what, [each or "" for each in taken or []], given or "") for what, taken, given in rows]
     return _SIGNATURES[name]
+
+
+def no_function(base: duckdb.DuckDBPyConnection, name: str) -> UsageError:
+    """What is said of a call of what is no function, with the nearest that is one."""
+    there = [str(each) for (each,) in base.execute("SELECT DISTINCT function_name FROM duckdb_functions() ORDER BY 1").fetchall()]
+    close = difflib.get_close_matches(name, there, 1)
+    return UsageError(f"there is no function {name}().", hint=f"Nearest: {close[0]}()." if close else None, code="E_QUERY")
 
 
 def text_node(value: str) -> Node:

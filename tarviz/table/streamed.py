@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from tarviz.model.errors import Fault, redact
 from tarviz.model.types import Block, to_bytes
 from tarviz.read.report import ReadReport
-from tarviz.table import columns, comparisons, conditions, database
+from tarviz.table import columns, conditions, database
 from tarviz.table.columns import NAMES
+from tarviz.table.finished import finished, where_of
 from tarviz.table.making.chunks import Chunk, chunk_of
 from tarviz.table.making.json_structure import sql_type, typed
 from tarviz.table.making.shard_columns import MadeColumns, columns_of
@@ -72,8 +73,8 @@ class StreamCondition:
             relation = base.sql(f"SELECT {selected} FROM _streamed LIMIT 0")
             types = dict(zip(relation.columns, relation.types, strict=True))
             assert self._asked is not None
-            text = comparisons.finished(base, self._asked, types, lenient=True, missing=lacking.add)
-            query = f"SELECT n FROM (SELECT {selected} FROM _streamed) AS records WHERE {comparisons.where_of(text)}"
+            text = finished(base, self._asked, types, lenient=True, missing=lacking.add)
+            query = f"SELECT n FROM (SELECT {selected} FROM _streamed) AS records WHERE {where_of(text)}"
             return base.sql(query).fetchnumpy()["n"]
 
         found = np.sort(np.asarray(database.in_our_words(ask), np.int64)) - chunk.first

@@ -24,8 +24,9 @@ from tarviz.read import tfrecords
 from tarviz.read.chosen import version
 from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
-from tarviz.table import columns, comparisons, conditions, database, neighbours, objects, paths, sql, words
+from tarviz.table import columns, conditions, database, neighbours, objects, paths, sql, words
 from tarviz.table.columns import NAMES, Part
+from tarviz.table.finished import finished, where_of
 from tarviz.table.interrupts import Interrupts, answered
 from tarviz.table.making import json_structure, kept_columns
 from tarviz.table.making.passes import ColumnPasses, where
@@ -167,7 +168,7 @@ class Table:
         if asked.tagged:
             base = self._with_tags()
         cursor = self._asked.cursor(base)
-        relation: duckdb.DuckDBPyRelation = self._translated(lambda: cursor.sql(text), asked.unknown)
+        relation: duckdb.DuckDBPyRelation = self._translated(lambda: cursor.sql(text), asked)
         return Relation(relation, lambda work: self._answered(work, cursor))
 
     def arrow(self, query: str) -> pa.Table:
@@ -186,8 +187,8 @@ class Table:
         asked = self._translated(lambda: conditions.condition(base, where, self.possible))
         self._known(asked)
         text = self._finished(asked, lenient=True)
-        self._translated(lambda: self._ready().cursor().sql(text), asked.unknown)
-        return comparisons.where_of(text)
+        self._translated(lambda: self._ready().cursor().sql(text), asked)
+        return where_of(text)
 
     def rows(self, where: str = "", order: str = "", *, descending: bool = False, count: int | None = None, skip: int = 0) -> ChosenRows:
         """The records that fit, in the order they lie, or by an expression; what is missing comes last, either way."""
@@ -205,7 +206,7 @@ class Table:
         base = self._ready().cursor()
         asked = self._translated(lambda: sql.value(base, text, self.possible))
         made = self._finished(asked, lenient=False, as_text=True)
-        self._translated(lambda: self._ready().cursor().sql(made), asked.unknown)
+        self._translated(lambda: self._ready().cursor().sql(made), asked)
         return made.removeprefix("SELECT ").removesuffix(" FROM records")
 
     def first_column(self, where: str) -> str:
@@ -398,14 +399,22 @@ class Table:
     def _known(self, asked: Asked) -> None:
         """`UsageError` for a name that is no column."""
         for name in asked.unknown:
-            self._missing(name)
+            self._missing(name, asked)
 
-    def _missing(self, name: str) -> None:
-        if self._partial:
-            return
-        close = self.nearest(name)
-        hint = f"Nearest: {', '.join(close)}." if close else f"There are {', '.join(self.possible)}."
-        raise UsageError(f"there is no column {name}.", hint=hint, code="E_QUERY")
+    def _missing(self, name: str, asked: Asked | None = None) -> None:
+        if not self._partial:
+            raise UsageError(f"there is no column {name}.", hint=self._hinted(name, asked), code="E_QUERY")
+
+    def _hinted(self, name: str, asked: Asked | None = None) -> str:
+        """What there is instead of a column: of the records, and of what else is asked."""
+        read = sql.relations(asked.tree) if asked else {"records"}
+        others = {each: sql.COLUMNS[each] for each in sorted(read & {*sql.COLUMNS})}
+        close = [near for each in others.values() for near in difflib.get_close_matches(name.rpartition(".")[2], each, 1)]
+        close += self.nearest(name) if "records" in read else []
+        hint = [f"Nearest: {', '.join(dict.fromkeys(close))}."] if close else []
+        if not close and "records" in read:
+            hint = [f"There are {', '.join(self.possible)}."]
+        return " ".join([*hint, *(f"Columns of {each}: {', '.join(names)}." for each, names in others.items())])
 
     def _finished(self, asked: Asked, *, lenient: bool, as_text: bool = False) -> str:
         self.make(asked.parts)
@@ -413,7 +422,7 @@ class Table:
             self.give(name)
         base = self._ready().cursor()
         types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
-        return comparisons.finished(base, asked, types, lenient=lenient, as_text=as_text, missing=self._missing)
+        return finished(base, asked, types, lenient=lenient, as_text=as_text, missing=self._missing)
 
     def _filled(self, base: duckdb.DuckDBPyConnection, name: str) -> None:
         if name == "_words":
@@ -443,13 +452,14 @@ class Table:
     def _answered(self, work: Callable[[], Any], cursor: duckdb.DuckDBPyConnection) -> Any:
         return self._translated(lambda: answered(work, cursor.interrupt, self.timeout))
 
-    def _translated(self, work: Callable[[], Any], unknown: list[str] | None = None) -> Any:
+    def _translated(self, work: Callable[[], Any], asked: Asked | None = None) -> Any:
         import duckdb
 
         try:
             return work()
         except duckdb.Error as error:
-            raise database.translated(error, self.nearest, unknown) from error
+            hinted = partial(self._hinted, asked=asked)
+            raise database.translated(error, hinted, asked.unknown if asked else None) from error
 
     def nearest(self, name: str) -> list[str]:
         """Up to three columns or paths that are spelled like `name`."""

@@ -17,6 +17,7 @@ from tarviz.model.errors import ChangedError, UsageError
 from tarviz.read.chosen import resolved
 from tarviz.read.stream import ReadOptions
 from tarviz.read.stream import blocks as read_blocks
+from tarviz.table.conditions import joined
 from tarviz.table.streamed import StreamCondition
 from tarviz.testing.strategies import shard
 
@@ -130,6 +131,32 @@ class TestOneRecord:
     def test_what_cannot_be_read_is_refused_with_a_hint(self, animals, text):
         with pytest.raises(UsageError):
             tarviz.table(animals).rows(text)
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("json.meta.src lik '%w%'", "'lik' does not fit there.*Nearest: like"),
+            ("json.w betwen 3 and 5", "'betwen' does not fit.*Nearest: between"),
+            ("json.meta.src startswith 'A'", r"Write startswith\(…"),
+            ("json.meta.src like", "missing at its end"),
+            ("txt.a lik 'x'", "Nearest: like"),
+            ("cls = 3 adn json.w > 3", "Nearest: and"),
+            ("dog json.w", "does not fit there"),
+        ],
+    )
+    def test_a_condition_that_is_misspelled_is_no_search_for_its_words(self, animals, text, said):
+        for ask in (tarviz.table(animals).rows, lambda text: tarviz.table(animals).rows(joined((text, "cls = 3")))):
+            with pytest.raises(UsageError, match=said) as error:
+                ask(text)
+            assert "E_QUERY" == error.value.code
+        with pytest.raises(UsageError, match="Nearest: like"):
+            tarviz.table(animals).rows("seg.png lik 'x'")
+
+    @pytest.mark.parametrize(
+        "text", ["on the roof", '"json.w" dog', "a n.b dog", "key.ring toy", "it's a dog", "v1.5 of it", "dog.jpeg here"]
+    )
+    def test_plain_words_are_a_search(self, animals, text):
+        assert [] == tarviz.table(animals).rows(text).n.tolist()
 
     def test_fields_named_like_words_of_sql(self, make):
         table = tarviz.table(make([("a", {"class": b"1", "order": b"x", "select": b"y", "json": b'{"order": 3, "group": {"by": 1}}'})]))

@@ -479,3 +479,101 @@ class TestRemembered:
         found.append(table.remembered("n", lambda: next(calls)))
 
         assert [0, 0, 1] == found
+
+
+TWO_KINDS = [
+    ("select count(*) filter (where json.v = 'x') from records", [(1,)]),
+    ("select json.v = 'x' from records order by n", [(False,), (True,), (None,), (None,), (False,)]),
+    ("select case when json.v = 'x' then 1 else 0 end from records order by n", [(0,), (1,), (0,), (0,), (0,)]),
+    ("select json.v > 0 as more, count(*) from records group by more order by more", [(True, 1), (None, 4)]),
+    ("select count(*) from records group by json.v having json.v = 'x'", [(1,)]),
+    ("select n from records qualify json.v = 'x' and row_number() over () > 0", [(1,)]),
+    ("select a.n from records a join records b on a.json.v in ('x', 1) and a.n = b.n order by 1", [(0,), (1,)]),
+    ("select a.n from records a join records b on a.json.v = b.json.v order by 1", [(0,), (1,), (2,), (4,)]),
+    ("select n from records order by json.v between 0 and 2, n limit 1", [(0,)]),
+    ("select max(json.v) > 3 from records", [(None,)]),
+]
+
+
+@pytest.mark.parametrize(("query", "rows"), TWO_KINDS)
+def test_values_of_two_kinds_are_compared_by_the_rule_everywhere_in_a_query(make, query, rows):
+    values = [b'{"v": 1}', b'{"v": "x"}', b'{"v": [1]}', b'{"v": null}', b'{"v": true}']
+    asked = tarviz.table(make([(f"k{at}", {"json": value}) for at, value in enumerate(values)])).sql(query)
+    assert asked.fetchall() == rows
+
+
+def test_a_comparison_in_a_select_keeps_a_name_to_read(make):
+    table = tarviz.table(make([("a", {"json": b'{"v": 1}'}), ("b", {"json": b'{"v": "x"}'})]))
+    assert table.sql("select json.v = 'x', json.v > 0 as more from records").columns == ["(\"json\".v = 'x')", "more"]
+    assert [1, 0] == table.rows(order="json.v = 'x'", descending=True).n.tolist()
+    assert [("false", 1), ("true", 1)] == sorted((bar.label.lower(), bar.all) for bar in table.facets("json.v = 'x'").bars)
+
+
+CASTS = ["json.r::int", "cast(json.b as int)", "json.r::decimal(4, 1)", "json.r::varchar", "json.b::varchar", "json.i::double", "cls::int"]
+CASTS += ["(json.r + 0)::int", "json.m::int", "json.t::varchar", "json.b::double", "json.l::varchar"]
+
+
+@pytest.mark.parametrize("cast", CASTS)
+def test_a_cast_gives_what_a_select_of_it_gives(make, cast):
+    whole = 2**60 + 1
+    values = [
+        {"r": 2.5, "b": True, "i": 1, "t": "x", "m": 2.5, "l": [1]},
+        {"r": 3.5, "b": False, "i": whole, "t": "y", "m": True, "l": [2, 3]},
+        {"r": 2.0},
+    ]
+    table = tarviz.table(make([(f"k{at}", {"json": json.dumps(value).encode(), "cls": b"%d" % at}) for at, value in enumerate(values)]))
+    for at, value in table.sql(f"SELECT n, {cast} FROM records").fetchall():
+        if value is not None:
+            sought = f"'{value}'" if isinstance(value, str) else str(value).lower()
+            assert at in table.rows(f"{cast} = {sought}").n.tolist(), (cast, value)
+    assert [] == table.rows("json.t::int = 1").n.tolist()
+
+
+FACETS = ["json.l[0]", "json.l[1]", "json.l[-1]", "json.m[0][1]", "json.j[0]", "json.nan", "json.inf", "json.l[0] + 1", "json.l[0] = 1"]
+
+
+@pytest.mark.parametrize("column", FACETS)
+def test_the_condition_of_a_bar_chooses_the_records_it_counts(make, column):
+    texts = [
+        f'{{"nan": NaN, "inf": Infinity, "l": [{at}, 7], "m": [[1, {at % 2}]], "j": {mixed}}}'
+        for at, mixed in enumerate(["[1, 2]", '["x"]', "[[1]]"])
+    ]
+    table = tarviz.table(make([(f"k{at}", {"json": text.encode()}) for at, text in enumerate(texts)]))
+    bars = table.facets(column).bars
+    assert bars
+    assert [bar.all for bar in bars] == [len(table.rows(bar.where)) for bar in bars]
+    assert [2, 1, 0] == table.rows(order="json.l[0]", descending=True).n.tolist()
+
+
+WRONG_NAMES = [
+    ("select lable from objects", r"no column lable\..*Nearest: label\. Columns of objects: shard, key, .*score"),
+    ("select lable from records where any_object(lable = 'x')", r"no column lable\..*Nearest: label.*Columns of objects: "),
+    ("select toga from tags", r"no column toga\..* Columns of tags: shard, key, tag, note"),
+    ("select nope from records", r"no column nope\. Hint: There are key, shard, n, size, json"),
+    ("select uper(key) from records", r"no function uper\(\)\. Hint: Nearest: upper\(\)"),
+]
+
+
+@pytest.mark.parametrize(("query", "said"), WRONG_NAMES)
+def test_a_wrong_name_is_answered_with_what_is_there_where_it_was_looked_for(make, query, said):
+    table = tarviz.table(make([("a", {"json": b'{"id": 1}'})]))
+    with pytest.raises(UsageError, match=said) as error:
+        table.sql(query).fetchall()
+    assert "E_QUERY" == error.value.code
+
+
+CONDITIONS = [
+    ("any_object(lable = 'x')", r"no column lable\..*Nearest: label\. Columns of objects: shard, key"),
+    ("uper(key) = 'A'", r"no function uper\(\)\. Hint: Nearest: upper\(\)"),
+    ("json.id > 0 and random() < 0.1", r"the same answer each time.*hash\(key\) % 10 = 0"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), CONDITIONS)
+def test_a_wrong_condition_is_answered_with_what_to_write(make, text, said):
+    table = tarviz.table(make([(key, {"json": b'{"id": 1}'}) for key in "abcdefghijklmnopqrst"]))
+    with pytest.raises(UsageError, match=said) as error:
+        table.rows(text)
+    assert "E_QUERY" == error.value.code
+    assert 0 < len(table.rows("hash(key) % 10 < 5")) < 20  # the way out that it names
+    assert [6] == table.rows("matches(key, 'g$')").n.tolist()

@@ -1,0 +1,106 @@
+"""A question that was read, written as the SQL that answers it, once the types of its columns are known."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tarviz.table.comparisons import Rule, is_read
+from tarviz.table.places import Places
+from tarviz.table.sql import Asked, Node, nodes, parsed, replaced, select_of, written
+
+if TYPE_CHECKING:
+    import duckdb
+
+_TYPED = ("objects", "tags", "_words")  # relations of ours, whose columns have types
+
+
+def finished(
+    base: duckdb.DuckDBPyConnection,
+    asked: Asked,
+    types: Mapping[str, Any],
+    *,
+    lenient: bool,
+    as_text: bool = False,
+    missing: Callable[[str], None] | None = None,
+) -> str:
+    """The SQL of a question over columns of these `types`. A condition (`lenient`) is read by the rule, and so are the conditions behind
+    the WHERE of a query and its other comparisons of values. JSON of a query is its text by the rule `as_text`. Lists are counted
+    from 0 in a condition and `as_text`, from 1 in a query. `missing` is told of paths that no record has."""
+    tree = copy.deepcopy(asked.tree)
+    rule = Rule(base, Places(base, types, missing, lenient, lenient or as_text))
+    for select in reversed([*nodes(tree, "SELECT_NODE")]):  # the inner ones first
+        if select.get("where_clause") is not None and select["from_table"].get("table_name") not in _TYPED:
+            select["where_clause"] = rule.truth(select["where_clause"])
+    if not lenient:
+        for join in nodes(tree, "JOIN"):  # of two values of one type as they are stored, for a hash join
+            for node in nodes(join.get("condition") or {}, "COMPARISON"):
+                one, two = rule.places.at(node["left"]), rule.places.at(node["right"])
+                node |= {"_made": True} if one is not None and two is not None and str(one.type) == str(two.type) else {}
+        chosen = select_of(tree).get("select_list") or []
+        before = copy.deepcopy(chosen)
+        replaced(tree, lambda node: _outside_where(rule, node))
+        for was, new in zip(before, chosen, strict=True):
+            if new != was and not new["alias"] and not as_text:  # its column is called what was asked
+                named = parsed(base, "SELECT 1")
+                select_of(named)["select_list"] = [_bare(was)]
+                new["alias"] = written(base, named).removeprefix("SELECT ")
+        if as_text:
+            _items(rule, tree)
+        replaced(tree, lambda node: _inside_json(rule, node, leaves=as_text))
+    return written(base, _bare(tree))
+
+
+def _bare(tree: Any) -> Any:
+    """A tree without our notes in it."""
+    if isinstance(tree, dict):
+        return {name: _bare(value) for name, value in tree.items() if not name.startswith("_")}
+    return [_bare(value) for value in tree] if isinstance(tree, list) else tree
+
+
+def where_of(sql: str) -> str:
+    """The condition in the SQL of `finished`."""
+    return sql.partition(" WHERE ")[2] or "true"
+
+
+def _items(rule: Rule, tree: Any) -> None:
+    """Items of lists, from the outermost step in: as a condition reads them."""
+    for name, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        if isinstance(value, dict) and value.get("type") == "ARRAY_EXTRACT" and (place := rule.places.at(value)) is not None:
+            tree[name] = rule.places.made("text_of_json(x)", x=place.node) if place.storage == "json" else place.node
+        elif isinstance(value, dict | list):
+            _items(rule, value)
+
+
+def _outside_where(rule: Rule, node: Node) -> Node | None:
+    """A comparison anywhere in a query by the rule: of a value with what is none, or with one that holds values of two kinds."""
+    kind = node.get("type")
+    if node.get("class") == "COMPARISON":
+        sides = [node["left"], node["right"]]
+    elif kind in ("COMPARE_IN", "COMPARE_NOT_IN"):
+        sides = node["children"]
+    elif kind in ("COMPARE_BETWEEN", "COMPARE_NOT_BETWEEN"):
+        sides = [node["input"], node["lower"], node["upper"]]
+    else:
+        return None
+    kinds = {rule.kind(side) for side in sides}
+    places = [place for side in sides if (place := rule.places.at(side)) is not None]
+    if "value" not in kinds or (len(kinds) == 1 and all(place.storage != "json" for place in places)):
+        return None
+    return {**rule.truth(node), "alias": node.get("alias", "")}
+
+
+def _inside_json(rule: Rule, node: Node, *, leaves: bool) -> Node | None:
+    """In a query, a path into what is JSON: its text. With `leaves` also JSON itself, by the rule."""
+    of = node.get("_of")
+    if node.get("class") != "COLUMN_REF" or not of or len(of) < 2:
+        return None
+    place = rule.places.at(node)
+    if place is None or place.storage != "json":
+        return None
+    if leaves:
+        return {**rule.places.made("text_of_json(x)", x=place.node), "alias": node.get("alias", "")}
+    if not is_read(place):
+        return None
+    return {**rule.places.made("x ->> '$'", x=place.node), "alias": node.get("alias", "")}
