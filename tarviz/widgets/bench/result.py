@@ -146,7 +146,7 @@ class BenchResult:
 
     def to_frame(self) -> Any:
         """The rows as a pandas DataFrame (needs pandas)."""
-        import pandas as pd  # type: ignore[import-untyped]
+        import pandas as pd
 
         plain = [row.to_dict() for row in self.rows]
         return pd.DataFrame([{**row.pop("setting"), **{name: value for name, value in row.items() if name != "runs"}} for row in plain])
