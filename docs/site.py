@@ -27,7 +27,8 @@ from tarviz.commands.deck.widgets import Saved
 ROOT = Path(__file__).resolve().parents[1]
 HOST = ROOT / "tarviz" / "widgets" / "host" / "host.mjs"
 FIRST = ("install", "shell", "recipes", "python", "troubleshooting")  # the pages that continue the README
-PAGES = ("CONTRIBUTING.md", "CHANGELOG.md", "LICENSE")
+PAGES = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "LICENSE")
+DESIGN = ("design", "figures", "growth", "cost", "scale", "faults")
 OPENING = (
     ("browse-light-1280", "10-browse", "Browse: what is in there"),
     ("zoo-coco-light", "12-captions-boxes-sound-text", "Boxes, captions, sound, text"),
@@ -55,7 +56,7 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
         shutil.copy(ROOT / name, folder / name)
     own = [
         ROOT / "docs" / f"{name}.md"
-        for name in (*FIRST, "aistore", "cost", "design", "faults", "figures", "gallery", "growth", "hosts", "scale", "training")
+        for name in (*FIRST, "aistore", "cost", "design", "faults", "figures", "gallery", "growth", "hosts", "loops", "scale", "training")
     ]
     for path in [*sorted((ROOT / "docs" / "dialects").glob("*.md")), *own]:
         (folder / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +77,13 @@ def assemble(folder: Path, notebooks: Path, slides: Path) -> None:
         toctree("Reference", ["reference/shell", *(f"reference/{name}" for name in references)]),
         toctree("Coming from other tools", [f"docs/dialects/{path.stem}" for path in sorted((ROOT / "docs" / "dialects").glob("*.md"))]),
         toctree(
-            "Design", ["docs/design", "docs/figures", "docs/growth", "docs/cost", "docs/scale", "docs/faults", "CONTRIBUTING", "CHANGELOG"]
+            "Design",
+            [
+                *(f"docs/{name}" for name in ("design", "figures", "growth", "cost", "scale", "faults")),
+                "CONTRIBUTING",
+                "SECURITY",
+                "CHANGELOG",
+            ],
         ),
     ]
     readme = re.sub(r"\((notebooks/[^)]+)\.md\)", r"(\1.ipynb)", (ROOT / "README.md").read_text("utf-8"))
