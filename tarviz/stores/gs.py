@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 from urllib.parse import quote
 
+from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access, Kept
 from tarviz.stores._remote.buckets import bucket_and_name, with_query
@@ -73,6 +74,9 @@ class GoogleStore(BucketStore):
 
     def _access(self) -> Access:
         return _GoogleAccess()
+
+    def _asks_again(self, error: StoreError | NotFoundError) -> bool:
+        return False  # what describes an object says why it does not
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         return UploadSink(url, GoogleUpload(self, url, {} if replace else {"ifGenerationMatch": "0"}))

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote, urlsplit
 
-from urllib3 import BaseHTTPResponse, exceptions
+from urllib3 import BaseHTTPResponse
 
 from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import path, refuse_dots, with_query
 from tarviz.stores._remote.reader import BucketStore
+from tarviz.stores._remote.wire import whole
 from tarviz.stores.base import Sink, Stat
-from tarviz.stores.retry import RetryError
 
 _KINDS = "datasets|spaces|models"
 _URL = re.compile(rf"hf://(?:({_KINDS})/)?(?!(?:{_KINDS})/)([^/@]+/[^/@]+)(?:@(refs/(?:convert|pr)/[^/]+|[^/]+))?(?:/(.*))?", re.DOTALL)
@@ -121,10 +121,8 @@ class HubStore(BucketStore):
 
     def _tree(self, url: URL, place: URL, query: Mapping[str, str], stall: float) -> tuple[list[dict[str, Any]], URL | None]:
         try:
-            with self.wire.send("GET", place, {}, stall, query=query, accept=frozenset({200})) as answer:
-                rows = json.loads(answer.read(_PAGE_LIMIT))
-        except exceptions.HTTPError as error:
-            raise RetryError("the connection broke", at_once=True) from error
+            answer = self.wire.send("GET", place, {}, stall, query=query, accept=frozenset({200}))
+            rows = json.loads(whole(answer, _PAGE_LIMIT))
         except NotFoundError as error:
             error.shard = url
             raise

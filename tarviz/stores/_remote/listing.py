@@ -75,10 +75,13 @@ def google_pages(base: str, prefix: str, page: Pages, *, deep: bool = False) -> 
     while True:
         found = _json(page(query), base)
         below |= bool(found.get("prefixes"))
-        for entry in found.get("items") or ():
+        try:
+            entries = [(each["name"], *Version.described(each)) for each in found.get("items") or ()]
+        except (LookupError, TypeError, ValueError) as error:
+            raise _unreadable(base) from error
+        for name, version, size in entries:
             below = True
-            if (name := entry["name"]) != prefix:
-                version, size = Version.described(entry)
+            if name != prefix:
                 yield Stat(URL(base + name), size, version.token(size), version.mtime)
         token = found.get("nextPageToken")
         if not token:
@@ -98,9 +101,11 @@ def _tree(page: bytes, url: str) -> ElementTree.Element:
 
 def _json(page: bytes, url: str) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = dict(json.loads(page))
-    except (ValueError, TypeError) as error:
+        found = json.loads(page)
+    except ValueError as error:
         raise _unreadable(url) from error
+    if not isinstance(found, dict):
+        raise _unreadable(url)
     return found
 
 

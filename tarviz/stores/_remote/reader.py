@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-from urllib3 import exceptions
-
 from tarviz.model import config
 from tarviz.model.environment import Watched
 from tarviz.model.errors import NotFoundError, StoreError, UsageError
@@ -22,7 +20,7 @@ from tarviz.stores._remote.resume import ResumingStream
 from tarviz.stores._remote.small_range import SMALL, Found, SmallRanges
 from tarviz.stores._remote.upload import delete
 from tarviz.stores._remote.wire import VARIABLES as WIRE_VARIABLES
-from tarviz.stores._remote.wire import Wire, stat_of
+from tarviz.stores._remote.wire import Wire, stat_of, whole
 from tarviz.stores.base import Sink, Stat, Store, Stream, fill
 from tarviz.stores.retry import Attempts, Clock, RetryError, persist
 
@@ -135,7 +133,7 @@ class RemoteStore(Store):
         try:
             return self.wire.head(url, stall_timeout)[0]
         except (StoreError, NotFoundError) as error:
-            if self.wire.access.described or not self._asks_again(error):
+            if not self._asks_again(error):
                 raise
             # A signed URL is signed for GET alone, some servers know no HEAD, and no HEAD says why: ask for one byte.
             answer = self.wire.send("GET", url, {"Range": "bytes=0-0"}, stall_timeout)
@@ -173,14 +171,8 @@ class BucketStore(RemoteStore):
     def page(self, url: URL, query: Mapping[str, str]) -> bytes:
         """One page of a listing: what the bucket of `url` answers to `query`."""
 
-        def once(stall: float) -> bytes:
-            try:
-                with self.wire.send("GET", url, {}, stall, query=query, accept=frozenset({200})) as answer:
-                    return answer.read(_PAGE_LIMIT)
-            except exceptions.HTTPError as error:
-                raise RetryError("the connection broke", at_once=True) from error
-
-        return self.persist(url, once)
+        answered = frozenset({200})
+        return self.persist(url, lambda stall: whole(self.wire.send("GET", url, {}, stall, query=query, accept=answered), _PAGE_LIMIT))
 
 
 @functools.lru_cache(maxsize=16)

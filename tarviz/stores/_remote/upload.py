@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from urllib.parse import parse_qsl, urlsplit
 from xml.sax.saxutils import escape
 
-from urllib3 import exceptions
-
 from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._remote.version import Version
-from tarviz.stores._remote.wire import WRITTEN
+from tarviz.stores._remote.wire import WRITTEN, whole
 from tarviz.stores.base import Sink, Stat, refuse_taken, taken
 from tarviz.stores.retry import RetryError
 
@@ -157,11 +155,7 @@ class HttpUpload:
             if self._stop.is_set():
                 raise StoreError("the write was aborted.", code="E_WRITE", shard=self._url)
             answer = self._store.wire.send(method, self._url, headers or {}, stall, query=query, body=body, accept=WRITTEN)
-            try:
-                with answer:
-                    text = answer.read()
-            except exceptions.HTTPError as error:
-                raise RetryError("the connection broke before the answer was whole", at_once=True) from error
+            text = whole(answer)
             if found := _ERROR.search(text[:4096]):  # 200 at first, and then it failed
                 raise RetryError(f"the server answers {answer.status} with the error {found[1].decode()}")
             return answer.headers, text
@@ -317,11 +311,7 @@ class GoogleUpload(HttpUpload):
         answer = self._store.wire.send(
             "PUT", self._url, {"Content-Range": where}, stall, query=query, body=data, accept=WRITTEN | {_INCOMPLETE}
         )
-        try:
-            with answer:
-                text = answer.read()
-        except exceptions.HTTPError as error:
-            raise RetryError("the connection broke before the answer was whole", at_once=True) from error
+        text = whole(answer)
         if answer.status != _INCOMPLETE:
             return text
         last = answer.headers.get("Range", "").rpartition("-")[2]

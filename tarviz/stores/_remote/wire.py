@@ -140,10 +140,7 @@ class Wire:
             release(answer)
             return stat_of(url, answer), Version.of(answer)
         try:
-            with answer:
-                version, size = Version.described(json.loads(answer.read(_DESCRIPTION)))
-        except exceptions.HTTPError as error:
-            raise RetryError("the connection broke before the answer was whole", at_once=True) from error
+            version, size = Version.described(json.loads(whole(answer, _DESCRIPTION)))
         except ValueError as error:
             hint = "Is this the address of a store that speaks Google's JSON?"
             raise StoreError("the server does not say in JSON what the object is.", code="E_READ", shard=url, hint=hint) from error
@@ -225,6 +222,15 @@ class Wire:
             raise StoreError(f"the server refuses access: {text}{said}{where}.", code="E_AUTH", shard=ask.url, hint=hint, details=details)
         hint = self.access.hint_other(answer.status)
         raise StoreError(f"the server answers {text}{said}{where}.", shard=ask.url, hint=hint, details=details)
+
+
+def whole(answer: urllib3.BaseHTTPResponse, most: int | None = None) -> bytes:
+    """The body of an answer, `most` bytes of it at most. `RetryError` where it breaks off."""
+    try:
+        with answer:
+            return answer.read(most)
+    except exceptions.HTTPError as error:
+        raise RetryError("the connection broke before the answer was whole", at_once=True) from error
 
 
 def stat_of(url: URL, answer: urllib3.BaseHTTPResponse) -> Stat:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tarviz.model.errors import NotFoundError, StoreError
-from tarviz.stores._remote.listing import azure_pages, s3_pages
+from tarviz.stores._remote.listing import azure_pages, google_pages, s3_pages
 
 
 def s3(*names, token="", folders=()):
@@ -75,6 +75,14 @@ def test_nothing_below_a_name_is_said(pages, page):
 def test_what_is_not_a_list_is_refused(page):
     with pytest.raises(StoreError, match="E_READ"):
         list(s3_pages("s3://b/", "", Server(page)))
+
+
+@pytest.mark.parametrize(
+    "page", [b"<html>", b"[]", b'{"items": [{"name": "a"}]}', b'{"items": [{"size": "1", "generation": "2"}]}', b'{"items": [7]}']
+)
+def test_what_is_not_googles_list_is_refused(page):
+    with pytest.raises(StoreError, match="list of this bucket cannot be read"):
+        list(google_pages("gs://b/", "", lambda query: page, deep=True))
 
 
 def test_odd_sizes_and_dates_are_not_known():
