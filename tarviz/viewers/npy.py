@@ -228,5 +228,8 @@ def drawn(array: NDArray[Any], name: str, size: int, *, usual: str = "viridis", 
     if way == "cloud":
         return encode(Pil.fromarray(points.drawn(array, size)), "PNG")
     step = max(1, math.ceil(max(array.shape[:2]) / size))
-    shown = tones.coloured(array, window)[0] if colour else tones.shade(np.ascontiguousarray(array), window, usual=usual)[0]
-    return encode(Pil.fromarray(np.ascontiguousarray(shown[::step, ::step])), "PNG")
+    if colour:
+        shown = tones.coloured(np.ascontiguousarray(array[::step, ::step]), window)[0]
+    else:
+        shown = tones.shade(np.ascontiguousarray(array), window, usual=usual)[0][::step, ::step]
+    return encode(Pil.fromarray(np.ascontiguousarray(shown)), "PNG")

@@ -40,8 +40,9 @@ def decode_ply(data: Buffer) -> Columns:
             layout = [(str(named), order + _PLY[kind]) for kind, named in properties]
             return _table(data, at, np.dtype(layout), int(count), ascii_=form[1] == "ascii")
         if form[1] == "ascii":
+            whole = bytes(data)
             for _ in range(min(int(count), len(data))):
-                at = bytes(data).index(b"\n", at) + 1
+                at = whole.index(b"\n", at) + 1
         else:
             at += int(count) * sum(np.dtype(_PLY[kind]).itemsize for kind, _ in properties)
     raise DataError("the PLY has no element vertex.", code="E_DECODE")
