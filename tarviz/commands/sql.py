@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
@@ -20,6 +18,7 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.keywords import ReadKeywords
 from tarviz.stores import URLs
+from tarviz.tools.plain_json import plain_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,29 +87,12 @@ class Answer(verb_base.Result):
         yield from (name if name in self.of_types else f"{count:,} × {name}" for name, count in self.findings.items())
 
     def to_dict(self) -> dict[str, Any]:
-        return {"columns": self.columns, "rows": _plain(self.table.to_pylist()), "findings": self.findings}
+        return {"columns": self.columns, "rows": plain_json(self.table.to_pylist()), "findings": self.findings}
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         body = html_page.table(self._first(), header=tuple(self.columns), right=self._right())
         body += "".join(f"<p>{html_page.text(note)}</p>" for note in self._notes())
         return {"text/plain": str(self), "text/html": html_page.fragment(body)}
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it: whole decimals (sums, hashes) as integers, times as ISO text, bytes as text, no NaN, which JSON has not."""
-    if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def _text(value: Any) -> str:
@@ -192,7 +174,7 @@ def pieces(table: pa.Table, format: Format) -> Iterator[bytes]:
         return
     if format == "json":
         for batch in table.to_batches(max_chunksize=4096):
-            yield b"".join(json.dumps(_plain(row)).encode() + b"\n" for row in batch.to_pylist())
+            yield b"".join(json.dumps(plain_json(row)).encode() + b"\n" for row in batch.to_pylist())
         return
     from tarviz.model.types import to_bytes
     from tarviz.tools.table_formats import Csv
@@ -201,7 +183,7 @@ def pieces(table: pa.Table, format: Format) -> Iterator[bytes]:
     yield writer.head()
     for batch in table.to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
-            cells = [json.dumps(_plain(value)) if isinstance(value, dict | list) else value for value in row.values()]
+            cells = [json.dumps(plain_json(value)) if isinstance(value, dict | list) else value for value in row.values()]
             yield writer.row([None if cell is None else to_bytes(str(cell)) for cell in cells])
 
 

@@ -18,6 +18,7 @@ from tarviz.model.errors import MissingPackageError, UsageError, safe
 from tarviz.model.types import URL, to_bytes, to_text
 from tarviz.model.urls import without_query
 from tarviz.tools import field_selection, table_formats
+from tarviz.tools.plain_json import plain_json
 
 _LARGEST = 1 << 30  # bytes of a plan
 _CELL = 64 << 20
@@ -133,7 +134,7 @@ def _parquet(data: bytearray) -> Iterator[tuple[int, list[Any]]]:
 def _cell(value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
-    return to_bytes(json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else str(value))
+    return to_bytes(json.dumps(plain_json(value), ensure_ascii=False) if isinstance(value, list | dict) else str(value))
 
 
 def _table(text: str, delimiter: str, url: str) -> Iterator[tuple[int, list[Any]]]:

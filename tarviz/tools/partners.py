@@ -9,7 +9,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
 from itertools import groupby
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -28,6 +27,7 @@ from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.table.database import in_our_words, memory_limit, needed
 from tarviz.table.facets import literal
 from tarviz.table.making.json_structure import quoted
+from tarviz.tools.plain_json import plain_json
 from tarviz.tools.sort_table import hashes
 from tarviz.tools.spool import spooled
 from tarviz.tools.table_formats import CLASSES, TEXTS, unescape
@@ -270,7 +270,7 @@ def _payload(ext: str, value: Any) -> bytes:
 
 
 def _plain(name: str, value: Any, kind: type | None) -> Any:
-    """A cell as JSON has it: dates as text, NaN as null."""
+    """A cell as JSON has it."""
     if isinstance(value, bytes):
         try:
             value = value.decode()
@@ -278,10 +278,4 @@ def _plain(name: str, value: Any, kind: type | None) -> Any:
             raise SchemaError(
                 f"the column {name!r} holds bytes, which JSON cannot.", hint=f"Make a field of it: --as jpg={name}."
             ) from None
-    if value is None or value != value:
-        return None
-    return kind(value) if kind is not None else json.loads(json.dumps(value, default=_json))
-
-
-def _json(value: Any) -> Any:
-    return float(value) if isinstance(value, Decimal) else str(value)
+    return plain_json(value) if kind is None or value is None else kind(value)
