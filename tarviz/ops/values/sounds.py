@@ -16,26 +16,8 @@ from tarviz.model.types import Buffer
 from tarviz.ops.values.av_files import av_file
 
 SOUNDS = (
-    "wav",
-    "flac",
-    "mp3",
-    "ogg",
-    "oga",
-    "opus",
-    "m4a",
-    "aac",
-    "aif",
-    "aiff",
-    "aifc",
-    "wma",
-    "au",
-    "amr",
-    "caf",
-    "w64",
-    "rf64",
-    "voc",
-    "sph",
-)
+    "wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac", "aif", "aiff", "aifc", "wma", "au", "amr", "caf", "w64", "rf64", "voc", "sph",
+)  # fmt: skip
 MOST_RATE = 768_000
 _AV_TIME_BASE = 1_000_000  # av.time_base
 _QUIETEST = 1e-10  # librosa.power_to_db, `amin`

@@ -20,24 +20,10 @@ from tarviz.selection import Select, SelectAll, Selection, SelectJSON, Structure
 
 T = TypeVar("T")
 
-_NUMBERS = frozenset(
-    (
-        "bool",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "float16",
-        "float32",
-        "float64",
-        "complex64",
-        "complex128",
-    )
-)
+_NUMBERS = frozenset((
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64",
+    "complex128",
+))  # fmt: skip
 
 
 _UNTYPED = "output_types=… and output_shapes=… say what it is, SelectJSON(…, fill=0) what stands for null."
