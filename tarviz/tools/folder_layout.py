@@ -124,8 +124,9 @@ def _class_names(root: str) -> list[str]:
             if isinstance(names, list | dict):
                 return [str(names[at]) for at in (range(len(names)) if isinstance(names, list) else sorted(names))]
         elif name == "classes.txt" or name.endswith(".names"):
-            with open(path, encoding="utf-8") as file:
-                return file.read().splitlines()
+            from tarviz.table import objects  # loads what makes columns
+
+            return objects.names(path)
     return []
 
 
