@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+pytest.importorskip("pydicom", reason="pydicom is not installed (extra `medical`)")
+pytest.importorskip("nibabel", reason="nibabel is not installed (extra `medical`)")
+
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
 from tarviz.viewers import Meta

@@ -37,6 +37,8 @@ EXPECTED: dict[str, Any] = {
     "d25.txt": "hi",
 }
 
+READERS = {"mp4": "av", "wav": "soundfile", "msg": "msgpack", "cbor": "cbor2"}
+
 
 def hostile() -> Iterator[tuple[str, str, bytes]]:
     for record in read_stream.records(str(D00)):
@@ -64,6 +66,8 @@ def packed_room(data: bytes) -> int:
 class TestHostilePayloads:
     @pytest.mark.parametrize(("member", "ext", "data"), list(hostile()), ids=lambda value: value if isinstance(value, str) else "")
     def test_each_is_refused_as_the_matrix_says(self, member: str, ext: str, data: bytes) -> None:
+        if ext in READERS:
+            pytest.importorskip(READERS[ext], reason="the extra `media`")
         before = memory.begin()
         with effort.counted() as calls:
             outcome = outcome_of(lambda: decode_payload(ext, data))

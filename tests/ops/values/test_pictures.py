@@ -68,6 +68,7 @@ class TestChannels:
 
     @pytest.mark.parametrize(("mode", "channels"), [("1", 1), ("L", 1), ("LA", 2), ("P", 1), ("RGB", 3), ("RGBA", 4), ("CMYK", 3)])
     def test_0_keeps_what_there_is(self, mode: str, channels: int) -> None:
+        pytest.importorskip("tifffile", reason="the extra `media`")
         assert channels == decode_picture(saved(Image.fromarray(COLOURS).convert(mode), "TIFF"), channels=0).shape[2]
 
     def test_alpha_is_dropped_and_not_blended(self) -> None:
