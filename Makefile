@@ -23,7 +23,7 @@ APART  := slow or browser or torch or ray
 SLOW   := $(APART) or matrix or programs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-alone test-alone test test-matrix test-programs test-peers test-readme oracles check fix test-torch test-ray test-ais test-browser soak fuzz mutants bench growth scale screenshots lab notebooks pairs slides docs dist release-try release
+.PHONY: help demo demo-alone newcomer test test-matrix test-programs test-peers test-readme oracles check fix test-torch test-ray test-ais test-browser soak fuzz mutants bench growth scale screenshots lab notebooks pairs slides docs dist release-try release
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z -]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,7 +72,7 @@ demo-alone:  ## `make demo` in an environment of its own, thrown away afterwards
 	build/alone/venv/bin/python .ci/core_verbs.py build/alone/venv/bin/tarviz build/alone/demo
 	rm -rf build/alone
 
-test-alone:  ## `make test` likewise, without what `make oracles` installs
+newcomer:  ## `make test` likewise, without what `make oracles` installs
 	rm -rf build/alone && mkdir -p build/alone
 	$(MAKE) VENV=build/alone/venv test
 	rm -rf build/alone
