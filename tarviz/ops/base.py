@@ -6,6 +6,7 @@ import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -17,6 +18,11 @@ from tarviz.ops.chain_text import print_call
 from tarviz.ops.values.payloads import kind_of
 
 Draw: TypeAlias = NDArray[np.float64]
+
+
+@cache
+def _alternatives(names: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in names.split(";"))
 
 
 def unpack(record: Record, needs: Collection[str] | None = None) -> dict[str, Any]:
@@ -245,7 +251,7 @@ class FieldOp(Op):
     @property
     def exts(self) -> tuple[str, ...]:
         """The alternatives that `ext` names."""
-        return tuple(part.strip() for part in self.ext.split(";"))
+        return _alternatives(self.ext)
 
     @property
     def alternatives(self) -> tuple[tuple[str, ...], ...]:

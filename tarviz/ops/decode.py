@@ -30,6 +30,15 @@ _ABOVE_0 = 1e-9
 _GRAPH_CLASSES = ("int32", "int64", "uint32", "uint64")  # what tf.strings.to_number makes
 
 
+def _kind(ext: str, whole: bool) -> Kind:
+    kind = kind_of(ext)
+    if kind == "gz" and "." in ext:
+        kind = kind_of(ext.rpartition(".")[0])
+    if kind == "picture" and not whole and ext.lower().rpartition(".")[2] in ANIMATIONS:
+        return "film"
+    return "picture" if kind == "unknown" else kind
+
+
 @dataclass(frozen=True, slots=True)
 class Decode(FieldOp):
     """Decodes a field by its extension; a field whose name says nothing by its first bytes, as a picture where these say nothing.
@@ -76,10 +85,15 @@ class Decode(FieldOp):
     seconds: float | None = field(default=None, kw_only=True)
     sound: bool = field(default=False, kw_only=True)
     unsafe: tuple[str, ...] = field(default=(), kw_only=True)
+    kind: Kind = field(init=False, repr=False, compare=False)
+    """What the field's extension says it is; `picture` when it says nothing."""
+    _wish: Wish = field(init=False, repr=False, compare=False)
 
     name: ClassVar[str] = "decode"
 
     def check(self) -> None:
+        cut = Cut(self.frames, self.every, self.fps, self.start, self.seconds)
+        self.put("kind", _kind(self.exts[0], cut == WHOLE))
         if self.channels not in (0, 1, 3, 4):
             raise ChainError(f"{self.name} makes pictures of 1, 3 or 4 channels, 0 keeps theirs; got {self.channels!r}.")
         if self.least is not None:
@@ -96,6 +110,7 @@ class Decode(FieldOp):
         if sum(each is not None for each in (self.frames, self.every, self.fps)) > 1:
             raise ChainError(f"{self.name} takes one of frames, every and fps.")
         self._check_use()
+        self.put("_wish", Wish(self.channels, self.orient, self.least, self.dtype, self.page, self.rate, self.mono, cut, self.unsafe))
 
     def _check_number(self, name: str, kind: Any, least: float) -> None:
         value: Any = getattr(self, name)
@@ -110,20 +125,6 @@ class Decode(FieldOp):
             raise ChainError(
                 f"{self.name} has no use for {', '.join(idle)} where {self.ext} is {_words(self.kind)}.", hint=f"It takes {there}."
             )
-
-    @property
-    def kind(self) -> Kind:
-        """What the field's extension says it is; `picture` when it says nothing."""
-        kind = kind_of(self.exts[0])
-        if kind == "gz" and "." in self.exts[0]:
-            kind = kind_of(self.exts[0].rpartition(".")[0])
-        if kind == "picture" and self._cut != WHOLE and self.exts[0].lower().rpartition(".")[2] in ANIMATIONS:
-            return "film"
-        return "picture" if kind == "unknown" else kind
-
-    @property
-    def _cut(self) -> Cut:
-        return Cut(self.frames, self.every, self.fps, self.start, self.seconds)
 
     @property
     def typed(self) -> bool:
@@ -160,10 +161,6 @@ class Decode(FieldOp):
         if isinstance(value, bytes | bytearray | memoryview):
             return value
         raise SchemaError(f"{self} expects bytes, got {type(value).__name__}. Is it decoded twice?", details={"field": self.ext})
-
-    @property
-    def _wish(self) -> Wish:
-        return Wish(self.channels, self.orient, self.least, self.dtype, self.page, self.rate, self.mono, self._cut, self.unsafe)
 
     def _beside(self, ext: str) -> tuple[str, ...]:
         """The fields that come beside a field of that name."""

@@ -67,7 +67,10 @@ def decode_film(data: Buffer, cut: Cut, *, least: tuple[int, int] | None = None)
     if bytes(data[:4]) in (b"GIF8", b"RIFF", b"\x89PNG") and bytes(data[8:12]) != b"AVI ":
         return _animation(data, cut, least)
     with av_file(data, "film") as (file, stream):
-        return _stack(_upright(frame, least) for frame in _chosen(file, stream, cut))
+        from av.video.reformatter import VideoReformatter
+
+        colours = VideoReformatter()  # one for all frames: each would else make its tables anew
+        return _stack(_upright(frame, least, colours) for frame in _chosen(file, stream, cut))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def _length(file: Any, stream: Any) -> float | None:
 
 
 def _chosen(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
-    stream.thread_type = "AUTO"
+    stream.codec_context.thread_count = 1  # films are decoded side by side: threads of FFmpeg's own would be in their way
     times = cut.times(_length(file, stream))
     first = stream.start_time or 0
     if times is not None:
@@ -169,13 +172,15 @@ def _counted(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
             rest.pop(0)
 
 
-def _upright(frame: Any, least: tuple[int, int] | None) -> NDArray[np.uint8]:
+def _upright(frame: Any, least: tuple[int, int] | None, colours: Any) -> NDArray[np.uint8]:
     from tarviz.ops.values.pictures import reduction  # loads Pillow, which no list of kinds needs
 
     quarters = round((frame.rotation or 0) / 90) % 4
     height, width = (frame.width, frame.height) if quarters % 2 else (frame.height, frame.width)
     by = reduction(height, width, least)
-    pixels: NDArray[np.uint8] = frame.to_ndarray(format="rgb24", width=max(frame.width // by, 1), height=max(frame.height // by, 1))
+    width, height = max(frame.width // by, 1), max(frame.height // by, 1)
+    (plane,) = colours.reformat(frame, width, height, "rgb24", threads=1).planes
+    pixels = np.frombuffer(plane, np.uint8).reshape(height, plane.line_size)[:, : width * 3].reshape(height, width, 3)
     return np.rot90(pixels, quarters) if quarters else pixels
 
 
