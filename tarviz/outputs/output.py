@@ -102,7 +102,7 @@ class Output(Whole):
         held: list[Buffer] = []
         size = 0
         for piece in pieces:
-            if self._stopping:
+            if self.stopping:
                 return
             if isinstance(piece, Buffer):
                 held.append(piece)
@@ -116,7 +116,8 @@ class Output(Whole):
         self.put(held)
 
     @property
-    def _stopping(self) -> bool:
+    def stopping(self) -> bool:
+        """Whether what is being written should come to an end: the output was aborted."""
         return self._behind is not None and self._behind.stopping
 
     def put(self, buffers: Sequence[Buffer]) -> None:
@@ -137,7 +138,7 @@ class Output(Whole):
     def send(self, fd: int, begin: int, end: int) -> int:
         """Append the bytes `begin`…`end` of an open file: up to where it had them."""
         at = begin
-        while at < end and not self._stopping:
+        while at < end and not self.stopping:
             wanted = min(end - at, _AT_ONCE)
             if self._packer is None and not self._summed:
                 done = self._sink.send(fd, at, wanted)
@@ -149,7 +150,7 @@ class Output(Whole):
             if not done:
                 break
             at += done
-        return end if self._stopping else at
+        return end if self.stopping else at
 
     def commit(self, manifest: Mapping[str, Any] | None = None) -> Written:
         """Finish the file and, where a manifest is given, write that beside it with records, bytes and CRC filled in."""

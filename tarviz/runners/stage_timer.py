@@ -92,7 +92,7 @@ class Laps:
 
     def did(self, first: int, after: int) -> None:
         """The ops `first`…`after` of the chain were done, together where they are several."""
-        self("|".join(self._stages[first:after]))
+        self(self._stages[first] if after == first + 1 else "|".join(self._stages[first:after]))
 
 
 def stages(ops: Sequence[Op]) -> list[str]:
