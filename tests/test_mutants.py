@@ -118,7 +118,7 @@ def test_the_list_of_equals_is_short_gives_reasons_and_names_lines_that_are_ther
 def test_the_tests_of_a_module_are_its_doctests_its_mirror_and_those_that_import_it():
     first, second, *_ = mutants.Tests(mutants.ROOT).of("tarviz/formats/pax.py")
 
-    assert first[0] == "tarviz/formats/pax.py"
+    assert first[:2] == ["tests/conftest.py", "tarviz/formats/pax.py"]
     assert "tests/formats/test_pax.py" in first
     assert all("pax" in (mutants.ROOT / each).read_text("utf-8") for each in second)
 
@@ -171,6 +171,17 @@ def test_a_test_that_fails_without_the_fault_too_kills_nothing(project, monkeypa
     (verdict,) = mutants.judged(project, [mutant], 300, 1)
 
     assert verdict.by == ""
+
+
+def test_a_module_without_a_mirror_is_tried_with_the_settings_of_the_tests(project, monkeypatch):
+    """pytest ends with an error where a profile is asked for that `tests/conftest.py` makes; that is no test that fails."""
+    monkeypatch.setattr(mutants, "OPTIONS", ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick"])
+    (project / "tests" / "test_m.py").unlink()
+    every = mutants.all_of(project, "tarviz/**/*.py", mutants.python_mutants)[:1]
+    commit = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "none"]
+    subprocess.run(commit, cwd=project, check=True)
+
+    assert [""] == [each.by for each in mutants.judged(project, every, 300, 1)]
 
 
 def test_when_the_time_is_up_the_rest_is_left(project):
