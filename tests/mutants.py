@@ -370,7 +370,7 @@ def judged(root: Path, mutants: Sequence[Mutant], seconds: float, workers: int, 
 
 def equals(text: str) -> set[tuple[str, str, str]]:
     """What the list of equals names: path, line before, line after."""
-    lines = [line.split("  # ")[0] for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    lines = [line.rpartition("  # ")[0] for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return {(path, before, after) for path, before, after in (line.split(" | ") for line in lines)}
 
 
