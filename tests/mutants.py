@@ -157,8 +157,13 @@ def python_mutants(path: str, source: bytes) -> list[Mutant]:
             text = text if isinstance(node, ast.stmt | ast.Constant) else f"({text})"
             if ast.dump(node) != ast.dump(new):
                 found.append(Mutant(path, kind, start, stop, text.encode()))
+        match node:
+            case ast.ClassDef() | ast.Call(func=ast.Name(id="zip")):  # zip's strict= is of what we ourselves guarantee, as assert
+                unseen = "keywords"
+            case _:
+                unseen = ""
         for name, value in ast.iter_fields(node):
-            if name not in ("annotation", "returns", "decorator_list", "keywords" if isinstance(node, ast.ClassDef) else ""):
+            if name not in ("annotation", "returns", "decorator_list", unseen):
                 for child in value if isinstance(value, list) else [value]:
                     if isinstance(child, ast.AST):
                         walk(child)

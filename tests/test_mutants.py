@@ -20,7 +20,7 @@ def f(a: int | None = 0, *, b: bool = True) -> list[1]:
     if a < 3 and not b:
         log.debug("a %d", 5)
         raise ValueError(f"{a + 1} is 7")
-    for each in g(a, b):
+    for each in zip(a, b, strict=True):
         continue
     g(a)
     return min(a, 4) if b else None
@@ -46,7 +46,7 @@ def test_every_kind_of_fault_is_put_into_python_and_none_into_types_and_texts():
         ("number", "3", "4"),
         ("and, or", "a < 3 and not b", "(a < 3 or not b)"),
         ("not", "not b", "(b)"),
-        ("order", "g(a, b)", "(g(b, a))"),
+        ("order", "zip(a, b, strict=True)", "(zip(b, a, strict=True))"),
         ("loop", "continue", "break"),
         ("call", "g(a)", "pass"),
         ("return", "return min(a, 4) if b else None", "return None"),
