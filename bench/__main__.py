@@ -100,7 +100,7 @@ def run_one(name: str, data: Path, rounds: int, only: str | None) -> tuple[list[
             continue
         took = time.perf_counter() - begin
         line |= {"commit": commit(), "date": time.strftime("%Y-%m-%d", time.gmtime()), "processor": processor()}
-        mark = "reached" if line["reached"] else "MISSED"
+        mark = "reached" if line["reached"] else "LOST"
         print(
             f"{figure.what:58} {line['against']:44} {line['reach']:>10} {line['shown']:>10}  {mark}  ({took:.0f} s)",
             file=sys.stderr,
@@ -149,7 +149,15 @@ def main() -> int:
         add(options.results, lines)
     else:
         merge(options.results, lines)
+    print(verdict(lines), file=sys.stderr)
     return int(bool(failed))
+
+
+def verdict(lines: list[dict[str, Any]]) -> str:
+    """What was measured, the figures that fall short first."""
+    rows = sorted(lines, key=lambda line: bool(line["reached"]))
+    told = [f"{'reached' if line['reached'] else 'LOST':8}{line['what']}: {line['shown']}, to reach {line['reach']}" for line in rows]
+    return "\n".join([f"{sum(not line['reached'] for line in lines)} of {len(lines)} figures fall short", *told])
 
 
 def add(path: Path, lines: list[dict[str, Any]]) -> None:

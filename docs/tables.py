@@ -66,6 +66,7 @@ def extras() -> str:
 
 
 def figures() -> str:
+    """Every figure, those that fall short first."""
     path = ROOT / "bench" / "results.json"
     if not path.is_file():
         return "Not measured yet: `make bench`.\n"
@@ -78,9 +79,10 @@ def figures() -> str:
             f"**{each['shown']}**" if each["reached"] else each["shown"],
             _measured(each, content["machine"]),
         )
-        for each in content["figures"]
+        for each in _lost_first(content["figures"])
     ]
-    return f"{content['machine']}\n\n{markdown(('what', 'against', 'to reach', 'measured', 'lowest to highest; when'), rows)}"
+    header = ("what", "against", "to reach", "measured", "lowest to highest; when")
+    return f"{content['machine']}\n\n{_verdict(content['figures'])}\n\n{markdown(header, rows)}"
 
 
 IN_SHORT = (
@@ -96,11 +98,20 @@ IN_SHORT = (
 
 
 def figures_in_short() -> str:
-    """One row for each of a few, those of the table of figures that stand first."""
-    content = json.loads((ROOT / "bench" / "results.json").read_text("utf-8"))
-    first = {each["what"]: each for each in reversed(content["figures"])}
-    rows = [(first[what]["what"], first[what]["against"], first[what]["shown"]) for what in IN_SHORT if what in first]
-    return markdown(("what", "against", "measured"), rows)
+    """How many fall short, and one row for each of a few figures, those that fall short first."""
+    lines = json.loads((ROOT / "bench" / "results.json").read_text("utf-8"))["figures"]
+    first = {each["what"]: each for each in reversed(lines)}
+    few = _lost_first([first[what] for what in IN_SHORT if what in first])
+    rows = [(each["what"], each["against"], each["reach"], each["shown"]) for each in few]
+    return f"{_verdict(lines)}\n\n{markdown(('what', 'against', 'to reach', 'measured'), rows)}"
+
+
+def _lost_first(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(lines, key=lambda line: bool(line["reached"]))
+
+
+def _verdict(lines: list[dict[str, Any]]) -> str:
+    return f"Of {len(lines)} figures {sum(not each['reached'] for each in lines)} fall short; they stand first."
 
 
 def growth() -> str:

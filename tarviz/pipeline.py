@@ -270,7 +270,7 @@ class Pipeline:
         total = 0
         for url in stream.shards(self.urls):
             index = None if url == "-" else cached_index(stores.of(url).stat(url), self.options)
-            if index is None or index.error is not None or index.pending >= 0:
+            if index is None or index.error is not None or index.pending:
                 return None
             total += len(index)
         return total

@@ -20,7 +20,7 @@ def f(a: int | None = 0, *, b: bool = True) -> list[1]:
     if a < 3 and not b:
         log.debug("a %d", 5)
         raise ValueError(f"{a + 1} is 7")
-    for each in g(a, b):
+    for each in zip(a, b, strict=True):
         continue
     g(a)
     return min(a, 4) if b else None
@@ -46,7 +46,7 @@ def test_every_kind_of_fault_is_put_into_python_and_none_into_types_and_texts():
         ("number", "3", "4"),
         ("and, or", "a < 3 and not b", "(a < 3 or not b)"),
         ("not", "not b", "(b)"),
-        ("order", "g(a, b)", "(g(b, a))"),
+        ("order", "zip(a, b, strict=True)", "(zip(b, a, strict=True))"),
         ("loop", "continue", "break"),
         ("call", "g(a)", "pass"),
         ("return", "return min(a, 4) if b else None", "return None"),
@@ -118,7 +118,7 @@ def test_the_list_of_equals_is_short_gives_reasons_and_names_lines_that_are_ther
 def test_the_tests_of_a_module_are_its_doctests_its_mirror_and_those_that_import_it():
     first, second, *_ = mutants.Tests(mutants.ROOT).of("tarviz/formats/pax.py")
 
-    assert first[0] == "tarviz/formats/pax.py"
+    assert first[:2] == ["tests/conftest.py", "tarviz/formats/pax.py"]
     assert "tests/formats/test_pax.py" in first
     assert all("pax" in (mutants.ROOT / each).read_text("utf-8") for each in second)
 
@@ -171,6 +171,17 @@ def test_a_test_that_fails_without_the_fault_too_kills_nothing(project, monkeypa
     (verdict,) = mutants.judged(project, [mutant], 300, 1)
 
     assert verdict.by == ""
+
+
+def test_a_module_without_a_mirror_is_tried_with_the_settings_of_the_tests(project, monkeypatch):
+    """pytest ends with an error where a profile is asked for that `tests/conftest.py` makes; that is no test that fails."""
+    monkeypatch.setattr(mutants, "OPTIONS", ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick"])
+    (project / "tests" / "test_m.py").unlink()
+    every = mutants.all_of(project, "tarviz/**/*.py", mutants.python_mutants)[:1]
+    commit = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "none"]
+    subprocess.run(commit, cwd=project, check=True)
+
+    assert [""] == [each.by for each in mutants.judged(project, every, 300, 1)]
 
 
 def test_when_the_time_is_up_the_rest_is_left(project):

@@ -29,9 +29,9 @@ class ShardIndex:
     """Members and records of one shard. Record *k* owns the rows `rows[k]:rows[k + 1]` of the members.
 
     `identity` says of which bytes this is the index (size, etag or time); `warnings` and `error` what the scan met
-    (an index of a damaged shard ends before the damage). `packed` names the compression the shard lies in: places
-    are then those of the inflated tar. `numbers` is of an index of some records: which of the shard they are. `claimed` names the
-    file of somebody else that says where the members are: what is read by it is held against it.
+    (an index of a damaged shard ends before the damage), `pending` the records that may lack a member. `packed` names the compression
+    the shard lies in: places are then those of the inflated tar. `numbers` is of an index of some records: which of the shard they
+    are. `claimed` names the file of somebody else that says where the members are: what is read by it is held against it.
     """
 
     members: Members
@@ -42,7 +42,7 @@ class ShardIndex:
     identity: dict[str, Any] = field(default_factory=dict)
     warnings: list[dict[str, Any]] = field(default_factory=list)
     error: dict[str, Any] | None = None
-    pending: int = -1
+    pending: tuple[int, ...] = ()
     packed: str | None = None
     numbers: NDArray[np.int64] | None = None
     claimed: str | None = None
@@ -137,7 +137,8 @@ class ShardIndex:
             place += -(-array.nbytes // _ALIGN) * _ALIGN
         sparse = {str(row): pieces for row, pieces in self.members.sparse.items()}
         head = {"arrays": table, "exts": [to_bytes(ext).hex() for ext in self.exts], "identity": self.identity, "sparse": sparse}
-        head |= {"warnings": self.warnings, "error": self.error, "pending": self.pending, "packed": self.packed}
+        pending = self.pending[0] if len(self.pending) == 1 else self.pending or -1  # a number, but for several
+        head |= {"warnings": self.warnings, "error": self.error, "pending": pending, "packed": self.packed}
         text = json.dumps(head).encode()
         begin = MAGIC + b"%12d %10d\n" % (len(text), google_crc32c.value(text)) + text
         yield begin + b"\n" * (-len(begin) % _ALIGN)
@@ -183,7 +184,7 @@ class ShardIndex:
                 head["identity"],
                 head["warnings"],
                 head["error"],
-                head["pending"],
+                tuple(pending) if isinstance(pending := head["pending"], list) else (pending,) * (pending >= 0),
                 head["packed"],
             )
             index.__dict__["order"] = arrays["order"]

@@ -170,7 +170,7 @@ def subset(index: ShardIndex, rows: NDArray[np.int64]) -> ShardIndex:
         index.identity,
         index.warnings,
         index.error,
-        pending=int(np.flatnonzero(rows == index.pending)[0]) if index.pending in rows else -1,
+        pending=tuple(np.flatnonzero(np.isin(rows, index.pending)).tolist()),
         packed=index.packed,
         numbers=rows,
     )

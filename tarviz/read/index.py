@@ -194,7 +194,7 @@ class IndexedRecord(Record):
 
     @property
     def pending(self) -> bool:
-        return self._index.pending == self._row
+        return self._row in self._index.pending
 
     def __iter__(self) -> Iterator[str]:
         low, high = self._index.rows[self._row], self._index.rows[self._row + 1]

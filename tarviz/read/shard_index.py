@@ -132,14 +132,14 @@ def cached_index(stat: Stat, options: ReadOptions) -> ShardIndex | None:
 
 def is_sound(index: ShardIndex, options: ReadOptions) -> bool:
     """Whether an index is of a plain shard without a fault: what is read at the places it names is what reading all of it gives."""
-    if index.error or index.warnings or index.pending >= 0 or index.packed or index.members.sparse or not len(index):
+    if index.error or index.warnings or index.pending or index.packed or index.members.sparse or not len(index):
         return False
     return max(int(index.members.size.max()), index.beside) <= options.rules().max_member_bytes
 
 
 def doubtful(index: ShardIndex) -> bool:
     """Whether strict reading may refuse the shard, or a part of it, that the lenient walk of its index only warned of."""
-    return index.pending >= 0 or any(fault["code"] in _LENIENT for fault in index.warnings)
+    return bool(index.pending) or any(fault["code"] in _LENIENT for fault in index.warnings)
 
 
 def refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | None:
@@ -214,7 +214,7 @@ def indexed(walker: Walker, steps: Sequence[Decided], packed: str | None = None)
         {},
         [note.to_dict() for note in walker.notes[:_FAULTS]],
         error.at(shard=walker.scanner.shard).to_dict() if error is not None else None,
-        next((step.first + step.pending for step in steps if step.pending >= 0), -1),
+        tuple(step.first + step.pending for step in steps if step.pending >= 0),
         packed,
     )
 

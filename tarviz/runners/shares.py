@@ -278,7 +278,7 @@ def counted(piece: Piece, options: ReadOptions) -> tuple[Piece, int] | None:
 
 def _tells(index: ShardIndex, options: ReadOptions) -> bool:
     """Whether records have the same numbers in an index and where they are read."""
-    if index.error is not None or (options.strict and (index.pending >= 0 or (not len(index) and doubtful(index)))):
+    if index.error is not None or (options.strict and (index.pending or (not len(index) and doubtful(index)))):
         return False  # of a shard without a record nobody would read anything, and nobody would see why it has none
     if options.on_error == "skip" and len(index.members) and int(index.members.size.max()) > options.rules().max_member_bytes:
         return False

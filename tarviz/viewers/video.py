@@ -71,7 +71,7 @@ def _check_boxes(blob: memoryview, ext: str) -> None:
     at = 0
     for _ in range(64):
         if at + 8 > len(blob):
-            break
+            return
         size = int.from_bytes(blob[at : at + 4], "big")
         if size == 1 and at + 16 <= len(blob):
             size = int.from_bytes(blob[at + 8 : at + 16], "big")

@@ -11,6 +11,8 @@ import pytest
 from bench import Figure, Value, __main__
 from docs import tables
 
+_run = subprocess.run
+
 
 def test_a_package_that_is_absent_is_said_and_its_figure_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     made = Figure("x-one", "one", Value(lambda _: 1.0, "s"), at_most=2)
@@ -102,3 +104,38 @@ def test_results_do_not_count_as_a_change_of_what_is_measured(tmp_path: Path, mo
     assert f"{clean}+" == __main__.commit()
     monkeypatch.setattr(__main__, "FOLDER", tmp_path.parent)
     assert "unknown" == __main__.commit()
+
+
+def test_the_verdict_begins_with_what_falls_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """A whole run over three figures; its last word, the page of figures and the README agree."""
+    bounds = {"won": 2, "lost": 0.5, "won too": 2}
+    made = [Figure(name, name, Value(lambda _: 1.0, "s"), at_most=bound) for name, bound in bounds.items()]
+    monkeypatch.setattr(__main__, "figures", lambda _: made)
+    monkeypatch.setattr(__main__, "names", lambda: ["x"])
+    monkeypatch.setattr(__main__.subprocess, "run", alone)
+    results = tmp_path / "bench" / "results.json"
+    results.parent.mkdir()
+    monkeypatch.setattr("sys.argv", ["bench", "--results", str(results)])
+
+    assert 0 == __main__.main()
+    verdict = capsys.readouterr().err.splitlines()[-4:]
+    assert [
+        "1 of 3 figures fall short",
+        "LOST    lost: 1 s, to reach ≤ 0.5 s",
+        "reached won: 1 s, to reach ≤ 2 s",
+        "reached won too: 1 s, to reach ≤ 2 s",
+    ] == verdict
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(tables, "IN_SHORT", ("won", "lost"))
+    for page, names in ((tables.figures(), ["lost", "won", "won too"]), (tables.figures_in_short(), ["lost", "won"])):
+        assert "Of 3 figures 1 fall short; they stand first." in page
+        assert names == [line.split(" | ")[0][2:] for line in page.splitlines() if line.endswith("|")][2:]
+
+
+def alone(argv: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+    """What the process of one file does, in this one: it would not see this test's figures."""
+    if "--one" not in argv:
+        return _run(argv, **options)  # type: ignore[call-overload,no-any-return]
+    lines, sound = __main__.run_one("x", Path(), 1, None)
+    Path(argv[-1]).write_text(json.dumps(lines))
+    return subprocess.CompletedProcess(argv, 0 if sound else 1)

@@ -196,7 +196,11 @@ def test_objects_without_a_label_have_a_class_of_their_own(make, tmp_path, capsy
 
 def test_the_verb_counts_and_writes(shard, tmp_path, capsys):
     assert 0 == main(["objects", str(shard)])
-    assert "star" in capsys.readouterr().out
+    assert "star" in (shown := capsys.readouterr().out)
+    assert 0 == main(["objects", str(shard), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["objects"] == sum(told["counts"].values()) > 0
+    assert all(label in shown for label in told["counts"])
     assert 0 == main(["objects", str(shard), "-o", str(tmp_path / "o.csv"), "--where", "has_object('cup')"])
     assert "f,1" not in (tmp_path / "o.csv").read_text()
     assert 2 == len((tmp_path / "o.csv").read_text().splitlines())

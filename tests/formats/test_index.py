@@ -50,7 +50,7 @@ class TestFile:
         assert [b"s" * 700, b"b"] == read.keys()
         assert {0: [(1, 3)]} == read.members.sparse
         assert ["W_NO_KEY", "W_NO_EOF"] == [fault["code"] for fault in read.warnings]
-        assert 1 == read.pending
+        assert (1,) == read.pending
 
     @pytest.mark.parametrize("data", [b"", b"tarviz", bytes(500), b"{}" * 100])
     def test_other_bytes_are_refused(self, data: bytes):

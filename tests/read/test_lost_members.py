@@ -112,6 +112,21 @@ def test_a_record_before_a_header_under_zeros_may_lack_a_member(tmp_path, rows_b
     assert index[len(index) - 1].pending
 
 
+def test_stream_and_index_agree_where_several_records_may_lack_a_member(tmp_path):
+    """An extension header without a member before one end, and no end mark behind what follows."""
+    orphan = retyped(tar_header("././@LongLink", 6), b"L") + b"a.json".ljust(512, b"\0")
+    url = written(tmp_path / "a.tar", member("a.txt"), orphan, TAR_END, member("b.cls"), member("c.txt"))
+
+    rows, _, _ = outcome(url, strict=False, concatenated=True)
+    assert [("a", True), ("b", False), ("c", True)] == [(key, pending) for key, _, pending in rows]
+    index = tarviz.index(url, strict=False, concatenated=True)
+    assert [True, False, True] == [record.pending for record in index]
+    (shard,) = index.shards
+    kept = type(shard).load(b"".join(shard.dump()))
+    assert (0, 2) == kept.pending
+    assert [True, True] == [record.pending for record in tarviz.index(url, strict=False, concatenated=True, keys=["c", "a"])]
+
+
 @pytest.mark.parametrize(("size", "right"), [(b"4", True), (b"0" * 30 + b"4", True), (b"9" * 19, False), (b"-4", False), (b" 4", False)])
 def test_a_pax_size_may_have_zeros_before_it(tmp_path, size, right):
     body = b"size=" + size + b"\n"

@@ -438,6 +438,17 @@ class TestResuming:
             assert epochs[1][3:] == rest[0]
             assert epochs[2] == rest[1]
 
+    def test_what_is_loaded_stands_in_place_of_an_iteration_that_has_begun(self, tmp_path: Path) -> None:
+        dataset = numbers(counted(tmp_path, [40, 40])).torch()
+        began = itertools.islice(dataset, 70)
+        list(itertools.islice(began, 10))
+        early = dataset.state_dict()
+        list(began)
+        dataset.load_state_dict(early)
+
+        assert early == dataset.state_dict()
+        assert list(range(10, 80)) == drained(dataset)
+
     def test_by_a_plain_loader_it_is_used_once(self, tmp_path: Path) -> None:
         pipeline = numbers(counted(tmp_path, [40, 40]))
         dataset = pipeline.torch()

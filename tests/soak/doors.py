@@ -139,7 +139,7 @@ def of_index(keys: Iterable[bytes], index: Any) -> list[Any]:
     for row, key in enumerate(keys):
         rows = range(int(index.rows[row]), int(index.rows[row + 1]))
         fields = tuple((index.exts[int(index.ext[at])], int(index.members.size[at])) for at in rows)
-        records.append((key, fields, index.pending == row))
+        records.append((key, fields, row in index.pending))
     return records
 
 

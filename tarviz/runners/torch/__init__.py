@@ -238,7 +238,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
             states = [state] if isinstance(state, Mapping) else list(state)
             for each in states:
                 check(self.plan(), each)
-            self.set_epoch(None)
+            self._now = None
             self.epochs.go_on(states[0]["epoch"])
             self._loaded = state
 

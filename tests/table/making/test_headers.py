@@ -1,4 +1,4 @@
-"""Lengths of sound and film out of the first bytes of a file."""
+"""Sizes of pictures, lengths of sound and film out of the first bytes of a file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,19 @@ import wave
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from tarviz.table.making.headers import sound
+from tarviz.table.making.headers import picture, sound
+
+
+def test_a_webp_is_measured_by_its_first_bytes_alone():
+    out = io.BytesIO()
+    Image.new("RGB", (33, 21)).save(out, "WEBP")
+
+    found = picture(out.getvalue()[:30], len(out.getvalue()))
+
+    assert found is not None
+    assert (33, 21) == found[:2]
 
 
 def test_a_wave_file_and_an_avi_are_both_riff_and_read_each_in_its_way():

@@ -101,7 +101,7 @@ class Row:
 
     @property
     def pending(self) -> bool:
-        return self.shard.pending == self.record
+        return self.record in self.shard.pending
 
     def load(self) -> Record:
         """The record itself, its members read in one range."""
@@ -167,7 +167,7 @@ class ShardRows:
     segments: list[Segment] = field(default_factory=list)
     firsts: list[int] = field(default_factory=list)
     count: int = 0
-    pending: int = -1
+    pending: tuple[int, ...] = ()
     faults: list[Fault] = field(default_factory=list)
     scanned: int = 0
     changed: int = 0
