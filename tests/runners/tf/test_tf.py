@@ -331,7 +331,8 @@ class TestLength:
         assert 7 == pipeline.tf(batch=50, repeat=3, drop_remainder=True).cardinality() == len(list(pipeline.tf(batch=50, repeat=3))) - 1
         assert 3 == pipeline.tf().batch(50).cardinality()
         assert 120 == len(list(pipeline.with_chain("decode(cls)").tf()))
-        for options in ({"shuffle": 50}, {"shuffle": 50, "rank": 1, "world_size": 2}, {"rank": 1, "world_size": 7, "even": True, "batch": 4}):
+        ranks = {"rank": 1, "world_size": 2}
+        for options in ({"shuffle": 50}, {"shuffle": 50, **ranks}, {"rank": 1, "world_size": 7, "even": True, "batch": 4}):
             assert len(list(pipeline.tf(**options))) == pipeline.tf(**options).cardinality() > 0
 
     @pytest.mark.parametrize("case", ["skips", "mixed", "reshared", "packed", "damaged"])
