@@ -36,6 +36,7 @@ JOIN_BELOW = 16384  # bytes of an Example; above, copying it costs more than han
 COPY_BELOW = 4096  # bytes of a payload among longer ones, on average
 INLINE = 32  # bytes of a payload; up to here a column of the table is cheaper than a piece of its own
 FEW = 6  # records of one layout; below, one after the other is quicker than a table
+MUCH = 1 << 20  # … but joins their bytes, several times: not with so many
 
 
 @dataclass(slots=True, eq=False)
@@ -153,7 +154,7 @@ class _Work:
 
     def add(self, names: list[str], at: Ints, records: Ints) -> None:
         """Encode the records that have one set of fields."""
-        if len(records) < FEW:
+        if len(records) < FEW and int(self.block.size[at].sum()) < MUCH:
             for row, record in zip(at.tolist(), records.tolist(), strict=True):
                 self.one(names, row, record)
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar, TypeAlias
@@ -25,10 +25,11 @@ def _alternatives(names: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in names.split(";"))
 
 
-def unpack(record: Record, needs: Collection[str] | None = None) -> dict[str, Any]:
+def unpack(record: Record, needs: Collection[str] | None = None, taken: Callable[[memoryview], bytes] = bytes) -> dict[str, Any]:
     """The plain dict that ops work on: `__key__`, `__shard__`, `__index__`, then the fields as bytes of their own.
 
-    `needs` leaves out the fields nobody asks for. `SchemaError` where one of the others has the name of one of the three.
+    `needs` leaves out the fields nobody asks for, `taken` makes the bytes of a payload. `SchemaError` where one of the others has the name
+    of one of the three.
     """
     places: dict[str, Any] = {"__key__": record.key, "__shard__": record.shard, "__index__": record.index}
     for ext in record:
@@ -36,7 +37,7 @@ def unpack(record: Record, needs: Collection[str] | None = None) -> dict[str, An
             continue
         if ext in PLACES:
             raise taken_place(ext).at(shard=record.shard, key=record.key)
-        places[ext] = bytes(record[ext])
+        places[ext] = taken(record[ext])
     return places
 
 

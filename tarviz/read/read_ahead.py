@@ -6,6 +6,8 @@ into room kept free there; nothing else is copied.
 
 from __future__ import annotations
 
+import io
+import mmap
 import os
 import sys
 import threading
@@ -24,6 +26,7 @@ HEADROOM = 512 << 10  # room in front of a buffer that is read ahead
 _SPARE = 8  # buffers the process keeps
 _SPARE_BYTES = 36 << 20  # … and their bytes: what one stream from far away needs at a time
 _LARGEST_SPARE = 9 << 20
+_MOVED = 4 << 20  # bytes of a large payload that are there twice while `taken` copies it
 
 Memory: TypeAlias = bytearray | memoryview
 
@@ -49,12 +52,46 @@ def _take(size: int) -> Memory:
     bytearray is: the system gives it page by page, when something is written there.
     """
     if size > _LARGEST_SPARE:
-        return np.empty(size, np.uint8).data
+        return memoryview(_mapped(size))
     with _lock:
         for at in range(len(_spare)):
             if len(_spare[at]) == size and sys.getrefcount(_spare[at]) == 2:  # the list's and the call's
                 return _spare.pop(at)
     return bytearray(size)
+
+
+def _mapped(size: int) -> mmap.mmap:
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if sys.platform == "linux" and hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel built without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
+
+
+def taken(payload: memoryview) -> bytes:
+    """A payload as bytes of its own, for who alone has its record: a large one is moved, and nobody may look at it again.
+
+    The pages it was read into go back to the system as they are copied, so that it is never there twice.
+    """
+    memory = payload.obj
+    if len(payload) < _MOVED or not isinstance(memory, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+        return bytes(payload)
+    begin = _address(payload) - _address(memory)
+    out, place = io.BytesIO(), begin  # it grows in place, and hands its bytes out without a copy
+    while place < begin + len(payload):
+        stop = min(place // _MOVED * _MOVED + _MOVED, begin + len(payload))
+        out.write(payload[place - begin : stop - begin])
+        first, last = -(-place // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE
+        if first < last:
+            memory.madvise(mmap.MADV_DONTNEED, first, last - first)
+        place = stop
+    return out.getvalue()
+
+
+def _address(memory: memoryview | mmap.mmap) -> int:
+    return int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])
 
 
 def _give(buffer: Memory) -> None:

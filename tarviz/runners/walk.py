@@ -16,6 +16,7 @@ from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.picked import picked
+from tarviz.read.read_ahead import taken
 from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_rows import BatchRows, Offers
 from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, RowSource, weight
@@ -145,9 +146,9 @@ class Walk:
 
     def _unpacked(self, record: Record) -> dict[str, Any]:
         if self.timer is None:
-            return unpack(record, self.pipeline.needs)
+            return unpack(record, self.pipeline.needs, taken)
         begin = self.timer.clock()
-        values = unpack(record, self.pipeline.needs)
+        values = unpack(record, self.pipeline.needs, taken)
         self.timer.cut(begin)
         return values
 

@@ -23,6 +23,7 @@ from tarviz.ops.base import missing
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
+from tarviz.read.read_ahead import taken
 from tarviz.read.spans import Batch, HeldTar, held_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.runners.plans import ReaderPlan, Track, Trail, behind, version
@@ -386,9 +387,11 @@ def _tell_extra(block: Block, fields: Mapping[str, tuple[str, ...]], told: set[s
             report.add(Fault("W_EXTRA_FIELD", text, block.shard, block[row].key))
 
 
-def _chunk(batch: Batch, fields: Iterable[str], members: NDArray[np.int64], rows: NDArray[np.int64]) -> Chunk:
+def _chunk(batch: Batch, fields: Mapping[str, tuple[str, ...]], members: NDArray[np.int64], rows: NDArray[np.int64]) -> Chunk:
     block = batch.block
-    columns = {ext: _payloads(block, members[:, column], batch.source) for column, ext in enumerate(fields)}
+    names = list(itertools.chain.from_iterable(fields.values()))
+    take = taken if len(set(names)) == len(names) else bytes  # a member that is two fields is needed twice
+    columns = {ext: _payloads(block, members[:, column], batch.source, take) for column, ext in enumerate(fields)}
     keys: Sequence[bytes] = block.keys if len(rows) == len(block) else [block.keys[row] for row in rows.tolist()]
     bare = replace(block, data=memoryview(b""))
     return Chunk(0, keys, [block.shard] * len(rows), block.first + rows, columns, np.empty((len(rows), 0)), (bare, rows))
@@ -400,7 +403,9 @@ def _loaded(chunk: Chunk) -> Chunk:
     return chunk
 
 
-def _payloads(block: Block, at: NDArray[np.int64], source: HeldTar | None) -> NDArray[np.object_] | HeldColumn:
+def _payloads(
+    block: Block, at: NDArray[np.int64], source: HeldTar | None, take: Callable[[memoryview], bytes]
+) -> NDArray[np.object_] | HeldColumn:
     """The payloads of members as bytes of their own, or where they lie in the source of a block that has columns only.
 
     A tensor of strings is made of Python bytes, each copied once more; cutting here rather than in the graph (`tf.strings.substr`
@@ -414,7 +419,7 @@ def _payloads(block: Block, at: NDArray[np.int64], source: HeldTar | None) -> ND
         table = block.array[offset[:, None] + np.arange(width)]
         return _objects(table.view(f"V{width}").ravel().tolist())
     data = block.data
-    return _objects([data[begin:end].tobytes() for begin, end in zip(offset.tolist(), (offset + size).tolist(), strict=True)])
+    return _objects([take(data[begin:end]) for begin, end in zip(offset.tolist(), (offset + size).tolist(), strict=True)])
 
 
 def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
