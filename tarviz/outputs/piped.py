@@ -17,7 +17,8 @@ from typing import IO
 
 from tarviz.model.errors import StoreError
 from tarviz.model.types import URL, Buffer
-from tarviz.stores import Sink, Stat
+from tarviz.stores import Stat
+from tarviz.stores.base import OneSink
 
 _allowed: contextvars.ContextVar[bool] = contextvars.ContextVar("tarviz_piped_outputs", default=False)
 
@@ -37,20 +38,19 @@ def is_command(url: str) -> bool:
     return url.startswith("|") and _allowed.get()
 
 
-class CommandSink(Sink):
+class CommandSink(OneSink):
     """Keeps the bytes in an unnamed file until they are whole, then runs the command; it never sees half of them.
 
     `StoreError` E_COMMAND when the command does not end with 0.
     """
 
     def __init__(self, url: URL) -> None:
-        self._url = url
-        self._file: IO[bytes] | None = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  (until commit or abort)
+        super().__init__(url)
+        self._file: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  (until commit or abort)
         self._size = 0
 
     def write(self, data: Buffer, /) -> None:
-        if self._file is None:
-            raise StoreError("the output is already committed or aborted.", shard=self._url, code="E_WRITE")
+        self.check_open()
         view = memoryview(data).cast("B")
         self._size += len(view)
         try:
@@ -59,23 +59,19 @@ class CommandSink(Sink):
         except OSError as error:
             hint = "Set TMPDIR to a folder with room for the tar."
             what = f"the tar cannot be kept until it is whole: {error.strerror}."
-            raise StoreError(what, shard=self._url, code="E_WRITE", hint=hint) from error
+            raise StoreError(what, shard=self.url, code="E_WRITE", hint=hint) from error
 
-    def commit(self) -> Stat:
-        file, self._file = self._file, None
-        if file is not None:
-            with file:
-                file.seek(0)
-                code = _run(self._url[1:], file)
-            if code:
-                how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-                raise StoreError(f"the command ended {how}.", shard=self._url, code="E_COMMAND")
-        return Stat(self._url, self._size, ranges=False)
+    def complete(self) -> Stat:
+        with self._file as file:
+            file.seek(0)
+            code = _run(self.url[1:], file)
+        if code:
+            how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+            raise StoreError(f"the command ended {how}.", shard=self.url, code="E_COMMAND")
+        return Stat(self.url, self._size, ranges=False)
 
-    def abort(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
+    def discard(self) -> None:
+        self._file.close()
 
 
 def _run(line: str, file: IO[bytes]) -> int:

@@ -71,7 +71,7 @@ def _parts(url: URL) -> tuple[Account, str, str]:
 class AzureStore(BucketStore):
     """Blobs of Azure's containers. Writes large ones in blocks; nothing is visible before their list is accepted."""
 
-    pages = staticmethod(azure_pages)
+    pages = azure_pages
 
     def _access(self) -> Access:
         return _AzureAccess()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
-from tarviz.model.errors import NotFoundError, StoreError, redact
+from tarviz.model.errors import NotFoundError, StoreError, TarvizError, redact
 from tarviz.model.types import URL, Buffer
 
 _PIECE = 1 << 20
@@ -124,6 +125,54 @@ class Sink(Whole, Protocol):
     def abort(self) -> None:
         """Drop what was written. Does nothing after `commit`."""
         ...
+
+
+class OneSink(Sink):
+    """What sinks share: `complete` makes the object and `discard` drops what was written, one of them, once."""
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self._over = False
+        self._made: Stat | None = None
+
+    def complete(self) -> Stat:
+        """Make the object visible under its name; what is raised aborts the write."""
+        raise NotImplementedError
+
+    def discard(self) -> None:
+        """Drop what was written."""
+
+    def check_open(self) -> None:
+        """`E_WRITE` where it is committed or aborted."""
+        if self._over:
+            raise StoreError("the write is already committed or aborted.", shard=self.url, code="E_WRITE")
+
+    def commit(self) -> Stat:
+        if self._made is None:
+            self.check_open()
+            try:
+                self._made = self.complete()
+            except BaseException:
+                self.abort()
+                raise
+            self._over = True
+        return self._made
+
+    def abort(self) -> None:
+        if not self._over:
+            self._over = True
+            self.discard()
+
+
+class errors_as(AbstractContextManager[None]):  # noqa: N801  (used like a function)
+    """What a library raises as `translate` has it; what that gives None for, and our own errors, stay as they are."""
+
+    def __init__(self, translate: Callable[[Exception], Exception | None]) -> None:
+        self._translate = translate
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, TarvizError) and (ours := self._translate(error)) is not None:
+            raise ours from error
 
 
 @runtime_checkable

@@ -7,7 +7,6 @@ last is its time of access, which is set by hand: many systems do not keep it. W
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import os
 import time
@@ -17,13 +16,13 @@ from typing import IO, Final, NamedTuple
 
 from tarviz.model.config import options
 from tarviz.model.urls import digest, identity
+from tarviz.stores._temporary import make_temporary, remove_stale
 
 DERIVED: Final = ("index", "table")  # folders of what is made again where it is gone; their files share one limit
 _GRACE = 600.0  # seconds that a file stays at least which somebody has just used: a query may need many of them
 _PAUSE = 60.0  # seconds between two looks at all the files
 _DAY = 86_400.0
 _STEM = 20  # digits of `stem`
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 _OWN: set[Path] = set()  # folder and stem of what this process has kept
@@ -58,13 +57,9 @@ class Temporary:
         if folder.stat().st_mode & 0o077 and folder.stat().st_uid == os.geteuid():
             folder.chmod(0o700)  # of an earlier version: values of private shards are nobody else's
         self._owner = os.getpid()
-        while True:
-            self.path = folder / f".{os.urandom(12).hex()}.tmp"
-            self.file: IO[bytes] = open(os.open(self.path, _FLAGS, 0o600), "r+b", buffering=0)  # noqa: SIM115  (closed by keep and drop)
-            fcntl.flock(self.file, fcntl.LOCK_EX)
-            if self.path.exists():
-                break
-            self.file.close()  # somebody who cleans up saw it before it was locked
+        fd, path = make_temporary(lambda: str(folder / f".{os.urandom(12).hex()}.tmp"), 0o600)
+        self.path = Path(path)
+        self.file: IO[bytes] = open(fd, "r+b", buffering=0)  # noqa: SIM115  (closed by keep and drop)
 
     @property
     def ours(self) -> bool:
@@ -98,7 +93,7 @@ def kept_files(folder: Path, begin: str = "") -> list[KeptFile]:
         for entry in entries:
             with contextlib.suppress(OSError):
                 if entry.name.endswith(".tmp"):
-                    _remove_stale(entry.path)
+                    remove_stale(entry.path)
                 elif entry.name.startswith(begin) and not entry.name.startswith("."):
                     status = entry.stat()
                     found.append(KeptFile(Path(entry.path), status.st_size, status.st_atime))
@@ -117,13 +112,6 @@ def _stems(folder: Path, _: int) -> frozenset[str]:
         return frozenset(name[:_STEM] for name in os.listdir(folder))
     except OSError:
         return frozenset()
-
-
-def _remove_stale(path: str) -> None:
-    """A temporary file whose writer is gone holds no lock."""
-    with open(path, "rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(path)
 
 
 def oldest(files: Iterable[KeptFile], limit: int, before: float = 0.0) -> Iterator[KeptFile]:

@@ -66,11 +66,10 @@ class CachedStore(Store):
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         if etag is None or (copy := self._copy(url, etag)) is None:
             return self.store.read(url, offset, length, etag=etag)
-        with copy.file:
-            try:
-                return copy.read(offset, length)
-            except _DamagedCopyError:
-                pass
+        buffer = bytearray(max(0, min(length, copy.size - offset)))
+        with copy.file, contextlib.suppress(_DamagedCopyError):
+            copy.into(memoryview(buffer), offset)
+            return bytes(buffer)
         with self.without(copy):
             return self.store.read(url, offset, length, etag=etag)
 
@@ -244,34 +243,22 @@ class _Copy:
             raise _DamagedCopyError
         return _Checked(tuple(sums), set())
 
-    def into(self, buffer: memoryview, part: int) -> None:
-        """Fill `buffer` with a part, held against its checksum."""
-        done = os.preadv(self.file.fileno(), [buffer], part * PART)
-        if done != len(buffer) or crc32c(buffer) != self.kept.sums[part]:
-            raise _DamagedCopyError
-        self.kept.sound.add(part)
-
-    def length(self, part: int) -> int:
-        """How many bytes a part has."""
-        return min(PART, self.size - part * PART)
-
     def check(self, first: int, stop: int) -> None:
-        """Hold the parts `first` up to `stop` against their checksums, those that were not yet."""
-        buffer = memoryview(bytearray(PART))
+        """Hold the parts `first` up to `stop` against their checksums, those that this process has not yet."""
         for part in range(first, stop):
             if part not in self.kept.sound:
-                self.into(buffer[: self.length(part)], part)
+                if crc32c(os.pread(self.file.fileno(), PART, part * PART)) != self.kept.sums[part]:
+                    raise _DamagedCopyError
+                self.kept.sound.add(part)
 
-    def read(self, offset: int, length: int) -> bytes:
-        """Bytes of it, whose parts are checked first."""
-        end = min(offset + max(0, length), self.size)
-        if end <= offset:
-            return b""
-        self.check(offset // PART, -(-end // PART))
-        data = os.pread(self.file.fileno(), end - offset, offset)
-        if len(data) != end - offset:
-            raise _DamagedCopyError
-        return data
+    def into(self, buffer: memoryview, offset: int) -> int:
+        """Fill the front of `buffer` with bytes of it, whose parts are checked first: how many there are."""
+        count = max(0, min(len(buffer), self.size - offset))
+        if count:
+            self.check(offset // PART, -(-(offset + count) // PART))
+            if os.preadv(self.file.fileno(), [buffer[:count]], offset) != count:
+                raise _DamagedCopyError
+        return count
 
 
 class _KeptStream(Stream):
@@ -283,12 +270,13 @@ class _KeptStream(Stream):
         self._cache = cache
         self._copy: _Copy | None = copy
         self._afar: Stream | None = None
-        self._part, self._data = -1, memoryview(b"")
 
     def readinto(self, buffer: memoryview, /) -> int:
         if self._copy is not None:
             try:
-                return self._from_copy(self._copy, buffer)
+                count = self._copy.into(buffer, self.offset)
+                self.offset += count
+                return count
             except _DamagedCopyError:
                 copy, self._copy = self._copy, None
                 with copy.file, self._cache.without(copy):
@@ -299,24 +287,6 @@ class _KeptStream(Stream):
             raise StoreError("the stream is closed.", shard=self.stat.url)
         count = self._afar.readinto(buffer)
         self.offset = self._afar.offset
-        return count
-
-    def _from_copy(self, copy: _Copy, buffer: memoryview) -> int:
-        part, begin = divmod(self.offset, PART)
-        if self.offset >= copy.size or not len(buffer):
-            return 0
-        size = copy.length(part)
-        if begin == 0 and len(buffer) >= size:  # no copy of a whole part on the way
-            copy.into(buffer[:size], part)
-            count = size
-        else:
-            if part != self._part:
-                self._data, self._part = memoryview(bytearray(size)), -1
-                copy.into(self._data, part)
-                self._part = part
-            count = min(len(buffer), size - begin)
-            buffer[:count] = self._data[begin : begin + count]
-        self.offset += count
         return count
 
     def close(self) -> None:

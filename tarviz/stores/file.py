@@ -11,19 +11,16 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from io import FileIO
 from itertools import islice
 from typing import ClassVar
 
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError, TarvizError
 from tarviz.model.types import URL, Buffer
 from tarviz.model.urls import local_path
-from tarviz.stores.base import Sink, Stat, Store, Stream, send_file, taken
+from tarviz.stores._temporary import make_temporary, remove_stale
+from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, errors_as, send_file, taken
 from tarviz.stores.paths import nearest
-
-try:
-    import fcntl
-except ImportError:  # no such locks on Windows: leftovers of a killed process stay there
-    fcntl = None  # type: ignore[assignment]
 
 _TEMPORARY = ".tmp-"
 _MANY = 1000  # files of a folder that are listed again only when some time has passed
@@ -53,9 +50,13 @@ _HINT = {
 }
 
 
-def _error(error: OSError, url: str, code: str) -> TarvizError:
-    if isinstance(error, TarvizError):
-        return error
+def _errors(url: str, code: str) -> errors_as:
+    return errors_as(lambda error: _error(error, url, code) if isinstance(error, OSError) else None)
+
+
+def _error(error: OSError, url: str, code: str) -> TarvizError | None:
+    if isinstance(error, BrokenPipeError):
+        return None  # the reader of a pipe has gone: no error of ours
     if error.errno == errno.ENOENT:
         return NotFoundError("there is no such file.", shard=url, hint=lambda: nearest(local_path(url)) or None)
     verb = "written" if code == "E_WRITE" else "read"
@@ -73,47 +74,42 @@ class FileStore(Store):
     selects: ClassVar[bool] = False
 
     def stat(self, url: URL) -> Stat:
-        try:
+        with _errors(url, "E_READ"):
             return _stat(url, os.stat(local_path(url)))
-        except OSError as error:
-            raise _error(error, url, "E_READ") from error
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
-        fd, stat = _open(url, etag)
-        stream = _FileStream(fd, stat)
+        fd, status = _opened(url, etag)
+        file = open(fd, "rb", buffering=0)  # noqa: SIM115  (closed by the stream)
         try:
+            stream = _FileStream(file, _stat(url, status))
             stream.skip(offset)
         except BaseException:
-            stream.close()
+            file.close()
             raise
         return stream
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         fd, _ = _opened(url, etag)
         try:
-            data = os.pread(fd, length, offset)
-            while 0 < len(data) < length and (more := os.pread(fd, length - len(data), offset + len(data))):
-                data += more
-        except OSError as error:
-            raise _error(error, url, "E_READ") from error
+            with _errors(url, "E_READ"):
+                data = os.pread(fd, length, offset)
+                while 0 < len(data) < length and (more := os.pread(fd, length - len(data), offset + len(data))):
+                    data += more
         finally:
             os.close(fd)
         return data
 
     def list(self, url: URL) -> Iterator[Stat]:
         folder = local_path(url)
-        try:
-            with os.scandir(folder) as entries:
-                files = sorted((each for each in entries if _TEMPORARY not in each.name and not each.is_dir()), key=lambda each: each.name)
-        except OSError as error:
-            raise _error(error, url, "E_READ") from error
+        with _errors(url, "E_READ"), os.scandir(folder) as entries:
+            files = sorted((each for each in entries if _TEMPORARY not in each.name and not each.is_dir()), key=lambda each: each.name)
         for entry in files:
             with suppress(FileNotFoundError):  # removed since, or a link to nothing
                 yield _stat(URL(os.path.join(folder, entry.name)), entry.stat())
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         path = local_path(url)
-        try:
+        with _errors(url, "E_WRITE"):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             through = _open_through(path)
             if through is not None:
@@ -121,14 +117,10 @@ class FileStore(Store):
             path = os.path.realpath(path)  # what a link points to is replaced and the link stays, as when a shell writes there
             os.makedirs(os.path.dirname(path), exist_ok=True)
             return _create(url, path, replace)
-        except OSError as error:
-            raise _error(error, url, "E_WRITE") from error
 
     def delete(self, url: URL) -> None:
-        try:
+        with _errors(url, "E_WRITE"):
             os.unlink(local_path(url))
-        except OSError as error:
-            raise _error(error, url, "E_WRITE") from error
 
 
 def store() -> FileStore:
@@ -157,25 +149,21 @@ def same_bytes(version: str | None, other: str | None) -> bool:
     return (version or "").rpartition("-")[0] == (other or "").rpartition("-")[0]
 
 
-def _open(url: URL, etag: str | None) -> tuple[int, Stat]:
-    fd, status = _opened(url, etag)
-    return fd, _stat(url, status)
-
-
 def _opened(url: URL, etag: str | None) -> tuple[int, os.stat_result]:
     """A file of this version, or of any, opened. Small reads spend their time here: no more is made of its status than that takes."""
     fd = -1
     try:
-        fd = os.open(local_path(url), os.O_RDONLY | os.O_CLOEXEC)
-        status = os.fstat(fd)
-        if etag is None or etag != file_version(status):
-            stat = _stat(url, status)
-            if etag is not None:
-                raise _changed(url, etag, stat.etag)
-    except OSError as error:
+        with _errors(url, "E_READ"):
+            fd = os.open(local_path(url), os.O_RDONLY | os.O_CLOEXEC)
+            status = os.fstat(fd)
+            if etag is None or etag != file_version(status):
+                stat = _stat(url, status)
+                if etag is not None:
+                    raise _changed(url, etag, stat.etag)
+    except BaseException:
         if fd >= 0:
             os.close(fd)
-        raise _error(error, url, "E_READ") from error
+        raise
     return fd, status
 
 
@@ -185,13 +173,13 @@ def _changed(url: str, old: str | None, new: str | None) -> ChangedError:
 
 
 class _FileStream(Stream):
-    def __init__(self, fd: int, stat: Stat) -> None:
+    def __init__(self, file: FileIO, stat: Stat) -> None:
         self.stat = stat
         self.offset = 0
-        self._file = open(fd, "rb", buffering=0)  # noqa: SIM115  (closed by close)
+        self._file = file
         if hasattr(os, "posix_fadvise"):
             with suppress(OSError):  # a pipe
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
     def skip(self, offset: int) -> None:
         if self.stat.size is not None:
@@ -202,11 +190,9 @@ class _FileStream(Stream):
     def readinto(self, buffer: memoryview, /) -> int:
         if self._file.closed:
             raise StoreError("the stream is closed.", shard=self.stat.url)
-        try:
+        with _errors(self.stat.url, "E_READ"):
             count = self._file.readinto(buffer) or 0
-            now = None if self.stat.etag is None else _stat(self.stat.url, os.fstat(self._file.fileno())).etag
-        except OSError as error:
-            raise _error(error, self.stat.url, "E_READ") from error
+            now = None if self.stat.etag is None else file_version(os.fstat(self._file.fileno()))
         if not same_bytes(now, self.stat.etag):
             raise _changed(self.stat.url, self.stat.etag, now)
         self.offset += count
@@ -234,37 +220,13 @@ def _open_through(path: str) -> int | None:
 def _create(url: URL, path: str, replace: bool) -> _FileSink:
     """A sink on a locked temporary file beside `path`; those that killed processes left there are removed."""
     folder, name = os.path.split(path)
-    stem = os.fsdecode(os.fsencode(name)[:200])  # NAME_MAX is 255 bytes nearly everywhere
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-    _clean(folder, f".{stem}{_TEMPORARY}")
-    while True:
-        temporary = os.path.join(folder, f".{stem}{_TEMPORARY}{os.urandom(6).hex()}")
-        fd = os.open(temporary, flags, 0o666)
-        if _lock(fd, wait=True) is False or os.fstat(fd).st_nlink:
-            return _FileSink(url, path, temporary, fd, replace)
-        os.close(fd)  # another process took it for a leftover before it was locked
-
-
-def _lock(fd: int, *, wait: bool) -> bool:
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:  # held by its writer, or a file system without locks
-        return False
-    return True
-
-
-def _clean(folder: str, prefix: str) -> None:
+    begin = f".{os.fsdecode(os.fsencode(name)[:200])}{_TEMPORARY}"  # NAME_MAX is 255 bytes nearly everywhere
     with suppress(OSError):
-        for path in [os.path.join(folder, name) for name in _temporaries(folder) if name.startswith(prefix)]:
-            with suppress(OSError):
-                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
-                try:
-                    if _lock(fd, wait=False):
-                        os.unlink(path)
-                finally:
-                    os.close(fd)
+        for left in _temporaries(folder):
+            if left.startswith(begin):
+                remove_stale(os.path.join(folder, left))
+    fd, temporary = make_temporary(lambda: os.path.join(folder, f"{begin}{os.urandom(6).hex()}"), 0o666)
+    return _FileSink(url, path, temporary, fd, replace)
 
 
 def _temporaries(folder: str) -> list[str]:
@@ -290,41 +252,30 @@ def _drop(fd: int, temporary: str | None, owner: int) -> None:
         os.close(fd)
 
 
-class _FileSink(Sink):
+class _FileSink(OneSink):
     def __init__(self, url: URL, path: str, temporary: str | None, fd: int, replace: bool = True) -> None:
-        self._url = url
+        super().__init__(url)
         self._path = path
         self._temporary = temporary
         self._replace = replace
         self._fd = fd
         self._size = 0
-        self._stat: Stat | None = None
         self._finish = weakref.finalize(self, _drop, fd, temporary, os.getpid())
 
     def write(self, data: Buffer, /) -> None:
         self.writev((data,))
 
     def writev(self, pieces: Sequence[Buffer], /) -> None:
-        if not self._finish.alive:
-            raise StoreError("the file is already committed or aborted.", shard=self._url, code="E_WRITE")
+        self.check_open()
         rest = iter(pieces)
-        try:
+        with _errors(self.url, "E_WRITE"):
             while some := list(islice(rest, _IOV_MAX)):
                 self._write_all(some)
-        except BrokenPipeError:  # the reader of a pipe has gone: no error of ours
-            raise
-        except OSError as error:
-            raise _error(error, self._url, "E_WRITE") from error
 
     def send(self, fd: int, offset: int, count: int, /) -> int:
-        if not self._finish.alive:
-            raise StoreError("the file is already committed or aborted.", shard=self._url, code="E_WRITE")
-        try:
+        self.check_open()
+        with _errors(self.url, "E_WRITE"):
             done = send_file(self._fd, fd, offset, count)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise _error(error, self._url, "E_WRITE") from error
         self._size += done
         return done if done == count else done + super().send(fd, offset + done, count - done)
 
@@ -340,45 +291,33 @@ class _FileSink(Sink):
             total -= done
             done = os.writev(self._fd, pieces)
 
-    def commit(self) -> Stat:
-        if self._stat is not None:
-            return self._stat
-        if not self._finish.alive:
-            raise StoreError("the write was aborted.", shard=self._url, code="E_WRITE")
-        try:
+    def complete(self) -> Stat:
+        with _errors(self.url, "E_WRITE"):
             if self._temporary is None:
-                self._stat = Stat(self._url, self._size, ranges=False)
+                stat = Stat(self.url, self._size, ranges=False)
             else:
                 os.fsync(self._fd)
                 self._name(self._temporary)
-                self._stat = _stat(self._url, os.fstat(self._fd))
-        except FileExistsError as error:
-            self.abort()
-            raise taken(self._url) from error
-        except OSError as error:
-            self.abort()
-            raise _error(error, self._url, "E_WRITE") from error
+                stat = _stat(self.url, os.fstat(self._fd))
         self._finish.detach()
         os.close(self._fd)
         if self._temporary is not None:
             _sync_folder(os.path.dirname(self._path) or ".")
-        return self._stat
+        return stat
 
     def _name(self, temporary: str) -> None:
         if not self._replace:
             try:
                 os.link(temporary, self._path)
-            except FileExistsError:
-                raise
-            except OSError:  # a file system without links: as sure as looking first can be
-                if os.path.lexists(self._path):
-                    raise FileExistsError from None
+            except OSError as error:  # a file system without links: as sure as looking first can be
+                if isinstance(error, FileExistsError) or os.path.lexists(self._path):
+                    raise taken(self.url) from error
             else:
                 os.unlink(temporary)
                 return
         os.replace(temporary, self._path)
 
-    def abort(self) -> None:
+    def discard(self) -> None:
         self._finish()
 
 

@@ -70,7 +70,7 @@ def _endpoint() -> str:
 class GoogleStore(BucketStore):
     """Objects of Google's buckets. Writes large objects in parts; nothing is visible before the last one is accepted."""
 
-    pages = staticmethod(google_pages)
+    pages = google_pages
 
     def _access(self) -> Access:
         return _GoogleAccess()

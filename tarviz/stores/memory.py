@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError
 from tarviz.model.types import URL, Buffer
-from tarviz.stores.base import Sink, Stat, Store, Stream, taken
+from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, taken
 
 _objects: dict[str, tuple[bytes, Stat]] = {}
 _versions = itertools.count(1)
@@ -89,31 +89,21 @@ class _MemoryStream(Stream):
         self._data = None
 
 
-class _MemorySink(Sink):
+class _MemorySink(OneSink):
     def __init__(self, url: URL, replace: bool) -> None:
-        self._url = url
+        super().__init__(url)
         self._replace = replace
-        self._data: bytearray | None = bytearray()
-        self._stat: Stat | None = None
+        self._data = bytearray()
 
     def write(self, data: Buffer, /) -> None:
-        if self._data is None:
-            raise StoreError("the object is already committed or aborted.", shard=self._url, code="E_WRITE")
+        self.check_open()
         self._data += data
 
-    def commit(self) -> Stat:
-        if self._stat is None:
-            if self._data is None:
-                raise StoreError("the write was aborted.", shard=self._url, code="E_WRITE")
-            stat = Stat(self._url, len(self._data), f"{next(_versions)}", time.time())
-            made = bytes(self._data), stat
-            if self._replace:
-                _objects[self._url] = made
-            elif _objects.setdefault(self._url, made) is not made:
-                self.abort()
-                raise taken(self._url)
-            self._data, self._stat = None, stat
-        return self._stat
-
-    def abort(self) -> None:
-        self._data = None
+    def complete(self) -> Stat:
+        stat = Stat(self.url, len(self._data), f"{next(_versions)}", time.time())
+        made = bytes(self._data), stat
+        if self._replace:
+            _objects[self.url] = made
+        elif _objects.setdefault(self.url, made) is not made:
+            raise taken(self.url)
+        return stat

@@ -96,7 +96,7 @@ def _endpoint() -> str:
 class S3Store(BucketStore):
     """Objects of S3 buckets. Writes large objects in parts; nothing is visible before the last one is accepted."""
 
-    pages = staticmethod(s3_pages)
+    pages = s3_pages
 
     def _access(self) -> Access:
         return _S3Access()

@@ -13,7 +13,7 @@ from typing import BinaryIO, ClassVar, NoReturn, cast
 
 from tarviz.model.errors import StoreError, UsageError
 from tarviz.model.types import URL, Buffer
-from tarviz.stores.base import Sink, Stat, Store, Stream, send_file
+from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, errors_as, send_file
 
 try:
     import fcntl
@@ -112,50 +112,38 @@ class _StdinStream(Stream):
         self._source = None
 
 
-class _StdoutSink(Sink):
+class _StdoutSink(OneSink):
     def __init__(self, target: BinaryIO) -> None:
-        self._target: BinaryIO | None = target
+        super().__init__(_DASH)
+        self._target = target
         self._size = 0
 
     def write(self, data: Buffer, /) -> None:
-        if self._target is None:
-            raise StoreError("the output is already committed or aborted.", shard="-", code="E_WRITE")
-        try:
+        self.check_open()
+        with errors_as(_error):
             self._target.write(data)
-        except BrokenPipeError:  # the reader has gone, as in `| head`: no error of ours
-            raise
-        except OSError as error:
-            raise StoreError(f"standard output cannot be written: {error.strerror}.", shard="-", code="E_WRITE") from error
         self._size += memoryview(data).nbytes
 
     def writev(self, pieces: Sequence[Buffer], /) -> None:
         self.write(b"".join(pieces))
 
     def send(self, fd: int, offset: int, count: int, /) -> int:
+        self.check_open()
         done = 0
-        if self._target is not None:
-            try:
-                self._target.flush()
-                done = send_file(self._target.fileno(), fd, offset, count)
-            except BrokenPipeError:
-                raise
-            except (UnsupportedOperation, ValueError):
-                pass  # no descriptor: a notebook or a test
-            except OSError as error:
-                raise StoreError(f"standard output cannot be written: {error.strerror}.", shard="-", code="E_WRITE") from error
+        with errors_as(_error), suppress(UnsupportedOperation, ValueError):  # no descriptor: a notebook or a test
+            self._target.flush()
+            done = send_file(self._target.fileno(), fd, offset, count)
         self._size += done
         return done if done == count else done + super().send(fd, offset + done, count - done)
 
-    def commit(self) -> Stat:
-        if self._target is not None:
-            try:
-                self._target.flush()
-            except BrokenPipeError:
-                raise
-            except OSError as error:
-                raise StoreError(f"standard output cannot be written: {error.strerror}.", shard="-", code="E_WRITE") from error
-            self._target = None
+    def complete(self) -> Stat:
+        with errors_as(_error):
+            self._target.flush()
         return Stat(_DASH, self._size, ranges=False)
 
-    def abort(self) -> None:
-        self._target = None
+
+def _error(error: Exception) -> StoreError | None:
+    """What standard output refuses, but for a reader that has gone, as in `| head`: that is no error of ours."""
+    if isinstance(error, BrokenPipeError) or not isinstance(error, OSError):
+        return None
+    return StoreError(f"standard output cannot be written: {error.strerror}.", shard="-", code="E_WRITE")

@@ -61,7 +61,7 @@ class TestStdio:
             f"with open({str(tmp_path / 'a')!r}, 'rb') as file: sink.send(file.fileno(), 0, 4)\nsink.write(b' after'); sink.commit()"
         )
         with (tmp_path / "out").open("wb") as out:
-            subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+            subprocess.run([sys.executable, "-c", code], stdout=out, check=True, env={**os.environ, "PYTHONUNBUFFERED": ""})
 
         assert b"before sent after" == (tmp_path / "out").read_bytes()
 

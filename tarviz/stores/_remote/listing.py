@@ -1,93 +1,87 @@
-"""Listings of object stores: pages of XML, each fetched when it is wanted."""
+"""Listings of object stores: pages of XML or JSON, each fetched when it is wanted."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import NamedTuple, TypeAlias
 from xml.etree import ElementTree
 
 from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL
 from tarviz.stores._remote.version import Version
 from tarviz.stores.base import Stat
+from tarviz.stores.retry import http_date
 
 _NAMESPACE = re.compile(rb'\sxmlns="[^"]*"')
+Row: TypeAlias = tuple[str, int | None, str | None, float | None]  # of an object: name, size, version, time
 
 
-class Pages(Protocol):
-    """Asks for one page of the objects whose names begin with a prefix, up to the next slash."""
+class Page(NamedTuple):
+    """What a page holds: objects, whether there are folders, and what asks for the next page."""
 
-    def __call__(self, query: dict[str, str]) -> bytes: ...
-
-
-def s3_pages(base: str, prefix: str, page: Pages, *, deep: bool = False) -> Iterator[Stat]:
-    """The objects directly below `prefix`, sorted by name, a thousand at a time; `base` + name is their URL.
-
-    `deep`: all whose names begin so, and it is no error that there are none.
-
-    Source: docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html; Google's XML interface speaks it too.
-    """
-    query = {"list-type": "2", "prefix": prefix} | ({} if deep else {"delimiter": "/"})
-    below = deep
-    while True:
-        root = _tree(page(query), base)
-        below |= root.find("CommonPrefixes") is not None
-        for entry in root.iter("Contents"):
-            below = True
-            name = entry.findtext("Key", "")
-            if name != prefix:  # the folder itself, where somebody has made it an object
-                yield Stat(URL(base + name), _size(entry.findtext("Size")), entry.findtext("ETag"), _time(entry.findtext("LastModified")))
-        token = root.findtext("NextContinuationToken")
-        if root.findtext("IsTruncated") != "true" or not token:
-            break
-        query = {**query, "continuation-token": token}
-    _exists(below, base + prefix)
+    rows: Sequence[Row]
+    folders: bool
+    following: str | None
 
 
-def azure_pages(base: str, prefix: str, page: Pages, *, deep: bool = False) -> Iterator[Stat]:
-    """As `s3_pages`, of Azure. Source: learn.microsoft.com/rest/api/storageservices/list-blobs"""
-    query = {"restype": "container", "comp": "list", "prefix": prefix} | ({} if deep else {"delimiter": "/"})
-    below = deep
-    while True:
-        root = _tree(page(query), base)
-        below |= next(root.iter("BlobPrefix"), None) is not None
-        for entry in root.iter("Blob"):
-            below = True
-            name, etag = entry.findtext("Name", ""), entry.findtext("Properties/Etag")
-            size, date = entry.findtext("Properties/Content-Length"), entry.findtext("Properties/Last-Modified")
-            if name != prefix:
-                etag = f'"{etag}"' if etag and not etag.startswith('"') else etag
-                yield Stat(URL(base + name), _size(size), etag, _http_time(date))
-        marker = root.findtext("NextMarker")
-        if not marker:
-            break
-        query = {**query, "marker": marker}
-    _exists(below, base + prefix)
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How one kind of server lists: what it is asked, the name of what asks for the next page, and how a page is read."""
+
+    query: Mapping[str, str]
+    token: str
+    read: Callable[[bytes, str], Page]
+
+    def __call__(self, base: str, prefix: str, page: Callable[[dict[str, str]], bytes], *, deep: bool = False) -> Iterator[Stat]:
+        """The objects directly below `prefix`, sorted by name, a page at a time; `base` + name is their URL. `page` asks for one.
+
+        `deep`: all whose names begin so, and it is no error that there are none.
+        """
+        query = {**self.query, "prefix": prefix} | ({} if deep else {"delimiter": "/"})
+        below = deep
+        while query:
+            rows, folders, following = self.read(page(query), base)
+            below |= folders or bool(rows)
+            for name, size, etag, mtime in rows:
+                if name != prefix:  # the folder itself, where somebody has made it an object
+                    yield Stat(URL(base + name), size, etag, mtime)
+            query = {**query, self.token: following} if following else {}
+        if not below:
+            raise NotFoundError("nothing exists under this name.", shard=base + prefix, hint="Check bucket and prefix.")
 
 
-def google_pages(base: str, prefix: str, page: Pages, *, deep: bool = False) -> Iterator[Stat]:
-    """As `s3_pages`, of Google. Source: cloud.google.com/storage/docs/json_api/v1/objects/list"""
-    query = {"prefix": prefix} | ({} if deep else {"delimiter": "/"})
-    below = deep
-    while True:
-        found = _json(page(query), base)
-        below |= bool(found.get("prefixes"))
-        try:
-            entries = [(each["name"], *Version.described(each)) for each in found.get("items") or ()]
-        except (LookupError, TypeError, ValueError) as error:
-            raise _unreadable(base) from error
-        for name, version, size in entries:
-            below = True
-            if name != prefix:
-                yield Stat(URL(base + name), size, version.token(size), version.mtime)
-        token = found.get("nextPageToken")
-        if not token:
-            break
-        query = {**query, "pageToken": token}
-    _exists(below, base + prefix)
+def _s3(page: bytes, url: str) -> Page:
+    root = _tree(page, url)
+    rows = [
+        (each.findtext("Key", ""), _size(each.findtext("Size")), each.findtext("ETag"), _time(each.findtext("LastModified")))
+        for each in root.iter("Contents")
+    ]
+    more = root.findtext("IsTruncated") == "true"
+    return Page(rows, root.find("CommonPrefixes") is not None, root.findtext("NextContinuationToken") if more else None)
+
+
+def _azure(page: bytes, url: str) -> Page:
+    root = _tree(page, url)
+    rows: list[Row] = []
+    for each in root.iter("Blob"):
+        etag, date = each.findtext("Properties/Etag"), each.findtext("Properties/Last-Modified")
+        etag = f'"{etag}"' if etag and not etag.startswith('"') else etag
+        rows.append((each.findtext("Name", ""), _size(each.findtext("Properties/Content-Length")), etag, http_date(date or "")))
+    return Page(rows, next(root.iter("BlobPrefix"), None) is not None, root.findtext("NextMarker"))
+
+
+def _google(page: bytes, url: str) -> Page:
+    try:
+        found = json.loads(page)
+        told = [(each["name"], *Version.described(each)) for each in found.get("items") or ()]
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise _unreadable(url) from error
+    rows = [(name, size, version.token(size), version.mtime) for name, version, size in told]
+    return Page(rows, bool(found.get("prefixes")), found.get("nextPageToken"))
 
 
 def _tree(page: bytes, url: str) -> ElementTree.Element:
@@ -97,16 +91,6 @@ def _tree(page: bytes, url: str) -> ElementTree.Element:
         return ElementTree.fromstring(_NAMESPACE.sub(b"", page, count=1))
     except ElementTree.ParseError as error:
         raise _unreadable(url) from error
-
-
-def _json(page: bytes, url: str) -> dict[str, Any]:
-    try:
-        found = json.loads(page)
-    except ValueError as error:
-        raise _unreadable(url) from error
-    if not isinstance(found, dict):
-        raise _unreadable(url)
-    return found
 
 
 def _unreadable(url: str) -> StoreError:
@@ -125,12 +109,8 @@ def _time(text: str | None) -> float | None:
         return None
 
 
-def _http_time(text: str | None) -> float | None:
-    from tarviz.stores.retry import http_date
-
-    return http_date(text) if text else None
-
-
-def _exists(below: bool, folder: str) -> None:
-    if not below:
-        raise NotFoundError("nothing exists under this name.", shard=folder, hint="Check bucket and prefix.")
+# Sources: docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html, learn.microsoft.com/rest/api/storageservices/list-blobs,
+# cloud.google.com/storage/docs/json_api/v1/objects/list
+s3_pages = Listing({"list-type": "2"}, "continuation-token", _s3)
+azure_pages = Listing({"restype": "container", "comp": "list"}, "marker", _azure)
+google_pages = Listing({}, "pageToken", _google)

@@ -6,7 +6,8 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import ClassVar, Self, TypeVar
 
 from tarviz.model import config
 from tarviz.model.environment import Watched
@@ -15,6 +16,7 @@ from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import bucket_and_name, folder
 from tarviz.stores._remote.connections import release
+from tarviz.stores._remote.listing import Listing
 from tarviz.stores._remote.parallel import ParallelStream
 from tarviz.stores._remote.resume import ResumingStream
 from tarviz.stores._remote.small_range import SMALL, Found, SmallRanges
@@ -28,6 +30,7 @@ _PAGE_LIMIT = 64 << 20
 _T = TypeVar("_T")
 
 
+@dataclass(kw_only=True)
 class RemoteStore(Store):
     """Objects over HTTP, with the credentials of `access`. Threads share it; it pickles by its settings.
 
@@ -42,35 +45,21 @@ class RemoteStore(Store):
     selects: ClassVar[bool] = True
     remote: ClassVar[bool] = True  # worth keeping on this machine
 
-    def __init__(
-        self,
-        *,
-        headers: dict[str, str] | None = None,
-        retry_timeout: float | None = None,
-        stall_timeout: float | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        self._settings: dict[str, Any] = {
-            "headers": headers,
-            "retry_timeout": retry_timeout,
-            "stall_timeout": stall_timeout,
-            "clock": clock,
-        }
-        self.clock = clock or Clock()
-        self.wire = Wire(dict(headers or {}), self.clock, self._access())
+    headers: dict[str, str] | None = field(default=None, repr=False)
+    retry_timeout: float | None = None
+    stall_timeout: float | None = None
+    clock: Clock = field(default_factory=Clock, compare=False)
+
+    def __post_init__(self) -> None:
+        self.wire = Wire(dict(self.headers or {}), self.clock, self._access())
         self._watched = Watched([*config.VARIABLES, *WIRE_VARIABLES, *self.wire.access.variables])
         self._ranges = SmallRanges(self.wire)
 
     def _access(self) -> Access:
         return Access()
 
-    def __reduce__(self) -> tuple[Callable[..., Self], tuple[type[Self], dict[str, Any]]]:
-        return _rebuild, (type(self), self._settings)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._settings == other._settings
-
-    __hash__ = None  # type: ignore[assignment]
+    def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
+        return functools.partial(type(self), **{each.name: getattr(self, each.name) for each in fields(self)}), ()
 
     def timeouts(self) -> tuple[float, float, float]:
         """`retry_timeout` and `stall_timeout` (seconds) and `min_rate` (bytes a second) in force now."""
@@ -78,7 +67,7 @@ class RemoteStore(Store):
         return found.retry_timeout, found.stall_timeout, float(found.min_rate)
 
     def _options(self, state: tuple[bytes | str, ...]) -> config.Options:
-        return _options(self._settings["retry_timeout"], self._settings["stall_timeout"], state, int(time.monotonic()))
+        return _options(self.retry_timeout, self.stall_timeout, state, int(time.monotonic()))
 
     def stat(self, url: URL) -> Stat:
         return self.persist(url, lambda stall: self._stat(url, stall))
@@ -150,7 +139,7 @@ class BucketStore(RemoteStore):
     `pages`: how the store lists (`tarviz.stores._remote.listing`).
     """
 
-    pages: ClassVar[Callable[..., Iterator[Stat]]]
+    pages: ClassVar[Listing]
 
     def list(self, url: URL) -> Iterator[Stat]:
         return self._listed(url, folder(bucket_and_name(url)[1]))
@@ -179,7 +168,3 @@ class BucketStore(RemoteStore):
 def _options(retry: float | None, stall: float | None, _: tuple[bytes | str, ...], second: int) -> config.Options:
     """The options, looked up once a second: a small ranged read takes less time than looking into the files."""
     return config.options(retry_timeout=retry, stall_timeout=stall)
-
-
-def _rebuild(kind: type[Any], settings: dict[str, Any]) -> Any:
-    return kind(**settings)
