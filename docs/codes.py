@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "tarviz"
-_WRITTEN = re.compile(r'"([EW]_[A-Z_]+)"')
+EXAMPLES = Path(__file__).with_name("codes.md")
+_WRITTEN = re.compile(r'"([EW]_[A-Z_]+)[" ]')
+_EXAMPLE = re.compile(r"^### (\w+)\n\n```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 CODES = {
     "E_AUTH": (
@@ -79,6 +81,7 @@ CODES = {
     "E_WORKER": ("a worker process or node was lost", "often memory: fewer workers; `num_workers=1` shows where"),
     "E_WRITE": ("an output cannot be written", "check permission, space and keys; nothing half-written has its name"),
     "W_CONTINUED": ("a file begins in another volume of the archive", "read the volumes as one: `cat v1.tar v2.tar`"),
+    "W_DOTTED_KEY": ("a key has a dot in its base name, where readers cut it", "write another key"),
     "W_DROPPED": ("a member behind damage is left out, since its name or size may be wrong", "fetch the shard again"),
     "W_DUP_FIELD": ("a field is there twice; the first is shown", "`duplicates=` says which one counts"),
     "W_EMPTY": ("the tar is valid and holds nothing", "is it the right one?"),
@@ -86,7 +89,9 @@ CODES = {
     "W_EXTRA_FIELD": ("a record has a field that the first ones have not; it is left out", "name the fields you want"),
     "W_GLOBAL_PATH_IGNORED": ("a global header would rename everything behind it", "nothing, if names look right"),
     "W_LENGTH": ("the stream was wrong behind the tar's end; the tar is whole", "nothing; tell who serves it"),
+    "W_LOCAL": ("what was to run elsewhere runs in this process", "the message says why"),
     "W_LONE_ZERO": ("one zero block, then more members, which are not read", "`concatenated=True` reads on"),
+    "W_MAGIC_TAKEN": ("another extension has a magic of that name already, which stays", "write the one that is free: `%tarviz` or `%tv`"),
     "W_MERGED_RECORD": ("two records of one key now stand side by side", "give one another key, `tarviz cat --key`"),
     "W_MTIME": ("a time is outside the calendar", "nothing"),
     "W_NAME_ENCODING": ("a name is not UTF-8", "nothing; its bytes are kept"),
@@ -100,15 +105,26 @@ CODES = {
     "W_ORPHAN_EXT": ("an extension header has no member behind it", "compare with the source: the last member may be missing"),
     "W_PATHS": ("a column of a plan holds paths, and was taken as text", "write `@name` as its title to take the files"),
     "W_PENDING": ("the last record may lack a member", "fetch the shard again"),
+    "W_PLUGIN": (
+        "a package adds what tarviz, or another package, has by that name; it is left out",
+        "the option `override` takes it all the same",
+    ),
     "W_SIDECAR": ("an index beside the shard does not fit it and is not used", "remove it, or write it again: `tarviz index`"),
     "W_SIZE_MISMATCH": ("two headers say two sizes; readers disagree", "write the shard again: `tarviz cat`"),
+    "W_SKIPPED": ("a handler left out what failed", "mend what the message names"),
     "W_SKIPPED_META": ("a file about the shard itself is passed over", "nothing"),
     "W_SKIPPED_TYPE": ("a link, folder or device is passed over", "nothing; links are never followed"),
     "W_SPLIT_RECORD": ("a key comes again later in the shard", "`tarviz sort` puts its members together"),
+    "W_STOPPED": ("a handler ended the data at what failed", "mend what the message names"),
+    "W_TAGS_LEFT_OUT": ("tags are of shards that are not among these", "name all the shards"),
     "W_TAG_KEY_GONE": ("a tag is on a key that is not there any more; it is kept", "is it the right shard?"),
     "W_TRAILING": ("something stands behind the end mark", "`concatenated=True` reads it if it is an archive"),
     "W_TRUNCATED_PADDING": ("the padding of the last member is cut; its data is whole", "nothing"),
     "W_UNKNOWN_TYPE": ("a member of an unknown type is passed over", "nothing, if records look whole"),
+    "W_UNUSED_CONVERSIONS": (
+        "files hold the records as they are; the conversions are not applied",
+        "map them over what is read from the files",
+    ),
 }
 
 
@@ -119,4 +135,14 @@ def in_code() -> set[str]:
 
 def rows() -> list[tuple[str, str, str]]:
     """Code, meaning, what to do, in the order of the alphabet."""
-    return [(f"`{code}`", *CODES[code]) for code in sorted(CODES)]
+    return [(f"[`{code}`](codes.md#{code.lower().replace('_', '-')})", *CODES[code]) for code in sorted(CODES)]
+
+
+def opening() -> str:
+    """The lines that come before each example."""
+    return EXAMPLES.read_text("utf-8").partition("```python\n")[2].partition("```")[0]
+
+
+def examples() -> dict[str, str]:
+    """The example of each code, in the order of the page."""
+    return dict(_EXAMPLE.findall(EXAMPLES.read_text("utf-8")))

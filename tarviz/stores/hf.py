@@ -1,5 +1,6 @@
-"""`hf://datasets/ORG/NAME@REVISION/name`: files of the Hugging Face hub (`hf://ORG/NAME/…` are those of a model). Reads only.
+"""`hf://datasets/ORG/NAME@REVISION/name`: files of the Hugging Face hub (`hf://ORG/NAME/…` are those of a model).
 
+What is written is one commit a file, made by the hub's own library (extra `hf`) once all of the file is there.
 Environment: `HF_TOKEN`, or the login that the hub's own tools keep (`HF_TOKEN_PATH`, `HF_HOME`), opens what is
 private; `HF_ENDPOINT` names another hub. Without `@REVISION` it is `main`.
 """
@@ -9,20 +10,22 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from urllib3 import BaseHTTPResponse
 
 from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, UsageError
-from tarviz.model.types import URL
+from tarviz.model.types import URL, Buffer
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import path, refuse_dots, with_query
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.wire import whole
-from tarviz.stores.base import Sink, Stat
+from tarviz.stores.base import Sink, Stat, refuse_taken
 
 _KINDS = "datasets|spaces|models"
 _URL = re.compile(rf"hf://(?:({_KINDS})/)?(?!(?:{_KINDS})/)([^/@]+/[^/@]+)(?:@(refs/(?:convert|pr)/[^/]+|[^/]+))?(?:/(.*))?", re.DOTALL)
@@ -49,6 +52,11 @@ class _Repository:
         """The path of the file itself."""
         kind = "" if self.kind == "models" else f"/{self.kind}"
         return f"{kind}{path(self.id)}/resolve/{quote(self.revision, safe='')}{path(self.name)}"
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The repository as the hub's library names it."""
+        return {"repo_id": self.id, "repo_type": self.kind[:-1], "revision": self.revision}
 
     def tree(self, folder: str) -> str:
         """The path of what lies in a folder."""
@@ -104,9 +112,7 @@ def find_token() -> str | None:
 
 
 class HubStore(BucketStore):
-    """Files of repositories, each of one commit. Reads only."""
-
-    writes: ClassVar[bool] = False
+    """Files of repositories, each of one commit."""
 
     def _access(self) -> Access:
         return _HubAccess()
@@ -149,10 +155,79 @@ class HubStore(BucketStore):
         return iter([Stat(URL(f"{found.base}{row['path']}"), int(row.get("size") or 0)) for row in files])
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
-        raise UsageError("hf:// URLs can be read, not written.", shard=url, hint="Write to a folder, then: hf upload ORG/NAME FOLDER.")
+        return _HubSink(self, url, replace)
 
     def delete(self, url: URL) -> None:
-        raise UsageError("hf:// URLs can be read, not deleted.", shard=url, hint="Delete the file on the hub.")
+        self.stat(url)
+        api, found = _api(url)
+        with _refusals(url):
+            api.delete_file(found.name, **found.words)
+
+
+class _HubSink(Sink):
+    """A file on this machine until it is committed: the hub is told its checksum before its bytes."""
+
+    def __init__(self, store: HubStore, url: URL, replace: bool) -> None:
+        self._store, self._url, self._replace = store, url, replace
+        self._api, self._found = _api(url)
+        self._file: Any = tempfile.NamedTemporaryFile(prefix="tarviz-")  # noqa: SIM115 - until commit or abort
+        self._stat: Stat | None = None
+
+    def write(self, data: Buffer, /) -> None:
+        self._check_open()
+        self._file.write(data)
+
+    def commit(self) -> Stat:
+        if self._stat is None:
+            self._check_open()
+            self._file.flush()
+            if not self._replace:
+                refuse_taken(self._store, self._url)
+            with _refusals(self._url), self._file:
+                self._api.upload_file(path_or_fileobj=self._file.name, path_in_repo=self._found.name, **self._found.words)
+            self._stat = self._store.stat(self._url)
+        return self._stat
+
+    def abort(self) -> None:
+        self._file.close()
+
+    def _check_open(self) -> None:
+        if self._file.closed:
+            raise StoreError("the object is already committed or aborted.", shard=self._url, code="E_WRITE")
+
+
+def _api(url: URL) -> tuple[Any, _Repository]:
+    """The hub's own client, and the file it is to write; what it lacks is said before anything is made."""
+    found = _Repository(url)
+    if not found.name or found.name.endswith("/"):
+        raise UsageError("the URL names no file.", shard=url, hint="Write hf://datasets/ORG/NAME/name.tar.")
+    try:
+        from huggingface_hub import HfApi
+    except ImportError as error:
+        raise MissingPackageError.of("huggingface_hub", "writing to the hub", "hf") from error
+    if (token := find_token()) is None:
+        hint = "Run hf auth login, or set HF_TOKEN to a token that may write."
+        raise StoreError("the hub takes files only from somebody it knows.", code="E_AUTH", shard=url, hint=hint)
+    return HfApi(endpoint=_endpoint(), token=token), found
+
+
+@contextmanager
+def _refusals(url: URL) -> Iterator[None]:
+    """The errors of the hub's library as ours."""
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+
+    try:
+        yield
+    except RepositoryNotFoundError as error:
+        hint = "Make it first (hf repos create ORG/NAME --type dataset), with a token that may write there."
+        raise NotFoundError("the hub has no such repository, or not for this token.", shard=url, hint=hint) from error
+    except HfHubHTTPError as error:
+        status = error.response.status_code
+        code, hint = ("E_AUTH", "Take an HF_TOKEN that may write there.") if status in (401, 403) else ("E_WRITE", "Try again.")
+        raise StoreError(f"the hub refuses the file: {status} {error.server_message or ''}.", code=code, shard=url, hint=hint) from error
+    except (OSError, ValueError, RuntimeError, HfHubHTTPError.__mro__[1]) as error:  # the last: any error of its HTTP library
+        why = str(error.__cause__ or error).rstrip(".")
+        raise StoreError(f"the file was not sent: {why}.", shard=url, hint="Check the network; HF_ENDPOINT names another hub.") from error
 
 
 def _next(answer: BaseHTTPResponse, url: URL) -> URL | None:

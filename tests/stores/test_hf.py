@@ -6,11 +6,18 @@ import json
 
 import pytest
 
-from tarviz.model.errors import NotFoundError, StoreError, UsageError
+import tarviz
+from tarviz import cli
+from tarviz.model.errors import DataError, NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores.hf import HubStore, find_token
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.stores import DATA, StoreTests
+from tarviz.testing.strategies import numbered, shard
+from tests.servers.hub import TOKEN
+from tests.servers.hub import hub as hub_server
+
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the hub's library asks its own in the old way
 
 
 class Hub:
@@ -41,22 +48,6 @@ def hub(monkeypatch, tmp_path):
         monkeypatch.setenv("HF_HOME", str(tmp_path))
         monkeypatch.setenv("HF_TOKEN", "hf_token-of-the-test")
         yield hub
-
-
-class TestHubStore(StoreTests):
-    """The contract of all stores."""
-
-    @pytest.fixture
-    def store(self, hub):
-        return HubStore(clock=FakeClock())
-
-    @pytest.fixture
-    def folder(self, hub):
-        self.hub = hub
-        return URL("hf://datasets/org/name/some/folder")
-
-    def put(self, store, url, data):
-        self.hub.put(url.removeprefix("hf://datasets/org/name/"), data)
 
 
 class TestRanges:
@@ -139,3 +130,78 @@ class TestErrors:
 
         found = HubStore().list(URL("hf://datasets/org/name"))
         assert ["hf://datasets/org/name/a.tar", "hf://datasets/org/name/b.tar"] == [stat.url for stat in found]
+
+
+@pytest.fixture
+def written(monkeypatch, tmp_path):
+    """A hub that takes commits of the hub's own library."""
+    library = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
+    monkeypatch.setattr(library.constants, "HF_HUB_DISABLE_XET", True)  # its servers are not played here
+    with hub_server() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        monkeypatch.setenv("HF_HOME", str(tmp_path))
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield hub
+
+
+class TestHubStore(StoreTests):
+    """The contract of all stores."""
+
+    @pytest.fixture
+    def store(self, written):
+        return HubStore(clock=FakeClock())
+
+    @pytest.fixture
+    def folder(self, written):
+        self.hub = written
+        return URL("hf://datasets/org/name/some/folder")
+
+    def put(self, store, url, data):
+        self.hub.files[url.removeprefix("hf://datasets/org/name/")] = data
+
+
+class TestUpload:
+    def test_shards_and_their_card_are_a_commit_each_and_read_back(self, written, tmp_path, capsys):
+        (tmp_path / "a.tar").write_bytes(shard(numbered(20)))
+        place = "hf://datasets/org/name/data/train.tar"
+
+        assert 0 == cli.main(["cat", str(tmp_path / "a.tar"), "-o", place])
+        assert 0 == cli.main(["card", place, "-o", "hf://datasets/org/name/README.md"])
+        assert [["data/train.tar"], ["README.md"]] == [names for names in written.commits if names != ["contact.webp"]][:2]
+        assert [(key, dict(fields)) for key, fields in numbered(20)] == [
+            (record.key, {ext: bytes(data) for ext, data in record.items()}) for record in tarviz.records(place)
+        ]
+        assert b"train.tar" in written.files["README.md"]
+
+    def test_without_a_token_nothing_is_sent_and_the_line_to_type_is_said(self, written, tmp_path, monkeypatch):
+        (tmp_path / "a.tar").write_bytes(shard(numbered(20)))
+        monkeypatch.delenv("HF_TOKEN")
+
+        with pytest.raises(StoreError, match=r"E_AUTH hf://datasets/org/name/a\.tar: .*Run hf auth login, or set HF_TOKEN"):
+            tarviz.cat(tmp_path / "a.tar", "hf://datasets/org/name/a.tar")
+        assert {} == written.files
+
+    @pytest.mark.parametrize(("token", "refuses", "said"), [("hf_other", 0, "E_AUTH"), (TOKEN, 403, "E_AUTH"), (TOKEN, 409, "E_WRITE")])
+    def test_a_refused_commit_leaves_nothing(self, written, tmp_path, monkeypatch, token, refuses, said):
+        (tmp_path / "a.tar").write_bytes(shard(numbered(20)))
+        monkeypatch.setenv("HF_TOKEN", token)
+        written.refuses = refuses
+
+        with pytest.raises(StoreError, match=said):
+            tarviz.cat(tmp_path / "a.tar", "hf://datasets/org/name/a.tar")
+        assert ({}, []) == (written.files, written.commits)
+
+    def test_a_shard_that_breaks_off_is_not_committed(self, written, tmp_path):
+        (tmp_path / "a.tar").write_bytes(shard(numbered(20))[:9000])
+
+        with pytest.raises(DataError, match="E_TRUNCATED"):
+            tarviz.cat(tmp_path / "a.tar", "hf://datasets/org/name/a.tar")
+        assert ({}, {}) == (written.files, written.large)
+
+    def test_a_repository_that_is_not_there_is_said_with_the_line_that_makes_it(self, written):
+        with pytest.raises(NotFoundError, match="hf repos create"), HubStore().create(URL("hf://datasets/org/other/a.tar")) as sink:
+            sink.write(b"x")
+
+    def test_a_folder_is_no_file(self, written):
+        with pytest.raises(UsageError, match="names no file"):
+            HubStore().create(URL("hf://datasets/org/name/data/"))
