@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -86,8 +87,9 @@ def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -
     """Pictures that look alike, or texts that read alike: see `tarviz.table.alike`.
 
     Pictures: hashes that differ in at most `distance` bits of 64, of nearly the same brightness; sizes, qualities and formats may differ.
-    From a distance of 3 on also those that are mirrored, turned by quarters, brightened by up to a fifth or cropped by 3 % of each side,
-    for which all are compared with all. Pictures without edges say too little and are left out.
+    Up to a distance of 3 their pixels are compared too: a hash takes one page of text for another. From 3 on also those that are
+    mirrored, turned by quarters, brightened by up to a fifth or cropped by 3 % of each side, for which all are compared with all.
+    Pictures without edges say too little and are left out.
     """
     if not 0 <= distance <= 15:
         raise UsageError(f"distance={distance} is not from 0 to 15.")
@@ -102,13 +104,13 @@ def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -
         return Groups(table, [], 0)
     light = np.array([row[3] for row in rows])
     hashes = np.array([row[4] for row in rows], np.uint64)
-    one, other = links(hashes, light, distance, look=table.look)
+    small = _small(table, ext, rows)
+    like = partial(alike.same, small, look=table.look) if distance <= DISTANCE else _always
+    one, other = links(hashes, light, distance, like=like, look=table.look)
     if distance >= DISTANCE:
-        distinct = np.unique(np.rec.fromarrays([hashes, np.rint(light)]), return_index=True)[1]
-        distinct.sort()
-        a, b = alike.pictures(_small(table, ext, [rows[at] for at in distinct.tolist()]), look=table.look)
-        both = np.unique(np.concatenate((one, distinct[a])) * len(rows) + np.concatenate((other, distinct[b])))
-        one, other = both // len(rows), both % len(rows)
+        distinct = np.setdiff1d(np.arange(len(rows)), other)
+        a, b = alike.pictures(small[distinct], look=table.look)
+        one, other = np.concatenate((one, distinct[a])), np.concatenate((other, distinct[b]))
     return _grouped(table, rows, one, other)
 
 
@@ -123,24 +125,45 @@ def _small(table: Table, ext: str, rows: list[tuple[Any, ...]]) -> NDArray[np.ui
     return np.frombuffer(b"".join(kept[row[0]][row[2]].as_py() for row in rows), np.uint8).reshape(-1, alike.SIDE, alike.SIDE)
 
 
+def _always(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return np.ones(len(one), bool)
+
+
 def links(
-    hashes: NDArray[np.uint64], light: NDArray[np.float64], distance: int = DISTANCE, *, look: Callable[[], None] = lambda: None
+    hashes: NDArray[np.uint64],
+    light: NDArray[np.float64],
+    distance: int = DISTANCE,
+    *,
+    like: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]] = _always,
+    look: Callable[[], None] = lambda: None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions that join what looks alike: near hashes, mean greys at most `LIGHT` apart. Of pictures that are the same each is joined
-    to the first alone: one that is there a hundred thousand times makes no square.
+    """Positions that join what looks alike: near hashes, mean greys at most `LIGHT` apart, and `like` says so. Of pictures that are the
+    same each is joined to the first alone: one that is there a hundred thousand times makes no square.
 
     >>> [part.tolist() for part in links(np.array([0xFF00FF] * 4, np.uint64), np.zeros(4))]
     [[0, 0, 0], [1, 2, 3]]
     """
-    same = np.rec.fromarrays([hashes, np.rint(light)])
-    _, first, which = np.unique(same, return_index=True, return_inverse=True)
-    again = np.flatnonzero(first[which] != np.arange(len(hashes)))
-    again = again[[BITS - _FLAT >= bits >= _FLAT for bits in np.bitwise_count(hashes[again]).tolist()]]
+    there = np.bitwise_count(hashes)
+    left = np.flatnonzero((there >= _FLAT) & (there <= BITS - _FLAT))
+    which = np.unique(np.rec.fromarrays([hashes, np.rint(light)]), return_inverse=True)[1]
+    leads, heads, again = [left[:0]], [left[:0]], [left[:0]]
+    while len(left):  # those that are none of the first of their kind have a first of their own
+        look()
+        _, at, of = np.unique(which[left], return_index=True, return_inverse=True)
+        leads.append(left[at])
+        rest = np.delete(np.arange(len(left)), at)
+        head, left = left[at[of[rest]]], left[rest]
+        good = like(head, left)
+        heads.append(head[good])
+        again.append(left[good])
+        left = left[~good]
+    first = np.sort(np.concatenate(leads))
     one, other = pairs(hashes[first], distance, look=look)
     one, other = first[one], first[other]
     good = np.abs(light[one] - light[other]) <= LIGHT
-    one, other = np.minimum(one[good], other[good]), np.maximum(one[good], other[good])
-    return np.concatenate((first[which][again], one)), np.concatenate((again, other))
+    one, other = one[good], other[good]
+    good = like(one, other)
+    return np.concatenate((*heads, one[good])), np.concatenate((*again, other[good]))
 
 
 def pairs(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 
 import tarviz
 from tarviz.model.errors import MissingPackageError
@@ -24,6 +24,30 @@ def jpeg(picture: Image.Image) -> bytes:
     out = io.BytesIO()
     picture.save(out, "JPEG", quality=88)
     return out.getvalue()
+
+
+def png(picture: Image.Image, form: str = "PNG") -> bytes:
+    out = io.BytesIO()
+    picture.save(out, form)
+    return out.getvalue()
+
+
+def page(seed: int) -> Image.Image:
+    draw, made = np.random.default_rng(seed), np.full((200, 160), 255, np.uint8)
+    for y in range(12, 186, 10):
+        x = 12
+        while x < 150:
+            word = int(draw.integers(4, 22))
+            made[y : y + 6, x : min(x + word, 150)] = 20
+            x += word + 4
+    return Image.fromarray(made)
+
+
+def line(seed: int) -> Image.Image:
+    made = Image.new("L", (28, 28))
+    points = np.random.default_rng(seed).integers(5, 23, (4, 2)).tolist()
+    ImageDraw.Draw(made).line([tuple(point) for point in points], fill=255, width=3)
+    return made
 
 
 def cropped(picture: Image.Image) -> Image.Image:
@@ -48,6 +72,24 @@ class TestPictures:
         found = near(tarviz.table(make([*content, *planted])), "jpg")
 
         assert [[f"p{at:03}", f"q{at:03}"] for at in range(0, 100, 10)] == [[each.key for each in group] for group in found.groups]
+
+    @pytest.mark.parametrize("draw", ["page", "line"])
+    def test_pages_of_text_and_lines_are_not_alike_by_their_layout(self, make, draw):
+        drawn = {"page": page, "line": line}[draw]
+        content = [(f"p{at:03}", {"png": png(drawn(at))}) for at in range(60)]
+        again = [(f"q{at:03}", {"png": png(ImageOps.mirror(drawn(at)))}) for at in (3, 30)]
+
+        found = near(tarviz.table(make([*content, *again])), "png")
+
+        assert [["p003", "q003"], ["p030", "q030"]] == [[each.key for each in group] for group in found.groups]
+
+    @pytest.mark.parametrize("levels", [np.uint16(257), np.uint16(16), np.float32(1 / 255)])
+    def test_pictures_of_more_than_8_bits_are_compared_as_they_are_shown(self, make, levels):
+        deep = [Image.fromarray(np.asarray(scene(at).convert("L")) * levels) for at in (0, 1, 2, 0)]
+
+        found = near(tarviz.table(make([(str(at), {"tif": png(each, "TIFF")}) for at, each in enumerate(deep)])), "tif")
+
+        assert [["0", "3"]] == [[each.key for each in group] for group in found.groups]
 
     @pytest.mark.slow
     def test_few_of_ten_thousand_others_are_said_to_be_alike(self):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tarviz.looks.tones import shade
 from tarviz.model.errors import DataError
 from tarviz.model.types import URL, Buffer
 from tarviz.ops.values.structured import decode_structured
@@ -289,12 +290,14 @@ def _vector(ext: str, payload: bytes) -> NDArray[np.float32] | None:
 
 
 def _grey(payload: Buffer) -> Image.Image | None:
-    """A picture in grey; None where it cannot be decoded."""
+    """A picture in grey, one of more than 8 bits from its least value to its greatest; None where it cannot be decoded."""
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(payload)) as image:
             image.load()
+            if image.mode[0] in "IF":  # which `convert` cuts off at 255
+                return Image.fromarray(shade(np.asarray(image), "min–max", "grey")[0]).convert("L")
             return image.convert("L")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
