@@ -141,3 +141,32 @@ def test_structures_merge_as_duckdb_merges_documents(one: str, other: str):
         return typed_json(payload_column("json", [b'{"p": %s}' % text.encode() for text in texts])).structure
 
     assert structure(one, other) == merged(structure(one), structure(other))
+
+
+def test_integers_that_fractions_beside_them_round_are_said(make):
+    large, fraction, small = (b'{"p": [{"a": %s}]}' % text for text in (b"9007199254740993", b"0.5", b"9007199254740991"))
+    said = {"json.p[].a has integers of 2^53 or more beside fractions: it is DOUBLE, which rounds them": 1}
+
+    def found(*shards: list[bytes]) -> dict[str, int]:
+        urls = [make([(f"{at}", {"json": each}) for at, each in enumerate(own)], f"{number}.tar") for number, own in enumerate(shards)]
+        table = tarviz.table(urls)
+        assert sum(map(len, shards)) == len(table.sql("SELECT json FROM records WHERE json IS NOT NULL").fetchall())
+        return table.findings
+
+    for shards in ([large, fraction],), ([large], [fraction]), ([fraction], [b'{"p": [{"a": -18446744073709551616}]}']):
+        assert said == found(*shards)
+    for shards in ([small, fraction],), ([small], [fraction]), ([large],), ([fraction, b'{"p": [{"a": 1e300}]}'],):
+        assert {} == found(*shards)
+
+
+@pytest.mark.parametrize("text", ["[{}]", '{{"a":{}}}'])
+def test_128_levels_are_read_and_more_are_not(make, text: str):
+    def nested(levels: int) -> bytes:
+        before, behind = text.split("{}") if text[0] == "[" else ('{"a":', "}")
+        return (before * levels + "1" + behind * levels).encode()
+
+    levels = [126, 127, 128, 129]
+    table = tarviz.table(make([(str(count), {"json": nested(count)}) for count in levels]))
+
+    assert [(str(count), count > 128) for count in levels] == table.sql('SELECT key, "json.bad" FROM records ORDER BY n').fetchall()
+    assert 3 == len(table.sql("SELECT key FROM records WHERE json IS NOT NULL").fetchall())

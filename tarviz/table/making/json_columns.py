@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-MAX_DEPTH = 126  # brackets within brackets: DuckDB reads 127 levels, one of which is ours
+MAX_DEPTH = 128  # brackets within brackets
 MAX_UNPACKED = 64 << 20  # bytes of one packed payload
 _MOST = 1 << 30  # bytes of documents that pyarrow reads as one block
 _ROWS = 8192  # documents that are written in one piece
@@ -36,10 +36,11 @@ _ONE_LINE = bytes.maketrans(b"\n\r", b"  ")
 _OPEN = np.zeros(256, np.int8)
 _OPEN[[0x5B, 0x7B]], _OPEN[[0x5D, 0x7D]] = 1, -1
 _STRING = r'"(?:[^"\\]|\\.)*"'
-# An integer that may not fit 64 bits, a number that may be infinite.
-_DOUBTFUL = r"(^|[:\[,\s])-?([0-9]{19}|[0-9]+(\.[0-9]*)?[eE][+]?[0-9]{3})"
-# What pyarrow reads otherwise than DuckDB: the above, and a null in a list before its first value ([null, 1] becomes [1, 0]).
-_ODD = _DOUBTFUL + r"|[\[,]\s*null"
+_NUMBERS = r"(^|[:\[,\s])-?([0-9]{%d}|[0-9]+(\.[0-9]*)?[eE][+]?[0-9]{3})"
+_DOUBTFUL = _NUMBERS % 16  # an integer that may not fit a double, a number that may be infinite
+# What pyarrow reads otherwise than DuckDB: integers of more than 64 bits, and a null in a list before its first value ([null, 1] becomes
+# [1, 0]).
+_ODD = _NUMBERS % 19 + r"|[\[,]\s*null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,21 +154,21 @@ def read_as(base: duckdb.DuckDBPyConnection, texts: pa.Array, structure: Structu
 
     kind = typed(structure)
     with tempfile.NamedTemporaryFile(prefix="tarviz-", suffix=".json") as file:  # DuckDB minds names given twice in files alone
-        file.writelines(_lines(texts))
+        file.writelines(_lines(texts, b"[", b"]"))
         file.flush()
         longest = pc.max(pc.binary_length(texts)).as_py() or 0
-        relation = base.sql(
-            "SELECT j FROM read_json($file, format='newline_delimited', maximum_object_size=$most, columns={'j': '"
-            + sql_type(kind).replace("'", "''")
+        relation = base.sql(  # in lists, for as columns of an object DuckDB reads 127 levels
+            "SELECT json FROM read_json($file, format='newline_delimited', records=false, maximum_object_size=$most, columns={'json': '"
+            + sql_type([kind]).replace("'", "''")
             + "'})",
             params={"file": file.name, "most": max(longest + 16, 1 << 24)},
         )
         column = relation.to_arrow_table().column(0)
-    return pa.concat_arrays([chunk.cast(arrow_type(kind)) for chunk in column.chunks]) if len(texts) else pa.nulls(0, arrow_type(kind))
+    return pa.concat_arrays([chunk.flatten().cast(arrow_type(kind)) for chunk in column.chunks] or [pa.nulls(0, arrow_type(kind))])
 
 
-def _lines(texts: pa.Array) -> Iterator[bytes]:
-    """Documents as lines, each in an object, so that any value can stand there. Line ends inside documents are white space."""
+def _lines(texts: pa.Array, before: bytes = b'{"j":', behind: bytes = b"}") -> Iterator[bytes]:
+    """Documents as lines, each in a list or an object, so that any value can stand there. Line ends inside documents are white space."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -177,7 +178,7 @@ def _lines(texts: pa.Array) -> Iterator[bytes]:
         data = pc.binary_join(whole, "\0")[0].as_buffer().to_pybytes()
         if b"\n" in data or b"\r" in data:
             data = data.translate(_ONE_LINE)
-        yield from (b'{"j":', data.replace(b"\0", b'}\n{"j":'), b"}\n")
+        yield from (before, data.replace(b"\0", behind + b"\n" + before), behind + b"\n")
 
 
 def _quickly(texts: pa.Array) -> tuple[pa.Array, Structure] | None:
@@ -193,8 +194,8 @@ def _quickly(texts: pa.Array) -> tuple[pa.Array, Structure] | None:
             if part.nbytes > _MOST or pc.any(pc.match_substring_regex(part, _ODD)).as_py():
                 return None
             read.append(_by_pyarrow(part))
-            structure = merged(structure, of_arrow(read[-1].type))
-        if typed(structure) != structure or has(structure, "EMPTY"):
+            structure = merged(structure, of_arrow(read[-1].chunk(0)))
+        if typed(structure) != structure or has(structure, "EMPTY", "INEXACT"):
             return None
         kind = arrow_type(structure, null=pa.null())
         read = [column if column.type == kind else _by_pyarrow(part, structure) for part, column in zip(parts, read, strict=True)]

@@ -2,7 +2,7 @@
 
 A structure is the name of a kind, a list of one structure, or a dict of them. DuckDB has one word for a path of two kinds and for one
 that holds `{}` alone (`JSON`), and none for integers of more than 64 bits: both are told apart here, so that structures of shards merge
-into the one that DuckDB finds over all of them.
+into the one that DuckDB finds over all of them. So are integers that no double holds (`LARGE`), and fractions beside them (`INEXACT`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind: TypeAlias = Literal["NULL", "EMPTY", "BOOLEAN", "BIGINT", "HUGEINT", "DIGITS", "DOUBLE", "VARCHAR", "JSON"]
+Kind: TypeAlias = Literal["NULL", "EMPTY", "BOOLEAN", "BIGINT", "LARGE", "HUGEINT", "DIGITS", "DOUBLE", "INEXACT", "VARCHAR", "JSON"]
 Structure: TypeAlias = Any  # Kind | list[Structure] | dict[str, Structure]; JSON-ready
 
 MAX_PATHS = 1000  # of one field: with more of them it stays JSON
 MAX_LEVELS = 32  # what lies deeper stays JSON: Parquet's readers give up at 100
-_NUMBERS = ("BIGINT", "HUGEINT", "DIGITS", "DOUBLE")  # each holds those before it
-_SQL = {"NULL": "JSON", "EMPTY": "JSON", "DIGITS": "VARCHAR"}  # a path without a value says nothing of its type: JSON fits any
+_NUMBERS = ("BIGINT", "LARGE", "HUGEINT", "DIGITS", "DOUBLE", "INEXACT")  # each holds those before it
+_EXACT = 2**53  # integers below this are themselves as DOUBLE
+# A path without a value says nothing of its type: JSON fits any.
+_SQL = {"NULL": "JSON", "EMPTY": "JSON", "LARGE": "BIGINT", "DIGITS": "VARCHAR", "INEXACT": "DOUBLE"}
 _DIGITS = 38  # decimal digits that fit a HUGEINT, and the decimal that Arrow has for it
 
 
@@ -40,7 +42,8 @@ def merged(one: Structure, other: Structure) -> Structure:
     if isinstance(one, list) and isinstance(other, list):
         return [merged(one[0], other[0])]
     if one in _NUMBERS and other in _NUMBERS:
-        return max(one, other, key=_NUMBERS.index)
+        small, large = sorted((one, other), key=_NUMBERS.index)
+        return "INEXACT" if large == "DOUBLE" and small != "BIGINT" else large
     if "EMPTY" in (one, other) and isinstance(found := other if one == "EMPTY" else one, dict):
         return found
     return "JSON"
@@ -87,6 +90,8 @@ def _notes(name: str, structure: Structure, levels: int) -> Iterator[str]:
         yield f"{name} has integers of more than 64 bits: it is HUGEINT"
     elif structure == "DIGITS":
         yield f"{name} has integers of more than {_DIGITS} digits: it is text"
+    elif structure == "INEXACT":
+        yield f"{name} has integers of 2^53 or more beside fractions: it is DOUBLE, which rounds them"
     elif isinstance(structure, str):
         return
     elif not levels:
@@ -132,21 +137,25 @@ def arrow_type(structure: Structure, *, null: pa.DataType | None = None) -> pa.D
     if structure == "NULL" and null is not None:
         return null
     simple = {"BOOLEAN": pa.bool_(), "BIGINT": pa.int64(), "HUGEINT": pa.decimal128(_DIGITS, 0), "DOUBLE": pa.float64()}
-    return simple.get(structure) or (pa.string() if structure in ("DIGITS", "VARCHAR") else pa.json_())
+    return simple.get(kind := str(_SQL.get(structure, structure))) or (pa.string() if kind == "VARCHAR" else pa.json_())
 
 
-def of_arrow(kind: pa.DataType) -> Structure:
-    """The structure of JSON that pyarrow reads as a column of this type."""
+def of_arrow(column: pa.Array) -> Structure:
+    """The structure of JSON that pyarrow reads as this column; of fractions as large as integers that may be there, INEXACT."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    kinds = pa.types
+    kind, kinds = column.type, pa.types
     if kinds.is_struct(kind):
-        return {each.name: of_arrow(each.type) for each in kind} or "EMPTY"
+        return {each.name: of_arrow(column.field(each.name)) for each in kind} or "EMPTY"
     if kinds.is_list(kind):
-        return [of_arrow(kind.value_type)]
+        return [of_arrow(column.values)]
     if kinds.is_string(kind) or kinds.is_temporal(kind):  # dates are texts
         return "VARCHAR"
-    return {"null": "NULL", "bool": "BOOLEAN", "int64": "BIGINT", "double": "DOUBLE"}[str(kind)]
+    found = {"null": "NULL", "bool": "BOOLEAN", "int64": "BIGINT", "double": "DOUBLE"}[str(kind)]
+    if found in _NUMBERS and any(abs(edge) >= _EXACT for edge in pc.min_max(column).as_py().values() if edge is not None):
+        return "LARGE" if found == "BIGINT" else "INEXACT"
+    return found
 
 
 def castable(own: Structure, wanted: Structure) -> bool:
@@ -157,7 +166,9 @@ def castable(own: Structure, wanted: Structure) -> bool:
         return all(castable(each, wanted[name]) for name, each in own.items())
     if isinstance(own, list) and isinstance(wanted, list):
         return castable(own[0], wanted[0])
-    return own == "BIGINT" and wanted in _NUMBERS  # a HUGEINT is kept as a decimal, which is rounded another way where it becomes DOUBLE
+    if own == "DOUBLE":
+        return bool(wanted == "INEXACT")
+    return own in ("BIGINT", "LARGE") and wanted in _NUMBERS  # a HUGEINT is kept as a decimal, and rounded another way as DOUBLE
 
 
 def has(structure: Structure, *kinds: Kind) -> bool:
@@ -170,9 +181,11 @@ def has(structure: Structure, *kinds: Kind) -> bool:
 def integer(value: int) -> Kind:
     """The kind of an integer.
 
-    >>> integer(2**63 - 1), integer(2**63), integer(-(10**40))
-    ('BIGINT', 'HUGEINT', 'DIGITS')
+    >>> integer(2**53 - 1), integer(2**53), integer(2**63), integer(-(10**40))
+    ('BIGINT', 'LARGE', 'HUGEINT', 'DIGITS')
     """
-    if -(2**63) <= value < 2**63:
+    if abs(value) < _EXACT:
         return "BIGINT"
+    if -(2**63) <= value < 2**63:
+        return "LARGE"
     return "HUGEINT" if abs(value) < 10**_DIGITS else "DIGITS"
