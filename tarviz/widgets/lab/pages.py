@@ -14,7 +14,7 @@ from jupyter_core.paths import is_hidden
 
 from tarviz import stores
 from tarviz.model import plugins
-from tarviz.model.errors import NotFoundError, TarvizError
+from tarviz.model.errors import NotFoundError, TarvizError, UsageError
 from tarviz.model.urls import ALIASES, local_path, scheme_of
 from tarviz.stores.templates import braces
 from tarviz.widgets.answers import by_hand
@@ -35,13 +35,18 @@ class Pages:
         self._open: OrderedDict[str, Browser] = OrderedDict()
         self._lock = threading.Lock()
 
-    def browser(self, path: str) -> Browser:
-        """The browser of a path below the server's folder, or of a remote URL; of nothing, which only opens others, where it is empty."""
+    def browser(self, path: str, *, here: bool = True) -> Browser:
+        """The browser of a path below the server's folder, or of a remote URL; of nothing, which only opens others, where it is empty.
+
+        `here`: no other site asks; it could have this server read any URL. What is open already is no news to the server.
+        """
         with self._lock:
             if path in self._open:
                 self._open.move_to_end(path)
                 return self._open[path]
         urls = [self.placed(path)] if path else []
+        if not here and not all(map(stores.is_local, urls)):
+            raise UsageError("another site asks this server to read a URL.", shard=path, hint="Open it in JupyterLab, or type its address.")
         for url in urls:
             self._refuse(url)
             by_hand.opening(url)
@@ -80,19 +85,21 @@ class Pages:
             for shard in stores.expand(url):
                 self.placed(shard)
 
-    def got(self, path: str, place: str, session: str, span: str) -> Reply:
-        """The reply to a GET (see `replies.got`). For a path that is not shown it is 404, on a page that says why."""
+    def got(self, path: str, place: str, session: str, span: str, here: bool) -> Reply:
+        """The reply to a GET (see `replies.got`), which no other site asks for where it is from `here`. What is not shown is 404."""
         return self._reply(
-            path, lambda one: got(one, place, title=" · ".join(filter(None, (one.title, "tarviz"))), session=session, span=span)
+            path,
+            lambda one: got(one, place, title=" · ".join(filter(None, (one.title, "tarviz"))), session=session, span=span),
+            here=here,
         )
 
     def posted(self, path: str, place: str, frame: bytes) -> Reply:
         """The reply to a POST."""
         return self._reply(path, lambda one: posted(one, frame) if place == "rpc" else said(404, "There is nothing here."))
 
-    def _reply(self, path: str, make: Callable[[Browser], Reply]) -> Reply:
+    def _reply(self, path: str, make: Callable[[Browser], Reply], *, here: bool = True) -> Reply:
         try:
-            found = make(self.browser(path))
+            found = make(self.browser(path, here=here))
         except TarvizError as error:
             page = make(self.browser(""))
             found = replace(page, status=404) if page.mime.startswith("text/html") else said(404, str(error))

@@ -39,12 +39,17 @@ class PageHandler(JupyterHandler):  # type: ignore[misc]
     @authorized  # type: ignore[untyped-decorator]
     async def get(self, place: str) -> None:
         _ = self.xsrf_token  # asked for, it is a cookie, which the page sends back as a header
-        await self._send("got", place, self.get_query_argument("session", ""), self.request.headers.get("Range", ""))
+        span = self.request.headers.get("Range", "")
+        await self._send("got", place, self.get_query_argument("session", ""), span, self._asked_here())
 
     @authenticated  # type: ignore[untyped-decorator]
     @authorized  # type: ignore[untyped-decorator]
     async def post(self, place: str) -> None:
         await self._send("posted", place, self.request.body)
+
+    def _asked_here(self) -> bool:
+        """Whether no other site has the browser ask: it says so, or names a page of this server; or the request brings a token."""
+        return self.request.headers.get("Sec-Fetch-Site") in ("same-origin", "none") or bool(self.check_referer())
 
     def write_error(self, status_code: int, **_: Any) -> None:
         """Words for the page, in place of a page."""

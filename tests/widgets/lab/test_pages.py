@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import http.cookies
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ pytest.importorskip("jupyterlab", reason="jupyterlab is in the extra `lab`")
 from jupyter_server.services.contents.filemanager import FileContentsManager
 
 from tarviz.model.errors import NotFoundError, TarvizError
+from tarviz.testing.faults import FaultServer
 from tarviz.widgets.host.rpc import pack, unpack
 from tarviz.widgets.lab import pages as lab_pages
 from tarviz.widgets.lab.pages import Pages
@@ -155,6 +157,27 @@ class TestServed:
         assert 403 == ask(lab, "rpc?path=a.tar", method="POST", body=body, Cookie=sent)[0].status
         signed = {"Cookie": sent, "X_XSRFToken": cookies["_xsrf"].value}
         assert 200 == ask(lab, "rpc?path=a.tar", method="POST", body=body, **signed)[0].status
+
+    def test_another_site_makes_the_server_read_no_url(self, lab: Lab):
+        response, _ = ask(lab, "?path=a.tar&token=tarviz")
+        cookies = http.cookies.SimpleCookie("; ".join(value.partition(";")[0] for value in response.headers.get_all("Set-Cookie")))
+        signed = {"Cookie": "; ".join(f"{name}={morsel.value}" for name, morsel in cookies.items())}
+        elsewhere = [{}, {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site", "Referer": "http://elsewhere.test/"}]
+        here = [{"Sec_Fetch_Site": "same-origin"}, {"Sec_Fetch_Site": "none"}, {"Referer": lab.url}, {"Authorization": "token tarviz"}]
+        with FaultServer() as far:
+            body = (lab.folder / "a.tar").read_bytes()
+            for place, asked in itertools.product(("", "state", "m/0/png"), elsewhere):
+                url = far.put(f"/{len(far.requests)}.tar", body)
+
+                assert 404 == ask(lab, f"{place}?path={quote(url, safe='')}", **signed, **asked)[0].status
+                assert 200 == ask(lab, "?path=a.tar", **signed, **asked)[0].status
+            assert [] == far.requests
+            for number, asked in enumerate(here):
+                url = far.put(f"/here-{number}.tar", body)
+
+                assert 200 == ask(lab, f"?path={quote(url, safe='')}", **signed, **asked)[0].status
+                assert 200 == ask(lab, f"state?path={quote(url, safe='')}&session=s", **signed)[0].status  # it is open
+            assert far.requests
 
     @pytest.mark.parametrize("path", ["../outside.tar", ".hidden.tar", ".folder", "nothing.tar", "/etc/hostname"])
     def test_hidden_and_outside_is_404(self, lab: Lab, path: str):
