@@ -205,9 +205,9 @@ class Pipeline:
 
     def run(self, runner: str, **options: Any) -> Any:
         """What the runner of that name makes of the pipeline."""
-        if self.mix is not None and (runner not in _MIXING or options.get("engine") not in (None, "local")):
+        if self.mix is not None and (runner not in _MIXING or options.get("engine") == "tf-service"):
             raise UsageError(
-                f"a mix of sources goes through {', '.join(_MIXING)}, in this process.", hint="Pipeline(urls) takes all of each."
+                f"a mix of sources goes through {', '.join(_MIXING)}, here or on Ray.", hint="Pipeline(urls) takes all of each."
             )
         module = plugins.load("runners", runner)
         known = inspect.signature(module.run).parameters

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tarviz
 from tarviz.engines.ray.streams import AHEAD
 from tarviz.model.errors import DataError, SchemaError, TarvizError, TarvizWarning, UsageError
 from tarviz.ops import Func
@@ -69,6 +70,10 @@ def same(expected, found):
 def roomy(record):
     record["jpg"] = np.zeros(1 << 20, np.uint8)
     return record
+
+
+def mixture(urls):
+    return pipeline(tarviz.mix({urls.replace("{0..2}", "0"): 0.6, urls.replace("{0..2}", "{1..2}"): 0.4}, stop="longest"))
 
 
 def labels(found):
@@ -159,6 +164,30 @@ def npy(array):
     stream = io.BytesIO()
     np.save(stream, array)
     return stream.getvalue()
+
+
+class TestMix:
+    @pytest.mark.parametrize("runner", ["eager", "torch", "tf"])
+    @pytest.mark.parametrize("shuffle", [None, 25])
+    def test_every_runner_gives_the_records_of_this_process(self, cluster, pictures, runner, shuffle):
+        if runner != "eager":
+            pytest.importorskip({"torch": "torch", "tf": "tensorflow"}[runner], reason=f"{runner} is not installed")
+        found = mixture(pictures).run(runner, engine="ray", shuffle=shuffle)
+
+        same(list(mixture(pictures).eager(shuffle=shuffle)), list(found))
+
+    def test_a_state_goes_on_on_either_side(self, cluster, pictures):
+        expected = list(mixture(pictures).eager(shuffle=9))
+        run = mixture(pictures).eager(engine="ray", shuffle=9)
+        values = iter(run)
+        first = [next(values) for _ in range(50)]
+        state = run.state_dict()
+        values.close()
+        for engine in ("ray", None):
+            again = mixture(pictures).eager(engine=engine, shuffle=9)
+            again.load_state_dict(state)
+
+            same(expected, first + list(again))
 
 
 class TestTorch:

@@ -32,6 +32,8 @@ def number(data: bytes) -> torch.Tensor:
 def datasets(urls: str, workers: int = 0) -> dict[str, Case]:
     """Loaders of the same records, each as its own documentation makes it."""
     pipeline = tarviz.Pipeline(urls, "decode(id)", select=("id",))
+    sources = {urls.replace("{0..3}", part): 0.5 for part in ("{0..1}", "{2..3}")}
+    mixed = tarviz.Pipeline(tarviz.mix(sources, stop="longest"), "decode(id)", select=("id",))
 
     def of_dialect(**options: Any) -> Any:
         return wds.WebDataset(urls, shardshuffle=True, **options).shuffle(20).to_tuple("id").map_tuple(number)
@@ -40,6 +42,7 @@ def datasets(urls: str, workers: int = 0) -> dict[str, Case]:
         "DataLoader(torch())": lambda: DataLoader(pipeline.torch(shuffle=50), batch_size=BATCH, num_workers=workers),
         "loader()": lambda: pipeline.torch(shuffle=50).loader(BATCH, num_workers=workers),
         "indexed()": lambda: DataLoader(pipeline.indexed(), batch_size=BATCH, shuffle=True, num_workers=workers),
+        "mix": lambda: DataLoader(mixed.torch(shuffle=50, even=True), batch_size=BATCH, num_workers=workers),
         "WebDataset": lambda: DataLoader(of_dialect(), batch_size=BATCH, num_workers=workers),
         "WebDataset by node": lambda: DataLoader(of_dialect(nodesplitter=wds.split_by_node), batch_size=BATCH, num_workers=workers),
     }

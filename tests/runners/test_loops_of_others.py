@@ -53,8 +53,11 @@ def test_accelerate_gives_every_record_once_in_every_form(urls: str, tmp_path: P
     found = ranks("accelerate", urls, world, tmp_path)
 
     refused = [each.pop("refused") for each in found]
-    wrong = [case for case in found[0] if together(found, case) != [RECORDS, RECORDS]]
-    assert 30 == len(found[0])
+    mixes = {
+        case: [sorted(set(epoch)) for epoch in together(found, case)] for case in found[0] if case.startswith("mix")
+    }  # some come again
+    wrong = [case for case in found[0] if mixes.get(case, together(found, case)) != [RECORDS, RECORDS]]
+    assert (36, 6) == (len(found[0]), len(mixes))
     assert [] == wrong
     assert all(("" == said) if world == 1 else ("Leave rank= and world_size= out" in said) for said in refused)
 

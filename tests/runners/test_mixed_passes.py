@@ -101,7 +101,7 @@ class TestAPass:
     @pytest.mark.parametrize("runner", ["indexed", "ray_data", "engine", "convert"])
     def test_is_refused_where_nothing_is_drawn(self, tmp_path: Path, runner: str) -> None:
         pipeline = mixed(tmp_path)
-        runs = {"engine": lambda: pipeline.eager(engine="ray"), "convert": lambda: pipeline.convert(tmp_path / "out.tfrecord")}
+        runs = {"engine": lambda: pipeline.tf(engine="tf-service"), "convert": lambda: pipeline.convert(tmp_path / "out.tfrecord")}
 
         with pytest.raises(UsageError, match="a mix of sources"):
             runs.get(runner, lambda: pipeline.run(runner))()

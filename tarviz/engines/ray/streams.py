@@ -40,7 +40,7 @@ class Streams(Joined):
 
     def __init__(self, job: Yielding, plan: EnginePlan) -> None:
         super().__init__(job, plan)
-        self._running: deque[_StreamRun] = deque()
+        self._running: list[deque[_StreamRun]] = []  # of each of its runs that are taken in turn
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -49,15 +49,16 @@ class Streams(Joined):
         return self
 
     def run(self, tasks: Iterable[Any], *, ordered: bool = True) -> Generator[Any, None, None]:
-        waiting, running = iter(tasks), self._running
+        waiting, running = iter(tasks), deque[_StreamRun]()
         most = self.plan.count or self.processors()
+        self._running.append(running)
         try:
             while True:
-                while len(running) < most and (task := next(waiting, self)) is not self:
+                while (not running or sum(map(len, self._running)) < most) and (task := next(waiting, self)) is not self:
                     data = packed(self._ray, task)
-                    # Beside a loop that is left half-way (a validation in an epoch), whose tasks hold processors until it goes on, none
-                    # is asked for.
-                    running.append(_StreamRun(data, self._begin(data, 0, 0 if self._others() else 1)))
+                    # Beside a loop that is left half-way (a validation in an epoch, another source of a mix), whose tasks hold processors
+                    # until it goes on, none is asked for.
+                    running.append(_StreamRun(data, self._begin(data, 0, 0 if _others(running) else 1)))
                 if not running:
                     return
                 run = running[0] if ordered else self._first(running)
@@ -72,10 +73,8 @@ class Streams(Joined):
                     raise value
         finally:
             self._cancel(running)
+            self._running[:] = [each for each in self._running if each is not running]
             running.clear()  # what waits to be taken is let go
-
-    def _others(self) -> bool:
-        return any(each is not self and each._running for each in _open)
 
     def _again(self, run: _StreamRun) -> None:
         # It asks for no processor: tasks that wait to be taken after it, or by another process that waits for this one, may hold them all.
@@ -144,6 +143,10 @@ class Streams(Joined):
 
     def _end(self, parts: Any) -> None:
         self._ray.cancel(parts, force=True)
+
+
+def _others(running: deque[_StreamRun]) -> bool:
+    return any(each is not running and len(each) for streams in _open for each in streams._running)
 
 
 @dataclass(slots=True, eq=False)
