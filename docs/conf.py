@@ -30,6 +30,7 @@ html_theme = "furo"
 html_title = "tarviz"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("search.js", {"defer": "defer"}), ("copy.js", {"defer": "defer"})]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_search_summary = False  # a page from the disk may not read its neighbours
