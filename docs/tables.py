@@ -65,6 +65,22 @@ def extras() -> str:
     return markdown(("extra", "brings"), [(f"`{name}`", ", ".join(needs)) for name, needs in names.items()])
 
 
+def licences() -> str:
+    """What each extra asks for by itself, by licence."""
+    known = json.loads((ROOT / "docs" / "licences.json").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    rows = []
+    for extra, needs in {"": project["dependencies"], **project["optional-dependencies"]}.items():
+        by: dict[str, list[str]] = {}
+        for name in (re.split(r"[<>=\[; ]", each)[0] for each in needs):
+            if name != "tarviz":
+                by.setdefault(known[name], []).append(name)
+        if by:
+            told = "; ".join(f"{text}: {', '.join(names)}" for text, names in sorted(by.items(), key=lambda each: -len(each[1])))
+            rows.append((f"`{extra}`" if extra else "(the core)", told))
+    return markdown(("extra", "licences"), rows)
+
+
 def figures() -> str:
     path = ROOT / "bench" / "results.json"
     if not path.is_file():
@@ -95,12 +111,15 @@ IN_SHORT = (
 )
 
 
-def figures_in_short() -> str:
-    """One row for each of a few, those of the table of figures that stand first."""
+def in_short() -> list[dict[str, Any]]:
+    """A few of the figures, each where it first stands in the table of all."""
     content = json.loads((ROOT / "bench" / "results.json").read_text("utf-8"))
     first = {each["what"]: each for each in reversed(content["figures"])}
-    rows = [(first[what]["what"], first[what]["against"], first[what]["shown"]) for what in IN_SHORT if what in first]
-    return markdown(("what", "against", "measured"), rows)
+    return [first[what] for what in IN_SHORT if what in first]
+
+
+def figures_in_short() -> str:
+    return markdown(("what", "against", "measured"), [(each["what"], each["against"], each["shown"]) for each in in_short()])
 
 
 def growth() -> str:
@@ -196,6 +215,7 @@ TABLES = {
     "viewers": lambda: plugins("viewers", "viewer"),
     "dialects": lambda: plugins("dialects", "dialect"),
     "extras": extras,
+    "licences": licences,
     "figures": figures,
     "figures_in_short": figures_in_short,
     "growth": growth,
@@ -255,7 +275,13 @@ def _calls(line: str) -> Iterator[list[str]]:
 
 
 def main() -> int:
+    from docs import plot
+
     complaints = []
+    if "--write" in sys.argv:
+        plot.PLACE.write_text(plot.svg(in_short()), "utf-8")
+    elif plot.PLACE.read_text("utf-8") != plot.svg(in_short()):
+        complaints.append(f"{plot.PLACE.relative_to(ROOT)}: the picture is stale: make fix")
     for path in documents():
         text = path.read_text("utf-8")
         if "--write" in sys.argv and (new := filled(text)) != text:
