@@ -13,7 +13,7 @@ from tarviz import stores
 from tarviz.formats import example, example_fields, tfrecord
 from tarviz.formats.features import KEY
 from tarviz.formats.tar_header import TAR_END, tar_member
-from tarviz.model.errors import DataError
+from tarviz.model.errors import DataError, UsageError
 from tarviz.model.types import URL, Block
 from tarviz.model.urls import digest, without_query
 from tarviz.read.blocks import Blocks
@@ -41,6 +41,14 @@ def is_tfrecord(url: URL) -> bool:
         return False
     head = stores.of(url).read(url, 0, tfrecord.HEADER)
     return len(head) == tfrecord.HEADER and tfrecord.masked_crc32c(head[:8]) == int.from_bytes(head[8:], "little")
+
+
+def refuse(urls: Sequence[URL]) -> None:
+    """`UsageError` where one of these is a TFRecord file: for readers that take chosen records out of shards."""
+    for url in urls:
+        if named_tfrecord(url):
+            hint = "Make a shard of it first: tarviz convert FILE -o x.tar. sql, browse and index take it as it is."
+            raise UsageError("this is a TFRecord file, of whose records none can be chosen here.", shard=url, hint=hint)
 
 
 def as_shards(urls: Sequence[URL]) -> list[URL]:
