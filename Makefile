@@ -164,6 +164,7 @@ dist: $(STAMPS)/test  ## the wheel and the source archive in dist/, checked
 
 release-try: dist  ## both archives installed in fresh environments and tried, and what a release still lacks; nothing is tagged
 	$(BIN)/python .ci/release.py --try
+	$(BIN)/python .ci/sbom.py dist/tarviz.cdx.json
 
 release: release-try  ## make release VERSION=0.2.0: version, changelog section and tag in one commit; pushing the tag publishes it
 	$(BIN)/python .ci/release.py $(VERSION)

@@ -65,6 +65,22 @@ def extras() -> str:
     return markdown(("extra", "brings"), [(f"`{name}`", ", ".join(needs)) for name, needs in names.items()])
 
 
+def licences() -> str:
+    """What each extra asks for by itself, by licence."""
+    known = json.loads((ROOT / "docs" / "licences.json").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    rows = []
+    for extra, needs in {"": project["dependencies"], **project["optional-dependencies"]}.items():
+        by: dict[str, list[str]] = {}
+        for name in (re.split(r"[<>=\[; ]", each)[0] for each in needs):
+            if name != "tarviz":
+                by.setdefault(known[name], []).append(name)
+        if by:
+            told = "; ".join(f"{text}: {', '.join(names)}" for text, names in sorted(by.items(), key=lambda each: -len(each[1])))
+            rows.append((f"`{extra}`" if extra else "(the core)", told))
+    return markdown(("extra", "licences"), rows)
+
+
 def figures() -> str:
     """Every figure, those that fall short first."""
     path = ROOT / "bench" / "results.json"
@@ -97,13 +113,21 @@ IN_SHORT = (
 )
 
 
+def in_short() -> list[dict[str, Any]]:
+    """A few of the figures, each where it first stands in the table of all; those that fall short first."""
+    first = {each["what"]: each for each in reversed(_results())}
+    return _lost_first([first[what] for what in IN_SHORT if what in first])
+
+
 def figures_in_short() -> str:
-    """How many fall short, and one row for each of a few figures, those that fall short first."""
-    lines = json.loads((ROOT / "bench" / "results.json").read_text("utf-8"))["figures"]
-    first = {each["what"]: each for each in reversed(lines)}
-    few = _lost_first([first[what] for what in IN_SHORT if what in first])
-    rows = [(each["what"], each["against"], each["reach"], each["shown"]) for each in few]
-    return f"{_verdict(lines)}\n\n{markdown(('what', 'against', 'to reach', 'measured'), rows)}"
+    """How many fall short, and one row for each of a few figures."""
+    rows = [(each["what"], each["against"], each["reach"], each["shown"]) for each in in_short()]
+    return f"{_verdict(_results())}\n\n{markdown(('what', 'against', 'to reach', 'measured'), rows)}"
+
+
+def _results() -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = json.loads((ROOT / "bench" / "results.json").read_text("utf-8"))["figures"]
+    return lines
 
 
 def _lost_first(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -207,6 +231,7 @@ TABLES = {
     "viewers": lambda: plugins("viewers", "viewer"),
     "dialects": lambda: plugins("dialects", "dialect"),
     "extras": extras,
+    "licences": licences,
     "figures": figures,
     "figures_in_short": figures_in_short,
     "growth": growth,
@@ -266,7 +291,13 @@ def _calls(line: str) -> Iterator[list[str]]:
 
 
 def main() -> int:
+    from docs import plot
+
     complaints = []
+    if "--write" in sys.argv:
+        plot.PLACE.write_text(plot.svg(in_short()), "utf-8")
+    elif plot.PLACE.read_text("utf-8") != plot.svg(in_short()):
+        complaints.append(f"{plot.PLACE.relative_to(ROOT)}: the picture is stale: make fix")
     for path in documents():
         text = path.read_text("utf-8")
         if "--write" in sys.argv and (new := filled(text)) != text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json as _json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -138,8 +139,24 @@ class Verb(click.Command):
         if self.examples:
             with formatter.section("Example" if len(self.examples) == 1 else "Examples"):
                 for line in self.examples:
-                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+                    formatter.write(f"{'':{formatter.current_indent}}{folded(line, formatter.width - formatter.current_indent)}\n")
         super().format_epilog(ctx, formatter)
+
+
+def folded(line: str, width: int) -> str:
+    """A command line over as many lines as it needs, for a shell to read as one: words, and what stands in quotes, stay whole.
+
+    >>> print(folded("tarviz sql 'SELECT count(*) FROM records' data/", 42))
+    tarviz sql \\
+          'SELECT count(*) FROM records' data/
+    """
+    lines = [""]
+    for word in re.findall(r"(?:'[^']*'|\S)+", line):
+        if lines[-1] and len(lines[-1]) + len(word) + 3 > width:  # a space before it, a backslash behind
+            lines.append(f"    {word}")
+        else:
+            lines[-1] = f"{lines[-1]} {word}".lstrip() if len(lines) == 1 else f"{lines[-1]} {word}"
+    return " \\\n  ".join(lines)
 
 
 def verb(name: str, *, example: str | Sequence[str], **attributes: Any) -> Callable[[Callable[..., Any]], Verb]:

@@ -20,12 +20,18 @@ from tarviz.stores import URLs
 from tarviz.stores.cache_files import DERIVED, KeptFile, folder_of, kept_files, oldest, stem, trim
 from tarviz.stores.cached import copies, drop
 
-Kind: TypeAlias = Literal["index", "table", "shards"]
+Kind: TypeAlias = Literal["index", "table", "tfrecord", "shards"]
 Action: TypeAlias = Literal["list", "prune", "clear"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ACTIONS: tuple[Action, ...] = get_args(Action)
-_HOLDS = {"index": "indexes", "table": "columns", "shards": "copies of shards", "tags": "tags and notes, made by hand"}
+_HOLDS = {
+    "index": "indexes",
+    "table": "columns",
+    "tfrecord": "shards of TFRecord files",
+    "shards": "copies of shards",
+    "tags": "tags and notes, made by hand",
+}
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,8 @@ class Kept(verb_base.Result):
 
 
 def cache(shards: URLs = (), *, action: Action = "list", kinds: Sequence[Kind] = KINDS) -> Kept:
-    """What is kept on this machine, of all shards or of these: indexes, columns (`table`), copies of shards far away (`shards`).
+    """What is kept on this machine, of all shards or of these: indexes, columns (`table`), shards of TFRecord
+    files (`tfrecord`), copies of shards far away (`shards`).
 
     `action`: `"list"`; `"prune"` removes what is over the limits (options `cache_size`, `cache_days`, `shard_cache`); `"clear"` all of it.
     Tags and notes are listed and never removed. Everything else is made again where it is needed.

@@ -21,7 +21,7 @@ from tarviz.model.config import format_size, options
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
 from tarviz.outputs.inputs import Inputs
-from tarviz.read import stream
+from tarviz.read import stream, tfrecords
 from tarviz.read.index import Index
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.shard_index import cached_index, keep_index, shard_index
@@ -79,7 +79,7 @@ def index(
 
     `jobs` shards are indexed at a time, on the engine (`"local"`, `"ray"`) at `address`; the indexes are kept here.
     """
-    targets = stream.shards(urls)
+    targets = tfrecords.as_shards(stream.shards(urls))
     if engines.travels(engine) or jobs is not None:
         if not cache:
             raise UsageError("without the cache there is nowhere to keep what workers index.", hint="Leave out jobs and engine.")

@@ -163,7 +163,8 @@ def members(
 
 
 def index(urls: URLs, *, cache: bool = True, progress: Callable[[int, int], None] | None = None, **changes: Unpack[ReadKeywords]) -> Index:
-    """The index of shards: records by number and by key, read one at a time. See `tarviz.read.index.Index`."""
+    """The index of shards or TFRecord files: records by number and by key, read one at a time. See `tarviz.read.index.Index`."""
     from tarviz.read.index import Index
+    from tarviz.read.tfrecords import as_shards
 
-    return Index(stores.expand(urls), with_changes(None, {"strict": False, **changes}), cache=cache, progress=progress)
+    return Index(as_shards(stores.expand(urls)), with_changes(None, {"strict": False, **changes}), cache=cache, progress=progress)

@@ -15,10 +15,11 @@ from tarviz.formats.features import KEY
 from tarviz.formats.tar_header import TAR_END, tar_member
 from tarviz.model.errors import DataError, UsageError
 from tarviz.model.types import URL, Block
-from tarviz.model.urls import without_query
+from tarviz.model.urls import digest, without_query
 from tarviz.read.blocks import Blocks
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
+from tarviz.stores import cache_files
 
 _SUFFIX = re.compile(r"\.(?:tfrecords?|tfrec|records?)(?=$|-\d+-of-\d+$)")
 _PACKED = re.compile(r"\.(?:gz|zlib|zst)$")
@@ -43,11 +44,42 @@ def is_tfrecord(url: URL) -> bool:
 
 
 def refuse(urls: Sequence[URL]) -> None:
-    """`UsageError` where one of these is a TFRecord file: for what needs the members of a tar."""
+    """`UsageError` where one of these is a TFRecord file: for readers that take chosen records out of shards."""
     for url in urls:
         if named_tfrecord(url):
-            hint = "Make a shard of it first: tarviz convert FILE -o x.tar. ls, show and verify read it as it is."
-            raise UsageError("this is a TFRecord file, which has no index, conditions or columns.", shard=url, hint=hint)
+            hint = "Make a shard of it first: tarviz convert FILE -o x.tar. sql, browse and index take it as it is."
+            raise UsageError("this is a TFRecord file, of whose records none can be chosen here.", shard=url, hint=hint)
+
+
+def as_shards(urls: Sequence[URL]) -> list[URL]:
+    """These, with a shard of its records in the place of each TFRecord file: an index and columns need the members of a tar.
+
+    Shards are kept in the cache folder, for as long as the file is the same one. Errors as in `records`.
+    """
+    begun = stems([url for url in urls if named_tfrecord(url)])
+    return [_shard(url, begun[url]) if url in begun else url for url in urls]
+
+
+def _shard(url: URL, begin: str) -> URL:
+    stat = stores.of(url).stat(url)
+    folder = cache_files.folder_of("tfrecord")
+    version = digest(repr((stat.size, stat.etag, stat.mtime, begin)))
+    place = folder / f"{cache_files.stem(url)}{version}-{begin}.tar"
+    if place.exists():
+        cache_files.touch(place)
+        return URL(str(place))
+    made = cache_files.Temporary(folder)
+    try:
+        options = ReadOptions()
+        for _, key, fields in records(url, options, ReadReport(), stem=begin, lists=lists_in(url, options)):
+            made.file.write(members(key, without_mark(fields)))
+        made.file.write(TAR_END)
+        made.keep(place)
+    except BaseException:
+        made.drop()
+        raise
+    cache_files.trim()
+    return URL(str(place))
 
 
 def _bare(url: URL) -> str:

@@ -18,7 +18,7 @@ from tarviz.model.config import options
 from tarviz.model.urls import digest, identity
 from tarviz.stores._temporary import make_temporary, remove_stale
 
-DERIVED: Final = ("index", "table")  # folders of what is made again where it is gone; their files share one limit
+DERIVED: Final = ("index", "table", "tfrecord")  # folders of what is made again where it is gone; their files share one limit
 _GRACE = 600.0  # seconds that a file stays at least which somebody has just used: a query may need many of them
 _PAUSE = 60.0  # seconds between two looks at all the files
 _DAY = 86_400.0
@@ -37,7 +37,7 @@ class KeptFile(NamedTuple):
 
 
 def folder_of(kind: str) -> Path:
-    """The folder of `index`, `table` or `shards`; it need not be there yet."""
+    """The folder of `index`, `table`, `tfrecord` or `shards`; it need not be there yet."""
     return options().cache_dir / kind
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
+from tarviz.read import tfrecords
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
 
@@ -24,6 +25,7 @@ def chosen(urls: list[URL], options: ReadOptions) -> Chosen:
     """
     from tarviz.table.table import Table
 
+    tfrecords.refuse(urls)
     streams = frozenset(url for url in urls if url == "-")
     urls = [url for url in urls if url not in streams]
     if options.group == "shard":

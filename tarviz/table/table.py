@@ -61,8 +61,7 @@ class Table:
         **reading: Any,
     ) -> None:
         database.needed()
-        self.urls = stores.expand(urls)
-        tfrecords.refuse(self.urls)
+        self.urls = tfrecords.as_shards(stores.expand(urls))
         self.options = with_changes(None, {"strict": False, **reading})
         chosen = configured(tags=None if tags is None else os.fspath(tags)).tags
         self.tags_file = Path(chosen).expanduser().absolute() if chosen else None

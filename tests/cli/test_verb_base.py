@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import pytest
 
 from tarviz import cli
 from tarviz.cli import progress, verb_base
+from tarviz.model import plugins
 from tests.conftest import wait_until
 
 
@@ -204,3 +206,13 @@ def test_a_storage_option_is_in_force_while_the_verb_runs(monkeypatch):
     assert '{"kept": 1}' == os.environ["TARVIZ_STORAGE_OPTIONS"]
     with pytest.raises(click.BadParameter, match="NAME=VALUE"):
         some.main(["--storage-option", "alone", "a.tar"], standalone_mode=False)
+
+
+@pytest.mark.parametrize("name", plugins.names("commands"))
+def test_the_help_of_a_verb_fits_80_columns_and_its_examples_are_read_by_a_shell_as_they_are(name: str):
+    command = plugins.load("commands", name).command
+    text = command.get_help(click.Context(command, info_name=name, terminal_width=80))
+
+    assert [] == [line for line in text.splitlines() if len(line) > 80]
+    lines = text.partition("\nExample")[2].replace("\\\n", " ").splitlines()[1:]  # as a shell joins them
+    assert [shlex.split(each) for each in command.examples] == [shlex.split(line) for line in lines]

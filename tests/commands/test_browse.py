@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tarviz.commands.browse import browse, can_open, seconds
-from tarviz.formats.tfrecord import frame
+from tarviz.commands.browse import can_open, seconds
 from tarviz.model.errors import UsageError
 from tarviz.widgets.host.rpc import unpack
 from tests.widgets.conftest import records, tar
@@ -92,13 +91,6 @@ def test_what_cannot_work_is_said_in_one_line(shard, arguments, words):
     assert "" == out
     assert words in err
     assert 1 == len(err.strip().splitlines())
-
-
-def test_a_tfrecord_file_is_to_be_made_a_shard_first(tmp_path):
-    path = tmp_path / "x.tfrecord"
-    path.write_bytes(b"".join(frame([b""]).buffers()))
-    with pytest.raises(UsageError, match="Make a shard of it first"):
-        browse(path)
 
 
 def test_core_alone_is_enough(shard):

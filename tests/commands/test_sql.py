@@ -9,6 +9,7 @@ import pytest
 
 import tarviz
 from tarviz.cli import main
+from tarviz.formats.example import encode
 from tarviz.formats.tfrecord import frame
 
 pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
@@ -92,12 +93,12 @@ def test_what_cannot_be_asked_ends_with_2(shards, query, capsys):
     assert capsys.readouterr().err.startswith("tarviz: E_")
 
 
-def test_a_tfrecord_file_is_to_be_made_a_shard_first(tmp_path, capsys):
+def test_a_tfrecord_file_is_asked_as_it_is(tmp_path, capsys):
     path = tmp_path / "x.tfrecord"
-    path.write_bytes(b"".join(frame([b""]).buffers()))
+    path.write_bytes(b"".join(frame([b"", encode({"cls": 7})]).buffers()))
 
-    assert 2 == main(["sql", "SELECT count(*) FROM records", str(path)])
-    assert "Make a shard of it first: tarviz convert FILE -o x.tar" in capsys.readouterr().err
+    assert 0 == main(["sql", "--csv", "SELECT count(*), max(cls) FROM records", str(path)])
+    assert "2,7" in capsys.readouterr().out
 
 
 def test_json_that_is_none_is_counted_and_the_exit_code_is_1(make, capsys):

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+import tarviz
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import DataError
 from tarviz.model.types import URL
 from tarviz.read import tfrecords
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
+from tarviz.widgets.browse.controller import Browser
+from tests.conftest import wait_until
 
 
 def written(path: Path, payloads: list[bytes]) -> URL:
@@ -93,3 +97,42 @@ class TestFirstBlocks:
         assert [1] == [len(block) for block in records]
         with pytest.raises(DataError, match="record 1 is not a tf"):
             next(run)
+
+
+class TestAsShards:
+    """What needs the members of a tar reads a shard of the records, which the cache keeps."""
+
+    @pytest.fixture
+    def file(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        return written(tmp_path / "x.tfrecord", [example.encode({"cls": at % 3, "txt": f"text {at}"}) for at in range(30)])
+
+    def test_any_record_is_read_by_its_number_and_by_its_key(self, file):
+        index = tarviz.index(file)
+
+        assert (30, b"text 17", "x-00000017") == (len(index), bytes(index[17]["txt"]), index[17].key)
+        assert b"text 17" == bytes(index["x-00000017"]["txt"])
+
+    def test_the_shard_is_made_once_for_a_version_of_the_file(self, file, tmp_path):
+        tar = tmp_path / "a.tar"
+        (first, *_), (again, same) = tfrecords.as_shards([file]), tfrecords.as_shards([file, URL(str(tar))])
+        written(Path(file), [example.encode({"cls": 1})])
+
+        assert (first, str(tar)) == (again, same)
+        assert 1 == len(tarviz.index(file))
+
+    def test_it_is_asked_in_sql_and_looked_through(self, file):
+        pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+        assert [(0, 10), (1, 10), (2, 10)] == tarviz.sql("SELECT cls, count(*) FROM records GROUP BY cls ORDER BY cls", file).rows
+        with closing(Browser(file)) as browser:
+            wait_until(lambda: browser.shards.rows.finished)
+            assert [f"x-{at:08d}" for at in range(30)] == [browser.shards.rows.row(at).key for at in range(30)]
+
+    def test_of_a_damaged_file_nothing_is_kept(self, file, tmp_path):
+        Path(file).write_bytes(Path(file).read_bytes()[:-3])
+
+        with pytest.raises(DataError, match="E_TRUNCATED"):
+            tarviz.index(file)
+        assert [] == list((tmp_path / "cache").rglob("*x.tar"))
+        assert [] == list((tmp_path / "cache").rglob("*.tmp"))

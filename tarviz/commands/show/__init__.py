@@ -131,6 +131,7 @@ def _alike(targets: list[URL], options: ReadOptions, key: str, by: str, count: i
     """What reads the record of a key and those nearest to it, and the place of each."""
     from tarviz.table import opened
 
+    tfrecords.refuse(targets)
     if options.where or options.keys:
         raise UsageError("like= and a condition do not go together.", hint="Leave out one of them.")
     table = opened(targets, key_split=options.key_split, duplicates=options.duplicates)

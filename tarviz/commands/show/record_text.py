@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
+
 from tarviz.cli import verb_base
 from tarviz.model.config import format_size
 from tarviz.model.errors import redact, safe
 from tarviz.model.types import Record
 
-MAX_VALUE = 72  # characters of a value in a line
+_LONGEST = 300  # characters of a value that are looked at
 
 
 def record_text(record: Record, fields: frozenset[str] | None = None) -> str:
     """A record as lines of text: where it is, then a line for each field."""
     doubt = "  (may be incomplete)" if record.pending else ""
     head = f"{safe(redact(record.shard))}  record {record.index}  {safe(record.key)}{doubt}"
-    rows = []
-    for ext in shown_fields(record, fields):
-        shows = summary(record, ext)
-        rows.append(("", ext, format_size(len(record[ext])), shortened(shows, MAX_VALUE)))
+    sizes = {ext: format_size(len(record[ext])) for ext in shown_fields(record, fields)}
+    beside = max(map(len, sizes), default=0) + max(map(len, sizes.values()), default=0) + 6  # columns of the terminal that a value lacks
+    room = max(shutil.get_terminal_size().columns - beside, 20)
+    rows = [("", ext, size, shortened(summary(record, ext), room)) for ext, size in sizes.items()]
     return f"{head}\n{verb_base.table(rows, right=[2])}" if rows else head
 
 
@@ -27,7 +29,7 @@ def summary(record: Record, ext: str) -> str:
 
     panel = viewers.view(record[ext], viewers.Meta(ext, record.key, record.shard))
     written = next((block for block in panel.blocks if isinstance(block, viewers.Text)), None) if panel.viewer == "text" else None
-    return " ".join(written.text[: 4 * MAX_VALUE].split()) if written else panel.summary
+    return " ".join(written.text[:_LONGEST].split()) if written else panel.summary
 
 
 def shortened(text: str, length: int) -> str:

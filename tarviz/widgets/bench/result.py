@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -199,7 +201,7 @@ class BenchResult:
         parts += [f"{row.label}: {row.error}" for row in self.rows if row.error]
         parts += [str(each) for each in self.against]
         parts += self.notes
-        parts.append(self.facts)
+        parts.append(textwrap.fill(self.facts, shutil.get_terminal_size().columns))
         if self.state not in ("done", "running"):
             parts.append(f"{self.state}: what was measured until then")
         return "\n\n".join(safe_lines(part) for part in parts)
@@ -242,7 +244,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.mean('megabytes'):.1f}" if math.isfinite(row.mean("megabytes")) else "",
         *(f"{value:.3g}" if math.isfinite(value) else "" for value in figures),
         f"{row.mean('first_seconds') * 1000:.0f} ms" if math.isfinite(row.mean("first_seconds")) else "",
-        row.cache,
+        row.cache.partition(" (")[0],  # a line fits a terminal; JSON and page have it whole
     )
 
 

@@ -37,8 +37,7 @@ class OpenShards:
         self.urls = [urls] if isinstance(urls, (str, PathLike)) else list(urls)
         self.overlays = Overlays(overlay)
         self.labels = Labels(label, classes)
-        shards = stores.expand(self.urls) if self.urls else []  # a page on nothing yet opens others
-        tfrecords.refuse(shards)
+        shards = tfrecords.as_shards(stores.expand(self.urls)) if self.urls else []  # a page on nothing yet opens others
         self.rows = Rows(shards)
         self.tiles = Tiles(overlays=self.overlays)
         self.questions = Questions(self.rows, options)

@@ -58,6 +58,15 @@ class TestTFRecords:
 
 
 class TestText:
+    def test_a_line_fits_the_terminal(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        path = str(tar(tmp_path / "a.tar", [("k", {"txt": b"words " * 50})]))
+        for columns in (60, 80, 130):
+            monkeypatch.setenv("COLUMNS", str(columns))
+            line = str(show(path)).splitlines()[-1]
+
+            assert columns - 2 <= len(line) <= columns
+            assert line.endswith("…")
+
     def test_a_csv_is_its_text(self, tmp_path: Path):
         assert "  csv  8 B  a,b 1,2" in str(show(str(tar(tmp_path / "a.tar", [("k", {"csv": b"a,b\n1,2\n"})]))))
 
