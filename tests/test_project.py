@@ -223,11 +223,15 @@ class TestMakefile:
             makefile = put
         return makefile.replace("$[", "$(").replace("PYTEST]", "PYTEST)")
 
-    def test_ci_runs_no_test_twice_but_those_of_a_browser_and_of_a_cluster(self):
-        lines = [line for line in (ROOT / ".ci" / "run").read_text("utf-8").splitlines() if "make test" in line]
+    def test_ci_runs_nothing_again_because_it_failed_and_knows_every_skip(self):
+        script = (ROOT / ".ci" / "run").read_text("utf-8")
+        suites = [line for line in script.splitlines() if re.search(r"make (test|soak|fuzz)", line)]
+        settings = [ROOT / name for name in ("Makefile", "pyproject.toml", "tests/conftest.py", ".github/workflows/tests.yml")]
+        texts = [script, *(path.read_text("utf-8") for path in settings)]
 
-        assert ["make test-ray", "make test-browser"] == re.findall(r"make test\S*(?= \S+ \|\|)", "\n".join(lines))
-        assert all("--few-skips" in line for line in lines)
+        assert len(suites) == len(set(suites)) >= 7
+        assert all("--few-skips" in line and "||" not in line for line in suites)
+        assert [] == [word for text in texts for word in re.findall(r"reruns?\b|flaky|--last-failed|--lf\b", text)]
 
 
 # What `tarviz ls` may load of tarviz and of other packages, and what of Python it must not: each of the latter takes as long to

@@ -92,6 +92,7 @@ class Scanner:
         self.found = 0
         self.state: Headers | Damaged | Ended = Headers()
         self.notes: list[Fault] = []
+        self.continued = b""  # the name of a file that began in another volume: its record lacks it
         self._spread = 0  # bytes from header to header in the last buffer
         self._followed = False
         self._last: Entry | None = None
@@ -263,6 +264,8 @@ class Scanner:
                 faulty = {"W_SIZE_MISMATCH": entry[:2], "W_CONTINUED": (entry.name, FILE)}.get(code)
                 self.state = Damaged(refusal, walk.at, faulty, go_on=entry.end)
                 return False
+            if code == "W_CONTINUED":
+                self.continued = entry.name
         rows.add(entry)
         self.at = entry.end
         self._last = entry

@@ -15,7 +15,7 @@ import numpy as np
 from tarviz.formats.header_scan import BLOCK
 from tarviz.formats.member_table import joined, picked
 from tarviz.formats.records import Grouped, Grouper, part
-from tarviz.formats.tar import Damaged, Scanner
+from tarviz.formats.tar import FILE, Damaged, Scanner
 from tarviz.model.errors import DataError, Fault, LimitError, TarvizError
 from tarviz.model.types import Members, to_bytes, to_text
 from tarviz.read.neighbours import Held, Neighbours
@@ -260,6 +260,9 @@ class Walker:
         """Records whose end is known, as a step: each field once, no key for the second time."""
         if not len(records) or self.over:
             return
+        if pending < 0 and self.scanner.continued:
+            key = self.grouper.key_of(self.scanner.continued, FILE)
+            pending = next((row for row, each in enumerate(records.keys) if bytes(each) == key), -1)
         whole, pending, problem = settled(records, pending, self.grouper, self.rules, self.skipped)
         if problem is not None:
             place = problem.offset or 0

@@ -82,6 +82,14 @@ class TestTsv:
         else:
             assert 21 == len(list(csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline=""))))
 
+    def test_tables_of_many_shards_have_the_columns_of_one(self, make: Make, tmp_path: Path):
+        urls = [str(make(numbered(3), name=f"{at}.tar")) for at in range(2)]
+        one = tsv(urls[0], tmp_path / "one.tsv", fields="txt")
+        many = tsv(urls, tmp_path / "x-{}.tsv", fields="txt")
+
+        assert one.columns == many.columns != ()
+        assert (3, 6) == (one.rows, many.rows)
+
     def test_without_fields_keys_only(self, make: Make, out: Path):
         tsv(make(numbered(2)), out, header=False)
 

@@ -83,6 +83,9 @@ class TestGzip:
 
         assert ("E_CORRUPT_COMPRESSED", TEXT) == (caught.value.code, bytes(out))
 
+    def test_a_source_without_a_byte_is_at_its_end(self):
+        assert 0 == Inflater(Source(b""), "gzip").readinto(memoryview(bytearray(9)))
+
     def test_bytes_behind_the_last_stream_are_placed(self):
         data = gzip.compress(b"abc")
         reader = Inflater(Source(data + b"garbage"), "gzip")

@@ -161,6 +161,10 @@ test("keys move within the records there are", () => {
     ],
   );
   assert.deepEqual([0, 9, 0], [after("ArrowLeft", 0), after("ArrowDown", 8), after("ArrowUp", 2)]);
+  assert.deepEqual(
+    [24, 24, 28],
+    [0, 1, 2].map((rows) => move("PageDown", 20, { columns: 4, rows, count: 90 })),
+  );
   assert.equal(undefined, after("x", 5));
   assert.equal(-1, move("j", 0, { columns: 4, rows: 3, count: 0 }));
 });

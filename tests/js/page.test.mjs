@@ -109,6 +109,7 @@ test("the table scrolls as far as the row under the cursor needs, and no further
   press(page.find(".tvz-grid"), "t");
   const { root } = page.view.table;
   await until(() => page.all("[data-position]").length > 10);
+  await until(() => root.getAttribute("aria-rowcount") === "61"); // sixty and the head
   const to = (position) => {
     page.view.select(position);
     return root.scrollTop;
@@ -315,10 +316,19 @@ test("shards, fields and sets of fields filter; a chip takes its filter away", a
 test("a filter is taken back and done again, and Back leads to what was shown", async () => {
   await browsing();
   const filter = page.find(".tvz-filter");
+  const addresses = [];
+  const { pushState } = history;
+  history.pushState = (...state) => {
+    addresses.push(state[2]);
+    pushState.apply(history, state);
+  };
   put(filter, "cls = 2");
   press(filter, "Enter");
   await shown(20);
   await until(() => /cls/.test(location.hash));
+  delete history.pushState;
+  assert.equal(1, addresses.length);
+  assert.match(addresses[0], /cls/);
   press(page.find(".tvz-grid"), "z", { ctrlKey: true });
   await until(() => filter.value === "" && page.view.count === 60);
   press(page.find(".tvz-grid"), "y", { ctrlKey: true });
@@ -457,13 +467,38 @@ test("two records are laid side by side", async () => {
 
 test("tiles grow and shrink by keys and chooser, and the first record in view stays", async () => {
   await browsing();
-  press(page.find(".tvz-grid"), "+");
+  assert.deepEqual(
+    [true, false],
+    ["+", "q"].map((key) => press(page.find(".tvz-grid"), key)),
+    "the browser's own is left out where the page has one",
+  );
   assert.deepEqual([256, "256"], [page.view.px, page.find("[aria-label='size of the tiles']").value]);
   press(page.find(".tvz-grid"), "+");
   press(page.find(".tvz-grid"), "-");
   press(page.find(".tvz-grid"), "-");
   assert.equal(96, page.view.px);
   await until(() => page.find(".tvz-tile").style.width === "96px");
+});
+
+test("a picture smaller than its tile grows by whole pixels, from twice its size on", async () => {
+  await browsing();
+  const { tile } = page.view.grid;
+  await until(() => page.find(".tvz-tile img"));
+  const grown = (side) => {
+    const picture = page.find(".tvz-tile img");
+    for (const name of ["naturalWidth", "naturalHeight"]) Object.defineProperty(picture, name, { value: side, configurable: true });
+    picture.onload();
+    return Math.round(parseFloat(picture.style.width));
+  };
+  assert.deepEqual([tile, 3 * Math.floor(tile / 3)], [grown(tile / 1.5), grown(Math.floor(tile / 3))]);
+});
+
+test("a search that finds nothing comes to rest, too", async () => {
+  await browsing();
+  put(page.find(".tvz-filter"), "cls = 7");
+  press(page.find(".tvz-filter"), "Enter");
+  await shown(0);
+  await until(() => page.view.calm);
 });
 
 test("Enter enlarges, Escape goes back; the sheet of keys opens and closes", async () => {

@@ -182,6 +182,11 @@ test("sound and film are played from their address, or after they were read in p
   );
   const film = far.box.querySelector("video");
   assert.equal("http://localhost/m/3/mp4", film.src);
+  for (let turn = 0; turn < 2; turn += 1) film.dispatchEvent(new window.Event("error"));
+  assert.deepEqual(
+    ["The browser cannot play it."],
+    [...film.parentElement.querySelectorAll(".tvz-note-bad")].map((one) => one.textContent),
+  );
   const frames = [...far.box.querySelectorAll(".tvz-strip button")];
   assert.deepEqual(
     [
@@ -299,6 +304,16 @@ test("a picture fits its frame by whole pixels, in the middle", () => {
   assert.equal("60×40 · 15×", view.foot.textContent);
 });
 
+test("enlarged, a picture fills its stage, up to 64 times", () => {
+  const view = pictured();
+  view.frame.parentElement.classList.add("tvz-zoomed");
+  assert.equal(15, view.shown().scale);
+  view.show({ naturalWidth: 2, naturalHeight: 2 });
+  assert.equal(64, view.shown().scale);
+  view.show({ naturalWidth: 4000, naturalHeight: 600 });
+  assert.equal(0.25, view.shown().scale);
+});
+
 test("closer, the pixel under the pointer stays; a drag moves the picture; fit shows all", () => {
   const view = pictured();
   const pixel = ([px, py]) => {
@@ -364,6 +379,12 @@ test("a near point hides a far one, and what is turned away", () => {
   assert.deepEqual([200, 0, 0, 255], at(20, 20), "the one in front");
   assert.deepEqual([24, 26, 31, 255], at(0, 0));
   assert.deepEqual([0, 0, 144, 255], at(28, 22));
+  drawCloud(Float32Array.from([0, 0, 20 / 15.2]), Uint8Array.from([200, 0, 0]), { turn: 0, tilt: 0, zoom: 1 }, into);
+  assert.deepEqual(
+    [200, 0, 0],
+    [...at(20, 0).slice(0, 3)].map((band) => (band > 100 ? 200 : 0)),
+    "the uppermost row",
+  );
   drawCloud(places, Uint8Array.from([200, 0, 0, 0, 200, 0, 0, 0, 200]), { turn: Math.PI, tilt: 0, zoom: 1 }, into);
   assert.deepEqual([0, 200, 0, 255], at(20, 20), "from behind the other is in front");
   assert.deepEqual([0, 0, 144, 255], at(12, 20));

@@ -73,6 +73,17 @@ class TestVolumes:
         rows, code, _ = outcome(url, on_error="skip")
         assert (["k0", "k2"], "") == ([key for key, _, _ in rows], code)
 
+    @pytest.mark.parametrize("first", [True, False])
+    def test_lenient_reading_marks_the_record_that_it_is_of(self, tmp_path, first):
+        rest = retyped(tar_header("k1.bin", 4), b"M") + b"rest".ljust(512, b"\0")
+        pair = [rest, member("k1.cls")] if first else [member("k1.cls"), rest]
+        url = written(tmp_path / "a.tar", member("k0.cls"), *pair, member("k2.cls"), TAR_END)
+
+        rows, _, codes = outcome(url, strict=False)
+        assert [False, True, False] == [pending for _, _, pending in rows]
+        assert [False, True, False] == [record.pending for record in tarviz.index(url)]
+        assert "W_CONTINUED" in str(codes)
+
     def test_lenient_reading_leaves_it_out_and_warns(self, volumes):
         rows, code, codes = outcome(str(volumes), strict=False)
 

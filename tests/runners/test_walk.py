@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tarviz.model.errors import DataError
+from tarviz.model.errors import DataError, SchemaError
 from tarviz.model.types import URL
 from tarviz.ops import Func, parse_chain
 from tarviz.pipeline import Pipeline
@@ -39,6 +39,14 @@ def test_the_records_before_damage_come_before_its_error(damaged: Path, chunk: i
         found.extend(value for _, value in walk.values(ReaderPlan(pipeline, Reader()), 0, ReadReport(), Trail()))
 
     assert list(range(39)) == found  # the 40th may lack a member
+
+
+@pytest.mark.parametrize("chain", [None, "decode(cls)", "decode(jpg)"])
+def test_a_picture_under_another_ending_is_named(tmp_path: Path, chain: str | None) -> None:
+    write_shard(tmp_path / "a.tar", [("a", {"jpeg": b"no picture is needed", "cls": b"1"})])
+
+    with pytest.raises(SchemaError, match='name all of them: "jpg;jpeg"'):
+        list(Pipeline(tmp_path / "a.tar", chain, select="jpg").eager())
 
 
 def test_a_place_is_behind_its_value(make: Callable[..., Path]) -> None:

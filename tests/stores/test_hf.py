@@ -121,6 +121,13 @@ class TestErrors:
             HubStore().stat(URL("hf://datasets/org/name/a.tar"))
         assert "E_AUTH" == caught.value.code
 
+    def test_folders_below_are_asked_for_by_a_walk_alone(self, hub):
+        hub.put("some/a.tar", b"a")
+        urls = [stat.url for look in (HubStore().list, HubStore().walk) for stat in look(URL("hf://datasets/org/name/some/"))]
+
+        assert ["hf://datasets/org/name/some/a.tar"] * 2 == urls
+        assert ["false", "true"] == [request.path.partition("recursive=")[2].partition("&")[0] for request in hub.api.requests[-2:]]
+
     def test_a_list_in_pages_is_read_to_its_end(self, hub):
         rows = [[{"type": "file", "path": f"{name}.tar", "size": 1}] for name in "ba"]
         place = "/api/datasets/org/name/tree/main"

@@ -115,6 +115,20 @@ class TestColumns:
         assert [True, True, False] == [row[1] for row in rows]
         assert None is rows[2][2]
 
+    @pytest.mark.parametrize(("skip", "count"), [(0, 2), (1, 2), (3, 9), (4, None), (6, 1)])
+    def test_rows_in_order_are_counted_from_the_first_that_fits(self, make, skip, count):
+        table = tarviz.table(make([(f"k{n}", {"cls": b"%d" % (n % 2)}) for n in range(10)]))
+        stop = None if count is None else skip + count
+
+        assert [*range(10)][skip:stop] == table.rows(skip=skip, count=count).n.tolist()
+        assert [*range(1, 10, 2)][skip:stop] == table.rows("cls = 1", skip=skip, count=count).n.tolist()
+
+    @pytest.mark.parametrize("text", ["txt", "lower(txt)", "as_text(txt)", "case when n >= 0 then lower(txt) end", "lower(txt) and n >= 0"])
+    def test_texts_say_what_is_true_however_they_are_made(self, make, text):
+        table = tarviz.table(make([(f"k{n}", {"txt": each}) for n, each in enumerate([b"true", b"no", b"yes", b"1", b"", b"0"])]))
+
+        assert [0, 2, 3] == table.rows(text).n.tolist()
+
     def test_a_key_that_is_no_utf8_does_no_harm(self, make):
         assert [(1,)] == tarviz.table(make([("gr\udcf6ße", {"cls": b"1"})])).sql("SELECT count(*) FROM records").fetchall()
 

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import warnings
 
 import pytest
+from PIL import Image
 
 from tarviz import viewers
 from tarviz.model.errors import UsageError
 from tarviz.viewers import Meta
 from tarviz.viewers.html import field, text
 from tests.conftest import DATA
+
+
+def test_a_tile_is_of_160_pixels_unless_another_size_is_asked_for():
+    out = io.BytesIO()
+    Image.new("RGB", (400, 100)).save(out, "PNG")
+    tiles = [viewers.tile(out.getvalue(), Meta("png")), viewers.tile(out.getvalue(), Meta("png"), 90)]
+
+    assert [160, 90] == [max(Image.open(io.BytesIO(each)).size) for each in tiles if isinstance(each, bytes)]
 
 
 def test_a_viewer_is_chosen_by_name_then_extension_then_bytes_then_text():

@@ -18,6 +18,7 @@ from tarviz.model.types import URL, Block
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.stream import ReadReport
+from tarviz.runners.tf import feed
 from tarviz.runners.tf.feed import Chunk, ahead, chunks
 from tarviz.samples import write_shard
 from tests.conftest import own_threads, wait_until
@@ -54,6 +55,12 @@ def test_columns_hold_the_payloads_in_order(urls: list[URL]) -> None:
     origin = last.origin(len(last) - 1)
     assert origin is not None
     assert "k199.bin" == origin.members[0].name
+
+
+def test_one_worker_reads_in_the_thread_that_asks(urls: list[URL], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "ahead", None)
+
+    assert 200 == sum(map(len, chunks(Pipeline(urls), names("cls"), ReadReport(), workers=1)))
 
 
 def test_a_record_without_a_field_ends_it_or_is_left_out(urls: list[URL]) -> None:

@@ -11,6 +11,10 @@ from tarviz.stores._remote import access
 from tarviz.stores._remote.access import Access, Bearer, Kept
 
 
+def test_a_token_is_not_shown():
+    assert "secret" not in repr(Bearer("secret", 1.0, {"Authorization": "Bearer secret"}))
+
+
 class TestPlain:
     def test_a_url_is_its_own_address_and_nothing_is_added(self):
         plain = Access()
