@@ -20,9 +20,9 @@ from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, 
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import path, refuse_dots, with_query
-from tarviz.stores._remote.reader import BucketStore
+from tarviz.stores._remote.reader import RemoteStore
 from tarviz.stores._remote.wire import whole
-from tarviz.stores.base import Sink, Stat
+from tarviz.stores.base import Stat
 
 _KINDS = "datasets|spaces|models"
 _URL = re.compile(rf"hf://(?:({_KINDS})/)?(?!(?:{_KINDS})/)([^/@]+/[^/@]+)(?:@(refs/(?:convert|pr)/[^/]+|[^/]+))?(?:/(.*))?", re.DOTALL)
@@ -58,6 +58,8 @@ class _Repository:
 class _HubAccess(Access):
     """Requests with the user's token to the hub, which redirects them to where the bytes are."""
 
+    HINT_MISSING = "Check organisation, name, revision and file; HF_ENDPOINT names another hub."
+
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         if url.startswith(("http://", "https://")):
             return url  # the next page of a listing
@@ -71,9 +73,7 @@ class _HubAccess(Access):
         token = find_token()
         return {"Authorization": f"Bearer {token}"} if token else {}
 
-    def hint(self, status: int, code: str) -> str:
-        if status in (404, 410):
-            return "Check organisation, name, revision and file; HF_ENDPOINT names another hub."
+    def denied(self) -> str:
         if find_token() is None:
             return "Private and gated repositories need a token: run hf auth login, or set HF_TOKEN."
         return "The token may not read this repository: accept its conditions on the hub, or take another HF_TOKEN."
@@ -103,13 +103,17 @@ def find_token() -> str | None:
         return None  # nobody has logged in
 
 
-class HubStore(BucketStore):
+class HubStore(RemoteStore):
     """Files of repositories, each of one commit. Reads only."""
 
     writes: ClassVar[bool] = False
+    HINT_WRITE: ClassVar[str] = "Write to a folder, then: hf upload ORG/NAME FOLDER; files are deleted on the hub."
 
     def _access(self) -> Access:
         return _HubAccess()
+
+    def _asks_again(self, error: StoreError | NotFoundError) -> bool:
+        return True
 
     def _rows(self, url: URL, folder: str, *, deep: bool = False) -> Iterator[dict[str, Any]]:
         place: URL | None = url
@@ -126,8 +130,8 @@ class HubStore(BucketStore):
         except NotFoundError as error:
             error.shard = url
             raise
-        except ValueError as error:
-            raise StoreError("the hub's list cannot be read.", code="E_READ", shard=url, hint="Check HF_ENDPOINT.") from error
+        except ValueError:
+            rows = None
         if not isinstance(rows, list):
             raise StoreError("the hub's list cannot be read.", code="E_READ", shard=url, hint="Check HF_ENDPOINT.")
         return rows, _next(answer, url)
@@ -147,12 +151,6 @@ class HubStore(BucketStore):
     def _stats(self, found: _Repository, rows: Iterator[dict[str, Any]]) -> Iterator[Stat]:
         files = sorted((row for row in rows if row.get("type") == "file"), key=lambda row: str(row["path"]))
         return iter([Stat(URL(f"{found.base}{row['path']}"), int(row.get("size") or 0)) for row in files])
-
-    def create(self, url: URL, *, replace: bool = True) -> Sink:
-        raise UsageError("hf:// URLs can be read, not written.", shard=url, hint="Write to a folder, then: hf upload ORG/NAME FOLDER.")
-
-    def delete(self, url: URL) -> None:
-        raise UsageError("hf:// URLs can be read, not deleted.", shard=url, hint="Delete the file on the hub.")
 
 
 def _next(answer: BaseHTTPResponse, url: URL) -> URL | None:
