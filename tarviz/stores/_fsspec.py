@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ftplib
 import os
+import re
 import secrets
 import tempfile
 import threading
@@ -22,7 +23,7 @@ from typing import Any, ClassVar, TypeVar
 from tarviz.model.errors import ChangedError, MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError, redact
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._storage_options import storage_options
-from tarviz.stores.base import Sink, Stat, Store, Stream, refuse_taken
+from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, errors_as, refuse_taken
 from tarviz.stores.retry import Attempts, Clock, RetryError
 
 _PIECE = 1 << 20
@@ -30,8 +31,9 @@ _TIMEOUT = 60.0
 _TIMES = ("mtime", "modified", "last_modified", "LastModified", "modify")
 _NAMES = ("etag", "ETag", "checksum", "md5", "generation", "version_id", *_TIMES, "created")
 _DAV = {"webdav+http": "http", "webdav+https": "https"}  # `webdav://` alone says no host: fsspec asks for the option `base_url`
-_HIDE = {ord("#"): "\ue000", ord("?"): "\ue001"}
-_SHOW = {ord(hidden): sign for sign, hidden in _HIDE.items()}
+_HIDE = str.maketrans("#?\t\r\n", "\ue000\ue001\ue002\ue003\ue004")
+_OTHERS = {"webdav": r"[%#?;\x00-\x1f]|(?<=.)//", "ftp": r"[\r\n]|(?<=.)//", "sftp": "(?<=.)//"}  # what would mean another file
+_SHOW = {hidden: sign for sign, hidden in _HIDE.items()}
 _T = TypeVar("_T")
 
 
@@ -74,6 +76,12 @@ class AnyStore(Store):
         found = [(str(row["name"]).rstrip("/").rpartition("/")[2], row) for row in rows if row.get("type") != "directory"]
         return iter([_stat(URL(f"{url.rstrip('/')}/{name}"), row) for name, row in sorted(found, key=lambda each: each[0])])
 
+    def walk(self, url: URL) -> Iterator[Stat]:
+        folder = url.rpartition("/")[0]
+        found = _ask(URL(folder), _below)
+        stats = (_stat(URL(f"{folder}/{name}"), found[name]) for name in sorted(found))
+        return iter([stat for stat in stats if stat.url.startswith(url)])
+
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         return _AnySink(url, None if replace else self)
 
@@ -98,15 +106,15 @@ def _filesystem(url: URL, fresh: bool = False) -> tuple[Any, str]:
         scheme = "webdav"
     with _errors(url):
         kind = fsspec.get_filesystem_class(scheme)
-        # fsspec splits a path at these signs, which are part of a file's name
+        # fsspec splits a path at some of these signs, and leaves the others out: they are part of a file's name
         whole = f"{scheme}://{rest}".translate(_HIDE)
         named = {name: _shown(value) for name, value in kind._get_kwargs_from_urls(whole).items()}
         if fresh:
             kind.clear_instance_cache()
         place = fsspec.filesystem(scheme, **named | options)
         path = _shown(str(kind._strip_protocol(whole)))
-        if scheme == "webdav" and not set("%#?;").isdisjoint(path):  # webdav4 would take them for parts of a URL, and mean another file
-            raise UsageError("webdav4 cannot name a file with %, #, ? or ; in it.", shard=url, hint="Rename it.")
+        if scheme in _OTHERS and (found := re.search(_OTHERS[scheme], path)):
+            raise UsageError(f"{scheme}:// cannot name a file with {found[0]!r} in it.", shard=url, hint="Rename it.")
         return place, path
 
 
@@ -142,6 +150,12 @@ def _rows(place: Any, path: str) -> list[dict[str, Any]]:
     return found
 
 
+def _below(place: Any, path: str) -> dict[str, dict[str, Any]]:
+    """What lies below a folder, however deep, by what follows the folder in its name."""
+    place.invalidate_cache()
+    return {str(name).strip("/")[len(path.strip("/")) :].strip("/"): row for name, row in place.find(path, detail=True).items()}
+
+
 def _rename(place: Any, old: str, new: str) -> None:
     """In one step, over what is there: webdav4 moves files of fsspec by a copy, or not at all."""
     if place.protocol[0] == "webdav":
@@ -164,26 +178,22 @@ def _seconds(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-class _errors(contextlib.AbstractContextManager[None]):  # noqa: N801  (used like a function)
-    """Errors of a filesystem as ours: it raises what its library has, so any exception may be one."""
+def _errors(url: URL) -> errors_as:
+    """A filesystem raises what its library has, so any exception may be one."""
+    return errors_as(lambda error: _error(error, url))
 
-    def __init__(self, url: URL) -> None:
-        self._url = url
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        url = self._url
-        if not isinstance(error, Exception) or isinstance(error, TarvizError):
-            return
-        said = redact(" ".join(str(error).split())) or type(error).__name__
-        if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
-            raise NotFoundError("there is no such object.", shard=url, hint="Check the URL.") from error
-        if isinstance(error, ImportError):
-            hint = "Install the package that fsspec names."
-            raise MissingPackageError(f"{url.partition(':')[0]}:// URLs need a package: {said}.", shard=url, hint=hint) from error
-        if _refused(error):
-            hint = "Check user, password or key: in the URL, or as a storage option (TARVIZ_STORAGE_OPTIONS)."
-            raise StoreError(f"access is refused: {said}.", code="E_AUTH", shard=url, hint=hint) from error
-        raise StoreError(f"the filesystem says: {said}.", shard=url) from error
+def _error(error: Exception, url: URL) -> TarvizError:
+    said = redact(" ".join(str(error).split())) or type(error).__name__
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+        return NotFoundError("there is no such object.", shard=url, hint="Check the URL.")
+    if isinstance(error, ImportError):
+        hint = "Install the package that fsspec names."
+        return MissingPackageError(f"{url.partition(':')[0]}:// URLs need a package: {said}.", shard=url, hint=hint)
+    if _refused(error):
+        hint = "Check user, password or key: in the URL, or as a storage option (TARVIZ_STORAGE_OPTIONS)."
+        return StoreError(f"access is refused: {said}.", code="E_AUTH", shard=url, hint=hint)
+    return StoreError(f"the filesystem says: {said}.", shard=url)
 
 
 def _refused(error: Exception) -> bool:
@@ -292,13 +302,12 @@ class _AnyStream(Stream):
             self._lock.release()
 
 
-class _AnySink(Sink):
+class _AnySink(OneSink):
     """A file beside the final name, renamed at the end."""
 
     def __init__(self, url: URL, spare: AnyStore | None) -> None:
-        self._url = url
+        super().__init__(url)
         self._spare = spare  # whose object of that name is left alone
-        self._stat: Stat | None = None
         self._file: Any = _ask(url, self._begin)
 
     def _begin(self, place: Any, path: str) -> Any:
@@ -310,39 +319,24 @@ class _AnySink(Sink):
         return place.open(self._temporary, "wb")
 
     def write(self, data: Buffer, /) -> None:
-        if self._file is None:
-            raise StoreError("the object is already committed or aborted.", shard=self._url, code="E_WRITE")
-        with _errors(self._url):
+        self.check_open()
+        with _errors(self.url):
             self._file.write(bytes(data))
 
-    def commit(self) -> Stat:
-        if self._stat is None:
-            if self._file is None:
-                raise StoreError("the write was aborted.", shard=self._url, code="E_WRITE")
-            try:
-                with _errors(self._url):
-                    self._file.close()
-                self._file = None
-                if self._spare is not None:
-                    refuse_taken(self._spare, self._url)
-                with _errors(self._url):
-                    _rename(self._place, self._temporary, self._path)
-                    self._stat = _stat(self._url, _info(self._place, self._path, self._url))
-            except BaseException:
-                self.abort()
-                self._remove()
-                raise
-        return self._stat
+    def complete(self) -> Stat:
+        with _errors(self.url):
+            self._file.close()
+            if self._spare is not None:
+                refuse_taken(self._spare, self.url)
+            _rename(self._place, self._temporary, self._path)
+            return _stat(self.url, _info(self._place, self._path, self.url))
 
-    def abort(self) -> None:
-        if self._file is not None:
-            file, self._file = self._file, None
-            with contextlib.suppress(StoreError, NotFoundError), _errors(self._url):
-                getattr(file, "discard" if isinstance(file, tempfile.SpooledTemporaryFile) else "close")()  # webdav4 would send it
-            self._remove()
-
-    def _remove(self) -> None:
-        with contextlib.suppress(StoreError, NotFoundError), _errors(self._url):
+    def discard(self) -> None:
+        end = "discard" if isinstance(self._file, tempfile.SpooledTemporaryFile) else "close"  # webdav4 would send what it closes
+        with contextlib.suppress(StoreError, NotFoundError), _errors(self.url):
+            if not self._file.closed:
+                getattr(self._file, end)()
+        with contextlib.suppress(StoreError, NotFoundError), _errors(self.url):
             self._place.rm_file(self._temporary)
 
 

@@ -26,9 +26,9 @@ from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.addresses import origin
 from tarviz.stores._remote.buckets import bucket_and_name, folder, path, with_query
 from tarviz.stores._remote.reader import BucketStore
-from tarviz.stores._remote.upload import UploadSink
+from tarviz.stores._remote.upload import Upload, UploadSink
 from tarviz.stores._remote.wire import causes, json_error
-from tarviz.stores.base import Sink, Stat, Stream, refuse_taken
+from tarviz.stores.base import Sink, Stat, Stream, errors_as, refuse_taken
 
 if TYPE_CHECKING:
     from aistore.sdk import Bucket, Client
@@ -114,11 +114,11 @@ class _AisAccess(Access):
         """What was there is lacked while a node joins, or by those that are asked once one has died."""
         return (status == 400 and code in _PASSING) or (status == 404 and code != "ErrBckNotFound" and url in self._met)
 
-    def hint(self, status: int, code: str) -> str:
-        return _MISSING if status in (404, 410) else _hint(status)
+    def hint(self, status: int) -> str:
+        return _MISSING if status == 404 else _hint(status)
 
-    def hint_other(self, status: int) -> str:
-        return _hint(status)
+    def denied(self) -> str:
+        return _hint(401)
 
 
 def _hint(status: int) -> str:
@@ -349,33 +349,28 @@ def _client(endpoint: str, settings: tuple[bytes | str, ...], process: int) -> C
 _ATTEMPTS, _PATIENCE = 3, 10.0  # of a request that gets no answer; seconds of one that is refused for reasons that pass
 
 
-class _errors:  # noqa: N801  (a context manager, used like a function)
-    """Errors of the SDK as ours."""
+def _errors(url: URL) -> errors_as:
+    return errors_as(lambda error: _error(error, url))
 
-    def __init__(self, url: URL) -> None:
-        self._url = url
 
-    def __enter__(self) -> None:
-        return
+def _error(error: Exception, url: URL) -> TarvizError | None:
+    """An error of the SDK as ours."""
+    from aistore.sdk.errors import APIRequestError, ErrBckNotFound
+    from requests import RequestException
+    from urllib3.exceptions import HTTPError
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None or isinstance(error, TarvizError):
-            return
-        from aistore.sdk.errors import APIRequestError, ErrBckNotFound
-        from requests import RequestException
-        from urllib3.exceptions import HTTPError
-
-        if isinstance(error, APIRequestError):
-            status, (code, said) = error.status_code, json_error(error.message)
-            said = redact(said or " ".join(str(error.message).split())[:300])
-            if status == 404:
-                what = "bucket" if isinstance(error, ErrBckNotFound) or code == "ErrBckNotFound" else "object"
-                raise NotFoundError(f"the cluster has no such {what}: {said}.", shard=self._url, hint=_MISSING) from error
-            denied = "E_AUTH" if status in (401, 403) else "E_NETWORK"
-            raise StoreError(f"the cluster answers {status}: {said}.", code=denied, shard=self._url, hint=_hint(status)) from error
-        if isinstance(error, RequestException | HTTPError | OSError):
-            what, hint = _unreached(error)
-            raise StoreError(what, shard=self._url, hint=hint) from error
+    if isinstance(error, APIRequestError):
+        status, (code, said) = error.status_code, json_error(error.message)
+        said = redact(said or " ".join(str(error.message).split())[:300])
+        if status == 404:
+            what = "bucket" if isinstance(error, ErrBckNotFound) or code == "ErrBckNotFound" else "object"
+            return NotFoundError(f"the cluster has no such {what}: {said}.", shard=url, hint=_MISSING)
+        denied = "E_AUTH" if status in (401, 403) else "E_NETWORK"
+        return StoreError(f"the cluster answers {status}: {said}.", code=denied, shard=url, hint=_hint(status))
+    if isinstance(error, RequestException | HTTPError | OSError):
+        what, hint = _unreached(error)
+        return StoreError(what, shard=url, hint=hint)
+    return None
 
 
 def _unreached(error: BaseException) -> tuple[str, str]:
@@ -393,10 +388,8 @@ def _unreached(error: BaseException) -> tuple[str, str]:
     return f"{who} cannot be reached: {type(error).__name__}.", "Check AIS_ENDPOINT."
 
 
-class _AisUpload:
+class _AisUpload(Upload):
     """Uploads by the SDK."""
-
-    at_once: ClassVar[int] = 2
 
     def __init__(self, store: AisStore, url: URL, replace: bool) -> None:
         self._store = store
@@ -430,9 +423,6 @@ class _AisUpload:
     def _refuse_taken(self) -> None:
         if not self._replace:  # AIStore knows no write under a condition
             refuse_taken(self._store, self._url)
-
-    def stop(self) -> None:
-        return
 
     def abort(self) -> None:
         if self._upload is not None:

@@ -13,7 +13,7 @@ from email.utils import formatdate
 from typing import ClassVar
 
 from tarviz.model.types import URL
-from tarviz.stores._remote.access import Access, Kept
+from tarviz.stores._remote.access import Access, TokenAccess
 from tarviz.stores._remote.azure_keys import API, VARIABLES, Account, find_account, find_token, host_of, shared_key, with_sas
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
 from tarviz.stores._remote.listing import azure_pages
@@ -22,14 +22,13 @@ from tarviz.stores._remote.upload import AzureUpload, UploadSink
 from tarviz.stores.base import Sink
 
 
-class _AzureAccess(Access):
+class _AzureAccess(TokenAccess):
     """Requests signed with the account's key, or with a shared access signature, or with a token."""
 
     steady: ClassVar[bool] = False  # a key signs the range
 
-    def __init__(self) -> None:
-        self._token = Kept(find_token, VARIABLES)
-
+    HINT_MISSING = "Check account, container and name (AZURE_STORAGE_ACCOUNT)."
+    find = staticmethod(find_token)
     variables: ClassVar[tuple[str, ...]] = VARIABLES
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
@@ -47,12 +46,7 @@ class _AzureAccess(Access):
         found = self._token()
         return asked | ({"Authorization": f"Bearer {found.token}", "x-ms-date": formatdate(usegmt=True)} if found else {})
 
-    def renew(self, url: URL, status: int, headers: Mapping[str, str], said: str) -> bool:
-        return status == 401 and self._token.forget()
-
-    def hint(self, status: int, code: str) -> str:
-        if status in (404, 410):
-            return "Check account, container and name (AZURE_STORAGE_ACCOUNT)."
+    def denied(self) -> str:
         account = find_account()
         if account.key or account.sas:
             return "Check AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN; AZURE_SKIP_SIGNATURE=true reads public containers."

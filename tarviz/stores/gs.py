@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL
-from tarviz.stores._remote.access import Access, Kept
+from tarviz.stores._remote.access import Access, TokenAccess
 from tarviz.stores._remote.buckets import bucket_and_name, with_query
 from tarviz.stores._remote.google_tokens import VARIABLES, find_token
 from tarviz.stores._remote.listing import google_pages
@@ -22,13 +22,12 @@ from tarviz.stores._remote.upload import GoogleUpload, UploadSink
 from tarviz.stores.base import Sink
 
 
-class _GoogleAccess(Access):
+class _GoogleAccess(TokenAccess):
     """Requests with the token of a Google account."""
 
+    HINT_MISSING = "Check bucket and name; STORAGE_EMULATOR_HOST names another server than Google's."
+    find = staticmethod(find_token)
     variables: ClassVar[tuple[str, ...]] = VARIABLES
-
-    def __init__(self) -> None:
-        self._token = Kept(find_token, VARIABLES)
 
     described: ClassVar[Mapping[str, str]] = {"alt": "json"}
 
@@ -49,12 +48,7 @@ class _GoogleAccess(Access):
         found = self._token()
         return {"Authorization": f"Bearer {found.token}", **found.headers} if found else {}
 
-    def renew(self, url: URL, status: int, headers: Mapping[str, str], said: str) -> bool:
-        return status == 401 and self._token.forget()
-
-    def hint(self, status: int, code: str) -> str:
-        if status in (404, 410):
-            return "Check bucket and name; STORAGE_EMULATOR_HOST names another server than Google's."
+    def denied(self) -> str:
         if self._token() is None:
             return "No credentials were found: run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS."
         return "The account may not do this: check its roles, or choose another one by GOOGLE_APPLICATION_CREDENTIALS."

@@ -23,9 +23,9 @@ from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, 
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import path, refuse_dots, with_query
-from tarviz.stores._remote.reader import BucketStore
+from tarviz.stores._remote.reader import RemoteStore
 from tarviz.stores._remote.wire import whole
-from tarviz.stores.base import Sink, Stat, refuse_taken
+from tarviz.stores.base import OneSink, Sink, Stat, refuse_taken
 
 _KINDS = "datasets|spaces|models"
 _URL = re.compile(rf"hf://(?:({_KINDS})/)?(?!(?:{_KINDS})/)([^/@]+/[^/@]+)(?:@(refs/(?:convert|pr)/[^/]+|[^/]+))?(?:/(.*))?", re.DOTALL)
@@ -66,6 +66,8 @@ class _Repository:
 class _HubAccess(Access):
     """Requests with the user's token to the hub, which redirects them to where the bytes are."""
 
+    HINT_MISSING = "Check organisation, name, revision and file; HF_ENDPOINT names another hub."
+
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         if url.startswith(("http://", "https://")):
             return url  # the next page of a listing
@@ -79,9 +81,7 @@ class _HubAccess(Access):
         token = find_token()
         return {"Authorization": f"Bearer {token}"} if token else {}
 
-    def hint(self, status: int, code: str) -> str:
-        if status in (404, 410):
-            return "Check organisation, name, revision and file; HF_ENDPOINT names another hub."
+    def denied(self) -> str:
         if find_token() is None:
             return "Private and gated repositories need a token: run hf auth login, or set HF_TOKEN."
         return "The token may not read this repository: accept its conditions on the hub, or take another HF_TOKEN."
@@ -111,11 +111,14 @@ def find_token() -> str | None:
         return None  # nobody has logged in
 
 
-class HubStore(BucketStore):
+class HubStore(RemoteStore):
     """Files of repositories, each of one commit."""
 
     def _access(self) -> Access:
         return _HubAccess()
+
+    def _asks_again(self, error: StoreError | NotFoundError) -> bool:
+        return True
 
     def _rows(self, url: URL, folder: str, *, deep: bool = False) -> Iterator[dict[str, Any]]:
         place: URL | None = url
@@ -132,8 +135,8 @@ class HubStore(BucketStore):
         except NotFoundError as error:
             error.shard = url
             raise
-        except ValueError as error:
-            raise StoreError("the hub's list cannot be read.", code="E_READ", shard=url, hint="Check HF_ENDPOINT.") from error
+        except ValueError:
+            rows = None
         if not isinstance(rows, list):
             raise StoreError("the hub's list cannot be read.", code="E_READ", shard=url, hint="Check HF_ENDPOINT.")
         return rows, _next(answer, url)
@@ -164,36 +167,29 @@ class HubStore(BucketStore):
             api.delete_file(found.name, **found.words)
 
 
-class _HubSink(Sink):
+class _HubSink(OneSink):
     """A file on this machine until it is committed: the hub is told its checksum before its bytes."""
 
     def __init__(self, store: HubStore, url: URL, replace: bool) -> None:
-        self._store, self._url, self._replace = store, url, replace
+        super().__init__(url)
+        self._store, self._replace = store, replace
         self._api, self._found = _api(url)
-        self._file: Any = tempfile.NamedTemporaryFile(prefix="tarviz-")  # noqa: SIM115 - until commit or abort
-        self._stat: Stat | None = None
+        self._file: Any = tempfile.NamedTemporaryFile(prefix="tarviz-")  # noqa: SIM115 - until complete or discard
 
     def write(self, data: Buffer, /) -> None:
-        self._check_open()
+        self.check_open()
         self._file.write(data)
 
-    def commit(self) -> Stat:
-        if self._stat is None:
-            self._check_open()
-            self._file.flush()
-            if not self._replace:
-                refuse_taken(self._store, self._url)
-            with _refusals(self._url), self._file:
-                self._api.upload_file(path_or_fileobj=self._file.name, path_in_repo=self._found.name, **self._found.words)
-            self._stat = self._store.stat(self._url)
-        return self._stat
+    def complete(self) -> Stat:
+        self._file.flush()
+        if not self._replace:
+            refuse_taken(self._store, self.url)
+        with _refusals(self.url), self._file:
+            self._api.upload_file(path_or_fileobj=self._file.name, path_in_repo=self._found.name, **self._found.words)
+        return self._store.stat(self.url)
 
-    def abort(self) -> None:
+    def discard(self) -> None:
         self._file.close()
-
-    def _check_open(self) -> None:
-        if self._file.closed:
-            raise StoreError("the object is already committed or aborted.", shard=self._url, code="E_WRITE")
 
 
 def _api(url: URL) -> tuple[Any, _Repository]:

@@ -8,15 +8,14 @@ User and password in a URL are sent as basic authentication and never printed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
-from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
 from tarviz.model.urls import without_query
 from tarviz.stores._pages import children
 from tarviz.stores._remote.reader import RemoteStore
 from tarviz.stores._remote.resume import ResumingStream
-from tarviz.stores.base import Sink, Stat
+from tarviz.stores.base import Stat
 
 _PAGE_LIMIT = 16 << 20
 
@@ -29,22 +28,12 @@ class HttpStore(RemoteStore):
 
     def list(self, url: URL) -> Iterator[Stat]:
         folder = URL(url if without_query(url)[0].endswith("/") else f"{url}/")
-        with ResumingStream(self.wire, folder, 0, None, None, *self.timeouts()) as stream:
+        with ResumingStream(self.wire, folder, 0, None, None, self.options()) as stream:
             page = bytearray()
             piece = memoryview(bytearray(1 << 16))
             while (count := stream.readinto(piece)) and len(page) < _PAGE_LIMIT:
                 page += piece[:count]
         return iter(children(folder, bytes(page)))
-
-    def create(self, url: URL, *, replace: bool = True) -> Sink:
-        _refuse(url, "written")
-
-    def delete(self, url: URL) -> None:
-        _refuse(url, "deleted")
-
-
-def _refuse(url: str, verb: str) -> NoReturn:
-    raise UsageError(f"http(s) URLs can be read, not {verb}.", shard=url, hint="Write to a local path and upload it from there.")
 
 
 def store() -> HttpStore:

@@ -31,6 +31,7 @@ _HOST = re.compile(r"(.+)\.s3[.-]")
 class _S3Access(Access):
     """Requests signed with AWS keys, for the region where the bucket turns out to be."""
 
+    HINT_MISSING = "Check bucket and name; AWS_ENDPOINT_URL names another server than Amazon's."
     variables: ClassVar[tuple[str, ...]] = VARIABLES
 
     def __init__(self) -> None:
@@ -80,9 +81,7 @@ class _S3Access(Access):
             return True
         return said in ("ExpiredToken", "InvalidToken", "RequestExpired") and self._session.forget()
 
-    def hint(self, status: int, code: str) -> str:
-        if code == "NoSuchBucket" or status == 404:
-            return "Check bucket and name; AWS_ENDPOINT_URL names another server than Amazon's."
+    def denied(self) -> str:
         if self._session.keys() is None:
             return "No keys were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
         return "Check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may do; AWS_SKIP_SIGNATURE=true reads public buckets."

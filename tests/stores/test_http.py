@@ -904,7 +904,7 @@ stream.close()
     def test_the_store_pickles_with_its_settings(self, server):
         store = pickle.loads(pickle.dumps(HttpStore(headers={"X-Token": "abc"}, retry_timeout=7)))
 
-        assert (7, 30, 0) == store.timeouts()
+        assert (7, 30, 0) == (store.options().retry_timeout, store.options().stall_timeout, store.options().min_rate)
         drain(store, server.put("/a.tar", DATA))
         assert "abc" == server.requests[0].headers["x-token"]
 

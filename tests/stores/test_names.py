@@ -22,7 +22,8 @@ from tarviz.testing.aistore import Cluster
 from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
 from tarviz.testing.strategies import shard
 from tests.servers.local import azure_server, azurite_command
-from tests.stores.conftest import s3_bucket
+from tests.servers.swift import KEYS
+from tests.stores.conftest import s3_bucket, sftp_root
 
 NAMES = [
     *("a b", "a+b", "100%", "a%20b", "%2F", "part#2", "#", "v?1", "a?b=c&d#e", "a;b", "a&b", "a=b", "a:b", "a@b", "a~b", "a,b", "a'b"),
@@ -46,6 +47,14 @@ NAMES = [
         "/x",
     ),
 ]
+
+
+# By scheme, the names that its protocol or library cannot carry.
+REFUSED = {
+    "sftp": {"x//y", "/x"},
+    "ftp": {"x//y", "/x"},
+    "webdav+http": {name for name in NAMES if not set("%#?;\t").isdisjoint(name)} | {"x//y", "/x"},
+}
 
 
 def data_of(name: str) -> bytes:
@@ -90,6 +99,16 @@ def place(request, monkeypatch):
         cluster.buckets[bucket] = {}
         return f"ais://{bucket}"
     return f"s3://{s3_bucket(monkeypatch, request.getfixturevalue('s3_address'), ('testing', 'secret'))}"
+
+
+@pytest.fixture(params=["swift", "sftp", "webdav", "ftp"])
+def other_place(request, monkeypatch, tmp_path):
+    """An empty folder of a server that speaks something else, or speaks S3 in its own way."""
+    if request.param == "swift":
+        return f"s3://{s3_bucket(monkeypatch, request.getfixturevalue('swift').url, KEYS)}"
+    if request.param == "sftp":
+        return f"{sftp_root(request.getfixturevalue('openssh'), tmp_path, monkeypatch)}/{uuid4()}"
+    return f"{request.getfixturevalue(request.param.replace('web', ''))[1]}/{uuid4()}"
 
 
 @pytest.fixture
@@ -172,6 +191,30 @@ class TestNames:
         tarviz.cat(f"{place}/in/a.tar", output=made)
 
         assert [name.encode()] * 2 == [bytes(record["txt"]) for record in tarviz.records(made)]
+
+    @pytest.mark.programs
+    def test_each_on_other_servers(self, other_place):
+        """Written, read, listed, indexed, and found by its folder: or refused before anything is written."""
+        refused = REFUSED.get(other_place.partition(":")[0], set())
+        there = {f"{other_place}/in/{name}.tar": name for name in NAMES if name not in refused}
+        for url, name in there.items():
+            put(url, data_of(name))
+        for name in refused:
+            with pytest.raises(UsageError, match="cannot name a file with"):
+                put(f"{other_place}/in/{name}.tar")
+        flat = {url for url, name in there.items() if "/" not in name}
+        listed = f"{other_place}/in/"
+
+        assert set(there) == set(stores.expand(f"{other_place}/**.tar"))
+        assert [f"{other_place}/in/a b.tar"] == stores.expand(f"{other_place}/*/a b.tar")
+        assert flat == set(stores.expand(listed)) == set(stores.expand(listed[:-1]))
+        for url, name in there.items():
+            assert data_of(name) == stores.of(url).read(URL(url), 0, 1 << 20)
+            assert len(data_of(name)) == stores.of(url).stat(URL(url)).size
+            assert url in stores.expand(url[: url.rindex("/") + 1])
+        assert {there[url].encode() for url in flat} == {bytes(record["txt"]) for record in tarviz.records(listed)}
+        assert flat == set(tarviz.index(listed).urls)
+        assert 2 * len(flat) == tarviz.ls(listed).records == len(tarviz.index(listed))
 
     def test_a_name_that_is_there_is_no_pattern(self, place):
         for name in ("a*b", "aXb", "a{x,y}b", "axb", "ayb"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import importlib
 import itertools
 import json
@@ -19,6 +18,7 @@ from tarviz.model.types import URL
 from tarviz.stores._fsspec import AnyStore
 from tarviz.testing.stores import DATA, StoreTests
 from tests.servers import files
+from tests.stores.conftest import sftp_root
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec brings more schemes: pip install fsspec")
 
@@ -85,9 +85,7 @@ class _Sftp(_Places):
 
     @pytest.fixture
     def root(self, server, tmp_path, monkeypatch):
-        port, key = server
-        monkeypatch.setenv("TARVIZ_STORAGE_OPTIONS", json.dumps({"key_filename": str(key), "allow_agent": False}))
-        return f"sftp://{getpass.getuser()}@127.0.0.1:{port}{tmp_path}"
+        return sftp_root(server, tmp_path, monkeypatch)
 
     def test_a_key_that_is_not_let_in_is_said(self, store, root, folder, tmp_path, monkeypatch):
         (tmp_path / "other").mkdir()
@@ -102,15 +100,9 @@ class _Sftp(_Places):
 class TestOpenSsh(_Sftp):
     """OpenSSH's own server."""
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def server(cls, tmp_path_factory):
-        pytest.importorskip("paramiko", reason="sftp:// needs paramiko: pip install paramiko")
-        pytest.importorskip("asyncssh", reason="asyncssh makes the keys: pip install asyncssh")
-        if files.sshd_command() is None:
-            pytest.skip("sshd is not installed: make oracles, or apt-get install openssh-server")
-        with files.openssh(tmp_path_factory.mktemp("ssh")) as found:
-            yield found
+    @pytest.fixture
+    def server(self, openssh):
+        return openssh
 
 
 class TestAsyncSsh(_Sftp):
@@ -135,18 +127,10 @@ class TestWebDav(_Places):
         with pytest.raises(UsageError, match="cannot name a file"):
             store.create(URL(f"{folder}/part#2.tar"))
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def root(cls, tmp_path_factory):
-        pytest.importorskip("webdav4", reason="webdav:// needs webdav4: pip install 'webdav4[fsspec]'")
-        pytest.importorskip("wsgidav", reason="wsgidav is a server of WebDAV: pip install wsgidav cheroot")
-        cls.place = tmp_path_factory.mktemp("dav")
-        with files.dav_server(cls.place) as port:
-            yield f"webdav+http://127.0.0.1:{port}"
-            kept = fsspec.get_filesystem_class("webdav")._cache  # a client for each thread; the server waits for them
-            for each in kept.values():
-                each.client.http.close()
-            kept.clear()
+    @pytest.fixture
+    def root(self, dav):
+        type(self).place, url = dav
+        return url
 
 
 class TestFtp(_Places):
@@ -154,13 +138,10 @@ class TestFtp(_Places):
 
     scheme = "ftp"
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def root(cls, tmp_path_factory):
-        pytest.importorskip("pyftpdlib", reason="pyftpdlib is a server of FTP: pip install pyftpdlib")
-        cls.place = tmp_path_factory.mktemp("ftp")
-        with files.ftp_server(cls.place) as port:
-            yield f"ftp://me:secret@127.0.0.1:{port}"
+    @pytest.fixture
+    def root(self, ftp):
+        type(self).place, url = ftp
+        return url
 
     def test_a_wrong_password_is_said_without_it(self, store, root):
         with pytest.raises(StoreError, match="access is refused") as caught:

@@ -10,19 +10,10 @@ from tarviz.stores._remote import upload
 from tarviz.stores.s3 import S3Store
 from tarviz.testing.faults import FakeClock
 from tarviz.testing.stores import DATA, StoreTests
-from tests.servers.swift import KEYS, Swift, is_installed
+from tests.servers.swift import KEYS
 from tests.stores.conftest import s3_bucket
 
-pytestmark = [
-    pytest.mark.programs,
-    pytest.mark.skipif(not is_installed(), reason="swift is not installed: make oracles, or pip install swift pyeclib"),
-]
-
-
-@pytest.fixture(scope="module")
-def swift():
-    with Swift() as swift:
-        yield swift
+pytestmark = pytest.mark.programs
 
 
 @pytest.fixture

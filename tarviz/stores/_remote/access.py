@@ -78,13 +78,15 @@ class Access:
         """After a refusal: whether another attempt would be signed in another way."""
         return False
 
-    def hint(self, status: int, code: str) -> str:
-        """The next step after an error that says `code`."""
-        return self.HINT_MISSING if status in (404, 410) else self.HINT_DENIED
+    def hint(self, status: int) -> str:
+        """The next step after a final answer, if there is one."""
+        if status in (404, 410):
+            return self.HINT_MISSING
+        return self.denied() if status in (401, 403, 407) else ""
 
-    def hint_other(self, status: int) -> str:
-        """The next step after any other final answer, if there is one."""
-        return ""
+    def denied(self) -> str:
+        """The next step where access is refused."""
+        return self.HINT_DENIED
 
 
 class Kept(Generic[K]):
@@ -122,3 +124,15 @@ class Kept(Generic[K]):
         with self._lock:
             there, self._until = self._found is not None, 0.0
         return there
+
+
+class TokenAccess(Access):
+    """Requests with a token that is looked for, and again where the server refuses it."""
+
+    find: ClassVar[Callable[[], Bearer | None]]
+
+    def __init__(self) -> None:
+        self._token = Kept(type(self).find, self.variables)
+
+    def renew(self, url: URL, status: int, headers: Mapping[str, str], said: str) -> bool:
+        return status == 401 and self._token.forget()

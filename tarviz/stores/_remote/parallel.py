@@ -51,7 +51,7 @@ class ParallelStream(Stream):
 
     def readinto(self, buffer: memoryview, /) -> int:
         if os.getpid() != self._owner:
-            self._after_fork()
+            self._pool = None  # threads stay with the parent: go on with a connection of our own
         if self._pool is None and self._pays():
             self._spread()
         if self._pool is not None:
@@ -128,10 +128,6 @@ class ParallelStream(Stream):
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError("the stream is closed.", shard=self.stat.url)
-
-    def _after_fork(self) -> None:
-        """Threads stay with the parent: go on with a connection of our own."""
-        self._pool = None
 
     def close(self) -> None:
         if not self._closed:

@@ -17,7 +17,7 @@ from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import bucket_and_name, folder
 from tarviz.stores._remote.connections import release
 from tarviz.stores._remote.listing import Listing
-from tarviz.stores._remote.parallel import ParallelStream
+from tarviz.stores._remote.parallel import OpenPart, ParallelStream
 from tarviz.stores._remote.resume import ResumingStream
 from tarviz.stores._remote.small_range import SMALL, Found, SmallRanges
 from tarviz.stores._remote.upload import delete
@@ -44,6 +44,7 @@ class RemoteStore(Store):
     writes: ClassVar[bool] = True
     selects: ClassVar[bool] = True
     remote: ClassVar[bool] = True  # worth keeping on this machine
+    HINT_WRITE: ClassVar[str] = "Write to a local path and upload it from there."
 
     headers: dict[str, str] | None = field(default=None, repr=False)
     retry_timeout: float | None = None
@@ -61,24 +62,21 @@ class RemoteStore(Store):
     def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
         return functools.partial(type(self), **{each.name: getattr(self, each.name) for each in fields(self)}), ()
 
-    def timeouts(self) -> tuple[float, float, float]:
-        """`retry_timeout` and `stall_timeout` (seconds) and `min_rate` (bytes a second) in force now."""
-        found = self._options(self._watched.state())
-        return found.retry_timeout, found.stall_timeout, float(found.min_rate)
-
-    def _options(self, state: tuple[bytes | str, ...]) -> config.Options:
-        return _options(self.retry_timeout, self.stall_timeout, state, int(time.monotonic()))
+    def options(self, state: tuple[bytes | str, ...] | None = None) -> config.Options:
+        """The options in force now; `state` of the environment, where it was looked up before."""
+        return _options(self.retry_timeout, self.stall_timeout, state or self._watched.state(), int(time.monotonic()))
 
     def stat(self, url: URL) -> Stat:
         return self.persist(url, lambda stall: self._stat(url, stall))
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
-        stream = ResumingStream(self.wire, url, offset, None, etag, *self.timeouts())
-        count = self._options(self._watched.state()).connections
-        return stream if count < 2 else ParallelStream(stream, functools.partial(self._part, url, stream.stat.etag), count, self.clock)
-
-    def _part(self, url: URL, etag: str | None, start: int, stop: int, begun: Callable[[ResumingStream], object]) -> ResumingStream:
-        return ResumingStream(self.wire, url, start, stop, etag, *self.timeouts(), begun)
+        options = self.options()
+        stream = ResumingStream(self.wire, url, offset, None, etag, options)
+        if options.connections < 2:
+            return stream
+        version = stream.stat.etag
+        part: OpenPart = lambda start, stop, begun: ResumingStream(self.wire, url, start, stop, version, options, begun)  # noqa: E731
+        return ParallelStream(stream, part, options.connections, self.clock)
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         if length <= 0:
@@ -89,34 +87,31 @@ class RemoteStore(Store):
                 return found.data
             front, etag = found.data, etag or found.token
         begin, stop = offset + len(front), offset + length
-        with ResumingStream(self.wire, url, begin, stop, etag, *self.timeouts()) as stream:
+        with ResumingStream(self.wire, url, begin, stop, etag, self.options()) as stream:
             buffer = bytearray(min(stop - begin, max(0, stream.stat.size - begin)) if stream.stat.size is not None else stop - begin)
             count = fill(stream, memoryview(buffer))
         return front + (bytes(buffer) if count == len(buffer) else bytes(memoryview(buffer)[:count]))
 
     def _read_small(self, url: URL, offset: int, length: int, etag: str | None) -> Found | None:
         state = self._watched.state()
-        options = self._options(state)
+        options = self.options(state)
         try:
             return self._ranges.read(url, offset, length, etag, options.stall_timeout, state)
         except RetryError as error:
             Attempts(url, options.retry_timeout, self.clock).failed(error, offset, reached=True)  # waits
             return None
 
-    def list(self, url: URL) -> Iterator[Stat]:
-        raise UsageError(f"{url.partition(':')[0]}:// URLs cannot be listed.", shard=url)
-
     def create(self, url: URL, *, replace: bool = True) -> Sink:
-        raise UsageError(f"{url.partition(':')[0]}:// URLs can be read, not written.", shard=url)
+        raise UsageError(f"{url.partition(':')[0]}:// URLs can be read, not written.", shard=url, hint=self.HINT_WRITE)
 
     def delete(self, url: URL) -> None:
-        raise UsageError(f"{url.partition(':')[0]}:// URLs can be read, not deleted.", shard=url)
+        raise UsageError(f"{url.partition(':')[0]}:// URLs can be read, not deleted.", shard=url, hint=self.HINT_WRITE)
 
     def persist(self, url: URL, call: Callable[[float], _T], stop: threading.Event | None = None) -> _T:
         """The value of `call`, which gets the stall timeout, tried again while that may help; `stop` ends waiting."""
-        retry, stall, _ = self.timeouts()
-        attempts = Attempts(url, retry, self.clock, stop)
-        return persist(lambda: call(stall), attempts, lambda: self.wire.reached(url))
+        options = self.options()
+        attempts = Attempts(url, options.retry_timeout, self.clock, stop)
+        return persist(lambda: call(options.stall_timeout), attempts, lambda: self.wire.reached(url))
 
     def _stat(self, url: URL, stall_timeout: float) -> Stat:
         try:

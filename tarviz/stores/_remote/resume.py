@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from urllib3 import BaseHTTPResponse, exceptions
 
+from tarviz.model.config import Options
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError
 from tarviz.model.types import URL
 from tarviz.stores._remote.checksum import Checksum, promised
@@ -43,9 +44,7 @@ class ResumingStream(Stream):
         start: int,
         stop: int | None,
         etag: str | None,
-        retry_timeout: float,
-        stall_timeout: float,
-        min_rate: float,
+        options: Options,
         begun: Callable[[ResumingStream], object] | None = None,
     ) -> None:
         self._wire = wire
@@ -56,8 +55,8 @@ class ResumingStream(Stream):
         self._size: int | None = None
         if etag:
             self._pinned, self._size = Version.named(etag)
-        self._timeouts = retry_timeout, stall_timeout
-        self._pace = Pace(min_rate)
+        self._options = options
+        self._pace = Pace(float(options.min_rate))
         self._version: Version | None = None
         self._query: dict[str, str] = {}
         self._sum: Checksum | None = None
@@ -82,7 +81,7 @@ class ResumingStream(Stream):
         self._owner = os.getpid()
         self._busy = threading.Lock()
         self._closed = threading.Event()
-        self._attempts = Attempts(self._url, self._timeouts[0], self._wire.clock, self._closed)
+        self._attempts = Attempts(self._url, self._options.retry_timeout, self._wire.clock, self._closed)
 
     def readinto(self, buffer: memoryview, /) -> int:
         if os.getpid() != self._owner:
@@ -224,7 +223,7 @@ class ResumingStream(Stream):
         try:
             found = receive()
         except (exceptions.ReadTimeoutError, TimeoutError) as error:
-            raise RetryError(f"no byte came for {self._timeouts[1]:g} s", code="E_STALL", at_once=True) from error
+            raise RetryError(f"no byte came for {self._options.stall_timeout:g} s", code="E_STALL", at_once=True) from error
         except (exceptions.HTTPError, HTTPException, OSError, ValueError) as error:
             if excess(error):
                 where = f"byte {self._body_end}, where Content-Length ends it"
@@ -246,7 +245,7 @@ class ResumingStream(Stream):
             # The last byte is part of the range: RFC 9110 §14.1.2
             headers["Range"] = f"bytes={begin}-{'' if self._stop is None else self._stop - 1}"
         try:
-            self._answer = self._wire.send("GET", self._url, headers, self._timeouts[1], query=self._query, waits=self._waits)
+            self._answer = self._wire.send("GET", self._url, headers, self._options.stall_timeout, query=self._query, waits=self._waits)
         except (StoreError, NotFoundError) as error:
             if not self._query or error.code not in ("E_NOT_FOUND", "E_AUTH"):
                 raise
@@ -262,7 +261,7 @@ class ResumingStream(Stream):
 
     def _accept(self, answer: BaseHTTPResponse, begin: int) -> None:
         if answer.status == 412:
-            raise self._replaced(Version.of(answer))
+            raise self._replaced(Version.of(answer.headers))
         if answer.status == 416 or (answer.status == 206 and answer.headers.get("Content-Length") == "0"):
             self._past_end(answer, begin)
             return
@@ -282,7 +281,7 @@ class ResumingStream(Stream):
 
     def _version_of(self, answer: BaseHTTPResponse) -> Version:
         """The version that an answer is of; where it does not say so, as answers of Google's emulators, what the server says just after."""
-        version = Version.of(answer)
+        version = Version.of(answer.headers)
         if version.known or not self._wire.access.described:
             return version
         version = self._head()[1]
@@ -362,7 +361,7 @@ class ResumingStream(Stream):
 
     def _past_end(self, answer: BaseHTTPResponse, begin: int) -> None:
         """416: nothing lies at or after `begin`."""
-        total, version = total_of(answer), Version.of(answer)
+        total, version = total_of(answer), Version.of(answer.headers)
         self._drop()
         if total is None:  # S3 does not say
             total, version = self._head()
@@ -384,20 +383,14 @@ class ResumingStream(Stream):
     def _changed(self, now: Version, why: str | None = None) -> ChangedError:
         before = self._version or self._pinned or Version()
         if why is None and now.etag is None and now.modified is None:
-            now = self._current() or now
+            with contextlib.suppress(RetryError, OSError):  # for the message alone
+                now = self._wire.head(self._url, self._options.stall_timeout)[1]
         words = why or f"{before} before, {now} now"
         return ChangedError(
             f"the object was replaced: {words}.", shard=self._url, offset=self.offset, hint="Read it again from the beginning."
         )
 
-    def _current(self) -> Version | None:
-        """The version there now, for the message alone."""
-        try:
-            return self._wire.head(self._url, self._timeouts[1])[1]
-        except (RetryError, OSError):
-            return None
-
     def _head(self) -> tuple[int | None, Version]:
         """Size and version of the object there now."""
-        stat, version = self._wire.head(self._url, self._timeouts[1], self._query)
+        stat, version = self._wire.head(self._url, self._options.stall_timeout, self._query)
         return stat.size, version

@@ -339,7 +339,7 @@ def _read_head(head: bytes) -> tuple[_Head, _Headers]:
 def _parsed(head: bytes) -> _Head:
     status, *lines = head.split(b"\r\n")
     headers = _headers(line.partition(b":")[::2] for line in lines)
-    version = Version.told(headers)
+    version = Version.of(headers)
     return _Head(status.decode("latin-1"), headers, version, version.token(None), headers.get("Connection").lower() != "close")
 
 

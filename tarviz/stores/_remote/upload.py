@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 from xml.sax.saxutils import escape
 
@@ -18,7 +18,7 @@ from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._remote.version import Version
 from tarviz.stores._remote.wire import WRITTEN, whole
-from tarviz.stores.base import Sink, Stat, refuse_taken, taken
+from tarviz.stores.base import OneSink, Stat, refuse_taken, taken
 from tarviz.stores.retry import RetryError
 
 if TYPE_CHECKING:
@@ -32,58 +32,52 @@ _ETAG = re.compile(rb"<ETag>\s*([^<\s]+)\s*</ETag>")
 _ERROR = re.compile(rb"<Error>.*?<Code>\s*([\w.]+)\s*</Code>", re.DOTALL)
 
 
-class Upload(Protocol):
+class Upload:
     """How one store takes an object. `part` may be called from `at_once` threads, the rest from one."""
 
-    at_once: ClassVar[int]
+    at_once: ClassVar[int] = 2
 
     def whole(self, data: bytes) -> str | None:
         """Put a small object in one request: its ETag."""
-        ...
+        raise NotImplementedError
 
     def begin(self) -> None:
         """Before the first part."""
-        ...
 
     def part(self, number: int, data: bytes) -> str:
         """Send a part, from 1 on: what `complete` names it by."""
-        ...
+        raise NotImplementedError
 
     def complete(self, parts: list[str], size: int) -> str | None:
         """Make the parts the object: its ETag."""
-        ...
+        raise NotImplementedError
 
     def stop(self) -> None:
         """Give up what waits to be tried again."""
-        ...
 
     def abort(self) -> None:
         """Have the store drop the parts. May be called without `begin`."""
-        ...
 
 
-class UploadSink(Sink):
+class UploadSink(OneSink):
     """A write of unknown length: a part waits in memory, one or two are under way."""
 
     def __init__(self, url: URL, upload: Upload) -> None:
-        self._url = url
+        super().__init__(url)
         self._upload = upload
         self._buffer = bytearray()
         self._size = 0
         self._sent: list[Future[str]] = []
         self._pool: ThreadPoolExecutor | None = None
-        self._stat: Stat | None = None
-        self._over = False
 
     def write(self, data: Buffer, /) -> None:
-        if self._over:
-            raise StoreError("the object is already committed or aborted.", shard=self._url, code="E_WRITE")
-        view = memoryview(data).cast("B") if not isinstance(data, bytes | bytearray) else memoryview(data)
+        self.check_open()
+        view = memoryview(data).cast("B")
+        self._size += len(view)
         while len(view):
             limit = PART << (len(self._sent) // _LARGER)
             room = limit - len(self._buffer)
             self._buffer += view[:room]
-            self._size += min(room, len(view))
             view = view[room:]
             if len(self._buffer) >= limit:
                 self._send()
@@ -98,44 +92,27 @@ class UploadSink(Sink):
         self._buffer.clear()
         self._sent.append(self._pool.submit(self._upload.part, len(self._sent) + 1, data))
 
-    def commit(self) -> Stat:
-        if self._stat is not None:
-            return self._stat
-        if self._over:
-            raise StoreError("the write was aborted.", shard=self._url, code="E_WRITE")
-        try:
-            if self._pool is None:
-                etag = self._upload.whole(bytes(self._buffer))
-            else:
-                if self._buffer:
-                    self._send()
-                etag = self._upload.complete([each.result() for each in self._sent], self._size)
-        except BaseException:
-            self.abort()
-            raise
-        self._end()
-        self._stat = Stat(self._url, self._size, etag)
-        return self._stat
+    def complete(self) -> Stat:
+        if self._pool is None:
+            etag = self._upload.whole(bytes(self._buffer))
+        else:
+            if self._buffer:
+                self._send()
+            etag = self._upload.complete([each.result() for each in self._sent], self._size)
+            self._pool.shutdown()
+        self._buffer.clear()
+        return Stat(self.url, self._size, etag)
 
-    def abort(self) -> None:
-        if not self._over:
-            begun = self._pool is not None
-            self._upload.stop()
-            self._end()
-            if begun:
-                self._upload.abort()
-
-    def _end(self) -> None:
-        self._over = True
+    def discard(self) -> None:
+        self._upload.stop()
         self._buffer.clear()
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
+            self._upload.abort()
 
 
-class HttpUpload:
+class HttpUpload(Upload):
     """What uploads over HTTP share: calls that are tried again while that may help."""
-
-    at_once: ClassVar[int] = 2
 
     def __init__(self, store: BucketStore, url: URL, condition: Mapping[str, str] | None = None) -> None:
         self._store = store
@@ -329,9 +306,6 @@ class AzureUpload(HttpUpload):
     def whole(self, data: bytes) -> str | None:
         return self.last("PUT", {}, data, {"x-ms-blob-type": "BlockBlob"})[0].get("ETag")
 
-    def begin(self) -> None:
-        return
-
     def part(self, number: int, data: bytes) -> str:
         name = base64.b64encode(f"{number:08d}".encode()).decode()
         self.call("PUT", {"comp": "block", "blockid": name}, data)
@@ -341,9 +315,6 @@ class AzureUpload(HttpUpload):
         rows = "".join(f"<Latest>{name}</Latest>" for name in parts)
         body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{rows}</BlockList>'.encode()
         return self.last("PUT", {"comp": "blocklist"}, body)[0].get("ETag")
-
-    def abort(self) -> None:
-        return
 
 
 def delete(store: BucketStore, url: URL) -> None:

@@ -31,11 +31,7 @@ class Version:
     pin: tuple[str, str] | None = None
 
     @classmethod
-    def of(cls, answer: BaseHTTPResponse) -> Self:
-        return cls.told(answer.headers)
-
-    @classmethod
-    def told(cls, headers: Mapping[str, str]) -> Self:
+    def of(cls, headers: Mapping[str, str]) -> Self:
         """The version that headers tell; their names are looked up in any case."""
         etag = headers.get("ETag")
         if not etag and (value := headers.get("ais-checksum-value")):

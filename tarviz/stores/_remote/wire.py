@@ -138,7 +138,7 @@ class Wire:
         answer = self.send("GET" if described else "HEAD", url, {}, stall_timeout, query={**(query or {}), **described})
         if not described:
             release(answer)
-            return stat_of(url, answer), Version.of(answer)
+            return stat_of(url, answer), Version.of(answer.headers)
         try:
             version, size = Version.described(json.loads(whole(answer, _DESCRIPTION)))
         except ValueError as error:
@@ -213,14 +213,14 @@ class Wire:
             raise RetryError(f"the server answers {text}{said}", after=after)
         if self.access.passes(ask.url, answer.status, found):
             raise RetryError(f"the server answers {text}{said}, which passes where a cluster changes", limit=_PASSING)
-        hint = self.access.hint(answer.status, found)
+        refused = answer.status in (401, 403, 407) or found in _BAD_KEYS
+        hint = self.access.denied() if refused else self.access.hint(answer.status)
         if answer.status in (404, 410):
             what = "bucket" if found in _NO_BUCKET else "object"
             raise NotFoundError(f"the server has no such {what}: {text}{said}{where}.", shard=ask.url, hint=hint)
         details = {"status": answer.status}
-        if answer.status in (401, 403, 407) or found in _BAD_KEYS:
+        if refused:
             raise StoreError(f"the server refuses access: {text}{said}{where}.", code="E_AUTH", shard=ask.url, hint=hint, details=details)
-        hint = self.access.hint_other(answer.status)
         raise StoreError(f"the server answers {text}{said}{where}.", shard=ask.url, hint=hint, details=details)
 
 
@@ -235,7 +235,7 @@ def whole(answer: urllib3.BaseHTTPResponse, most: int | None = None) -> bytes:
 
 def stat_of(url: URL, answer: urllib3.BaseHTTPResponse) -> Stat:
     """What the headers of an answer tell of an object."""
-    version = Version.of(answer)
+    version = Version.of(answer.headers)
     if answer.status == 200:
         length = answer.headers.get("Content-Length", "")
         size = int(length) if length.isdecimal() else None

@@ -32,7 +32,7 @@ class TestPlain:
         ("status", "hint"), [(404, "Check the URL"), (410, "Check the URL"), (403, "Sign the URL again"), (401, "set credentials")]
     )
     def test_a_refusal_has_a_next_step(self, status, hint):
-        assert hint in Access().hint(status, "")
+        assert hint in Access().hint(status)
 
 
 class TestKept:

@@ -226,6 +226,13 @@ class TestFaults:
         assert ["/a.tar", "/b.tar"] * 4 == [request.path for request in server.requests]
         assert 1 == server.most
 
+    def test_a_redirect_whose_body_has_no_length_is_followed_as_well(self, server, store):
+        target = server.put("/b.tar", DATA)
+        moved = Fault(status=307, headers={"Location": target}, body=b"moved", chunked=True, times=ALWAYS)
+
+        assert DATA[5:50] == store.read(server.put("/a.tar", b"", plan=[moved]), 5, 45)
+        assert ["/a.tar", "/b.tar"] == [request.path for request in server.requests]
+
     def test_names_and_headers_that_break_the_line_are_refused(self, server):
         store = HttpStore(headers={"X-Key": "planted\r\nX-Other: b"})
         with pytest.raises(UsageError, match="cannot be sent") as caught:
@@ -395,3 +402,12 @@ class TestLed:
 
         assert [DATA[:50], DATA[100:150]] == read
         assert 3 == len(server.requests)  # twice for the first: the other reader went the way again
+
+    def test_no_more_than_some_are_remembered(self, server, other, store, monkeypatch):
+        monkeypatch.setattr(small_range, "_LED_MOST", 3)
+        target = other.put("/b.tar", DATA, etag='"v1"')
+        moved = Fault(status=302, headers={"Location": target}, times=ALWAYS)
+        for number in range(10):
+            store.read(server.put(f"/{number}.tar", b"", plan=[moved]), 0, 50, etag='"v1"')
+
+        assert 1 <= len(store._ranges._led) <= 3

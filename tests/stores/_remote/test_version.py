@@ -11,7 +11,7 @@ DATE = "Tue, 01 Jan 2030 00:00:00 GMT"
 
 
 def of(**headers):
-    return Version.of(urllib3.HTTPResponse(b"", headers={name.replace("_", "-"): value for name, value in headers.items()}))
+    return Version.of(urllib3.HTTPHeaderDict({name.replace("_", "-"): value for name, value in headers.items()}))
 
 
 class TestToken:
