@@ -45,7 +45,7 @@ def tile(shown: bytes | str, *, title: str, lines: Iterable[str] = (), bad: bool
     inner = (
         picture(shown, alt=title, small=small)
         if isinstance(shown, bytes)
-        else f'<span class="{"bad" if bad else "soft"}">{text(shown)}</span>'
+        else f'<span class="{"bad" if bad else "soft"}">{"<br>".join(map(text, shown.splitlines()))}</span>'
     )
     caption = "".join(f"{text(line)}<br>" for line in lines)
     return f'<figure><div class="well">{inner}</div><figcaption><b>{text(title)}</b>{caption}</figcaption></figure>'

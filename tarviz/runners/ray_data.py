@@ -27,7 +27,8 @@ def read_ray(
 ) -> Any:
     """Shards as a `ray.data.Dataset`: a row a record, with `__key__` and what the chain makes of its fields.
 
-    Fields that no op touched are binary, arrays of one shape tensors (Ray's extension type); a field that a record lacks is null.
+    Fields that no op touched are binary, arrays of one dtype and rank tensors, trees, tables and lists Python objects (Ray's extension
+    types); a field that a record lacks is null.
     Shards are read and the chain is run in tasks of Ray, in the order of shards and records (Ray Data itself keeps the order of blocks
     only where its `DataContext` asks for it). A task reads a shard and makes a block of it; plain local ones that are indexed are cut
     where there are fewer of them than suffice for the processors. `override_num_blocks` and `concurrency` are those of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from tarviz import stores
 from tarviz.engines.ray.joining import home
 from tarviz.engines.ray.worker import Home, settle
-from tarviz.model.errors import TarvizError
+from tarviz.model.errors import SchemaError, TarvizError
 from tarviz.model.types import Block
 from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.stream import ReadReport
-from tarviz.runners.eager import collate
 from tarviz.runners.elsewhere import Row
 from tarviz.runners.shares import Piece, cut, lengths, shards
 from tarviz.runners.walk import work
@@ -140,12 +139,41 @@ def _values(rows: list[Row], report: ReadReport, *, skip: bool) -> Iterator[Mapp
 
 
 def _table(values: list[Mapping[str, Any]]) -> pa.Table:
-    """Records after a chain as a table."""
-    from ray.data.block import BlockAccessor
+    """Records after a chain as a table, whose rows are the records again: a field that a record lacks is null."""
+    import pyarrow as pa
 
-    names = list(dict.fromkeys(name for value in values for name in value))
-    columns = {name: collate([value.get(name) for value in values]) for name in names}
-    return BlockAccessor.batch_to_arrow_block(columns)
+    names = dict.fromkeys(name for value in values for name in value)
+    return pa.table({name: _held(name, values) for name in names})
+
+
+def _held(name: str, records: list[Mapping[str, Any]]) -> Any:
+    """A field of records as Arrow holds it with nothing lost: text, bytes and numbers of one type as its own, arrays of one dtype and
+    rank as Ray's tensors, all else (trees, tables, lists: a struct of Arrow would fill in names and turn 1 into 1.0) as Python objects."""
+    import pyarrow as pa
+    from ray.data.extensions.object_extension import ArrowPythonObjectArray
+    from ray.data.extensions.tensor_extension import ArrowTensorArray
+
+    values: list[Any] = [record.get(name) for record in records]
+    kinds = {type(value) for value in values if value is not None}
+    forms = {(value.dtype, value.ndim) if isinstance(value, np.ndarray | np.generic) else (None, 0) for value in values}
+    dtype, _ = next(iter(forms))
+    if len(forms) == 1 and dtype is not None and dtype.kind in "biuf" and dtype.isnative:
+        if len({value.shape for value in values}) == 1:
+            return ArrowTensorArray.from_numpy(np.stack(values))
+        ragged = np.empty(len(values), object)
+        for at, value in enumerate(values):
+            ragged[at] = value
+        return ArrowTensorArray.from_numpy(ragged)
+    if len(kinds) <= 1 and kinds <= {str, bytes, bool, int, float}:
+        with suppress(pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
+            return pa.array(values)
+    try:
+        return ArrowPythonObjectArray.from_objects(values)
+    except TypeError as error:
+        raise SchemaError(
+            f"{name} gives {', '.join(sorted(kind.__name__ for kind in kinds))} that Python cannot pickle: Ray Data cannot hold it.",
+            hint=f"drop({name}), or make plain values of it with Func at the end of the chain.",
+        ) from error
 
 
 def table_of(block: Block) -> pa.Table:

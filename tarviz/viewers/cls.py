@@ -1,4 +1,4 @@
-"""Class numbers: the number, the class's name where the reader gave names, and its place in the histogram."""
+"""Class numbers: the number, the class's name where the reader gave names, its place in the histogram; a name in a number's place."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     try:
         number = load(blob, meta.ext)
     except DataError:
-        if meta.ext.rpartition(".")[2] in ("label", "id", "index", "class"):
-            text = bytes(blob[:1000]).decode("utf-8", "replace").strip()
+        text = bytes(blob[:1000]).decode("utf-8", "replace").strip()
+        if meta.ext.rpartition(".")[2] in ("label", "id", "index", "class") or (
+            text[:1].isalpha() and text.isprintable() and len(blob) <= 1000
+        ):
             return Panel(text[:80], [Text(text, numbered=False)])
         raise
     classes = meta.options.get("classes") or ()

@@ -29,6 +29,10 @@ def test_pictures_carry_their_bytes_and_kind():
         assert f"data:image/{kind.lower()};base64," in html_page.picture(out.getvalue())
 
 
+def test_lines_of_a_tile_without_a_picture_stay_lines():
+    assert "user: &lt;b&gt;<br>assistant: 1</span>" in html_page.tile("user: <b>\nassistant: 1", title="a")
+
+
 def test_the_title_of_a_tile_is_escaped():
     assert "&lt;b&gt;" in html_page.tile("x", title="<b>", lines=["<i>"])
     assert "<i>" not in html_page.tile("x", title="<b>", lines=["<i>"])

@@ -11,8 +11,8 @@ from tarviz.viewers import Meta, Plot
 
 class TestCls(ViewerTests):
     viewer = "cls"
-    good: ClassVar = {"cls": b" 7\n", "index": b"-3", "label": b"cat"}
-    bad: ClassVar = {"cls": b"cat", "cls2": b"9" * 10_000, "count": b"1_0"}
+    good: ClassVar = {"cls2": b" 7\n", "index": b"-3", "label": b"cat", "cls": "Schäferhund, jung".encode()}
+    bad: ClassVar = {"cls": b"\xff\xd8cat", "cls2": b"9" * 10_000, "count": b"1_0"}
 
     def test_the_name_and_the_place_in_the_histogram_are_shown(self):
         meta = Meta("cls", options={"classes": ["cat", "dog"], "histogram": {"1": 30, "0": 10}})

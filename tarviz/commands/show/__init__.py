@@ -81,7 +81,8 @@ class Shown(verb_base.Result):
 
     def to_html(self) -> str:
         """The contact sheet as a page of its own: no script, nothing loaded from elsewhere, light and dark."""
-        names = list(dict.fromkeys(redact(record.shard) for record in self.records))
+        urls = [*(record.shard for record in self.records), *(fault.shard for fault in (*self.faults, *self.warnings) if fault.shard)]
+        names = list(dict.fromkeys(map(redact, urls)))
         title = names[0].rpartition("/")[2] if len(names) == 1 else f"{len(names)} shards"
         about = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
         head = f'<h1>{html_page.text(title)}</h1><p class="soft">{len(self.records)} records of {html_page.text(about)}</p>'

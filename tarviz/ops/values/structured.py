@@ -77,7 +77,7 @@ def _toml(data: bytes) -> Any:
 def _safetensors(data: bytes) -> Any:
     from safetensors.numpy import load
 
-    return load(data)
+    return dict(sorted(load(data).items()))  # the library's order is another every time
 
 
 def _columns(table: Any) -> dict[str, Any]:

@@ -177,6 +177,12 @@ class TestTheSheet:
         assert "E_IMAGE_TOO_LARGE" in page
         assert "data:image/png" in page
 
+    def test_a_shard_without_a_record_is_named(self, tmp_path: Path):
+        page = show(str(tar(tmp_path / "a.tar", [("folder/", {"jpg": b"x"})]))).to_html()
+
+        assert "W_NO_KEY" in page
+        assert "<h1>a.tar</h1>" in page
+
     @pytest.mark.parametrize(("path", "entry"), corpus("generated"))
     def test_the_whole_corpus_can_be_shown(self, path: Path, entry: dict):
         result = show(str(path), count=60)

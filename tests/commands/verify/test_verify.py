@@ -182,8 +182,9 @@ class TestVerify:
 
         found = {fault["record"]: fault for fault in result.faults}
         assert "E_IMAGE_TOO_LARGE" == found["d01"]["code"]
-        assert ("E_DECODE", "d22.cls", 266240) == (found["d22"]["code"], found["d22"]["member"], found["d22"]["offset"])
+        assert ("E_DECODE", "d23.cls", 267264) == (found["d23"]["code"], found["d23"]["member"], found["d23"]["offset"])
         assert "d21" not in found
+        assert "d22" not in found  # a class by its name
         assert "d33" not in found
         assert 37 == result.records
 

@@ -19,7 +19,7 @@ from tests.odd.case import FAMILIES, REFUSED, Shard, odd_files, shards
 pytestmark = [pytest.mark.matrix, pytest.mark.filterwarnings("ignore")]
 
 
-NOT_WHOLE = ("json of nothing", "cls b'dog'", "npy of objects")
+NOT_WHOLE = ("json of nothing", "npy of objects")
 """What is no file of its kind, or is not to be opened."""
 
 

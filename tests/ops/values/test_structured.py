@@ -116,3 +116,10 @@ def test_what_it_is_not_is_an_error_of_ours(kind: str, damage: bytes) -> None:
     written(kind)
     with pytest.raises(DataError, match="E_DECODE"):
         decode_payload(READERS[kind].endings[0], damage)
+
+
+def test_safetensors_come_in_one_order_every_time() -> None:
+    numpy = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed (extra `media`)")
+    blob = numpy.save({name: np.full(3, at, np.float32) for at, name in enumerate("abcdefghijkl")})
+
+    assert list("abcdefghijkl") == list(decode_payload("safetensors", blob))
