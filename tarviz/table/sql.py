@@ -26,6 +26,7 @@ OBJECTS = {  # the columns of `objects`
     "shard": "VARCHAR", "key": "VARCHAR", "n": "BIGINT", "field": "VARCHAR", "kind": "VARCHAR", "label": "VARCHAR", "label_id": "INTEGER",
     "score": "DOUBLE", "x0": "DOUBLE", "y0": "DOUBLE", "x1": "DOUBLE", "y1": "DOUBLE", "area": "DOUBLE", "width": "INTEGER",
     "height": "INTEGER", "outlines": "DOUBLE[][]", "keypoints": "DOUBLE[]", "runs": "BIGINT[]",
+    "crowd": "BOOLEAN",
 }  # fmt: skip
 COLUMNS = {"objects": [*OBJECTS], "tags": ["shard", "key", "tag", "note"]}
 NUMBERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "double", "float", "decimal"})
