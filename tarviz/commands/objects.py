@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xml.sax.saxutils import escape
@@ -29,16 +31,18 @@ if TYPE_CHECKING:
 Form: TypeAlias = Literal["coco", "yolo", "voc", "parquet", "csv"]
 _ENDS: dict[str, Form] = {"json": "coco", "parquet": "parquet", "csv": "csv"}
 _UNLABELLED = "unlabelled"  # the class of objects without a label, in forms where each has one
-_PLAIN = "shard, key, n, field, kind, label, label_id, score, x0, y0, x1, y1, area, width, height"
+_PLAIN = "shard, key, n, field, kind, label, label_id, score, x0, y0, x1, y1, area, width, height, crowd"
+_HOLDS = {"yolo": {"outlines"}, "voc": set[str](), "csv": {"score", "crowd"}}  # beside label and box; the other forms hold all
 
 
 @dataclass
 class Objects(verb_base.Result):
-    """The objects as an Arrow table, `.table`, and how many there are of each label."""
+    """The objects as an Arrow table, `.table`, and how many there are of each label; how many have what the form written cannot hold."""
 
     table: pa.Table
     counts: dict[str, int] = field(default_factory=dict)
     output: str | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
 
     __repr__ = redacted_repr
 
@@ -47,12 +51,13 @@ class Objects(verb_base.Result):
 
     def __str__(self) -> str:
         if self.output is not None:
-            return f"{redact(safe(self.output))}: {len(self):,} objects, {len(self.counts):,} labels"
+            lost = f"; left out: {', '.join(f'{name} of {count:,}' for name, count in self.left_out.items())}" if self.left_out else ""
+            return f"{redact(safe(self.output))}: {len(self):,} objects, {len(self.counts):,} labels{lost}"
         rows = [(safe(label), f"{count:,}") for label, count in self.counts.items()]
         return verb_base.table([*rows, ("in all", f"{len(self):,}")], header=("label", "objects"), right=[1])
 
     def to_dict(self) -> dict[str, Any]:
-        return {"objects": len(self), "counts": self.counts}
+        return {"objects": len(self), "counts": self.counts, "left_out": self.left_out}
 
 
 def objects(
@@ -95,11 +100,18 @@ def _form(name: str) -> Form:
 
 def _write(made: Objects, output: str, form: Form, classes: Sequence[str]) -> None:
     rows = made.table.to_pylist()
+    lost = {"score", "outlines", "runs", "keypoints", "crowd"} - _HOLDS[form] if form in _HOLDS else ()
+    there = {name: sum(row[name] not in (None, False) for row in rows) for name in sorted(lost)}
+    made.left_out = {name: count for name, count in there.items() if count}
     names = list(classes) or sorted(filter(None, made.counts)) + [_UNLABELLED] * ("" in made.counts and _UNLABELLED not in made.counts)
     with stores.of(output).create(URL(output)) as sink:
         if form in ("yolo", "voc"):
-            for key, group in itertools.groupby(rows, key=lambda row: row["key"]):
+            written: set[str] = set()
+            for (key, *_), group in itertools.groupby(rows, key=lambda row: (row["key"], row["shard"], row["n"])):
                 ours = list(group)
+                if key in written:
+                    raise UsageError(f"two records have the key {key!r}, and a file is named by it.", hint="Write one shard at a time.")
+                written.add(key)
                 text = (_yolo(ours, names) if form == "yolo" else _voc(key, ours)).encode()
                 member = f"{key}.{'txt' if form == 'yolo' else 'xml'}".encode()
                 sink.write(tar_header(member, len(text), 0) + text + bytes(-len(text) % 512))
@@ -131,7 +143,7 @@ def _yolo(rows: list[dict[str, Any]], names: Sequence[str]) -> str:
     for row in rows:
         across, down = row["width"], row["height"]
         if row["kind"] == "polygon" and row["outlines"]:
-            numbers = [n / (across, down)[at % 2] for at, n in enumerate(row["outlines"][0])]
+            numbers = [n / (across, down)[at % 2] for at, n in enumerate(_one_outline(row["outlines"]))]
         else:
             x0, y0, x1, y1 = (row[name] for name in ("x0", "y0", "x1", "y1"))
             numbers = [(x0 + x1) / 2 / across, (y0 + y1) / 2 / down, (x1 - x0) / across, (y1 - y0) / down]
@@ -139,12 +151,27 @@ def _yolo(rows: list[dict[str, Any]], names: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def _one_outline(outlines: list[list[float]]) -> list[float]:
+    """Several outlines as one, joined by lines there and back, all turning the same way."""
+    rings = [list(zip(each[::2], each[1::2], strict=True)) for each in outlines]
+    if len(rings) > 1:
+        rings = [ring if sum(a * d - b * c for (a, b), (c, d) in pairwise([*ring, ring[0]])) > 0 else ring[::-1] for ring in rings]
+        rings = [[*ring, ring[0]] for ring in rings] + [[ring[0]] for ring in rings[-2:0:-1]]
+    return [n for ring in rings for point in ring for n in point]
+
+
+def _edged(name: str) -> str:
+    """A name as XML, with the white space at its ends kept."""
+    plain = re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\U0010ffff]", "\ufffd", name)
+    return re.sub(r"^\s+|\s+$", lambda found: "".join(f"&#{ord(each)};" for each in found[0]), escape(plain))
+
+
 def _voc(key: str, rows: list[dict[str, Any]]) -> str:
     size = f"<size><width>{rows[0]['width']}</width><height>{rows[0]['height']}</height><depth>3</depth></size>"
-    found = [f"<annotation><filename>{escape(key)}</filename>{size}"]
+    found = [f"<annotation><filename>{_edged(key)}</filename>{size}"]
     for row in rows:
         box = "".join(f"<{name}>{row[side]!r}</{name}>" for name, side in zip(voc.CORNERS, ("x0", "y0", "x1", "y1"), strict=True))
-        found.append(f"<object><name>{escape(row['label'] or '')}</name><bndbox>{box}</bndbox></object>")
+        found.append(f"<object><name>{_edged(row['label'] or '')}</name><bndbox>{box}</bndbox></object>")
     return "\n".join([*found, "</annotation>\n"])
 
 
@@ -157,7 +184,7 @@ def coco(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]
         picture = pictures.setdefault((row["shard"], row["n"]), known)
         box = [row["x0"], row["y0"], row["x1"] - row["x0"], row["y1"] - row["y0"]]
         made = {"id": len(found) + 1, "image_id": picture["id"], "category_id": _number(row, names) + 1}
-        made |= {"bbox": box, "area": row["area"], "iscrowd": 0, "segmentation": row["outlines"] or _runs(row)}
+        made |= {"bbox": box, "area": row["area"], "iscrowd": int(row["crowd"]), "segmentation": row["outlines"] or _runs(row)}
         if row["score"] is not None:
             made["score"] = row["score"]
         if row["keypoints"]:

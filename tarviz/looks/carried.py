@@ -159,7 +159,7 @@ class Carrier:
 
     def _form_of(self, rows: Sequence[Any], guess: str) -> tuple[str, bool]:
         form, share = self._frame.written(rows, guess)
-        if form != guess and not self._form and any(map(shapes.four, rows)):
+        if form != guess != "coco" and not self._form and any(map(shapes.four, rows)):
             size = f"{self._frame.width} x {self._frame.height}"
             raise DataError(
                 f"boxes that by their name are {guess} do not lie like that in a picture of {size} pixels.",

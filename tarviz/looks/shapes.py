@@ -57,6 +57,7 @@ class Shape:
     score: float | None = None
     item: int = field(default=0, compare=False, repr=False)  # shapes of one annotation have the same
     number: int | None = field(default=None, compare=False, repr=False)  # of the class, beside its name
+    crowd: bool = field(default=False, compare=False, repr=False)  # COCO's: several things as one
 
 
 def read(blob: bytes | memoryview, ext: str, width: int, height: int, form: str = "") -> list[Shape]:
@@ -74,7 +75,7 @@ def read_over(blob: bytes | memoryview, ext: str, frame: Frame) -> list[Shape]:
     """The same over a frame, which says how many shapes are kept and how exactly."""
     data = bytes(blob)
     width, height = frame.width, frame.height
-    if len(data) > _MAX_BYTES or width < 1 or height < 1:
+    if (len(data) > _MAX_BYTES and not frame.is_all) or width < 1 or height < 1:
         return []
     last = ext.rpartition(".")[2]
     try:
@@ -135,6 +136,11 @@ class Frame:
     most: int = MOST
     digits: int = 2
 
+    @property
+    def is_all(self) -> bool:
+        """Whether more is wanted than is shown: nothing is thinned out."""
+        return self.most > MOST
+
     def boxes(self, rows: Sequence[Sequence[float]], guess: str) -> list[tuple[float, ...] | None]:
         """Rows of four numbers as x, y, width, height in pixels; None for those that are none. The form is told by all rows together."""
         form, share = self.written(rows, guess)
@@ -142,7 +148,9 @@ class Frame:
         return [xywh(row, form, sx, sy) if four(row) else None for row in rows]
 
     def written(self, rows: Sequence[Sequence[float]], guess: str) -> tuple[str, bool]:
-        """In which of `FORMATS` rows of numbers are written, and whether in shares of the picture."""
+        """In which of `FORMATS` rows of numbers are written, and whether in shares of the picture; `guess` "coco" is sure of both."""
+        if guess == "coco" and not self.form:
+            return "xywh", False
         good = [row for row in rows if four(row)]
         share = in_shares([row[:4] for row in good])
         return self.form or self._form(good, guess, 1 if share else self.width, 1 if share else self.height), share
@@ -290,18 +298,19 @@ def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mappin
             name = names.get(item["category_id"], name)
         number = next((whole for key in _NAMES if (whole := _numbered(item.get(key))) is not None), None)
         score = next((found for key in _SCORES if (found := _score(item.get(key))) is not None), None)
-        about = name, score, at, number
+        about = name, score, at, number, item.get("iscrowd") in (1, True)
         if box is not None:
             yield Shape("box", _rounded(box, frame.digits), *about)
         elif (corners := rectangle(item)) is not None:
             yield Shape("box", _rounded(corners, frame.digits), *about)
-        for outline in outlines(item.get(outline_word(item))):
-            yield Shape("polygon", _rounded(frame.pixels(_thinned(outline)), frame.digits), *about)
+        for outline in outlines(item.get(outline_word(item)), None if frame.is_all else _MOST_OUTLINES):
+            pixels = outline if guess == "coco" else frame.pixels(outline)
+            yield Shape("polygon", _rounded(pixels if frame.is_all else _thinned(pixels), frame.digits), *about)
         if mask := _runs(item.get(outline_word(item))):
             yield Shape("mask", mask, *about)
         marks = item.get("keypoints")
         if triples(marks):
-            yield Shape("points", tuple(float(n) for n in marks[:_MOST_POINTS]), *about)
+            yield Shape("points", tuple(float(n) for n in (marks if frame.is_all else marks[:_MOST_POINTS])), *about)
 
 
 def _runs(value: Any) -> tuple[int, ...]:
@@ -334,7 +343,7 @@ def outline_word(item: Mapping[str, Any]) -> str:
 
 
 def rows_of(items: Sequence[Mapping[str, Any]]) -> tuple[list[Any], str]:
-    """The four numbers of every item, () where there are none, and the form their names promise."""
+    """The four numbers of every item, () where there are none, and the form their names promise: "coco" where COCO's own are there."""
     rows: list[Any] = []
     guess = "xywh"
     for item in items:
@@ -347,7 +356,7 @@ def rows_of(items: Sequence[Mapping[str, Any]]) -> tuple[list[Any], str]:
                 row = [row[0] - row[2] / 2, row[1] - row[3] / 2, *row[2:]]
             guess = "xyxy" if form == "xyxy" else guess
         rows.append(row)
-    return rows, guess
+    return rows, "coco" if guess == "xywh" and any("iscrowd" in item or "image_id" in item for item in items) else guess
 
 
 def box_of(item: Mapping[str, Any]) -> Any:
@@ -367,12 +376,12 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def outlines(value: Any) -> Iterator[list[float]]:
+def outlines(value: Any, most: int | None = _MOST_OUTLINES) -> Iterator[list[float]]:
     """Polygons as x, y, x, y …, out of lists of such numbers or of [x, y] pairs, one or several."""
     if not isinstance(value, list) or not value:
         return
     many = [value] if isinstance(value[0], (int, float)) or (isinstance(value[0], list) and len(value[0]) == 2) else value
-    for one in many[:_MOST_OUTLINES]:
+    for one in many[:most]:
         if not isinstance(one, list):
             continue
         flat = [n for pair in one for n in pair] if one and isinstance(one[0], list) else one
@@ -404,10 +413,10 @@ def _yolo(text: str, frame: Frame) -> list[Shape]:
         numbers = line.numbers
         if line.kind in ("box", "pose"):
             score = numbers[4] if len(numbers) == 5 else None
-            found.append(Shape("box", _rounded(xywh(numbers, "cxcywh", *size), digits), line.name, score, at))
+            found.append(Shape("box", _rounded(xywh(numbers, "cxcywh", *size), digits), line.name, score, at, int(line.name)))
         if line.kind == "outline":
             outline = (n * size[place % 2] for place, n in enumerate(numbers))
-            found.append(Shape("polygon", _rounded(outline, digits), line.name, item=at))
+            found.append(Shape("polygon", _rounded(outline, digits), line.name, item=at, number=int(line.name)))
         elif line.kind == "pose":
             marks = (n if place % 3 == 2 else n * size[place % 3] for place, n in enumerate(numbers[4:]))
             found.append(Shape("points", _rounded(marks, digits), line.name, item=at))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import html
 import re
-from xml.sax.saxutils import unescape
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 PART = re.compile(r"<part>.*?</part>", re.DOTALL)
@@ -18,7 +18,7 @@ def objects(text: str) -> list[tuple[str, tuple[float, ...]]]:
     """
     bodies = (PART.sub("", body) for body in _OBJECT.findall(text))
     found = ((_tag(body, "name") or "", corners(body)) for body in bodies)
-    return [(unescape(name, {"&quot;": '"', "&apos;": "'"}), box) for name, box in found if box is not None]
+    return [(html.unescape(name), box) for name, box in found if box is not None]
 
 
 def scale(text: str, width: int, height: int) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -125,12 +126,14 @@ def texts(found: Sequence[str], *, look: Callable[[], None] = lambda: None) -> t
     other: list[int] = []
     for at, text in enumerate(found):
         look()
-        plain = re.sub(r"\W+", " ", text.lower()).strip()
-        if len(plain) < SHINGLE:
+        plain = re.sub(r"\W+", " ", unicodedata.normalize("NFKC", text).casefold()).strip()
+        if not plain:
             continue
         if (same := first.setdefault(plain, at)) != at:
             one.append(same)
             other.append(at)
+            continue
+        if len(plain) < SHINGLE:
             continue
         shingles = frozenset(plain[place : place + SHINGLE].encode() for place in range(len(plain) - SHINGLE + 1))
         code = MinHash(num_perm=_PERMUTATIONS)

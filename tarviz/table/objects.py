@@ -58,7 +58,7 @@ def rows(shards: Sequence[KeptColumns], classes: Sequence[str] = ()) -> pa.Table
         for row in _of_shard(shard, classes):
             for name, value in row.items():
                 found[name].append(value)
-    simple = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "DOUBLE": pa.float64()}
+    simple = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}
     simple |= {"DOUBLE[]": pa.list_(pa.float64()), "DOUBLE[][]": pa.list_(pa.list_(pa.float64())), "BIGINT[]": pa.list_(pa.int64())}
     return pa.table({name: pa.array(values, simple[OBJECTS[name]]) for name, values in found.items()})
 
@@ -112,17 +112,23 @@ def _row(group: list[Shape], frame: shapes.Frame, classes: Sequence[str]) -> dic
     points = list(first["points"].numbers) if "points" in first else None
     *box, area = _extent(first, outlines, frame)
     name, number = group[0].name, group[0].number
-    if name.isdecimal():
-        number = int(name)
-        name = classes[number] if number < len(classes) else name
+    if name == str(number):
+        name = classes[number] if number is not None and 0 <= number < len(classes) else name
     elif name in classes:
         number = list(classes).index(name)
+    elif name.isdecimal() and number is None:
+        number = int(name)
+        name = classes[number] if number < len(classes) else name
     if number is not None and not 0 <= number < 1 << 31:
         number = None
     what = next(each for each in ("mask", "polygon", "points", "box") if each in first)
     found = {"kind": what, "label": name or None, "label_id": number, "score": group[0].score, "area": area}
     found |= dict(zip(("x0", "y0", "x1", "y1"), box, strict=True)) | {"width": frame.width, "height": frame.height}
-    return found | {"outlines": outlines or None, "keypoints": points, "runs": list(first["mask"].numbers) if "mask" in first else None}
+    return (
+        found
+        | {"outlines": outlines or None, "keypoints": points, "runs": list(first["mask"].numbers) if "mask" in first else None}
+        | {"crowd": group[0].crowd}
+    )
 
 
 def _extent(first: Mapping[Any, Shape], outlines: list[list[float]], frame: shapes.Frame) -> tuple[float, ...]:

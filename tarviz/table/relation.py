@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ class Relation:
             return Relation(value, self._run) if isinstance(value, type(self._relation)) else value
 
         return call
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.fetchall())
 
     def __len__(self) -> int:
         return int(self._run(lambda: len(self._relation)))

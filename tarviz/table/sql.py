@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tarviz.model.errors import UsageError
-from tarviz.table.columns import ON_REQUEST, Part, kind
+from tarviz.table.columns import MAX_FIELDS, ON_REQUEST, Part, kind
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,6 +26,7 @@ OBJECTS = {  # the columns of `objects`
     "shard": "VARCHAR", "key": "VARCHAR", "n": "BIGINT", "field": "VARCHAR", "kind": "VARCHAR", "label": "VARCHAR", "label_id": "INTEGER",
     "score": "DOUBLE", "x0": "DOUBLE", "y0": "DOUBLE", "x1": "DOUBLE", "y1": "DOUBLE", "area": "DOUBLE", "width": "INTEGER",
     "height": "INTEGER", "outlines": "DOUBLE[][]", "keypoints": "DOUBLE[]", "runs": "BIGINT[]",
+    "crowd": "BOOLEAN",
 }  # fmt: skip
 COLUMNS = {"objects": [*OBJECTS], "tags": ["shard", "key", "tag", "note"]}
 NUMBERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "double", "float", "decimal"})
@@ -287,6 +288,8 @@ def form(base: duckdb.DuckDBPyConnection, node: Node, possible: dict[str, Part],
     if name in ("marked", "tagged"):
         return _marked(base, name, text, possible, streamed)
     if f"{ext}.size" not in possible:
+        if sum(each.endswith(".size") for each in possible) >= MAX_FIELDS:
+            raise UsageError(f"there is no column {ext}.", hint=f"Of a shard the first {MAX_FIELDS} fields have columns.", code="E_QUERY")
         return expression(base, "false" if name == "has" else "NULL::BIGINT")
     return expression(base, f"{quoted_name(ext + '.size')} IS NOT NULL" if name == "has" else quoted_name(ext + ".size"))
 

@@ -175,6 +175,74 @@ def test_coco_has_masks_as_large_as_the_picture(make, tmp_path, size, is_text, b
     assert made["area"] == runs.decode(made["segmentation"]).sum()
 
 
+ODD = ["star", "moon & sun", " <tag> ", '"q"', "don't", "日本", "7", "0", "person\tx"]
+
+
+def test_odd_boxes_and_labels_come_back_from_coco_yolo_and_voc(make, tmp_path):
+    draw = np.random.default_rng(0)
+    boxes = [[19.25, 2.5, 30.0, 30.5], [0, 0, 1, 1], [0.5, 0.25, 0.25, 0.5], [-7.5, 50, 230, 40], [150, 60, 160, 90], [3, 4, 0, 5]]
+    said = {}
+    for at in range(40):
+        own = [boxes[int(each)] for each in draw.integers(0, len(boxes), 1 + at % 3)]
+        said[f"k{at:02}"] = [(ODD[int(draw.integers(len(ODD)))], box) for box in own]
+    categories = [{"id": at, "name": name} for at, name in enumerate(ODD, 11)]
+    made = {
+        key: {
+            "annotations": [{"bbox": box, "category_id": 11 + ODD.index(name), "iscrowd": 0} for name, box in own],
+            "categories": categories,
+        }
+        for key, own in said.items()
+    }
+    shard = make([(key, {"png": picture(), "json": js(value)}) for key, value in made.items()], "first.tar")
+    names = tmp_path / "odd.names"
+    names.write_text("".join(f"{name}\n" for name in ODD), "utf-8")
+    for form in ("yolo", "voc"):
+        objects(shard, tmp_path / "o.tar", form=form, classes=names)
+        with tarfile.open(tmp_path / "o.tar") as tar:
+            texts = {member.name: tar.extractfile(member).read() for member in tar}
+        shard = make([(name.split(".")[0], {"png": picture(), name.split(".")[1]: text}) for name, text in texts.items()], f"{form}.tar")
+        found = tarviz.table(shard, classes=names if form == "yolo" else ()).sql("SELECT key, label, x0, y0, x1 - x0, y1 - y0 FROM objects")
+        rows = found.fetchall()
+
+        assert [(key, name) for key, own in said.items() for name, _ in own] == [row[:2] for row in rows]
+        assert [box for own in said.values() for _, box in own] == [pytest.approx(row[2:], abs=0.01) for row in rows]
+
+
+def test_several_outlines_are_one_in_yolo_and_a_crowd_stays_one(make, tmp_path):
+    rings = [[10, 10, 30, 10, 30, 40, 10, 40], [50, 60, 50, 90, 90, 90], [120, 20, 150, 20, 150, 30]]
+    crowd = {"segmentation": {"size": [100, 200], "counts": [0, 100, 19_900]}, "category_id": 1, "iscrowd": 1, "score": 0.5}
+    shard = make([("a", {"png": picture(), "json": js([{"segmentation": rings, "category_id": 0, "iscrowd": 0}, crowd])})])
+    objects(shard, tmp_path / "o.json")
+    lost = objects(shard, tmp_path / "y.tar", form="yolo")
+    with tarfile.open(tmp_path / "y.tar") as tar:
+        again = make([("a", {"png": picture(), "txt": tar.extractfile("a.txt").read()})], "y.tar")
+    made = json.loads((tmp_path / "o.json").read_text())["annotations"]
+
+    assert [0, 1] == [each["iscrowd"] for each in made]
+    assert {"crowd": 1, "runs": 1, "score": 1} == lost.left_out
+    assert "left out: crowd of 1" in str(lost)
+    box, area = (10, 10, 150, 90), 600 + 600 + 150
+    assert [(*map(pytest.approx, box), pytest.approx(area, abs=0.01))] == tarviz.table(again).sql(
+        "SELECT x0, y0, x1, y1, area FROM objects WHERE kind = 'polygon'"
+    ).fetchall()
+
+
+def test_long_outlines_keep_their_points(make):
+    turn = np.linspace(0, 2 * np.pi, 2000, endpoint=False)
+    circle = np.stack([100 + 40 * np.cos(turn), 50 + 40 * np.sin(turn)], 1).ravel()
+    shard = make([("a", {"png": picture(), "json": js([{"segmentation": [circle.tolist()] * 60, "keypoints": [5, 5, 2] * 133}])})])
+    ((count, points, marks),) = tarviz.table(shard).sql("SELECT len(outlines), len(outlines[1]), len(keypoints) FROM objects").fetchall()
+
+    assert (60, 4000, 399) == (count, points, marks)
+
+
+def test_two_records_of_one_key_are_no_two_files_of_one_name(make, tmp_path):
+    one = ("a", {"png": picture(), "json": js([{"bbox": [1, 2, 30, 40], "label": "x"}])})
+
+    with pytest.raises(UsageError, match="two records have the key 'a'"):
+        objects([make([one], "a.tar"), make([one], "b.tar")], tmp_path / "o.tar", form="voc")
+
+
 def test_objects_without_a_label_have_a_class_of_their_own(make, tmp_path, capsys):
     shard = make([("a", {"png": picture(), "json": js([{"bbox": [10, 20, 30, 40]}, {"bbox": [1, 2, 3, 4], "label": "zebra"}])})])
     objects(shard, tmp_path / "o.json")

@@ -122,6 +122,12 @@ class TestTexts:
 
         assert [[f"{at:03}", f"{80 + at:03}"] for at in range(10)] == [[each.key for each in group] for group in found.groups]
 
+    def test_short_texts_are_alike_where_they_are_the_same(self):
+        pytest.importorskip("datasketch")
+        found = ["猫が好き", "a", "猫が好き", "", "", "!!!", "👍", "été", "A", "e\u0301te\u0301", "犬が好き"]
+
+        assert [(0, 2), (1, 8), (7, 9)] == sorted(zip(*(part.tolist() for part in alike.texts(found)), strict=True))
+
     def test_one_text_that_is_there_very_often_makes_no_square(self):
         pytest.importorskip("datasketch")
         one, other = alike.texts(["the same words"] * 500)

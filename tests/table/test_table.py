@@ -433,7 +433,14 @@ def test_a_shard_of_very_many_fields_is_said(make):
     assert any("more than 256 fields" in note for note in table.notes)
     with pytest.raises(UsageError, match=r"no column f290\.size"):
         table.rows("f290.size > 1")
+    for where in ("has:f290", "size(f290) > 1", "not has('f290')"):
+        with pytest.raises(UsageError, match="no column f290"):
+            table.rows(where)
     assert 1 == len(table.rows("f002.size = 1"))
+
+
+def test_rows_of_a_query_are_iterated(make):
+    assert [("a",), ("b",)] == list(tarviz.table(make([("a", {"cls": b"1"}), ("b", {"cls": b"2"})])).sql("SELECT key FROM records"))
 
 
 WRONG = [
