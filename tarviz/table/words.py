@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tarviz.model.errors import UsageError
+from tarviz.table.rows import checked_count
 from tarviz.table.sql import quoted_text, texts, words
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def search(table: Table, text: str, count: int | None = 24) -> ChosenRows:
         raise UsageError("there is no word to look for.", hint='Write words, or a phrase in double quotes: table.search("boat at sea").')
     tests = " AND ".join(f"contains({column}, {quoted_text(word)})" for column, word in sought)
     score = " + ".join(f"regexp_matches({column}, {quoted_text(_whole(word))})::INT" for column, word in sought)
-    span = "" if count is None else f" LIMIT {int(count)}"
+    span = "" if checked_count(count) is None else f" LIMIT {count}"
     table.give("_words")
     found = table.fetched_arrow(
         f"SELECT shard, n, {score} AS score FROM _words WHERE {tests} ORDER BY score DESC, length(text), shard, n{span}"
