@@ -301,6 +301,22 @@ class Rule:
 
     # the rest
 
+    def made_of_mixed(self, node: Node) -> Node | None:
+        """A call, cast, CASE or coalesce() of a query over values of two kinds, which take the kind of what they stand beside; None where
+        it has none of these, or nothing says a kind."""
+        of_class = node.get("class")
+        parts = [node["child"]] if of_class == "CAST" else _arguments(node) if of_class == "FUNCTION" else _branches(node)
+        if not any((place := self.places.at(part)) is not None and place.storage == "json" for part in parts):
+            return None
+        if of_class == "CAST":
+            return self._cast(node) if _kind_of(_type_name(node)) in ("number", "truth") else None
+        if of_class != "FUNCTION" or function_name(node) in _OF_ARGUMENTS:
+            return None if self.kind(node) == "value" else self.plain(node)
+        name = function_name(node)
+        taken = {each for _, types, _ in signatures(self.base, name) for each in types}
+        known = name in _ARITHMETIC or name in ("concat", "concat_ws", "||") or taken & (_NUMBER_TYPES | {"VARCHAR"})
+        return self._called(node) if known and "JSON" not in taken else None
+
     def plain(self, node: Node) -> Node:
         """An expression of which no kind is wanted."""
         if "_made" in node:

@@ -177,6 +177,9 @@ def translated(error: Exception, hinted: Callable[[str], str] | None = None, unk
         )
     if isinstance(error, duckdb.InterruptException):
         return UsageError("the query was stopped.", code="E_STOPPED")
+    if "Malformed JSON" in text or "value to numerical" in text:
+        way = "Compare the path itself (json.v = 'cat'), or take its text: json.v ->> '$'."
+        return UsageError("a value of two kinds is JSON here, and does not become what it is compared with.", hint=way, code="E_QUERY")
     if "volatile function" in text:
         way = "Choose records by their key: hash(key) % 10 = 0, or matches(key, '7$')."
         return UsageError("a condition must give the same answer each time; a call such as random() does not.", hint=way, code="E_QUERY")
