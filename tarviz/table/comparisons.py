@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from tarviz.model.errors import UsageError
 from tarviz.table.places import INTEGERS, REALS, Place, Places
 from tarviz.table.sql import NOWHERE, Node, column, no_function, nodes, signatures
 
@@ -161,6 +162,12 @@ class Rule:
             return self._null(left if kinds[1] == "null" else right, op == "COMPARE_EQUAL")
         if "null" in kinds and op in _DISTINCT:
             return self._null(left if kinds[1] == "null" else right, op == "COMPARE_NOT_DISTINCT_FROM")
+        for side in (left, right):
+            found, place = self.places.steps(side), self.places.at(side)
+            if found is not None and not found[1] and place is not None and place.storage == "struct":
+                name, inner = found[0]["column_names"][-1], [name for name, _ in place.type.children[:5]]
+                hint = f"Compare {', '.join(f'{name}.{each}' for each in inner)}; a whole field is null or not."
+                raise UsageError(f"{name} holds several values, of which one has to be named.", hint=hint, code="E_QUERY")
         if "truth" in kinds:
             return _comparison(op, self.truth(left), self.truth(right))
         if "other" in kinds:

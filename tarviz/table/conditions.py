@@ -216,13 +216,15 @@ def _named(text: str, possible: dict[str, Part]) -> str:
 
 
 def _strings(asked: Asked, source: str, possible: dict[str, Part]) -> None:
-    """Words in double quotes that name no column are texts, as in Python."""
+    """Words in double quotes that name no column are texts, as in Python; `"json.id"` is the path."""
     raw = f"{_BEFORE}{source}\n)".encode()
 
     def change(node: Node) -> Node | None:
         if node.get("class") != "COLUMN_REF" or len(node["column_names"]) != 1 or node["column_names"][0] in possible:
             return None
-        at = int(node["query_location"])
-        return text_node(node["column_names"][0]) if raw[at : at + 1] == b'"' else None
+        name, at = node["column_names"][0], int(node["query_location"])
+        if "." in name and _is_path(name.split("."), possible):
+            return {**node, "column_names": name.split(".")}
+        return text_node(name) if raw[at : at + 1] == b'"' else None
 
     replaced(asked.tree, change)

@@ -62,6 +62,9 @@ def parsed(base: duckdb.DuckDBPyConnection, text: str) -> Node:
     tree: Node = json.loads(read)
     if tree["error"]:
         message = str(tree["error_message"]).split("\n")[0]
+        if re.match(r"\s*pivot\b", text, re.IGNORECASE):
+            way = "Name its values: FROM records PIVOT (count(*) FOR txt IN ('cat', 'dog')); or GROUP BY the column."
+            raise UsageError("a PIVOT that looks for its values itself is not supported.", hint=way, code="E_QUERY")
         raise UsageError(f"the query cannot be read: {message.rstrip('!.')}.", hint="Only SELECT is supported.", code="E_QUERY")
     if len(tree["statements"]) != 1:
         raise UsageError("a query is one statement.", code="E_QUERY")
@@ -154,6 +157,8 @@ def _relations(tree: Node) -> set[str]:
             raise UsageError(f"there is no table {name!r}.", hint="Ask FROM records, or objects; marks are in tags.", code="E_QUERY")
         if name in TABLES and name not in made:
             own |= {name, *([str(table["alias"]).lower()] if table.get("alias") else [])}
+    if any(not node.get("query") for node in nodes(tree, "SHOW_REF")):
+        raise UsageError("a query sees records, objects and tags.", hint="DESCRIBE records names the columns.", code="E_QUERY")
     for table in nodes(tree, "TABLE_FUNCTION"):
         name = str(table["function"].get("function_name", "")).lower()
         if name not in _FUNCTIONS:

@@ -596,3 +596,33 @@ def test_a_wrong_condition_is_answered_with_what_to_write(make, text, said):
     assert "E_QUERY" == error.value.code
     assert 0 < len(table.rows("hash(key) % 10 < 5")) < 20  # the way out that it names
     assert [6] == table.rows("matches(key, 'g$')").n.tolist()
+
+
+WHOLE = {
+    "json = json": "json.v, json.id",
+    "json <> 'x'": "json.v, json.id",
+    "json in (1)": "json.v, json.id",
+    '"json.idd" = 3': "Nearest: json.id",
+}
+
+
+@pytest.mark.parametrize(("text", "said"), WHOLE.items())
+def test_a_field_of_several_values_is_asked_by_one_of_them(make, text, said):
+    table = tarviz.table(make([("a", {"json": js(v=1, id=3)}), ("b", {"bin": b"x"})]))
+
+    with pytest.raises(UsageError, match=said):
+        table.rows(text)
+    assert [0] == table.rows('"json.id" = 3').n.tolist()
+    assert [1] == table.rows("json = null").n.tolist()
+    with pytest.raises(UsageError, match=r"no column bin.*bin.size"):
+        table.rows(order="bin")
+
+
+@pytest.mark.parametrize("query", ["show tables", "SHOW ALL TABLES", "show databases", "pivot records on n using count(*)"])
+def test_what_shows_more_than_the_records_is_refused_in_our_words(make, query):
+    table = tarviz.table(make([("a", {"txt": b"x"}), ("b", {"txt": b"y"})]))
+
+    with pytest.raises(UsageError, match=r"sees records, objects and tags|PIVOT.*FROM records PIVOT"):
+        table.sql(query)
+    assert [(1, 1)] == table.sql("SELECT x, y FROM (SELECT txt FROM records) PIVOT (count(*) FOR txt IN ('x', 'y'))").fetchall()
+    assert "key" in [row[0] for row in table.sql("DESCRIBE records").fetchall()]
