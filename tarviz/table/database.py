@@ -29,6 +29,7 @@ _MACROS = (
     "whole(a) AS trunc(try_cast(a AS DOUBLE))",
     "real_number(a) AS try_cast(a AS DOUBLE)",
     "words_of(a) AS CASE WHEN try_cast(a AS DOUBLE) IS NULL THEN a END",
+    "folded(t) AS replace(replace(replace(lower(nfc_normalize(t)), 'ß', 'ss'), 'ς', 'σ'), 'ſ', 's')",  # as words are compared
     *comparisons.MACROS,
 )
 _TAGGED = "tagged(s, k, t) AS EXISTS (SELECT 1 FROM tags WHERE tags.shard = s AND tags.key = k AND tags.tag = t)"

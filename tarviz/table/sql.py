@@ -320,7 +320,7 @@ def form(base: duckdb.DuckDBPyConnection, node: Node, possible: dict[str, Part],
     if name == "field":
         return column(ext)
     if name == "key_holds":
-        return expression(base, f"contains(lower(key), lower({quoted_text(text)}))")
+        return expression(base, f"contains(folded(key), folded({quoted_text(text)}))")
     if name == "search":
         return _search(base, text, possible, streamed)
     if name in ("marked", "tagged"):
@@ -354,7 +354,7 @@ def texts(columns: Iterable[str]) -> list[str]:
 
 def _search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part], streamed: bool) -> Node:
     """Every word is in the key or in a text: of a table by the relation `_words`, of a stream in the columns themselves."""
-    sought = [f"lower({quoted_text(word)})" for word in words(text)]
+    sought = [f"folded({quoted_text(word)})" for word in words(text)]
     if not sought:
         return expression(base, "true")
     if not streamed:
@@ -363,7 +363,7 @@ def _search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part
         for node in nodes(found, "COLUMN_REF"):
             node |= NOWHERE
         return {**found, "_made": True}
-    held = ["lower(key)", *(f"coalesce(lower(words_of({quoted_name(each)})), '')" for each in texts(possible))]
+    held = ["folded(key)", *(f"coalesce(folded(words_of({quoted_name(each)})), '')" for each in texts(possible))]
     return expression(base, " AND ".join(f"({' OR '.join(f'contains({each}, {word})' for each in held)})" for word in sought))
 
 
