@@ -39,6 +39,7 @@ class Objects(verb_base.Result):
     table: pa.Table
     counts: dict[str, int] = field(default_factory=dict)
     output: str | None = None
+    boxed: int = 0  # masks, polygons and key points of which the output has the box alone
 
     __repr__ = redacted_repr
 
@@ -47,12 +48,13 @@ class Objects(verb_base.Result):
 
     def __str__(self) -> str:
         if self.output is not None:
-            return f"{redact(safe(self.output))}: {len(self):,} objects, {len(self.counts):,} labels"
+            said = f"\n{self.boxed:,} masks, polygons or key points are written as their boxes" if self.boxed else ""
+            return f"{redact(safe(self.output))}: {len(self):,} objects, {len(self.counts):,} labels{said}"
         rows = [(safe(label), f"{count:,}") for label, count in self.counts.items()]
         return verb_base.table([*rows, ("in all", f"{len(self):,}")], header=("label", "objects"), right=[1])
 
     def to_dict(self) -> dict[str, Any]:
-        return {"objects": len(self), "counts": self.counts}
+        return {"objects": len(self), "counts": self.counts, "boxed": self.boxed}
 
 
 def objects(
@@ -69,6 +71,7 @@ def objects(
     With `output` they are written: `.json` is COCO, `.parquet` and `.csv` a row each; `form` "yolo" or "voc" writes a tar of
     `KEY.txt` or `KEY.xml`, which joins the pictures by its keys. YOLO counts classes in the order of `classes` (names, or a file of them),
     else of their names, and says them in a file beside (`.names`). For COCO and YOLO objects without a label are `unlabelled`.
+    YOLO has boxes and outlines, VOC boxes: what else there is becomes its box, and `boxed` counts it.
     """
     from tarviz.table import opened
 
@@ -82,7 +85,10 @@ def objects(
     counts = Counter(label or "" for label in found.column("label").to_pylist())
     made = Objects(found, dict(counts.most_common()), None if output is None else fspath(output))
     if output is not None:
-        _write(made, fspath(output), form or _form(fspath(output)), table.classes)
+        form = form or _form(fspath(output))
+        _write(made, fspath(output), form, table.classes)
+        whole = {"yolo": ("box", "polygon"), "voc": ("box",)}.get(form)
+        made.boxed = sum(kind not in whole for kind in found.column("kind").to_pylist()) if whole else 0
     return made
 
 
