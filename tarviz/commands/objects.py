@@ -74,6 +74,7 @@ def objects(
     With `output` they are written: `.json` is COCO, `.parquet` and `.csv` a row each; `form` "yolo" or "voc" writes a tar of
     `KEY.txt` or `KEY.xml`, which joins the pictures by its keys. YOLO counts classes in the order of `classes` (names, or a file of them),
     else of their names, and says them in a file beside (`.names`). For COCO and YOLO objects without a label are `unlabelled`.
+    YOLO has boxes and outlines, VOC boxes: what else there is becomes its box, and `left_out` counts it.
     """
     from tarviz.table import opened
 
@@ -87,7 +88,8 @@ def objects(
     counts = Counter(label or "" for label in found.column("label").to_pylist())
     made = Objects(found, dict(counts.most_common()), None if output is None else fspath(output))
     if output is not None:
-        _write(made, fspath(output), form or _form(fspath(output)), table.classes)
+        form = form or _form(fspath(output))
+        _write(made, fspath(output), form, table.classes)
     return made
 
 

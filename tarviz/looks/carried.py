@@ -191,6 +191,8 @@ class Carrier:
     def _item(self, item: dict[str, Any], row: Any, form: str, share: bool) -> bool:
         """Rewrite one annotation; False where too little of it is left."""
         parts: list[float] = []
+        if round_one := shapes.circle(item):  # it may be none behind the move
+            item |= {"shape_type": "polygon", "points": round_one}
         if shapes.four(row):
             place = shapes.box_of(item)
             names, own = shapes.corners_of(place) if isinstance(place, Mapping) else ((), form)
@@ -214,6 +216,9 @@ class Carrier:
         if shapes.triples(item.get("keypoints")):
             seen = self._key_points(item)
             parts = parts or [seen]
+        elif places := shapes.marked(item):
+            item["points"] = [list(place) for place in self._moved([n for place in places for n in place])]
+            parts = parts or [float(any(0 <= x <= self._width and 0 <= y <= self._height for x, y in item["points"]))]
         return not parts or self._stays(parts[0])
 
     def _outlines(self, item: dict[str, Any]) -> tuple[float, float]:

@@ -20,6 +20,7 @@ FORMATS = ("xywh", "xyxy", "cxcywh")
 _MAX_BYTES = 4 << 20
 _MOST_POINTS = 240
 _MOST_OUTLINES = 50
+_CORNERS_OF_CIRCLE = 64  # 0.2 % of its area is lost
 _LISTS = (
     "annotations",
     "objects",
@@ -303,7 +304,8 @@ def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mappin
             yield Shape("box", _rounded(box, frame.digits), *about)
         elif (corners := rectangle(item)) is not None:
             yield Shape("box", _rounded(corners, frame.digits), *about)
-        for outline in outlines(item.get(outline_word(item)), None if frame.is_all else _MOST_OUTLINES):
+        most = None if frame.is_all else _MOST_OUTLINES
+        for outline in [*outlines(item.get(outline_word(item)), most), *outlines(circle(item))]:
             pixels = outline if guess == "coco" else frame.pixels(outline)
             yield Shape("polygon", _rounded(pixels if frame.is_all else _thinned(pixels), frame.digits), *about)
         if mask := _runs(item.get(outline_word(item))):
@@ -311,6 +313,9 @@ def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mappin
         marks = item.get("keypoints")
         if triples(marks):
             yield Shape("points", tuple(float(n) for n in (marks if frame.is_all else marks[:_MOST_POINTS])), *about)
+        elif places := marked(item):
+            shown = places if frame.is_all else places[: _MOST_POINTS // 3]
+            yield Shape("points", tuple(float(n) for pair in shown for n in (*pair, 2)), *about)
 
 
 def _runs(value: Any) -> tuple[int, ...]:
@@ -328,6 +333,25 @@ def rectangle(item: Mapping[str, Any]) -> tuple[float, ...] | None:
         return None
     (a, b), (c, d) = points
     return min(a, c), min(b, d), abs(c - a), abs(d - b)
+
+
+def marked(item: Mapping[str, Any], *kinds: str) -> list[Any]:
+    """The points of LabelMe's point or line, or of another of its kinds; [] where the item is none."""
+    points = item.get("points")
+    if item.get("shape_type") not in (kinds or ("point", "points", "line", "linestrip")) or not isinstance(points, list):
+        return []
+    good = all(isinstance(each, list) and len(each) == 2 and all(isinstance(n, int | float) for n in each) for each in points)
+    return points if good and all(math.isfinite(n) for each in points for n in each) else []
+
+
+def circle(item: Mapping[str, Any]) -> list[list[float]]:
+    """LabelMe's circle, which is its middle and a point on it, as an outline; [] where the item is none."""
+    if len(points := marked(item, "circle")) != 2:
+        return []
+    (x, y), edge = points
+    radius = math.dist((x, y), edge)
+    turns = [math.tau * at / _CORNERS_OF_CIRCLE for at in range(_CORNERS_OF_CIRCLE)]
+    return [[x + radius * math.cos(turn), y + radius * math.sin(turn)] for turn in turns]
 
 
 def triples(marks: Any) -> TypeGuard[list[float]]:

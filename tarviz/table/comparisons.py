@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from tarviz.model.errors import UsageError
 from tarviz.table.places import INTEGERS, REALS, Place, Places
 from tarviz.table.sql import NOWHERE, Node, column, no_function, nodes, signatures
 
@@ -161,6 +162,12 @@ class Rule:
             return self._null(left if kinds[1] == "null" else right, op == "COMPARE_EQUAL")
         if "null" in kinds and op in _DISTINCT:
             return self._null(left if kinds[1] == "null" else right, op == "COMPARE_NOT_DISTINCT_FROM")
+        for side in (left, right):
+            found, place = self.places.steps(side), self.places.at(side)
+            if found is not None and not found[1] and place is not None and place.storage == "struct":
+                name, inner = found[0]["column_names"][-1], [name for name, _ in place.type.children[:5]]
+                hint = f"Compare {', '.join(f'{name}.{each}' for each in inner)}; a whole field is null or not."
+                raise UsageError(f"{name} holds several values, of which one has to be named.", hint=hint, code="E_QUERY")
         if "truth" in kinds:
             return _comparison(op, self.truth(left), self.truth(right))
         if "other" in kinds:
@@ -300,6 +307,22 @@ class Rule:
         return Number(self.places.made(f"TRY({form})", x=_huge(self, sides[0]), y=_huge(self, sides[-1])), real)
 
     # the rest
+
+    def made_of_mixed(self, node: Node) -> Node | None:
+        """A call, cast, CASE or coalesce() of a query over values of two kinds, which take the kind of what they stand beside; None where
+        it has none of these, or nothing says a kind."""
+        of_class = node.get("class")
+        parts = [node["child"]] if of_class == "CAST" else _arguments(node) if of_class == "FUNCTION" else _branches(node)
+        if not any((place := self.places.at(part)) is not None and place.storage == "json" for part in parts):
+            return None
+        if of_class == "CAST":
+            return self._cast(node) if _kind_of(_type_name(node)) in ("number", "truth") else None
+        if of_class != "FUNCTION" or function_name(node) in _OF_ARGUMENTS:
+            return None if self.kind(node) == "value" else self.plain(node)
+        name = function_name(node)
+        taken = {each for _, types, _ in signatures(self.base, name) for each in types}
+        known = name in _ARITHMETIC or name in ("concat", "concat_ws", "||") or taken & (_NUMBER_TYPES | {"VARCHAR"})
+        return self._called(node) if known and "JSON" not in taken else None
 
     def plain(self, node: Node) -> Node:
         """An expression of which no kind is wanted."""

@@ -13,7 +13,6 @@ from tarviz.model.errors import UsageError
 from tarviz.table.columns import RECORD, Part
 from tarviz.table.database import needed
 from tarviz.table.sql import (
-    FORMS,
     Asked,
     Node,
     form,
@@ -27,6 +26,7 @@ from tarviz.table.sql import (
     resolve,
     select_of,
     signatures,
+    spelled_out,
     tag_test,
     text_node,
     whole,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 MAX_LENGTH = 10_000
 HINT = "Write cls = 3 and json.w > 300, has:json, size(jpg) > 50000, txt like '%dog%', or words to look for in keys and texts."
 
-_FORM = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(has|is|tag|key):([\w.\-/]+)""")
 _CASTS = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(int|float)\s*\(""")
 _PHRASE = re.compile(r'"[^"]*"')
 _MEANT = re.compile(r"[=<>()\[\]]|\b(?:has|is|tag|key):")  # half a condition is an error, not a search for its words
@@ -108,8 +107,7 @@ def _read(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
     The leaves decide: a known column or path, one of our forms, a comparison, a call make a condition. Other words and numbers alone,
     and what DuckDB cannot read, are looked for.
     """
-    source = _FORM.sub(lambda found: found[1] or f"{FORMS[found[2]]}('{found[3]}')", text)
-    source = _CASTS.sub(lambda found: found[1] or {"int": "whole(", "float": "real_number("}[found[2]], source)
+    source = _CASTS.sub(lambda found: found[1] or {"int": "whole(", "float": "real_number("}[found[2]], spelled_out(text))
     try:
         tree, source = _readable(base, source, possible)
     except UsageError:
@@ -152,7 +150,7 @@ def _is_condition(node: Node, possible: dict[str, Part]) -> bool:
 
 def needs_whole(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
     """What of a condition cannot be answered from one record; "" where all can."""
-    if any(node["qualified_name"]["path"] == ["tagged"] for node in nodes(tree, "FUNCTION")):
+    if "tags" in relations(tree) or any(node["qualified_name"]["path"] == ["tagged"] for node in nodes(tree, "FUNCTION")):
         return "a tag"
     for what, name in (("SUBQUERY", "a subquery"), ("WINDOW", "a window")):
         if any(True for _ in nodes(tree, what)):
@@ -218,13 +216,15 @@ def _named(text: str, possible: dict[str, Part]) -> str:
 
 
 def _strings(asked: Asked, source: str, possible: dict[str, Part]) -> None:
-    """Words in double quotes that name no column are texts, as in Python."""
+    """Words in double quotes that name no column are texts, as in Python; `"json.id"` is the path."""
     raw = f"{_BEFORE}{source}\n)".encode()
 
     def change(node: Node) -> Node | None:
         if node.get("class") != "COLUMN_REF" or len(node["column_names"]) != 1 or node["column_names"][0] in possible:
             return None
-        at = int(node["query_location"])
-        return text_node(node["column_names"][0]) if raw[at : at + 1] == b'"' else None
+        name, at = node["column_names"][0], int(node["query_location"])
+        if "." in name and _is_path(name.split("."), possible):
+            return {**node, "column_names": name.split(".")}
+        return text_node(name) if raw[at : at + 1] == b'"' else None
 
     replaced(asked.tree, change)

@@ -29,6 +29,7 @@ _MACROS = (
     "whole(a) AS trunc(try_cast(a AS DOUBLE))",
     "real_number(a) AS try_cast(a AS DOUBLE)",
     "words_of(a) AS CASE WHEN try_cast(a AS DOUBLE) IS NULL THEN a END",
+    "folded(t) AS replace(replace(replace(lower(nfc_normalize(t)), 'ß', 'ss'), 'ς', 'σ'), 'ſ', 's')",  # as words are compared
     *comparisons.MACROS,
 )
 _TAGGED = "tagged(s, k, t) AS EXISTS (SELECT 1 FROM tags WHERE tags.shard = s AND tags.key = k AND tags.tag = t)"
@@ -177,6 +178,9 @@ def translated(error: Exception, hinted: Callable[[str], str] | None = None, unk
         )
     if isinstance(error, duckdb.InterruptException):
         return UsageError("the query was stopped.", code="E_STOPPED")
+    if "Malformed JSON" in text or "value to numerical" in text:
+        way = "Compare the path itself (json.v = 'cat'), or take its text: json.v ->> '$'."
+        return UsageError("a value of two kinds is JSON here, and does not become what it is compared with.", hint=way, code="E_QUERY")
     if "volatile function" in text:
         way = "Choose records by their key: hash(key) % 10 = 0, or matches(key, '7$')."
         return UsageError("a condition must give the same answer each time; a call such as random() does not.", hint=way, code="E_QUERY")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tarviz.table.comparisons import Rule, is_read
 from tarviz.table.places import Places
-from tarviz.table.sql import Asked, Node, nodes, parsed, replaced, select_of, written
+from tarviz.table.sql import Asked, Node, common_tables, nodes, own_name, parsed, replaced, select_of, written
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,6 +30,8 @@ def finished(
     from 0 in a condition and `as_text`, from 1 in a query. `missing` is told of paths that no record has."""
     tree = copy.deepcopy(asked.tree)
     rule = Rule(base, Places(base, types, missing, lenient, lenient or as_text))
+    while (given := _given(rule, tree)) != rule.places.given:  # a query may name what another has named
+        rule.places.given = given
     for select in reversed([*nodes(tree, "SELECT_NODE")]):  # the inner ones first
         if select.get("where_clause") is not None and select["from_table"].get("table_name") not in _TYPED:
             select["where_clause"] = rule.truth(select["where_clause"])
@@ -50,6 +52,27 @@ def finished(
             _items(rule, tree)
         replaced(tree, lambda node: _inside_json(rule, node, leaves=as_text))
     return written(base, _bare(tree))
+
+
+def _given(rule: Rule, tree: Node) -> dict[str, Any]:
+    """The types of values of records that queries give a name which is no column; without names that are given to other things too."""
+    named: list[tuple[list[str], list[Node]]] = [([], each["select_list"]) for each in nodes(tree, "SELECT_NODE")]
+    inner = [(each.get("column_name_alias") or [], each["subquery"]["node"]) for each in nodes(tree, "SUBQUERY")]
+    inner += [(each["value"]["aliases"], each["value"]["query_node"]) for each in common_tables(tree)]
+    named += [(names, each.get("select_list") or []) for names, each in inner]
+    found: dict[str, list[Any]] = {}
+    for names, items in named:
+        for item, name in zip(items, [*names, *(own_name(each) for each in items[len(names) :])], strict=False):
+            place = rule.places.at(item)
+            if place is None and (item.get("column_names") or [""])[-1] == name:  # `SELECT x FROM t` gives what t does
+                continue
+            kind = None if place is None else rule.places.types["key"] if is_read(place) else place.type
+            found.setdefault(name.lower(), []).append(kind)
+    return {
+        name: kinds[0]
+        for name, kinds in found.items()
+        if name not in rule.places.types and None not in kinds and all(kind == kinds[0] for kind in kinds)
+    }
 
 
 def _bare(tree: Any) -> Any:
@@ -74,8 +97,11 @@ def _items(rule: Rule, tree: Any) -> None:
 
 
 def _outside_where(rule: Rule, node: Node) -> Node | None:
-    """A comparison anywhere in a query by the rule: of a value with what is none, or with one that holds values of two kinds."""
+    """A comparison anywhere in a query by the rule: of a value with what is none, or with one that holds values of two kinds; and what
+    is made of these, where the kind of something else says what they are taken for."""
     kind = node.get("type")
+    if node.get("class") in ("FUNCTION", "CAST", "CASE") or kind == "OPERATOR_COALESCE":
+        return {**made, "alias": node.get("alias", "")} if (made := rule.made_of_mixed(node)) else None
     if node.get("class") == "COMPARISON":
         sides = [node["left"], node["right"]]
     elif kind in ("COMPARE_IN", "COMPARE_NOT_IN"):

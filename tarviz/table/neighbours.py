@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tarviz.model.errors import LimitError, UsageError
+from tarviz.model.errors import LimitError, TarvizWarning, UsageError
 from tarviz.table.columns import kind, of_field
 from tarviz.table.database import memory_limit
 from tarviz.table.findings import BITS
-from tarviz.table.rows import ChosenRows
+from tarviz.table.rows import ChosenRows, checked_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,13 +29,18 @@ class Vectors(NamedTuple):
     lengths: NDArray[np.float64]
 
 
-def similar(table: Table, key: str, by: str = "", count: int = 24) -> ChosenRows:
-    """The `count` records nearest to that of `key`, which is left out, the nearest first; `score` is the cosine, of hashes the share of
-    equal bits. Every vector is compared.
+def similar(table: Table, key: str, by: str = "", count: int | None = 24) -> ChosenRows:
+    """The `count` records (None: all) nearest to that of `key`, which is left out, the nearest first; `score` is the cosine, of hashes the
+    share of equal bits. Every vector is compared.
 
     `by`: a field of vectors (`npy`, `safetensors` of one tensor), a list in JSON (`json.embedding`), or a field of pictures, compared by
-    their hashes; else the first field there is of these. `UsageError` where the record has none.
+    their hashes; else the first field there is of these. `UsageError` where the record has none; records that hold something else there
+    are left out, with a warning that counts them.
     """
+    if not isinstance(key, str) or not isinstance(by, str):
+        raise UsageError(f"key={key!r} and by={by!r} are to be texts.", hint='Write table.similar("0001", "npy").')
+    most = checked_count(count)
+    count = len(table) if most is None else most
     by = by or next(
         (ext for what in ("array", "tensors", "picture") for ext in table.fields if kind(ext) == what), next(iter(table.fields), "")
     )
@@ -42,12 +48,12 @@ def similar(table: Table, key: str, by: str = "", count: int = 24) -> ChosenRows
         return _by_hash(table, key, by, count)
     found = table.remembered(("vectors", by), lambda: _vectors(table, by))
     at = _place(table, key, found.rows, by)
-    here = found.matrix[at]
-    cosines = (found.matrix @ here) / (found.lengths * found.lengths[at])
+    here = found.matrix[at].astype(np.float64) / found.lengths[at]
+    cosines = (found.matrix @ here.astype(np.float32)) / found.lengths
     cosines[at] = -np.inf
     most = min(count, len(cosines) - 1)
     near = np.argpartition(-cosines, min(most + _MARGIN, len(cosines) - 1))[: most + _MARGIN]
-    exact = (found.matrix[near].astype(np.float64) @ here.astype(np.float64)) / (found.lengths[near] * found.lengths[at])
+    exact = (found.matrix[near].astype(np.float64) @ here) / found.lengths[near]
     exact[near == at] = -np.inf
     return _first(found.rows, near, exact, most)
 
@@ -83,12 +89,13 @@ def _vectors(table: Table, by: str) -> Vectors:
 
     name = f'"{by}.vector"' if by in table.fields and f"{by}.vector" in of_field(by) else by
     column = table.expression(name)
-    if table.type_of(column) not in ("list", "array"):
+    mixed = table.type_of(column) == "varchar"  # as what is JSON is, where some have no list
+    found = table.arrow(f"SELECT shard, n, TRY_CAST({name} AS FLOAT[]) AS x FROM records") if mixed else None
+    if table.type_of(column) not in ("list", "array") and (found is None or found.column("x").null_count == len(found)):
         hint = "Vectors are npy, safetensors of one tensor, lists of numbers in JSON; pictures are compared by their hashes."
         raise UsageError(f"{by or 'the data set'} holds no vectors.", hint=hint)
-    found = table.fetched_arrow(
-        f"SELECT shard, n, TRY_CAST({column} AS FLOAT[]) AS x FROM records WHERE TRY_CAST({column} AS FLOAT[]) IS NOT NULL"
-    )
+    found = found or table.fetched_arrow(f"SELECT shard, n, TRY_CAST({column} AS FLOAT[]) AS x FROM records")
+    found = found.filter(pc.is_valid(found.column("x")))
     sizes = pc.list_value_length(found.column("x"))
     wide = 0 if not len(found) else int(pc.mode(sizes)[0].as_py()["mode"])
     found = found.filter(pc.equal(sizes, wide))
@@ -97,8 +104,12 @@ def _vectors(table: Table, by: str) -> Vectors:
     flat = found.column("x").combine_chunks()
     values = pc.list_flatten(flat)
     matrix = np.asarray(values.to_numpy(zero_copy_only=False), np.float32).reshape(len(found), wide)
-    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
-    good = np.isfinite(lengths) & (lengths > 0)
+    with np.errstate(invalid="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+    good = (lengths > 0) & (lengths < np.finfo(np.float32).max)
     if not good.all():
         found, matrix, lengths = found.filter(pa.array(good)), matrix[good], lengths[good]
+    if left := len(table) - len(found):
+        text = f"W_NO_VECTOR {left:,} of {len(table):,} records have no vector of {wide} numbers in {by}: they are left out."
+        warnings.warn(text, TarvizWarning, stacklevel=2)
     return Vectors(table.placed(found), matrix, lengths)

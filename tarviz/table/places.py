@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from tarviz.table import columns
@@ -29,13 +29,15 @@ class Place(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Places:
-    """The columns of a question. `missing` is told of paths that no record has; `lenient`: a condition; lists are counted `from_zero`."""
+    """The columns of a question. `missing` is told of paths that no record has; `lenient`: a condition; lists are counted `from_zero`;
+    `given` are the types of values that inner queries give a name."""
 
     base: duckdb.DuckDBPyConnection
     types: Mapping[str, Any]
     missing: Callable[[str], None] | None = None
     lenient: bool = True
     from_zero: bool = True
+    given: dict[str, Any] = field(default_factory=dict)
 
     def made(self, template: str, **parts: Node) -> Node:
         """The tree of an expression of ours, with trees in the places of its names."""
@@ -52,6 +54,8 @@ class Places:
         """The column that a path begins with, and the steps from there; None where an expression is no path."""
         if node.get("class") == "COLUMN_REF":
             of = node.get("_of")
+            if not of and (count := self._named(node)):
+                return node, node["column_names"][count:]
             return (node, list(of[1:])) if of else (node, []) if node.get("_unknown") and self.lenient else None  # a query may give it
         if node.get("type") not in ("ARRAY_EXTRACT", "STRUCT_EXTRACT"):
             return None
@@ -71,16 +75,17 @@ class Places:
             return None
         column, steps = found
         nothing = Place("null", self.made("NULL"))
-        if column.get("_unknown"):
+        count = self._named(column)
+        if column.get("_unknown") and not count:
             return nothing
-        name = column["_of"][0]
-        if name not in self.types:
+        name = column["column_names"][count - 1].lower() if count else column["_of"][0]
+        if name not in self.types and not count:
             if steps and self.missing is not None:
                 self.missing(".".join(map(str, [name, *steps])))
             return nothing
-        whole = {**column, "column_names": column["column_names"][: len(column["column_names"]) - len(column["_of"]) + 1]}
-        whole.pop("_of")
-        place = self.stored(name, self.types[name], whole)
+        whole = {**column, "column_names": column["column_names"][: count or len(column["column_names"]) - len(column["_of"]) + 1]}
+        whole.pop("_of", None)
+        place = self.stored(name, self.given[name] if count else self.types[name], whole)
         for count, step in enumerate(steps):
             if place.storage == "json":
                 rest = text_node("$" + "".join(_step(each) for each in steps[count:]))
@@ -92,6 +97,11 @@ class Places:
                 return nothing
             place = inner
         return place
+
+    def _named(self, node: Node) -> int:
+        """How many of a column's names say a value that an inner query gives: `x`, `t.x`; 0 where they say none."""
+        names = [str(name).lower() for name in node["column_names"][:2]]
+        return 0 if node.get("_of") else next((at for at, name in enumerate(names, 1) if name in self.given), 0)
 
     def _inside(self, place: Place, step: str | int) -> Place | None:
         if place.storage == "list" and isinstance(step, int):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 
@@ -32,3 +33,10 @@ class ChosenRows:
     def of(self, shard: int) -> NDArray[np.int64]:
         """The numbers of the records of one shard, ascending."""
         return np.sort(self.n[self.shard == shard])
+
+
+def checked_count(count: int | None) -> int | None:
+    """How many records are asked for, None for all. `UsageError` for what is no number of them."""
+    if count is not None and not (isinstance(count, int | np.integer) and count >= 0):
+        raise UsageError(f"count={count!r} is no number of records.", hint="Give 0 or more, or None for all.")
+    return count

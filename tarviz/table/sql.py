@@ -63,6 +63,9 @@ def parsed(base: duckdb.DuckDBPyConnection, text: str) -> Node:
     tree: Node = json.loads(read)
     if tree["error"]:
         message = str(tree["error_message"]).split("\n")[0]
+        if re.match(r"\s*pivot\b", text, re.IGNORECASE):
+            way = "Name its values: FROM records PIVOT (count(*) FOR txt IN ('cat', 'dog')); or GROUP BY the column."
+            raise UsageError("a PIVOT that looks for its values itself is not supported.", hint=way, code="E_QUERY")
         raise UsageError(f"the query cannot be read: {message.rstrip('!.')}.", hint="Only SELECT is supported.", code="E_QUERY")
     if len(tree["statements"]) != 1:
         raise UsageError("a query is one statement.", code="E_QUERY")
@@ -84,14 +87,22 @@ def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
     """A whole SELECT over `records` and `tags`, its columns found among `possible`; it may have the calls of a condition: `size(jpg)`."""
     if len(text) > 20 * MAX_LENGTH:
         raise UsageError("the query is too long.", code="E_QUERY")
-    asked = Asked(text, parsed(base, text.strip().rstrip(";")))
+    text = text.strip().rstrip(";")
+    try:
+        asked = Asked(text, parsed(base, text))
+    except UsageError:
+        if (spelled := spelled_out(text)) == text:
+            raise
+        asked = Asked(text, parsed(base, spelled))
     object_calls(base, asked.tree)
     own = _relations(asked.tree)
     replaced(asked.tree, lambda node: form(base, node, possible))
     resolve(asked, possible, own)
     if "tags" not in own:
         replaced(asked.tree, lambda node: tag_test(base, node))
-    asked.tagged = any(node.get("column_names", [])[-1:] == ["tag"] and "tags" not in own for node in nodes(asked.tree, "COLUMN_REF"))
+        asked.tagged = any(
+            node["column_names"][-1] == "tag" and node["column_names"][0] != "tags" for node in nodes(asked.tree, "COLUMN_REF")
+        )
     return asked
 
 
@@ -131,14 +142,15 @@ def replaced(tree: Any, change: Callable[[Node], Node | None]) -> None:
     """Put what `change` gives in the place of nodes, from the leaves up."""
     for name, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
         if isinstance(value, dict | list):
-            replaced(value, change)
+            if "_made" not in value:
+                replaced(value, change)
             if isinstance(value, dict) and (made := change(value)) is not None:
                 tree[name] = made
 
 
 def _relations(tree: Node) -> set[str]:
     """Names that stand for `records` or `tags` in this query; what else it reads from is refused."""
-    made = {str(entry["key"]).lower() for entry in _ctes(tree)}
+    made = {str(entry["key"]).lower() for entry in common_tables(tree)}
     own: set[str] = set()
     for table in nodes(tree, "BASE_TABLE"):
         name = str(table["table_name"]).lower()
@@ -146,6 +158,8 @@ def _relations(tree: Node) -> set[str]:
             raise UsageError(f"there is no table {name!r}.", hint="Ask FROM records, or objects; marks are in tags.", code="E_QUERY")
         if name in TABLES and name not in made:
             own |= {name, *([str(table["alias"]).lower()] if table.get("alias") else [])}
+    if any(not node.get("query") for node in nodes(tree, "SHOW_REF")):
+        raise UsageError("a query sees records, objects and tags.", hint="DESCRIBE records names the columns.", code="E_QUERY")
     for table in nodes(tree, "TABLE_FUNCTION"):
         name = str(table["function"].get("function_name", "")).lower()
         if name not in _FUNCTIONS:
@@ -153,7 +167,8 @@ def _relations(tree: Node) -> set[str]:
     return own
 
 
-def _ctes(tree: Any) -> Iterator[Node]:
+def common_tables(tree: Any) -> Iterator[Node]:
+    """What WITH names."""
     for node in _all(tree):
         if isinstance(node.get("cte_map"), dict):
             yield from node["cte_map"].get("map") or []
@@ -184,7 +199,9 @@ def resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
             node["qualified_name"], node["schema"], node["catalog"] = {"path": path[-1:]}, "", ""
     for node in nodes(asked.tree, "COLUMN_REF"):
         names = list(node["column_names"])
-        if names[0].lower() in given - own or names[0] == "_words" or (len(names) == 2 and names[0] == "objects" and names[1] in OBJECTS):
+        if names[0].lower() in given - own and (found := found_name(names, possible)):  # SELECT upper(txt) AS txt
+            asked.parts.add(possible[found[0]])
+        if names[0].lower() in given - own or names[0] == "_words" or (len(names) == 2 and names[1] in COLUMNS.get(names[0], ())):
             continue
         prefix = names[:1] if len(names) > 1 and names[0].lower() in own and found_name(names, possible) is None else []
         found = found_name(names[len(prefix) :], possible)
@@ -206,7 +223,7 @@ def resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
 def _given(tree: Any) -> set[str]:
     """Names that a query gives itself: of columns, of what it selects from, of a lambda's arguments."""
     found = {str(node["alias"]).lower() for node in _all(tree) if node.get("alias")}
-    found |= {str(entry["key"]).lower() for entry in _ctes(tree)}
+    found |= {str(entry["key"]).lower() for entry in common_tables(tree)}
     found |= {str(name).lower() for node in _all(tree) for name in node.get("column_name_alias") or []}
     for node in nodes(tree, "LAMBDA"):
         found |= {str(name["column_names"][0]).lower() for name in nodes(node["lhs"], "COLUMN_REF")}
@@ -222,6 +239,11 @@ def _all(tree: Any) -> Iterator[Node]:
             stack += node.values()
         elif isinstance(node, list):
             stack += node
+
+
+def own_name(node: Node) -> str:
+    """What a column that a query selects is called: by its alias, else by the last name of its path."""
+    return str(node.get("alias") or (node.get("column_names") or [""])[-1])
 
 
 def column(*names: str) -> Node:
@@ -269,6 +291,23 @@ def quoted_name(name: str) -> str:
 
 FORMS = {"has": "has", "is": "marked", "tag": "tagged", "key": "key_holds"}
 """What is written before a colon, and the function that it is."""
+_FORM = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(has|is|tag|key):("[^"]+"|'(?:[^']|'')+'|[^\s()"'][^\s()]*)""")
+
+
+def spelled_out(text: str) -> str:
+    """The forms with a colon as calls; a name in them ends at a space or a bracket, or is in quotes.
+
+    >>> spelled_out("tag:don't and not has:seg.png or tag:'at sea'")
+    "tagged('don''t') and not has('seg.png') or tagged('at sea')"
+    """
+
+    def call(found: re.Match[str]) -> str:
+        name = found[3]
+        if name[0] in "\"'":
+            name = name[1:-1].replace("''", "'")
+        return f"{FORMS[found[2]]}({quoted_text(name)})"
+
+    return _FORM.sub(lambda found: found[1] or call(found), text)
 
 
 def form(base: duckdb.DuckDBPyConnection, node: Node, possible: dict[str, Part], *, streamed: bool = False) -> Node | None:
@@ -282,7 +321,7 @@ def form(base: duckdb.DuckDBPyConnection, node: Node, possible: dict[str, Part],
     if name == "field":
         return column(ext)
     if name == "key_holds":
-        return expression(base, f"contains(lower(key), lower({quoted_text(text)}))")
+        return expression(base, f"contains(folded(key), folded({quoted_text(text)}))")
     if name == "search":
         return _search(base, text, possible, streamed)
     if name in ("marked", "tagged"):
@@ -318,7 +357,7 @@ def texts(columns: Iterable[str]) -> list[str]:
 
 def _search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part], streamed: bool) -> Node:
     """Every word is in the key or in a text: of a table by the relation `_words`, of a stream in the columns themselves."""
-    sought = [f"lower({quoted_text(word)})" for word in words(text)]
+    sought = [f"folded({quoted_text(word)})" for word in words(text)]
     if not sought:
         return expression(base, "true")
     if not streamed:
@@ -327,7 +366,7 @@ def _search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part
         for node in nodes(found, "COLUMN_REF"):
             node |= NOWHERE
         return {**found, "_made": True}
-    held = ["lower(key)", *(f"coalesce(lower(words_of({quoted_name(each)})), '')" for each in texts(possible))]
+    held = ["folded(key)", *(f"coalesce(folded(words_of({quoted_name(each)})), '')" for each in texts(possible))]
     return expression(base, " AND ".join(f"({' OR '.join(f'contains({each}, {word})' for each in held)})" for word in sought))
 
 
@@ -365,10 +404,39 @@ def _tagged(tag: str) -> str:
 
 
 def tag_test(base: duckdb.DuckDBPyConnection, node: Node) -> Node | None:
-    """`tag = 'bad'` as: a tag of the record is so."""
-    if node.get("type") != "COMPARE_EQUAL" or node["left"].get("column_names") != ["tag"] or node["right"].get("class") != "CONSTANT":
+    """`tag = 'bad'`, `tag in ('a', 'b')`, `tag like 'G%'` as: one of the record's tags is so; `tag != 'bad'` and whatever else denies
+    as: none is."""
+    kind = str(node["qualified_name"]["path"][-1]) if node.get("class") == "FUNCTION" else str(node.get("type"))
+    sides = [node[name] for name in ("left", "right", "input", "lower", "upper") if name in node] or node.get("children") or []
+    if node.get("class") == "FUNCTION":
+        sides = [each["expression"] for each in node["arguments"]]
+    if kind not in _ASKED_OF_TAGS or not any(side.get("column_names") == ["tag"] for side in sides):
         return None
-    return expression(base, _tagged(str(node["right"]["literal"]["text"])))
+    box = {"x": {**node, "alias": ""}}
+    if positive := _DENIED.get(kind):
+        box["x"] |= {"type": positive}
+        if node.get("class") == "FUNCTION":
+            box["x"] |= {"type": "FUNCTION", "qualified_name": {"path": [positive]}}
+    for side in sides:
+        if side.get("class") == "CONSTANT" and side["literal"]["kind"] != "NULL_LITERAL":
+            side |= text_node(str(side["literal"]["text"]))
+        elif side.get("column_names") == ["tag"]:
+            side |= column("tags", "tag")
+    made = expression(base, "EXISTS (SELECT 1 FROM tags WHERE tags.shard = records.shard AND tags.key = records.key AND x)")
+    replaced(made, lambda found: box["x"] if found.get("column_names") == ["x"] else None)
+    if not positive:
+        return made
+    return {"class": "OPERATOR", "type": "OPERATOR_NOT", "alias": node.get("alias", ""), "children": [made], **NOWHERE}
+
+
+_DENIED = {
+    "COMPARE_NOTEQUAL": "COMPARE_EQUAL", "COMPARE_NOT_IN": "COMPARE_IN", "COMPARE_DISTINCT_FROM": "COMPARE_NOT_DISTINCT_FROM",
+    "COMPARE_NOT_BETWEEN": "COMPARE_BETWEEN", "OPERATOR_IS_NULL": "OPERATOR_IS_NOT_NULL", "!~~": "~~", "!~~*": "~~*",
+}  # fmt: skip
+_ASKED_OF_TAGS = {
+    *_DENIED, *_DENIED.values(), "COMPARE_LESSTHAN", "COMPARE_GREATERTHAN", "COMPARE_LESSTHANOREQUALTO", "COMPARE_GREATERTHANOREQUALTO",
+    "~~~", "startswith", "endswith", "contains", "matches",
+}  # fmt: skip
 
 
 def relations(tree: Node) -> set[str]:

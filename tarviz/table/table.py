@@ -265,8 +265,8 @@ class Table:
         """
         return words.search(self, text, count)
 
-    def similar(self, key: str, by: str = "", count: int = 24) -> ChosenRows:
-        """The `count` records nearest to that of `key`, the nearest first; `score` is the cosine of their vectors.
+    def similar(self, key: str, by: str = "", count: int | None = 24) -> ChosenRows:
+        """The `count` records (None: all) nearest to that of `key`, the nearest first; `score` is the cosine of their vectors.
 
         `by` is a field of vectors (`npy`, `safetensors`), a list in JSON (`json.embedding`), or a field of pictures, of whose hashes
         `score` is the share of equal bits; else the first field there is of these. `UsageError` where the record has none, or there is
@@ -406,6 +406,8 @@ class Table:
 
     def _hinted(self, name: str, asked: Asked | None = None) -> str:
         """What there is instead of a column: of the records, and of what else is asked."""
+        if name == "tag":
+            return "Write tag:x, tag != 'x', tag in ('x', 'y'), tag like 'x%', tag is null."
         read = sql.relations(asked.tree) if asked else {"records"}
         others = {each: sql.COLUMNS[each] for each in sorted(read & {*sql.COLUMNS})}
         close = [near for each in others.values() for near in difflib.get_close_matches(name.rpartition(".")[2], each, 1)]

@@ -285,3 +285,20 @@ def test_a_shard_without_records_hides_no_objects_of_the_others(make, tmp_path):
 
     assert [(len(COCO),)] == table.sql("SELECT count(*) FROM objects").fetchall()
     assert [(0,)] == tarviz.table(tmp_path / "empty.tar").sql("SELECT count(*) FROM objects").fetchall()
+
+
+def test_points_circles_and_lines_of_labelme_are_objects_and_boxes_are_said(make, tmp_path, capsys):
+    drawn = {"point": [[10, 20]], "line": [[10, 20], [30, 60]], "linestrip": [[1, 2], [3, 4], [5, 1]], "circle": [[50, 50], [50, 70]]}
+    labels = {"shapes": [{"label": kind, "shape_type": kind, "points": points} for kind, points in drawn.items()]}
+    path = make([("a", {"png": picture(), "json": json.dumps(labels).encode()})])
+    rows = tarviz.table(path).sql("SELECT label, kind, x0, y0, x1, y1, area FROM objects ORDER BY label").fetchall()
+
+    assert [("circle", "polygon", 30, 30, 70, 70)] == [row[:6] for row in rows[:1]]
+    assert rows[0][6] == pytest.approx(np.pi * 400, rel=0.003)
+    assert [("line", "points", 10, 20, 30, 60), ("linestrip", "points", 1, 1, 5, 4), ("point", "points", 10, 20, 10, 20)] == [
+        row[:6] for row in rows[1:]
+    ]
+    for form, lost in (("yolo", "keypoints of 3"), ("voc", "keypoints of 3, outlines of 1")):
+        assert 0 == main(["objects", str(path), f"--{form}", "-o", str(tmp_path / "labels.tar")])
+        assert f"left out: {lost}\n" in capsys.readouterr().out
+    assert {} == objects(path, tmp_path / "coco.json").left_out

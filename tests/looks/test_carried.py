@@ -256,3 +256,15 @@ def _kinds(value):
     if isinstance(value, list):
         return [_kinds(inner) for inner in value]
     return "number" if isinstance(value, int | float) else "text"
+
+
+def test_points_lines_and_circles_of_labelme_are_moved():
+    drawn = {"point": [[20, 10]], "line": [[20, 10], [60, 40]], "circle": [[50, 50], [50, 70]], "linestrip": [[500, 500], [501, 501]]}
+    value = {"shapes": [{"label": kind, "shape_type": kind, "points": points} for kind, points in drawn.items()]}
+    moved = Carrier(Mirrored(BEFORE, "horizontal"), visible=0.1).tree(value)
+    point, line, circle = moved["shapes"]
+
+    assert [[180, 10]] == point["points"]
+    assert [[180, 10], [140, 40]] == line["points"]
+    assert "polygon" == circle["shape_type"]
+    assert (130, 170) == (min(x for x, _ in circle["points"]), max(x for x, _ in circle["points"]))

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import tarviz
-from tarviz.model.errors import UsageError
+from tarviz.model.errors import TarvizWarning, UsageError
 
 VECTORS = np.random.default_rng(0).normal(size=(60, 16)).astype(np.float32)
 
@@ -53,13 +53,42 @@ def test_what_has_no_vector_is_left_out_and_said_where_it_is_asked_for(make):
     content = [(f"{at:02}", {"npy": npy(vector)}) for at, vector in enumerate(VECTORS)]
     table = tarviz.table(make([*content, *((f"odd{at}", {"npy": data}) for at, data in enumerate(odd))]))
 
-    assert nearest(0, 59)[0] == table.similar("00", count=100).n.tolist()
-    with pytest.raises(UsageError, match="has nothing in npy"):
+    with pytest.warns(TarvizWarning, match="5 of 65 records have no vector of 16 numbers in npy"):
+        assert nearest(0, 59)[0] == table.similar("00", count=100).n.tolist()
+    with pytest.raises(UsageError, match="has nothing in npy"), pytest.warns(TarvizWarning, match="W_NO_VECTOR"):
         table.similar("odd1")
     with pytest.raises(UsageError, match="keys are in no shard"):
         table.similar("0x")
     with pytest.raises(UsageError, match="no vectors"):
         table.similar("00", "key")
+
+
+@pytest.mark.parametrize("bad", [b'{"e": "none"}', b'{"e": {"a": 1}}', b'{"e": null}', b'{"e": [1, "a"]}', b"{", b'{"e": [1e300]}'])
+def test_a_record_with_no_list_among_those_with_one_is_left_out(make, bad):
+    content = [(f"{at:02}", {"json": json.dumps({"e": vector.tolist()}).encode()}) for at, vector in enumerate(VECTORS)]
+    table = tarviz.table(make([*content, ("odd", {"json": bad})]))
+
+    with pytest.warns(TarvizWarning, match="1 of 61 records have no vector"):
+        assert nearest(7, 59)[0] == table.similar("07", "json.e", None).n.tolist()
+
+
+def test_vectors_of_any_length_are_compared(make):
+    scaled = [vector * np.float32(scale) for vector, scale in zip(VECTORS, [1e-30, 1e30, 1, 1e37] * 15, strict=True)]
+    table = tarviz.table(make([(f"{at:02}", {"npy": npy(vector)}) for at, vector in enumerate(scaled)]))
+
+    assert nearest(1, 9)[0] == table.similar("01", count=9).n.tolist()
+
+
+@pytest.mark.parametrize("wrong", [{"count": -1}, {"count": "3"}, {"count": 2.5}, {"by": 5}, {"by": "nosuch"}, {"key": None}, {"key": 5}])
+def test_what_is_no_question_is_refused_in_our_words(make, wrong):
+    table = tarviz.table(make([(f"{at:02}", {"npy": npy(vector)}) for at, vector in enumerate(VECTORS)]))
+
+    with pytest.raises(UsageError, match=r"number of records|to be texts|no column nosuch"):
+        table.similar(**{"key": "00"} | wrong)
+    if "count" in wrong:
+        with pytest.raises(UsageError, match="number of records"):
+            table.search("00", **wrong)
+    assert 0 == len(table.similar("00", count=0))
 
 
 def test_pictures_without_vectors_are_compared_by_their_hash(make):

@@ -513,6 +513,19 @@ TWO_KINDS = [
     ("select a.n from records a join records b on a.json.v = b.json.v order by 1", [(0,), (1,), (2,), (4,)]),
     ("select n from records order by json.v between 0 and 2, n limit 1", [(0,)]),
     ("select max(json.v) > 3 from records", [(None,)]),
+    ("select json.v + 1 from records order by n", [(2.0,), (None,), (None,), (None,), (None,)]),
+    ("select sum(json.v), max(abs(-json.v)) from records", [(1.0, 1.0)]),
+    ("select json.v::int from records order by n", [(1,), (None,), (None,), (None,), (1,)]),
+    ("select coalesce(json.v, 'none') || upper(json.v) from records order by n", [("11",), ("xX",), (None,), (None,), ("trueTRUE",)]),
+    ("select json_type(json.v), typeof(json.v) from records order by n limit 1", [("UBIGINT", "JSON")]),
+    ("with t as (select json.v as x from records) select x from t where x = 'x'", [('"x"',)]),
+    ("with t(y) as (select json.v from records), u as (select y as z from t) select z from u where z > 0", [("1",)]),
+    ("select v from (select json.v from records) where v in ('x', 1) order by v", [('"x"',), ("1",)]),
+    ("select t.y from (select n, json.v from records) as t(m, y) where t.y = true and m = 0", [("1",)]),
+    ("select x + 1, x = 'x' from (select n, json.v x from records) order by n limit 1", [(2.0, False)]),
+    ("select n from (select n, json j from records) where j.v = 'x'", [(1,)]),
+    ("select n from records a join (select json.v x from records) b on a.json.v = b.x and b.x = 'x'", [(1,)]),
+    ("select json.v as json from records order by n limit 2", [("1",), ('"x"',)]),
 ]
 
 
@@ -521,6 +534,12 @@ def test_values_of_two_kinds_are_compared_by_the_rule_everywhere_in_a_query(make
     values = [b'{"v": 1}', b'{"v": "x"}', b'{"v": [1]}', b'{"v": null}', b'{"v": true}']
     asked = tarviz.table(make([(f"k{at}", {"json": value}) for at, value in enumerate(values)])).sql(query)
     assert asked.fetchall() == rows
+
+
+def test_what_the_rule_does_not_reach_is_refused_in_our_words(make):
+    table = tarviz.table(make([("a", {"json": b'{"v": 1}'}), ("b", {"json": b'{"v": "x"}'})]))
+    with pytest.raises(UsageError, match=r"value of two kinds.*->> '\$'"):
+        table.sql("select * from (select unnest([json.v]) x from records) where x = 'x'").fetchall()
 
 
 def test_a_comparison_in_a_select_keeps_a_name_to_read(make):
@@ -598,3 +617,33 @@ def test_a_wrong_condition_is_answered_with_what_to_write(make, text, said):
     assert "E_QUERY" == error.value.code
     assert 0 < len(table.rows("hash(key) % 10 < 5")) < 20  # the way out that it names
     assert [6] == table.rows("matches(key, 'g$')").n.tolist()
+
+
+WHOLE = {
+    "json = json": "json.v, json.id",
+    "json <> 'x'": "json.v, json.id",
+    "json in (1)": "json.v, json.id",
+    '"json.idd" = 3': "Nearest: json.id",
+}
+
+
+@pytest.mark.parametrize(("text", "said"), WHOLE.items())
+def test_a_field_of_several_values_is_asked_by_one_of_them(make, text, said):
+    table = tarviz.table(make([("a", {"json": js(v=1, id=3)}), ("b", {"bin": b"x"})]))
+
+    with pytest.raises(UsageError, match=said):
+        table.rows(text)
+    assert [0] == table.rows('"json.id" = 3').n.tolist()
+    assert [1] == table.rows("json = null").n.tolist()
+    with pytest.raises(UsageError, match=r"no column bin.*bin.size"):
+        table.rows(order="bin")
+
+
+@pytest.mark.parametrize("query", ["show tables", "SHOW ALL TABLES", "show databases", "pivot records on n using count(*)"])
+def test_what_shows_more_than_the_records_is_refused_in_our_words(make, query):
+    table = tarviz.table(make([("a", {"txt": b"x"}), ("b", {"txt": b"y"})]))
+
+    with pytest.raises(UsageError, match=r"sees records, objects and tags|PIVOT.*FROM records PIVOT"):
+        table.sql(query)
+    assert [(1, 1)] == table.sql("SELECT x, y FROM (SELECT txt FROM records) PIVOT (count(*) FOR txt IN ('x', 'y'))").fetchall()
+    assert "key" in [row[0] for row in table.sql("DESCRIBE records").fetchall()]

@@ -290,3 +290,43 @@ def test_capital_letters_of_a_tag_are_its_own(make, tmp_path):
         assert [1] == table.rows(condition).n.tolist()
     assert [0, 2] == table.rows("not tag:Good").n.tolist()
     assert [] == table.rows("tag:good").n.tolist()
+
+
+ASKED = {
+    "tag != 'x'": [0, 2, 3],
+    "tag in ('x', 'don''t')": [1, 2],
+    "tag not in ('x')": [0, 2, 3],
+    "tag like 'G%' and cls = 1": [1],
+    "tag not ilike 'g%'": [0, 2, 3],
+    "'x' = tag": [1],
+    "tag between 'b' and 'e'": [2],
+    "tag is null": [0],
+    "startswith(tag, 'G')": [1],
+    "tag:don't": [2],
+    "(is:é😀) or tag:'at sea'": [3],
+    'not tag:"don\'t"': [0, 1, 3],
+}
+
+
+@pytest.mark.parametrize(("where", "fit"), ASKED.items())
+def test_one_of_a_record_s_tags_fits_or_none_where_it_is_denied(make, monkeypatch, where, fit):
+    path = make([(f"{at}", {"cls": b"%d" % at}) for at in range(4)])
+    table = tarviz.table(path)
+    for at, tags in {1: ["x", "Good"], 2: ["don't"], 3: ["é😀", "at sea"]}.items():
+        for tag in tags:
+            table.tags.add(f"cls = {at}", tag)
+    keys = [str(at) for at in fit]
+
+    assert fit == table.rows(where).n.tolist()
+    assert keys == [record.key for record in tarviz.records(path, where=where)]
+    assert keys == sorted(key for (key,) in table.sql(f"SELECT key FROM records WHERE {where}").fetchall())
+    assert keys == [record.key for record in tarviz.show(str(path), where=where).records]
+    with path.open("rb") as file:
+        monkeypatch.setattr("sys.stdin", file)
+        with pytest.raises(UsageError, match="needs all records at once"):
+            list(tarviz.records("-", where=where))
+
+
+def test_what_cannot_be_asked_of_tags_is_answered_with_what_can(make):
+    with pytest.raises(UsageError, match=r"no column tag.*tag in \('x', 'y'\)"):
+        tarviz.table(make([("a", {"cls": b"1"})])).rows("upper(tag) = 'X'")

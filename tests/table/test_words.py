@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 
 import pytest
@@ -79,3 +80,26 @@ def test_words_are_found_in_columns_made_later(make):
 def test_no_word_is_said(make):
     with pytest.raises(UsageError, match="no word"):
         tarviz.table(make([("a", {"txt": b"boat"})])).search("  ")
+
+
+@pytest.mark.parametrize(
+    ("sought", "held"),
+    [("İstanbul", "istanbul"), ("strasse", "STRAßE"), ("ẞ", "ss"), ("CAFE\u0301", "café"), ("café", "cafe\u0301"), ("ΣΟΦΟΣ", "σοφος")],
+)
+def test_both_sides_are_folded_alike_at_every_door(make, monkeypatch, sought, held):
+    for one, other in ((sought, held), (held, sought)):
+        path = make([("a", {"txt": f"at {other}".encode()}), (other, {"cls": b"1"}), ("c", {"txt": b"else"})])
+        table = tarviz.table(path)
+        found = table.search(one, None)
+
+        assert [0, 1] == table.rows(one).n.tolist() == sorted(found.n.tolist())
+        assert found.score is not None
+        assert [1, 1] == found.score.tolist()
+        assert [1] == table.rows(f"key:{one}").n.tolist() == table.search(f"key:{one}").n.tolist()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+        assert ["a", other] == [record.key for record in tarviz.records("-", where=one)]
+
+
+def test_what_is_no_text_is_refused(make):
+    with pytest.raises(UsageError, match="5 is no text"):
+        tarviz.table(make([("a", {"txt": b"boat"})])).search(5)
