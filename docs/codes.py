@@ -101,6 +101,7 @@ CODES = {
     "W_NO_FIELD": ("types or fields name what no record has", "is it spelt as in `tarviz ls`?"),
     "W_NO_KEY": ("a file has no key or no extension, so is of no record", "rename it, if it should be"),
     "W_NO_PARTNER": ("no record found its partner in a join", "look at the keys of both; `--on` and `--match` say what is compared"),
+    "W_NO_VECTOR": ("a record has no vector to compare, or one of another length; it is left out", "nothing, if it is to have none"),
     "W_OLD_OUTPUT": ("an output of an earlier, longer run is still there", "remove it, or read by name"),
     "W_ORPHAN_EXT": ("an extension header has no member behind it", "compare with the source: the last member may be missing"),
     "W_PATHS": ("a column of a plan holds paths, and was taken as text", "write `@name` as its title to take the files"),

@@ -64,8 +64,8 @@ const MEANT = {
   workers: "workers ranks",
   write: "reference/writing",
 };
-/** Pages for who works on tarviz, not with it. */
-const BESIDE = /^(CHANGELOG|CONTRIBUTING|SECURITY|docs\/(growth|cost|figures|scale|faults|design)|reference\/testing)$/;
+/** Pages for who works on tarviz, or asks what it brings, not for who works with it. */
+const BESIDE = /^(CHANGELOG|CONTRIBUTING|SECURITY|docs\/(growth|cost|figures|licences|scale|faults|design)|reference\/testing)$/;
 
 /** @type {Map<number, number> | undefined} words of each page */
 let lengths;

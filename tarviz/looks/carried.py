@@ -194,16 +194,7 @@ class Carrier:
         if round_one := shapes.circle(item):  # it may be none behind the move
             item |= {"shape_type": "polygon", "points": round_one}
         if shapes.four(row):
-            place = shapes.box_of(item)
-            names, own = shapes.corners_of(place) if isinstance(place, Mapping) else ((), form)
-            moved, left = self._box(row, form, share)
-            if isinstance(place, list):
-                place[:4] = moved
-            else:
-                x, y, w, h = shapes.xywh(moved, form, 1, 1)
-                for name, n in zip(names, _in_form((x, y, w, h), own), strict=True):
-                    place[name] = str(_neat(n, share)) if isinstance(place[name], str) else _neat(n, share)
-            parts.append(left)
+            parts.append(self._own_box(item, row, form, share))
         elif (corners := shapes.rectangle(item)) is not None:
             (x, y, w, h), left = self._box(corners, "xywh", False)
             item["points"] = [[x, y], [x + w, y + h]]
@@ -220,6 +211,19 @@ class Carrier:
             item["points"] = [list(place) for place in self._moved([n for place in places for n in place])]
             parts = parts or [float(any(0 <= x <= self._width and 0 <= y <= self._height for x, y in item["points"]))]
         return not parts or self._stays(parts[0])
+
+    def _own_box(self, item: dict[str, Any], row: Any, form: str, share: bool) -> float:
+        """Rewrite an annotation's box; how much of it is left."""
+        place = shapes.box_of(item)
+        names, own = shapes.corners_of(place) if isinstance(place, Mapping) else ((), form)
+        moved, left = self._box(row, form, share)
+        if isinstance(place, list):
+            place[:4] = moved
+        else:
+            x, y, w, h = shapes.xywh(moved, form, 1, 1)
+            for name, n in zip(names, _in_form((x, y, w, h), own), strict=True):
+                place[name] = str(_neat(n, share)) if isinstance(place[name], str) else _neat(n, share)
+        return left
 
     def _outlines(self, item: dict[str, Any]) -> tuple[float, float]:
         """Rewrite an annotation's outlines; their area in the frame, and what it were without one."""

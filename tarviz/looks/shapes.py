@@ -310,12 +310,14 @@ def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mappin
             yield Shape("polygon", _rounded(pixels if frame.is_all else _thinned(pixels), frame.digits), *about)
         if mask := _runs(item.get(outline_word(item))):
             yield Shape("mask", mask, *about)
-        marks = item.get("keypoints")
-        if triples(marks):
-            yield Shape("points", tuple(float(n) for n in (marks if frame.is_all else marks[:_MOST_POINTS])), *about)
-        elif places := marked(item):
-            shown = places if frame.is_all else places[: _MOST_POINTS // 3]
-            yield Shape("points", tuple(float(n) for pair in shown for n in (*pair, 2)), *about)
+        if marks := _marks(item):
+            yield Shape("points", tuple(marks if frame.is_all else marks[:_MOST_POINTS]), *about)
+
+
+def _marks(item: Mapping[str, Any]) -> list[float]:
+    """COCO's key points, or LabelMe's points as such, all of them seen."""
+    marks = item.get("keypoints")
+    return [float(n) for n in (marks if triples(marks) else (n for pair in marked(item) for n in (*pair, 2)))]
 
 
 def _runs(value: Any) -> tuple[int, ...]:

@@ -163,11 +163,7 @@ class Rule:
         if "null" in kinds and op in _DISTINCT:
             return self._null(left if kinds[1] == "null" else right, op == "COMPARE_NOT_DISTINCT_FROM")
         for side in (left, right):
-            found, place = self.places.steps(side), self.places.at(side)
-            if found is not None and not found[1] and place is not None and place.storage == "struct":
-                name, inner = found[0]["column_names"][-1], [name for name, _ in place.type.children[:5]]
-                hint = f"Compare {', '.join(f'{name}.{each}' for each in inner)}; a whole field is null or not."
-                raise UsageError(f"{name} holds several values, of which one has to be named.", hint=hint, code="E_QUERY")
+            self._refuse_whole(side)
         if "truth" in kinds:
             return _comparison(op, self.truth(left), self.truth(right))
         if "other" in kinds:
@@ -186,6 +182,13 @@ class Rule:
             t=_comparison(op, self.text(left), self.text(right)),
             n=self._by_number(op, left, right),
         )
+
+    def _refuse_whole(self, node: Node) -> None:
+        found, place = self.places.steps(node), self.places.at(node)
+        if found is not None and not found[1] and place is not None and place.storage == "struct":
+            name, inner = found[0]["column_names"][-1], [name for name, _ in place.type.children[:5]]
+            hint = f"Compare {', '.join(f'{name}.{each}' for each in inner)}; a whole field is null or not."
+            raise UsageError(f"{name} holds several values, of which one has to be named.", hint=hint, code="E_QUERY")
 
     def _by_number(self, op: str, left: Node, right: Node) -> Node:
         one, two = self.places.at(left), self.places.at(right)
