@@ -24,9 +24,13 @@ from tarviz.model.errors import UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.stores import URLs
+from tarviz.table.columns import kind
+from tarviz.table.sql import quoted_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tarviz.table.table import Table
 
 Form: TypeAlias = Literal["coco", "yolo", "voc", "parquet", "csv"]
 _ENDS: dict[str, Form] = {"json": "coco", "parquet": "parquet", "csv": "csv"}
@@ -79,18 +83,28 @@ def objects(
     from tarviz.table import opened
 
     table = opened(urls, classes=classes, **reading)
-    found = table.arrow("SELECT * FROM objects ORDER BY shard, n")
+    found, pictures = table.arrow("SELECT * FROM objects ORDER BY shard, n"), _pictures(table)
     if where.strip():
         rows = table.rows(where)
         fit = {(redact(table.urls[shard]), n) for shard, n in zip(rows.shard.tolist(), rows.n.tolist(), strict=True)}
         places = zip(found.column("shard").to_pylist(), found.column("n").to_pylist(), strict=True)
         found = found.filter([place in fit for place in places])
+        pictures = [each for each in pictures if (each["shard"], each["n"]) in fit]
     counts = Counter(label or "" for label in found.column("label").to_pylist())
     made = Objects(found, dict(counts.most_common()), None if output is None else fspath(output))
     if output is not None:
-        form = form or _form(fspath(output))
-        _write(made, fspath(output), form, table.classes)
+        _write(made, fspath(output), form or _form(fspath(output)), table.classes, pictures)
     return made
+
+
+def _pictures(table: Table) -> list[dict[str, Any]]:
+    """The records with a picture whose size is known, those without an object among them."""
+    exts = [ext for ext in table.fields if kind(ext) == "picture"]
+    if not exts:
+        return []
+    sides = (f"coalesce({', '.join(quoted_name(f'{ext}.{side}') for ext in exts)}, NULL) AS {side}" for side in ("width", "height"))
+    found = table.arrow(f"SELECT shard, key, n, {', '.join(sides)} FROM records ORDER BY shard, n").to_pylist()
+    return [each for each in found if each["width"] and each["height"]]
 
 
 def _form(name: str) -> Form:
@@ -100,7 +114,7 @@ def _form(name: str) -> Form:
     return form
 
 
-def _write(made: Objects, output: str, form: Form, classes: Sequence[str]) -> None:
+def _write(made: Objects, output: str, form: Form, classes: Sequence[str], pictures: Sequence[dict[str, Any]]) -> None:
     rows = made.table.to_pylist()
     lost = {"score", "outlines", "runs", "keypoints", "crowd"} - _HOLDS[form] if form in _HOLDS else ()
     there = {name: sum(row[name] not in (None, False) for row in rows) for name in sorted(lost)}
@@ -119,7 +133,7 @@ def _write(made: Objects, output: str, form: Form, classes: Sequence[str]) -> No
                 sink.write(tar_header(member, len(text), 0) + text + bytes(-len(text) % 512))
             sink.write(bytes(1024))
         elif form == "coco":
-            sink.write(json.dumps(coco(rows, names)).encode())
+            sink.write(json.dumps(coco(rows, names, pictures)).encode())
         else:
             plain = made.table.select(_PLAIN.split(", ")) if form == "csv" else made.table
             for piece in pieces(plain, "csv" if form == "csv" else "parquet"):
@@ -177,13 +191,17 @@ def _voc(key: str, rows: list[dict[str, Any]]) -> str:
     return "\n".join([*found, "</annotation>\n"])
 
 
-def coco(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
-    """The objects as COCO's detection format: pictures in the order of their records, classes counted from 1."""
-    pictures: dict[tuple[str, int], dict[str, Any]] = {}
+def coco(rows: Sequence[dict[str, Any]], names: Sequence[str], there: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """The objects as COCO's detection format: pictures in the order of their records, those that are `there` without an object among
+    them; classes counted from 1."""
+    places = {(row["shard"], row["n"]): row for row in (*there, *rows)}
+    pictures = {
+        place: {"id": at, "file_name": row["key"], "width": row["width"], "height": row["height"]}
+        for at, (place, row) in enumerate(sorted(places.items()), 1)
+    }
     found: list[dict[str, Any]] = []
     for row in rows:
-        known = {"id": len(pictures) + 1, "file_name": row["key"], "width": row["width"], "height": row["height"]}
-        picture = pictures.setdefault((row["shard"], row["n"]), known)
+        picture = pictures[row["shard"], row["n"]]
         box = [row["x0"], row["y0"], row["x1"] - row["x0"], row["y1"] - row["y0"]]
         made = {"id": len(found) + 1, "image_id": picture["id"], "category_id": _number(row, names) + 1}
         made |= {"bbox": box, "area": row["area"], "iscrowd": int(row["crowd"]), "segmentation": row["outlines"] or _runs(row)}

@@ -227,6 +227,14 @@ def test_several_outlines_are_one_in_yolo_and_a_crowd_stays_one(make, tmp_path):
     ).fetchall()
 
 
+def test_coco_names_pictures_without_an_object_too(shard, tmp_path):
+    objects(shard, tmp_path / "o.json")
+    objects(shard, tmp_path / "w.json", where="key > 'd'")
+    made = [[each["file_name"] for each in json.loads((tmp_path / name).read_text())["images"]] for name in ("o.json", "w.json")]
+
+    assert [[*"abcdef"], ["e", "f"]] == made
+
+
 def test_long_outlines_keep_their_points(make):
     turn = np.linspace(0, 2 * np.pi, 2000, endpoint=False)
     circle = np.stack([100 + 40 * np.cos(turn), 50 + 40 * np.sin(turn)], 1).ravel()

@@ -439,6 +439,13 @@ def test_a_shard_of_very_many_fields_is_said(make):
     assert 1 == len(table.rows("f002.size = 1"))
 
 
+def test_a_byte_order_mark_is_no_part_of_a_text_or_a_number(make):
+    shard = make([("a", {"txt": "\ufeffcat".encode(), "cls": "\ufeff3".encode()}), ("b", {"txt": "cat".encode("utf-16"), "cls": b"3"})])
+
+    assert [("cat", 3)] * 2 == tarviz.table(shard).sql("SELECT txt, cls FROM records").fetchall()
+    assert ["a", "b"] == [record.key for record in tarviz.records(shard, where="txt = 'cat' and cls = 3")]
+
+
 def test_rows_of_a_query_are_iterated(make):
     assert [("a",), ("b",)] == list(tarviz.table(make([("a", {"cls": b"1"}), ("b", {"cls": b"2"})])).sql("SELECT key FROM records"))
 

@@ -167,6 +167,7 @@ def _names(chunk: Chunk) -> Iterator[tuple[str, pa.Array]]:
 
 def _values(ext: str, payloads: list[Buffer]) -> Iterator[tuple[str, pa.Array]]:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if kind(ext) == "json":
         yield ext, payload_column(ext, payloads)
@@ -176,7 +177,8 @@ def _values(ext: str, payloads: list[Buffer]) -> Iterator[tuple[str, pa.Array]]:
     try:
         texts = binary(payloads).cast(pa.string())
     except pa.ArrowInvalid:
-        texts = pa.array([_decoded(bytes(payload)) for payload in payloads])
+        texts = pa.array([_decoded(bytes(payload)) for payload in payloads], pa.string())
+    texts = pc.utf8_ltrim(texts, "\ufeff")  # a byte order mark
     yield ext, _numbers(texts) if kind(ext) == "number" else texts
 
 
