@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import functools
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -39,3 +41,19 @@ def taken(url: URL, *names: str) -> dict[str, Any]:
         hint = f"There are: {', '.join(names)}." if names else 'Write it under the URLs it is for: {"s3://bucket/": {…}}.'
         raise UsageError(f"{scheme}:// URLs take no storage option {unknown!r}.", shard=url, hint=hint)
     return found
+
+
+def customer_key(url: URL, key: object, *, prefix: str, digest: str = "sha256") -> dict[str, str]:
+    """The headers that carry a customer's own AES key, base64 of 32 bytes; `prefix` as the store's manual has it.
+
+    Sources: docs.aws.amazon.com/AmazonS3/latest/userguide/specifying-s3-c-encryption.html, cloud.google.com/storage/docs/encryption
+    (customer-supplied keys), learn.microsoft.com/azure/storage/blobs/encryption-customer-provided-keys
+    """
+    try:
+        raw = base64.b64decode(str(key), validate=True)
+    except ValueError:
+        raw = b""
+    if len(raw) != 32:
+        raise UsageError("encryption_key is no key.", shard=url, hint="Write 32 bytes in base64: openssl rand -base64 32.")
+    proof = base64.b64encode(hashlib.new(digest, raw, usedforsecurity=False).digest()).decode()
+    return {f"{prefix}algorithm": "AES256", f"{prefix}key": str(key), f"{prefix}key-{digest}": proof}

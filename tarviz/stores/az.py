@@ -4,6 +4,7 @@ Environment: `AZURE_STORAGE_ACCOUNT` or `AZURE_STORAGE_CONNECTION_STRING` names 
 `AZURE_STORAGE_KEY` or `AZURE_STORAGE_SAS_TOKEN`, or else by whom azure-identity finds (extra `cloud`): a service principal
 (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`), a workload's or machine's identity, a login; without any, or with
 `AZURE_SKIP_SIGNATURE=true`, public containers are read.
+Storage options: `encryption_key` (a customer's own), `version`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from email.utils import formatdate
 from typing import ClassVar
 
 from tarviz.model.types import URL
-from tarviz.stores._remote.access import Access, TokenAccess
+from tarviz.stores._remote.access import READS, Access, TokenAccess
 from tarviz.stores._remote.azure_keys import API, VARIABLES, Account, find_account, find_token, host_of, shared_key, with_sas
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
 from tarviz.stores._remote.listing import azure_pages
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.upload import AzureUpload, UploadSink
+from tarviz.stores._storage_options import customer_key, taken
 from tarviz.stores.base import Sink
 
 
@@ -35,6 +37,13 @@ class _AzureAccess(TokenAccess):
         account, container, name = _parts(url)
         place = with_query(account.endpoint + path(container, name), query)
         return with_sas(place, account.sas) if account.sas and not account.key and not account.anonymous else place
+
+    def asks(self, method: str, url: URL, query: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        options = taken(url, "encryption_key", "version")
+        told: dict[str, str] = {}
+        if "encryption_key" in options and method != "DELETE" and query.get("comp") != "list":
+            told = customer_key(url, options["encryption_key"], prefix="x-ms-encryption-")
+        return told, {"versionid": str(options["version"])} if "version" in options and method in READS and not query else {}
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         account = find_account(host_of(address))

@@ -2,6 +2,7 @@
 
 Environment: who asks is google-auth's decision (extra `cloud`): `GOOGLE_APPLICATION_CREDENTIALS`, the login of gcloud, the machine;
 without any, public buckets are read unsigned. `STORAGE_EMULATOR_HOST` names another server.
+Storage options: `user_project` (who pays), `encryption_key` (a customer's own), `version` (a generation).
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from urllib.parse import quote
 
 from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL
-from tarviz.stores._remote.access import Access, TokenAccess
+from tarviz.stores._remote.access import READS, Access, TokenAccess
 from tarviz.stores._remote.buckets import bucket_and_name, with_query
 from tarviz.stores._remote.google_tokens import VARIABLES, find_token
 from tarviz.stores._remote.listing import google_pages
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.upload import GoogleUpload, UploadSink
+from tarviz.stores._storage_options import customer_key, taken
 from tarviz.stores.base import Sink
 
 
@@ -43,6 +45,14 @@ class _GoogleAccess(TokenAccess):
         if "alt" in query:
             return with_query(_endpoint() + place, query)
         return with_query(f"{_endpoint()}/download{place}", {**query, "alt": "media"})
+
+    def asks(self, method: str, url: URL, query: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        options = taken(url, "user_project", "encryption_key", "version")
+        told = {"x-goog-user-project": str(options["user_project"])} if "user_project" in options else {}
+        if "encryption_key" in options and method != "DELETE" and "prefix" not in query:
+            told |= customer_key(url, options["encryption_key"], prefix="x-goog-encryption-")
+        of_object = method in READS and query.keys() <= {"alt"}
+        return told, {"generation": str(options["version"])} if "version" in options and of_object else {}
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         found = self._token()

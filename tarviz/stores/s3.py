@@ -3,6 +3,7 @@
 Environment: who asks, and where, is botocore's decision (extra `cloud`): profiles, roles, sign-on, endpoints, FIPS. `AWS_ACCESS_KEY_ID`
 and `AWS_SECRET_ACCESS_KEY`, a region and `AWS_ENDPOINT_URL(_S3)` need no library; without keys, or with `AWS_SKIP_SIGNATURE=true`,
 public buckets are read unsigned. Requests are signed here: botocore's own signing takes twice the time of a whole ranged read.
+Storage options: `requester_pays`, `encryption_key` (a customer's own, SSE-C), `version`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from tarviz.model.types import URL
-from tarviz.stores._remote.access import Access
+from tarviz.stores._remote.access import READS, Access
 from tarviz.stores._remote.aws_session import VARIABLES, AwsSession
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
 from tarviz.stores._remote.listing import s3_pages
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.sigv4 import signed
 from tarviz.stores._remote.upload import S3Upload, UploadSink
+from tarviz.stores._storage_options import customer_key, taken
 from tarviz.stores.base import Sink
 
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
@@ -48,6 +50,13 @@ class _S3Access(Access):
         host = f"s3.{region}.amazonaws.com{'.cn' if region.startswith('cn-') else ''}"
         dotted = "." in bucket or not bucket.islower()  # TLS has no certificate for such a host
         return with_query(f"https://{host}{path(bucket, name)}" if dotted else f"https://{bucket}.{host}{path(name)}", query)
+
+    def asks(self, method: str, url: URL, query: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        options = taken(url, "requester_pays", "encryption_key", "version")
+        told = {"x-amz-request-payer": "requester"} if options.get("requester_pays") else {}
+        if "encryption_key" in options and method != "DELETE" and "list-type" not in query:
+            told |= customer_key(url, options["encryption_key"], prefix="x-amz-server-side-encryption-customer-", digest="md5")
+        return told, {"versionId": str(options["version"])} if "version" in options and method in READS and not query else {}
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         asked = {"x-amz-checksum-mode": "ENABLED"} if method == "GET" and "Range" not in headers and "?" not in address else {}

@@ -11,7 +11,9 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 from tarviz.model.environment import Watched
 from tarviz.model.types import URL
+from tarviz.stores._storage_options import taken
 
+READS = ("GET", "HEAD")
 _MARGIN = 120.0  # seconds before its end in which a credential is fetched anew
 _PAUSE = 60.0  # seconds after which credentials that were not there are looked for again
 
@@ -54,6 +56,14 @@ class Access:
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         """The http(s) URL of an object; `query` is added to it."""
         return url
+
+    def asks(self, method: str, url: URL, query: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """The headers, for the origin alone, and the query that the storage options of a URL add to a request.
+
+        `UsageError` for an option that such URLs do not take.
+        """
+        taken(url)
+        return {}, {}
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         """What is sent to the origin of `address` and to no other one, to prove who asks."""

@@ -62,6 +62,7 @@ class _Ask:
     body: bytes = field(repr=False)
     stall_timeout: float
     waits: Callable[[socket.socket], object] | None = field(default=None, repr=False)
+    told: Mapping[str, str] = field(default_factory=dict, repr=False)  # headers for its origin alone
 
     __repr__ = redacted_repr
 
@@ -119,9 +120,10 @@ class Wire:
         `waits` gets the socket before the answer is waited for, so that another thread can end that. `RetryError` for what may pass,
         `NotFoundError`, `E_AUTH` and other `StoreError` at once for what will not.
         """
-        ask = _Ask(method, url, dict(headers), body, stall_timeout, waits)
+        told, more = self.access.asks(method, url, query or {})
+        ask = _Ask(method, url, dict(headers), body, stall_timeout, waits, told)
         for last in (False, True):
-            place = self.access.address(url, query or {})
+            place = self.access.address(url, {**more, **(query or {})})
             origin(place)  # a URL that cannot be fails here
             answer, target = self._follow(ask, place)
             if answer.status in accept:
@@ -169,6 +171,8 @@ class Wire:
         sent = USUAL | ask.headers
         if ask.method in ("PUT", "POST"):
             sent["Content-Length"] = str(len(ask.body))
+        if origin(place) == origin(target) or self.access.follows(place, target):
+            sent |= ask.told
         sent |= self.credentials(ask.method, place, target, sent, ask.body)
         timeout = urllib3.Timeout(connect=min(CONNECT_TIMEOUT, ask.stall_timeout), read=ask.stall_timeout)
         options = {"timeout": timeout, "retries": False, "redirect": False, "preload_content": False, "decode_content": False}
