@@ -111,8 +111,8 @@ def run(
 
     Values equal the eager runner's (uint8 within 1); what nobody selects is not computed. An error comes as the `TarvizError` it is
     when the dataset itself is iterated, as a `tf.errors.OpError` with the same line of text when something was built on it.
-    `report` tells what the latest iteration read, warned of and skipped. The cardinality is known where `len(pipeline.eager())` is, if no
-    pass has more records than another. An index in the cache (`tarviz.index(urls)`) spares a look at the headers of plain local shards.
+    `report` tells what the latest iteration read, warned of and skipped. Where an index of every shard is in the cache
+    (`tarviz.index(urls)`) the cardinality is known, and plain local shards are read without a look at their headers.
     """
     counts = (("batch", batch, 1), ("shuffle", shuffle, 0), ("repeat", repeat, 0), ("num_workers", num_workers, 0))
     for name, value, least in (*counts, ("prefetch", prefetch, 0), ("epoch", epoch, 0)):
@@ -143,7 +143,7 @@ def run(
     )
     length = tf.data.INFINITE_CARDINALITY
     if repeat is not None:
-        length = None if plan.varies else plan.length(range(epoch, epoch + repeat))
+        length = None if plan.varies else plan.length(range(epoch, epoch + repeat), build=False)
     ahead = (2 if batch else 0) if prefetch is None else prefetch
 
     def records(batch: int | None, drop_remainder: bool, ahead: int, again: Callable[[int, bool], Any] | None = None) -> GraphRecords:
