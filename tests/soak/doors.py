@@ -172,7 +172,7 @@ def by_browser(path: Path, options: ReadOptions) -> Outcome:
         for row in range(len(part)):
             rows = range(int(part.rows[row]), int(part.rows[row + 1]))
             fields = tuple((part.exts[int(part.ext[at])], int(part.members.size[at])) for at in rows)
-            records.append((part.keys(row, row + 1)[0], fields, shard.pending == part.first + row))
+            records.append((part.keys(row, row + 1)[0], fields, part.first + row in shard.pending))
     shard.close()
     return Outcome(records, sorted(((fault.code, fault.offset) for fault in shard.faults), key=str))
 

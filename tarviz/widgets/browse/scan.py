@@ -263,7 +263,7 @@ class _Growing:
         if self._new:
             index = indexed(self.walker, self._new)
             shard.add(Segment(shard.count, index.members, index.rows, index.ext, index.exts, index.hash))
-            shard.pending = index.pending
+            shard.pending += index.pending
         shard.faults = self._faults()
         self.waiting, self._new = 0, []
 
