@@ -111,8 +111,9 @@ def run(
 
     Values equal the eager runner's (uint8 within 1); what nobody selects is not computed. An error comes as the `TarvizError` it is
     when the dataset itself is iterated, as a `tf.errors.OpError` with the same line of text when something was built on it.
-    `report` tells what the latest iteration read, warned of and skipped. Where an index of every shard is in the cache
-    (`tarviz.index(urls)`) the cardinality is known, and plain local shards are read without a look at their headers.
+    `report` tells what the latest iteration read, warned of and skipped. The cardinality is known where `len(pipeline.eager())` is, if no
+    pass has more records than another; where an index of every shard is in the cache (`tarviz.index(urls)`) also that of what is built
+    on the dataset, and plain local shards are read without a look at their headers.
     """
     counts = (("batch", batch, 1), ("shuffle", shuffle, 0), ("repeat", repeat, 0), ("num_workers", num_workers, 0))
     for name, value, least in (*counts, ("prefetch", prefetch, 0), ("epoch", epoch, 0)):
@@ -141,17 +142,22 @@ def run(
         extra=route.all_fields,
         reach=2 * workers + 2 * (batch or 1) + 64,
     )
-    length = tf.data.INFINITE_CARDINALITY
-    if repeat is not None:
-        length = None if plan.varies else plan.length(range(epoch, epoch + repeat), build=False)
+
+    def length(build: bool) -> int | None:
+        """Records of all passes, where that is known; `build`: by headers, where there is no index."""
+        if repeat is None:
+            return int(tf.data.INFINITE_CARDINALITY)
+        return None if plan.varies else plan.length(range(epoch, epoch + repeat), build=build)
+
+    indexed = length(False)
     ahead = (2 if batch else 0) if prefetch is None else prefetch
 
     def records(batch: int | None, drop_remainder: bool, ahead: int, again: Callable[[int, bool], Any] | None = None) -> GraphRecords:
         def made(whole: bool) -> Any:
             dataset = route.dataset(source, batch, drop_remainder)
-            return _finished(dataset, batch, drop_remainder, length if whole else None, ahead)
+            return _finished(dataset, _batches(indexed, batch, drop_remainder) if whole else None, ahead)
 
-        return GraphRecords(made, source, batch, again)
+        return GraphRecords(made, source, batch, lambda: _batches(length(True), batch, drop_remainder), again)
 
     again = functools.partial(records, ahead=2) if route.batches_later else None
     return records(batch, drop_remainder, ahead, again)
@@ -203,11 +209,16 @@ def _places(pipeline: Pipeline) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _finished(dataset: Any, batch: int | None, drop_remainder: bool, length: int | None, ahead: int) -> Any:
-    """The dataset with its length, options and prefetching. `length`: records, where that is known."""
-    if length is not None:
-        batches = length if batch is None or length < 0 else length // batch if drop_remainder else -(-length // batch)
-        dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
+def _batches(length: int | None, batch: int | None, drop_remainder: bool) -> int | None:
+    if length is None or length < 0 or batch is None:
+        return length
+    return length // batch if drop_remainder else -(-length // batch)
+
+
+def _finished(dataset: Any, count: int | None, ahead: int) -> Any:
+    """The dataset with options, prefetching and the `count` of its elements, where that is known."""
+    if count is not None:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
     if ahead:
         dataset = dataset.prefetch(ahead)
     options = tf.data.Options()

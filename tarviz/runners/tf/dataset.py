@@ -19,12 +19,19 @@ class GraphRecords(tf.data.Dataset):  # type: ignore[misc]
     """A `tf.data.Dataset` that raises the errors of its pipeline as they are, has a `report` of the latest iteration, and can be resumed.
 
     `inner` makes the dataset, with the length it has (True) or without (False): a pass that goes on where another stopped is shorter.
+    `count` finds how many elements a whole pass has, by headers if need be; None where that is not known.
     """
 
     def __init__(
-        self, inner: Callable[[bool], Any], source: PipelineSource, batch: int | None, again: Callable[[int, bool], Any] | None = None
+        self,
+        inner: Callable[[bool], Any],
+        source: PipelineSource,
+        batch: int | None,
+        count: Callable[[], int | None],
+        again: Callable[[int, bool], Any] | None = None,
     ) -> None:
         self._inner = inner(True)
+        self._count = functools.cache(count)
         self._rest: Any = None
         self._make = inner
         self._source = source
@@ -43,6 +50,17 @@ class GraphRecords(tf.data.Dataset):  # type: ignore[misc]
     @property
     def element_spec(self) -> Any:
         return self._inner.element_spec
+
+    def cardinality(self) -> Any:
+        """How many elements a pass has, where `len(pipeline.eager())` knows it: Keras asks. What is built on this one knows it by an index.
+
+        It is no `assert_cardinality`: that fails for ever behind an error, and who ignores errors would never come to an end.
+        """
+        known = super().cardinality()
+        if not tf.executing_eagerly() or known != tf.data.UNKNOWN_CARDINALITY or (self._source.resumes and self._rest is not None):
+            return known
+        count = self._count()
+        return known if count is None else tf.constant(count, tf.int64)
 
     @property
     def report(self) -> ReadReport:

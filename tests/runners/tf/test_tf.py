@@ -324,16 +324,49 @@ class TestOrder:
 
 
 class TestLength:
-    def test_it_is_known_from_an_index(self, numbers: str) -> None:
+    def test_it_is_known_before_the_first_pass(self, numbers: str) -> None:
         pipeline = Pipeline(numbers, select="cls")
-        assert tf.data.UNKNOWN_CARDINALITY == pipeline.tf().cardinality()
-
-        tarviz.index(numbers)
 
         assert 120 == pipeline.tf().cardinality() == len(pipeline.tf())
         assert 7 == pipeline.tf(batch=50, repeat=3, drop_remainder=True).cardinality() == len(list(pipeline.tf(batch=50, repeat=3))) - 1
         assert 3 == pipeline.tf().batch(50).cardinality()
         assert 120 == len(list(pipeline.with_chain("decode(cls)").tf()))
+        ranks = {"rank": 1, "world_size": 2}
+        for options in ({"shuffle": 50}, {"shuffle": 50, **ranks}, {"rank": 1, "world_size": 7, "even": True, "batch": 4}):
+            assert len(list(pipeline.tf(**options))) == pipeline.tf(**options).cardinality() > 0
+
+    @pytest.mark.parametrize("case", ["skips", "mixed", "reshared", "packed", "damaged"])
+    def test_it_is_unknown_where_nobody_can_tell(self, tmp_path: Path, numbers: str, case: str) -> None:
+        path, more, options = numbers, {}, {}
+        if case == "skips":
+            more = {"on_error": "skip"}
+        elif case == "mixed":
+            path = tarviz.mix({numbers: 1.0})
+        elif case == "reshared":
+            options = {"rank": 0, "world_size": 7, "reshare": True}
+        elif case == "packed":
+            path = str(tmp_path / "packed.tar.gz")
+            tarviz.cat(numbers, path)
+        else:
+            path = str(tmp_path / "damaged.tar")
+            data = next(Path(numbers).parent.glob("*.tar")).read_bytes()
+            Path(path).write_bytes(data[: len(data) // 2 + 100])
+
+        assert tf.data.UNKNOWN_CARDINALITY == Pipeline(path, select="cls", **more).tf(**options).cardinality()
+
+    def test_keras_shows_all_steps_from_the_first_epoch_and_raises_no_alarm(self, numbers: str, capfd: pytest.CaptureFixture[str]) -> None:
+        pipeline = Pipeline(numbers, "decode(cls)", select=("cls", "cls"))
+        model = tf.keras.Sequential([tf.keras.layers.Input(()), tf.keras.layers.Reshape((1,)), tf.keras.layers.Dense(1)])
+        model.compile(loss="mse")
+        steps: list[int] = []
+        told = tf.keras.callbacks.LambdaCallback(on_epoch_begin=lambda *_: steps.append(told.params["steps"]))
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(pipeline.tf(batch=50, shuffle=20), epochs=2, verbose=0, callbacks=[told])
+
+        assert [3, 3] == steps
+        assert "ran out of data" not in capfd.readouterr().err + "".join(str(each.message) for each in caught)
 
     def test_a_dataset_in_a_condition_is_true(self, numbers: str) -> None:
         assert Pipeline(numbers, select="cls").tf()
