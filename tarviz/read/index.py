@@ -51,6 +51,7 @@ class Index(Sequence[Record]):
     ) -> None:
         self.urls = list(urls)
         self.options = ReadOptions(strict=False) if options is None else options
+        self.options.refuse_gathering("an index")
         if self.options.where or self.options.keys:
             from tarviz.read.chosen import resolved
 

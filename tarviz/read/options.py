@@ -46,6 +46,12 @@ class ReadOptions:
             if getattr(self, name) not in values:
                 raise UsageError(f"{name}={getattr(self, name)!r} is not one of {', '.join(values)}.")
 
+    def refuse_gathering(self, what: str) -> None:
+        """`UsageError` for `group="shard"`, by whom says where one record is: such a record is in several places."""
+        if self.group == "shard":
+            hint = 'tarviz.records(…, group="shard") gathers them in one pass; tarviz sort puts the members of a record side by side.'
+            raise UsageError(f'{what} needs the members of a record side by side, which group="shard" does not.', hint=hint)
+
     def rules(self, *, returning: bool = False, payloads: Payloads = "all") -> Rules:
         """What the walker needs of it, configured values filled in; `payloads`: which members are held against the limit."""
         chosen = configured(block_size=self.block_size, max_member_bytes=self.max_member_bytes)

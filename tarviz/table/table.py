@@ -63,6 +63,7 @@ class Table:
         database.needed()
         self.urls = tfrecords.as_shards(stores.expand(urls))
         self.options = with_changes(None, {"strict": False, **reading})
+        self.options.refuse_gathering("a table")
         chosen = configured(tags=None if tags is None else os.fspath(tags)).tags
         self.tags_file = Path(chosen).expanduser().absolute() if chosen else None
         self._limit = None if memory is None else parse_size(memory)

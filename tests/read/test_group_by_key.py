@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tarviz
-from tarviz.model.errors import DataError
+from tarviz.model.errors import DataError, UsageError
 from tarviz.read import stream
 from tarviz.read.stream import ReadOptions, ReadReport
 from tests.read.tars import END, member
@@ -76,3 +76,11 @@ class TestTwice:
     @pytest.mark.parametrize(("duplicates", "expected"), [("first", b"1"), ("last", b"3")])
     def test_or_one_of_them_holds(self, make: Callable[..., Path], duplicates: str, expected: bytes):
         assert [("a", {"txt": expected}), ("b", {"txt": b"2"})] == found(make(self.TWICE), duplicates=duplicates)
+
+
+@pytest.mark.parametrize("door", ["index", "table"])
+def test_what_says_where_a_record_is_refuses_to_gather(make: Callable[..., Path], door: str):
+    if door == "table":
+        pytest.importorskip("duckdb", reason="duckdb is not installed")
+    with pytest.raises(UsageError, match=r"side by side.*tarviz sort"):
+        getattr(tarviz, door)(make(APART), group="shard")
