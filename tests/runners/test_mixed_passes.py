@@ -227,19 +227,19 @@ class TestTorch:
         pipeline = mixed(tmp_path)
         one, other = pipeline.eager(**options), pipeline.torch(**options)
         for _ in range(2):
-            assert len(one) == len(other)
             assert list(one) == list(other)
+        with pytest.raises(TypeError, match="more records than another"):  # who counts once would cut the longer passes
+            len(other)
 
     @pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
     @pytest.mark.parametrize("workers", [0, 2])
     def test_goes_on_behind_any_batch_of_a_loader(self, tmp_path: Path, workers: int) -> None:
         pipeline = mixed(tmp_path)
         loader = pipeline.torch(shuffle=5).loader(6, num_workers=workers)
-        steps = len(loader)
         expected = [batch.tolist() for batch in loader]
+        steps = len(expected)
 
         assert set(whole()) == set(itertools.chain.from_iterable(expected))
-        assert steps == len(expected)
         for cut in (1, steps // 2, steps):
             loader = pipeline.torch(shuffle=5).loader(6, num_workers=workers)
             head = [batch.tolist() for batch in itertools.islice(loader, cut)]

@@ -124,14 +124,17 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
     def __len__(self) -> int:
         """Records of all workers of this rank, where an index of every shard is cached; `TypeError` otherwise.
 
-        Of a mix, of which each worker draws for itself, without workers: `loader()` knows how many it has.
+        Also of a mix, or with `reshare=True`, where one pass has more than another: trainers count once and would cut the longer ones.
         """
         return sum(self.lengths(1))
 
     def lengths(self, workers: int) -> list[int]:
         """Records of each of so many workers of this rank in the next iteration; `TypeError` where that is not known."""
         passes = range(self.epoch, self.epoch + (self.repeat or 0))
-        found = [count for at in range(workers) if (count := self.plan(at, workers).length(passes)) is not None]
+        plans = [self.plan(at, workers) for at in range(workers)]
+        if any(plan.varies for plan in plans):
+            raise TypeError("one pass has more records than another: a mix, or reshare=True, has no length")
+        found = [count for plan in plans if (count := plan.length(passes)) is not None]
         if len(found) < workers or self.repeat is None:
             raise TypeError("how many records this rank gets is not known; tarviz.index(urls) counts them and keeps the index")
         return found
