@@ -99,7 +99,9 @@ def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
     replaced(asked.tree, lambda node: form(base, node, possible))
     resolve(asked, possible, own)
     if "tags" not in own:
-        replaced(asked.tree, lambda node: tag_test(base, node))
+        for select in list(nodes(asked.tree, "SELECT_NODE")):  # elsewhere `tag` is a text, with commas between
+            if select["from_table"].get("table_name") == "records" and not select["from_table"].get("alias"):
+                replaced(select, lambda node: tag_test(base, node))
         asked.tagged = any(
             node["column_names"][-1] == "tag" and node["column_names"][0] != "tags" for node in nodes(asked.tree, "COLUMN_REF")
         )

@@ -330,3 +330,19 @@ def test_one_of_a_record_s_tags_fits_or_none_where_it_is_denied(make, monkeypatc
 def test_what_cannot_be_asked_of_tags_is_answered_with_what_can(make):
     with pytest.raises(UsageError, match=r"no column tag.*tag in \('x', 'y'\)"):
         tarviz.table(make([("a", {"cls": b"1"})])).rows("upper(tag) = 'X'")
+
+
+@pytest.mark.parametrize(
+    ("question", "keys"),
+    [
+        ("SELECT key FROM records r WHERE tag = 'x'", ["b"]),
+        ("SELECT key FROM (SELECT key, tag FROM records) WHERE tag != 'y'", ["b"]),
+        ("WITH known AS (SELECT key, tag FROM records) SELECT key FROM known WHERE tag LIKE 'x%'", ["b"]),
+        ("SELECT key FROM (SELECT key FROM records WHERE tag != 'x')", ["a"]),
+    ],
+)
+def test_a_tag_is_a_text_where_a_query_has_carried_it_away(make, question, keys):
+    table = tarviz.table(make([("a", {"cls": b"1"}), ("b", {"cls": b"2"})]))
+    table.tags.add("cls = 2", "x")
+
+    assert keys == [key for (key,) in table.sql(question).fetchall()]
