@@ -12,20 +12,19 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from urllib3 import BaseHTTPResponse
 
-from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, UsageError
+from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import path, refuse_dots, with_query
 from tarviz.stores._remote.reader import RemoteStore
 from tarviz.stores._remote.wire import whole
-from tarviz.stores.base import OneSink, Sink, Stat, refuse_taken
+from tarviz.stores.base import OneSink, Sink, Stat, errors_as, refuse_taken
 
 _KINDS = "datasets|spaces|models"
 _URL = re.compile(rf"hf://(?:({_KINDS})/)?(?!(?:{_KINDS})/)([^/@]+/[^/@]+)(?:@(refs/(?:convert|pr)/[^/]+|[^/]+))?(?:/(.*))?", re.DOTALL)
@@ -207,23 +206,25 @@ def _api(url: URL) -> tuple[Any, _Repository]:
     return HfApi(endpoint=_endpoint(), token=token), found
 
 
-@contextmanager
-def _refusals(url: URL) -> Iterator[None]:
-    """The errors of the hub's library as ours."""
+def _refusals(url: URL) -> errors_as:
+    return errors_as(lambda error: _refusal(error, url))
+
+
+def _refusal(error: Exception, url: URL) -> TarvizError | None:
+    """An error of the hub's library as ours."""
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
-    try:
-        yield
-    except RepositoryNotFoundError as error:
+    if isinstance(error, RepositoryNotFoundError):
         hint = "Make it first (hf repos create ORG/NAME --type dataset), with a token that may write there."
-        raise NotFoundError("the hub has no such repository, or not for this token.", shard=url, hint=hint) from error
-    except HfHubHTTPError as error:
+        return NotFoundError("the hub has no such repository, or not for this token.", shard=url, hint=hint)
+    if isinstance(error, HfHubHTTPError):
         status = error.response.status_code
         code, hint = ("E_AUTH", "Take an HF_TOKEN that may write there.") if status in (401, 403) else ("E_WRITE", "Try again.")
-        raise StoreError(f"the hub refuses the file: {status} {error.server_message or ''}.", code=code, shard=url, hint=hint) from error
-    except (OSError, ValueError, RuntimeError, HfHubHTTPError.__mro__[1]) as error:  # the last: any error of its HTTP library
+        return StoreError(f"the hub refuses the file: {status} {error.server_message or ''}.", code=code, shard=url, hint=hint)
+    if isinstance(error, (OSError, ValueError, RuntimeError, HfHubHTTPError.__mro__[1])):  # the last: any error of its HTTP library
         why = str(error.__cause__ or error).rstrip(".")
-        raise StoreError(f"the file was not sent: {why}.", shard=url, hint="Check the network; HF_ENDPOINT names another hub.") from error
+        return StoreError(f"the file was not sent: {why}.", shard=url, hint="Check the network; HF_ENDPOINT names another hub.")
+    return None
 
 
 def _next(answer: BaseHTTPResponse, url: URL) -> URL | None:
