@@ -171,7 +171,7 @@ class Wire:
         sent = USUAL | ask.headers
         if ask.method in ("PUT", "POST"):
             sent["Content-Length"] = str(len(ask.body))
-        if origin(place) == origin(target) or self.access.follows(place, target):
+        if self._trusts(place, target):
             sent |= ask.told
         sent |= self.credentials(ask.method, place, target, sent, ask.body)
         timeout = urllib3.Timeout(connect=min(CONNECT_TIMEOUT, ask.stall_timeout), read=ask.stall_timeout)
@@ -188,15 +188,18 @@ class Wire:
     def credentials(self, method: str, place: str, target: str, sent: Mapping[str, str], body: bytes) -> dict[str, str]:
         """Headers for this request: those set for its origin, and those of the URL while the origin is the URL's."""
         found = dict(_configured().get(origin(target), {}))
-        same = origin(place) == origin(target)
-        if same:
+        if origin(place) == origin(target):
             found |= self.extra
             user = urlsplit(place).netloc.rpartition("@")[0]
             if user:
                 found["Authorization"] = "Basic " + base64.b64encode(unquote(user).encode()).decode()
-        if same or self.access.follows(place, target):
+        if self._trusts(place, target):
             found |= self.access.headers(method, bare_address(target), sent, body)
         return found
+
+    def _trusts(self, place: str, target: str) -> bool:
+        """Whether what is for the address alone goes on to where it led."""
+        return origin(place) == origin(target) or self.access.follows(place, target)
 
     def _manager(self, scheme: str, host: str) -> urllib3.PoolManager:
         owner, managers = self._managers
