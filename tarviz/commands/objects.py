@@ -83,7 +83,9 @@ def objects(
     from tarviz.table import opened
 
     table = opened(urls, classes=classes, **reading)
-    found, pictures = table.arrow("SELECT * FROM objects ORDER BY shard, n"), _pictures(table)
+    form = form or (None if output is None else _form(fspath(output)))
+    found = table.arrow("SELECT * FROM objects ORDER BY shard, n")
+    pictures = _pictures(table) if form == "coco" and output is not None else []
     if where.strip():
         rows = table.rows(where)
         fit = {(redact(table.urls[shard]), n) for shard, n in zip(rows.shard.tolist(), rows.n.tolist(), strict=True)}
@@ -92,8 +94,8 @@ def objects(
         pictures = [each for each in pictures if (each["shard"], each["n"]) in fit]
     counts = Counter(label or "" for label in found.column("label").to_pylist())
     made = Objects(found, dict(counts.most_common()), None if output is None else fspath(output))
-    if output is not None:
-        _write(made, fspath(output), form or _form(fspath(output)), table.classes, pictures)
+    if output is not None and form is not None:
+        _write(made, fspath(output), form, table.classes, pictures)
     return made
 
 
