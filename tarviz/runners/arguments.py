@@ -16,3 +16,14 @@ def whole_number(name: str, value: Any, least: int = 0) -> None:
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise UsageError(f"{name}={value!r} is not a whole number from {least} on.")
+
+
+def batches(records: int, size: int | None, drop_remainder: bool) -> int:
+    """Steps that so many records make in batches of `size` (None: one by one), with or without a last one that is not full.
+
+    >>> batches(7, 3, False), batches(7, 3, True), batches(7, None, False)
+    (3, 2, 7)
+    """
+    if size is None:
+        return records
+    return records // size if drop_remainder else -(-records // size)

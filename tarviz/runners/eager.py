@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
-from tarviz.runners.arguments import whole_number
+from tarviz.runners.arguments import batches, whole_number
 from tarviz.runners.batch_memory import LEAST, BatchMemory
 from tarviz.runners.batch_rows import BatchRows
 from tarviz.runners.elsewhere import elsewhere, owned
@@ -137,9 +137,7 @@ class Eager(Walk, Iterable[Any]):
         records = self._plan().length(range(self.epoch, self.epoch + self.repeat))
         if records is None:
             raise TypeError("the number of records is not known; tarviz.index(urls) counts them and keeps the index")
-        if self.batch is None:
-            return records
-        return records // self.batch if self.drop_remainder else -(-records // self.batch)
+        return batches(records, self.batch, self.drop_remainder)
 
     def __bool__(self) -> bool:
         return True

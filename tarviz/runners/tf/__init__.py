@@ -30,7 +30,7 @@ from tarviz.model.errors import MissingPackageError, UsageError
 from tarviz.model.processors import processors
 from tarviz.model.types import PLACES
 from tarviz.pipeline import Pipeline
-from tarviz.runners.arguments import whole_number
+from tarviz.runners.arguments import batches, whole_number
 from tarviz.runners.elsewhere import Elsewhere, elsewhere
 from tarviz.runners.plans import ReaderPlan
 from tarviz.runners.shares import Reader, world_of
@@ -210,9 +210,7 @@ def _places(pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def _batches(length: int | None, batch: int | None, drop_remainder: bool) -> int | None:
-    if length is None or length < 0 or batch is None:
-        return length
-    return length // batch if drop_remainder else -(-length // batch)
+    return length if length is None or length < 0 else batches(length, batch, drop_remainder)
 
 
 def _finished(dataset: Any, count: int | None, ahead: int) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
-from tarviz.runners.arguments import whole_number
+from tarviz.runners.arguments import batches, whole_number
 from tarviz.runners.elsewhere import Elsewhere, elsewhere
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, check, chosen, state_of
 from tarviz.runners.shares import Reader, shared_by_caller, world_of
@@ -296,9 +296,7 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
     def __len__(self) -> int:
         """Batches of the next iteration: each worker has a last one of its own."""
         size, lengths = self.batch_size, self.dataset.lengths(max(self.num_workers, 1))
-        if size is None:
-            return sum(lengths)
-        return sum(length // size if self.drop_last else -(-length // size) for length in lengths)
+        return sum(batches(length, size, self.drop_last) for length in lengths)
 
     def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
         return self.dataset.plan(0, max(self.num_workers, 1), rest)
