@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from bench import Figure, Side
 from bench._data import PHOTO, TINY
@@ -167,6 +167,75 @@ def litdata(name: str) -> Side:
     )
 
 
+def mosaic(name: str) -> Side:
+    """The same records in MDS shards of MosaicML's Streaming of several sizes: by number, in a loader, and as a stream."""
+
+    def way(limit: str, workers: int | None) -> Prepare:
+        def prepare(data: Path) -> Callable[[], int]:
+            from streaming import LocalDataset, MDSWriter, StreamingDataset
+            from torch.utils.data import DataLoader
+
+            folder = data / "mds" / f"{name}-{limit}"
+            if not (folder / "index.json").is_file():
+                with MDSWriter(out=str(folder), columns={"image": "bytes", "cls": "bytes"}, size_limit=limit, exist_ok=True) as writer:
+                    for image, label in rows(data, name):
+                        writer.write({"image": bytes(image), "cls": bytes(label)})
+            if workers is None:
+                dataset = LocalDataset(str(folder))
+                return lambda: sum(1 for number in range(len(dataset)) if dataset[number])
+            loader = DataLoader(StreamingDataset(local=str(folder), batch_size=256), batch_size=256, num_workers=workers, collate_fn=list)
+            return lambda: sum(map(len, loader))
+
+        return prepare
+
+    takers = {"by number": None, "a loader": 0, "a loader of 2 workers": 2}
+    return Side(
+        "MosaicML Streaming",
+        {f"shards of {size}, {label}": way(size, count) for size in ("1mb", "64mb", "256mb") for label, count in takers.items()},
+    )
+
+
+def energon(name: str) -> Side:
+    """Megatron-Energon over tars of the same bytes: fields as bytes, records in order and with several shards at a time."""
+
+    def way(workers: int, shards: int) -> Prepare:
+        def prepare(data: Path) -> Callable[[], int]:
+            from megatron.energon import Cooker, DefaultTaskEncoder, WorkerConfig, get_loader, get_train_dataset, stateless
+            from megatron.energon.flavors import BaseWebdatasetFactory
+
+            folder = data / "energon" / name
+            if not (folder / ".nv-meta" / "dataset.yaml").is_file():
+                folder.mkdir(parents=True, exist_ok=True)
+                for path in paths(data, name):
+                    shutil.copy(path, folder)
+                names = [path.name for path in paths(data, name)]
+                BaseWebdatasetFactory.prepare_dataset(folder, names, split_parts_ratio=[("train", 1.0)], shuffle_seed=None, workers=1)
+                (folder / ".nv-meta" / "dataset.yaml").write_text("__module__: megatron.energon\n__class__: CrudeWebdataset\n")
+
+            class AsBytes(DefaultTaskEncoder):
+                decoder = None
+                cookers: ClassVar = [Cooker(stateless(lambda record: record))]
+
+            dataset = get_train_dataset(
+                folder,
+                worker_config=WorkerConfig(rank=0, world_size=1, num_workers=workers),
+                task_encoder=AsBytes(),
+                batch_size=None,
+                shuffle_buffer_size=None,
+                max_samples_per_sequence=None,
+                parallel_shard_iters=shards,
+                repeat=False,
+            )
+            loader = get_loader(dataset)
+            return lambda: sum(1 for _ in loader)
+
+        return prepare
+
+    return Side(
+        "Megatron-Energon", {f"{count} workers, {shards} shards at a time": way(count, shards) for count in (0, 1, 2) for shards in (1, 16)}
+    )
+
+
 def rows(data: Path, name: str) -> Iterator[tuple[memoryview, memoryview]]:
     from tarviz import records
 
@@ -191,4 +260,8 @@ FIGURES = [
     pair("photo", "-grain", array_record("photo"), "array_record", at_least=1),
     pair("tiny", "-litdata", litdata("tiny"), "litdata", at_least=1),
     pair("photo", "-litdata", litdata("photo"), "litdata", at_least=1),
+    pair("tiny", "-mosaic", mosaic("tiny"), "streaming", at_least=1),
+    pair("photo", "-mosaic", mosaic("photo"), "streaming", at_least=1),
+    pair("tiny", "-energon", energon("tiny"), "megatron.energon", at_least=1),
+    pair("photo", "-energon", energon("photo"), "megatron.energon", at_least=1),
 ]
