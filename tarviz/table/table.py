@@ -302,6 +302,7 @@ class Table:
         """`ChangedError` when a shard is no longer the one that was asked."""
         for shard in self.passes.kept:
             if version(shard.url) != shard.identity:
+                self.passes.renew()
                 raise ChangedError("the shard was replaced since the table was opened.", shard=shard.url, hint="Ask again.")
 
     # what the parts of this package use

@@ -331,10 +331,24 @@ class TestKept:
         len(table)
         path.write_bytes(shard([("a", {"cls": b"1"}), ("b", {"cls": b"22"})]))
 
-        with pytest.raises(ChangedError):
+        with pytest.raises(ChangedError, match="Ask again"):
             table.sql("SELECT cls FROM records")
-        with pytest.raises(ChangedError):
-            table.check()
+        assert [(1,), (22,)] == table.sql("SELECT cls FROM records").fetchall()
+        assert [1] == table.rows("cls = 22").n.tolist()
+        table.check()
+
+    @pytest.mark.parametrize("question", [lambda table: table.check(), lambda table: table.facets("cls.checksum")])
+    def test_a_table_answers_of_the_new_shard_when_it_is_asked_again(self, make, question):
+        path, other = make([("a", {"cls": b"1"})]), make([("x", {"cls": b"7"})], "b.tar")
+        table = tarviz.table([path, other])
+        assert [(1,), (7,)] == table.sql("SELECT cls FROM records ORDER BY cls").fetchall()
+        path.write_bytes(shard([("a", {"cls": b"5"}), ("b", {"cls": b"22", "txt": b"boat"})]))
+
+        with pytest.raises(ChangedError, match="Ask again"):
+            question(table)
+        table.check()
+        assert [(5,), (7,), (22,)] == table.sql("SELECT cls FROM records ORDER BY cls").fetchall()
+        assert ["boat"] == [bar.label for bar in table.facets("txt").bars]
 
     @pytest.mark.parametrize("harm", [b"", b"PAR1 and nothing", None])
     def test_a_damaged_file_is_made_again(self, make, harm):
