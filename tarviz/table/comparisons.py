@@ -133,6 +133,8 @@ class Rule:
                 return self.places.made("x <> 0", x=self.number(node).real)
             case "text":
                 return self.places.made("truth_in(x)", x=self.text(node))
+            case "other" if self.places.lenient:
+                return self.places.made("TRY_CAST(x AS BOOLEAN)", x=self.plain(node))
         return self.plain(node)
 
     def _truth_of(self, place: Place) -> Node:
@@ -298,6 +300,9 @@ class Rule:
 
     def _calculated(self, name: str, sides: list[Number]) -> Number:
         """Arithmetic. Where whole numbers would not fit into HUGEINT, the DOUBLE is left."""
+        if name[0].isalpha() and len(sides) != 1:
+            written = {"whole": "int", "real_number": "float"}.get(name, name)
+            raise UsageError(f"{written}() takes one argument.", code="E_QUERY")
         if name == "real_number":
             return Number(None, sides[0].real)
         if name == "whole":
