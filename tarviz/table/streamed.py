@@ -74,9 +74,10 @@ class StreamCondition:
             relation = base.sql(f"SELECT {selected} FROM _streamed LIMIT 0")
             types = dict(zip(relation.columns, relation.types, strict=True))
             assert self._asked is not None
-            text = finished(base, self._asked, types, lenient=True, missing=lacking.add)
-            query = f"SELECT n FROM (SELECT {selected} FROM _streamed) AS records WHERE {where_of(text)}"
-            return base.sql(query).fetchnumpy()["n"]
+            rows = f"FROM (SELECT {selected} FROM _streamed) AS records WHERE"
+            holds = lambda test: base.execute(f"SELECT 1 {rows} {test} LIMIT 1").fetchone() is not None  # noqa: E731
+            text = finished(base, self._asked, types, lenient=True, missing=lacking.add, holds=holds)
+            return base.sql(f"SELECT n {rows} {where_of(text)}").fetchnumpy()["n"]
 
         found = np.sort(np.asarray(in_our_words(ask), np.int64)) - chunk.first
         self._lacking = lacking if self._lacking is None else self._lacking & lacking

@@ -428,7 +428,16 @@ class Table:
             self.give(name)
         base = self._ready().cursor()
         types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
-        return finished(base, asked, types, lenient=lenient, as_text=as_text, missing=self._missing)
+        missing = partial(self._missing, asked=asked)
+        made: str = self._translated(
+            lambda: finished(base, asked, types, lenient=lenient, as_text=as_text, missing=missing, holds=self._holds), asked
+        )
+        return made
+
+    def _holds(self, test: str) -> bool:
+        """Whether a record fits an expression of SQL over columns that are made."""
+        found: bool = self.remembered(("holds", test), lambda: bool(self._all(f"SELECT 1 FROM _records WHERE {test} LIMIT 1")))
+        return found
 
     def _filled(self, base: duckdb.DuckDBPyConnection, name: str) -> None:
         if name == "_words":
@@ -469,7 +478,7 @@ class Table:
 
     def nearest(self, name: str) -> list[str]:
         """Up to three columns or paths that are spelled like `name`."""
-        words = [*self.possible, *paths.inside_structs(dict(zip(*self._types(), strict=True)))]
+        words = [*self.possible, *paths.inside(database.structures(self.passes.kept))]
         last = {word.rpartition(".")[2]: word for word in words}
         close = difflib.get_close_matches(name, words, 3, 0.5)
         close += [last[each] for each in difflib.get_close_matches(name.rpartition(".")[2], list(last), 3, 0.6)]
