@@ -173,8 +173,6 @@ def _readable(base: duckdb.DuckDBPyConnection, source: str, possible: dict[str, 
         except UsageError as error:
             first = first or error
     assert first is not None
-    if "cannot be read" not in first.message:  # too deep
-        raise first
     message, hint = first.message.replace("the query", f"{source!r}", 1), HINT
     if near := re.search(r'syntax error at or near "([^"]+)"', message):
         message = f"{source!r} cannot be read: {near[1]!r} does not fit there."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tarviz.table.comparisons import BY_ITEM, FILTERS, Rule, function_name, is_read
@@ -60,18 +60,8 @@ def finished(
 def _given(rule: Rule, tree: Node) -> dict[str, Any]:
     """The types of values of records that queries and lambdas give a name which is no column; without names that are given to other
     things too."""
-    named: list[tuple[list[str], list[Node]]] = [([], each["select_list"]) for each in nodes(tree, "SELECT_NODE")]
-    inner = [(each.get("column_name_alias") or [], each["subquery"]["node"]) for each in nodes(tree, "SUBQUERY")]
-    inner += [(each["value"]["aliases"], each["value"]["query_node"]) for each in common_tables(tree)]
-    named += [(names, _selects(each)[0]["select_list"]) for names, each in inner if _selects(each)]
-    named += [(each.get("column_name_alias") or ["unnest"], [each["function"]]) for each in nodes(tree, "TABLE_FUNCTION")]
-    for call in nodes(tree, "FUNCTION"):
-        if function_name(call) in BY_ITEM and len(call["arguments"]) == 2:
-            items, each = (argument["expression"] for argument in call["arguments"])
-            names = [found["column_names"][0] for found in nodes(each.get("lhs") or {}, "COLUMN_REF")]
-            named.append((names, [{**call, "qualified_name": {"path": ["unnest"]}, "arguments": [{"expression": items}]}]))
     found: dict[str, list[Any]] = {}
-    for names, items in named:
+    for names, items in _named(tree):
         for item, name in zip(items, [*names, *(own_name(each) for each in items[len(names) :])], strict=False):
             kind = _type(rule, item)
             if kind is None and (item.get("column_names") or [""])[-1] == name:  # `SELECT x FROM t` gives what t does
@@ -84,6 +74,23 @@ def _given(rule: Rule, tree: Node) -> dict[str, Any]:
     }
 
 
+def _named(tree: Node) -> Iterator[tuple[list[str], list[Node]]]:
+    """What queries select, unnest and hand to lambdas, and the names that are given to it; the others are its own."""
+    for select in nodes(tree, "SELECT_NODE"):
+        yield [], select["select_list"]
+    inner = [(each.get("column_name_alias") or [], each["subquery"]["node"]) for each in nodes(tree, "SUBQUERY")]
+    for names, query in [*inner, *((each["value"]["aliases"], each["value"]["query_node"]) for each in common_tables(tree))]:
+        if selects := _selects(query):
+            yield names, selects[0]["select_list"]
+    for table in nodes(tree, "TABLE_FUNCTION"):
+        yield table.get("column_name_alias") or ["unnest"], [table["function"]]
+    for call in nodes(tree, "FUNCTION"):
+        if function_name(call) in BY_ITEM and len(call["arguments"]) == 2:
+            items, each = (argument["expression"] for argument in call["arguments"])
+            names = [found["column_names"][0] for found in nodes(each.get("lhs") or {}, "COLUMN_REF")]
+            yield names, [{**call, "qualified_name": {"path": ["unnest"]}, "arguments": [{"expression": items}]}]
+
+
 def _type(rule: Rule, node: Node) -> Any:
     """The type of a value of records, of a list of such or of its items; None where an expression is none of these."""
     if (place := rule.places.at(node)) is not None:
@@ -91,15 +98,20 @@ def _type(rule: Rule, node: Node) -> Any:
     name = function_name(node) if node.get("class") == "FUNCTION" else ""
     if name == "to_json" or (name == "json_extract" and "_made" in node):
         return rule.base.sqltype("JSON")
-    parts = [each["expression"] for each in node["arguments"]] if name in BY_ITEM or name == "list_value" else []
-    types = [_type(rule, each) for each in parts]
+    parts = [each["expression"] for each in node.get("arguments") or []]
     if name == "list_value":
-        return rule.base.list_type(types[0]) if types and types[0] is not None and all(each == types[0] for each in types) else None
-    if not types or types[0] is None or (name not in FILTERS and name != "unnest"):
-        return None
-    if (place := rule.places.at(parts[0])) is not None and place.storage == "json":
-        types[0] = rule.base.list_type(rule.base.sqltype("JSON"))
-    return types[0] if name != "unnest" else types[0].children[0][1] if types[0].id == "list" else None
+        types = [_type(rule, each) for each in parts]
+        return rule.base.list_type(types[0]) if types and None not in types and all(each == types[0] for each in types) else None
+    kind = _list_type(rule, parts[0]) if parts and (name in FILTERS or name == "unnest") else None
+    return kind if kind is None or name != "unnest" else kind.children[0][1]
+
+
+def _list_type(rule: Rule, node: Node) -> Any:
+    """The type of what may be a list; None where it is none."""
+    if (place := rule.places.at(node)) is not None and place.storage == "json":
+        return rule.base.list_type(rule.base.sqltype("JSON"))
+    kind = _type(rule, node)
+    return kind if kind is not None and kind.id == "list" else None
 
 
 def _selects(node: Node) -> list[Node]:

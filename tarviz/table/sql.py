@@ -212,8 +212,7 @@ def resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
         names = list(node["column_names"])
         if names[0].lower() in given - own and (found := found_name(names, possible)):  # SELECT upper(txt) AS txt
             asked.parts.add(possible[found[0]])
-        ours = names[0] == "_words" and node["query_location"] == NOWHERE["query_location"]
-        if names[0].lower() in given - own or ours or (len(names) == 2 and names[0] in read and names[1] in COLUMNS.get(names[0], ())):
+        if names[0].lower() in given - own or _of_relation(node, read):
             continue
         prefix = names[:1] if len(names) > 1 and names[0].lower() in own and found_name(names, possible) is None else []
         found = found_name(names[len(prefix) :], possible)
@@ -230,6 +229,14 @@ def resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
     asked.star = any(True for _ in nodes(asked.tree, "STAR"))
     if asked.star:
         asked.parts |= {part for part in possible.values() if part.tier not in ON_REQUEST}
+
+
+def _of_relation(node: Node, read: set[str]) -> bool:
+    """Whether a column is one of `objects` or `tags`, where they are read, or one that we look for words in."""
+    first, *rest = node["column_names"]
+    if first == "_words":
+        return bool(node["query_location"] == NOWHERE["query_location"])
+    return first in read and len(rest) == 1 and rest[0] in COLUMNS.get(first, ())
 
 
 def _given(tree: Any) -> set[str]:
