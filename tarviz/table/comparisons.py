@@ -133,6 +133,8 @@ class Rule:
                 return self.places.made("x <> 0", x=self.number(node).real)
             case "text":
                 return self.places.made("truth_in(x)", x=self.text(node))
+            case "other" if self.places.lenient:
+                return self.places.made("TRY_CAST(x AS BOOLEAN)", x=self.plain(node))
         return self.plain(node)
 
     def _truth_of(self, place: Place) -> Node:
@@ -298,6 +300,9 @@ class Rule:
 
     def _calculated(self, name: str, sides: list[Number]) -> Number:
         """Arithmetic. Where whole numbers would not fit into HUGEINT, the DOUBLE is left."""
+        if name[0].isalpha() and len(sides) != 1:
+            written = {"whole": "int", "real_number": "float"}.get(name, name)
+            raise UsageError(f"{written}() takes one argument.", code="E_QUERY")
         if name == "real_number":
             return Number(None, sides[0].real)
         if name == "whole":
@@ -324,7 +329,7 @@ class Rule:
             return None if self.kind(node) == "value" else self.plain(node)
         name = function_name(node)
         taken = {each for _, types, _ in signatures(self.base, name) for each in types}
-        known = name in _ARITHMETIC or name in ("concat", "concat_ws", "||") or taken & (_NUMBER_TYPES | {"VARCHAR"})
+        known = name in BY_ITEM or name in _ARITHMETIC or name in ("concat", "concat_ws", "||") or taken & (_NUMBER_TYPES | {"VARCHAR"})
         return self._called(node) if known and "JSON" not in taken else None
 
     def plain(self, node: Node) -> Node:
@@ -403,7 +408,7 @@ class Rule:
             common = self.kind(node)
             made = [self.number(each).real if common == "number" else self.text(each) for each in arguments]
         else:
-            made = self._taken(name, arguments)
+            made = self._taken(name, [self._items(arguments[0]), *arguments[1:]] if name in BY_ITEM and arguments else arguments)
         found = {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], made, strict=True)]}
         scalar = all(what != "aggregate" for what, _, _ in signatures(self.base, name))
         return self._tried(found) if scalar and name not in _SURE else found
@@ -437,6 +442,13 @@ class Rule:
         if place is not None and any(one.endswith("[]") for one in taken):
             return self._list_of(place)
         return self.plain(node)
+
+    def _items(self, node: Node) -> Node:
+        """A value of two kinds as the list it may be, null where it is none."""
+        place = self.places.at(node)
+        if place is None or place.storage != "json":
+            return node
+        return self.places.made("CASE WHEN json_type(x) = 'ARRAY' THEN json_extract(x, '$[*]') END", x=place.node)
 
     def _list_of(self, place: Place) -> Node:
         """The texts of a list's items, null where it is none."""
@@ -491,6 +503,9 @@ class Rule:
 
 _TESTS = frozenset({"OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN"})
 _OF_ARGUMENTS = frozenset({"greatest", "least", "nullif", "min", "max", "any_value", "first", "last"})
+FILTERS = frozenset({"list_filter", "filter", "array_filter"})
+BY_ITEM = FILTERS | {"list_transform", "list_apply", "apply", "array_apply", "array_transform", "unnest"}
+"""Functions over the items of a list, which take a value of two kinds as the list it may be."""
 _OURS = frozenset({"startswith", "endswith", "matches", "words_of", "tagged"})
 _SURE = _OURS | {  # scalar functions that raise no error
     "lower",

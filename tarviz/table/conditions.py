@@ -68,7 +68,7 @@ def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Pa
     object_calls(base, tree)
     replaced(tree, lambda found: form(base, found, possible, streamed=streamed))
     replaced(tree, lambda found: tag_test(base, found))
-    resolve(asked, possible, {"records", "objects"})
+    resolve(asked, possible, {"records", "objects"} & relations(tree))
     if streamed and (what := needs_whole(base, tree)):
         raise whole(what)
     return asked
@@ -158,7 +158,7 @@ def needs_whole(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
     for node in nodes(tree, "FUNCTION"):
         name = str(node["qualified_name"]["path"][-1]).lower()
         if any(what == "aggregate" for what, _, _ in signatures(base, name)) and name not in ("first", "last"):
-            return f"{name}()"
+            return "count(*)" if name == "count_star" else f"{name}()"
     return ""
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError, redact
+from tarviz.model.errors import MissingPackageError, redact
 from tarviz.table import comparisons
 from tarviz.table.columns import hidden, text_of
 from tarviz.table.making.arrow_types import merged
@@ -33,9 +31,6 @@ _MACROS = (
     *comparisons.MACROS,
 )
 _TAGGED = "tagged(s, k, t) AS EXISTS (SELECT 1 FROM tags WHERE tags.shard = s AND tags.key = k AND tags.tag = t)"
-
-_OWN = frozenset({*OBJECTS, "tag", "note"})  # names that no record has and a query may ask for
-
 
 _Group: TypeAlias = tuple[list[KeptColumns], list[str], bool]
 
@@ -64,6 +59,7 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
 
     settings: dict[str, Any] = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
     settings |= {"autoload_known_extensions": False, "memory_limit": f"{(limit or memory_limit()) // 1024}KiB"}
+    settings |= {"lambda_syntax": "ENABLE_SINGLE_ARROW"}  # `x -> x > 1` as well as `lambda x: x > 1`
     settings |= {"ieee_floating_point_ops": False, "error_on_division_by_zero": False, "temp_directory": ""}
     base = duckdb.connect(config=settings)
     groups, tables = _sources([shard for shard in shards if shard.records])
@@ -163,43 +159,3 @@ def _quoted(text: str) -> str:
     "'it''s'"
     """
     return "'" + text.replace("'", "''") + "'"
-
-
-def translated(error: Exception, hinted: Callable[[str], str] | None = None, unknown: list[str] | None = None) -> TarvizError:
-    """DuckDB's error in our words; `hinted` says what there is instead of one of the names that are `unknown`."""
-    import duckdb
-
-    text = re.sub(r"\n\s*LINE \d+:.*", "", str(error), flags=re.DOTALL).strip()
-    text = re.sub(r"^(?:[A-Z][A-Za-z ]+ Error): ", "", text)
-    text = re.split(r"[\s:]*\bCandidate ", text)[0].replace("_records", "records")  # names of DuckDB's, and of ours inside
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return LimitError(
-            f"the query needs more memory than the limit allows ({text.splitlines()[0]}).", hint="Ask for less, or aggregate."
-        )
-    if isinstance(error, duckdb.InterruptException):
-        return UsageError("the query was stopped.", code="E_STOPPED")
-    if "Malformed JSON" in text or "value to numerical" in text:
-        way = "Compare the path itself (json.v = 'cat'), or take its text: json.v ->> '$'."
-        return UsageError("a value of two kinds is JSON here, and does not become what it is compared with.", hint=way, code="E_QUERY")
-    if "volatile function" in text:
-        way = "Choose records by their key: hash(key) % 10 = 0, or matches(key, '7$')."
-        return UsageError("a condition must give the same answer each time; a call such as random() does not.", hint=way, code="E_QUERY")
-    if lacks := re.search(r'Function with name "?(\w+)"? does not exist!(?:\s+Did you mean "(\w+)")?', text):
-        return UsageError(f"there is no function {lacks[1]}().", hint=f"Nearest: {lacks[2]}()." if lacks[2] else None, code="E_QUERY")
-    missing = [name for name in unknown or () if name.rpartition(".")[2] not in _OWN]
-    found = re.search(r'(?:struct entry|key) "([^"]+)"', text)
-    name = missing[0] if missing else found[1] if found else None
-    hint = hinted(name) if name and hinted is not None else None
-    if missing and isinstance(error, duckdb.BinderException):
-        return UsageError(f"there is no column {missing[0]}.", hint=hint, code="E_QUERY")
-    return UsageError(text.replace("\n", " "), hint=hint)
-
-
-def in_our_words(work: Callable[[], Any]) -> Any:
-    """What `work` gives; DuckDB's errors are ours."""
-    import duckdb
-
-    try:
-        return work()
-    except duckdb.Error as error:
-        raise translated(error) from error

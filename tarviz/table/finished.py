@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tarviz.table.comparisons import Rule, is_read
+from tarviz.table.comparisons import BY_ITEM, FILTERS, Rule, function_name, is_read
 from tarviz.table.places import Places
 from tarviz.table.sql import Asked, Node, common_tables, nodes, own_name, parsed, replaced, select_of, written
 
@@ -24,14 +24,18 @@ def finished(
     lenient: bool,
     as_text: bool = False,
     missing: Callable[[str], None] | None = None,
+    holds: Callable[[str], bool] | None = None,
 ) -> str:
     """The SQL of a question over columns of these `types`. A condition (`lenient`) is read by the rule, and so are the conditions behind
     the WHERE of a query and its other comparisons of values. JSON of a query is its text by the rule `as_text`. Lists are counted
-    from 0 in a condition and `as_text`, from 1 in a query. `missing` is told of paths that no record has."""
+    from 0 in a condition and `as_text`, from 1 in a query. `missing` is told of paths that no record has; `holds` says whether a test
+    holds of any."""
     tree = copy.deepcopy(asked.tree)
-    rule = Rule(base, Places(base, types, missing, lenient, lenient or as_text))
+    rule = Rule(base, Places(base, types, missing, lenient, lenient or as_text, holds=holds))
+    _unite(rule, tree)
     while (given := _given(rule, tree)) != rule.places.given:  # a query may name what another has named
         rule.places.given = given
+        _unite(rule, tree)
     for select in reversed([*nodes(tree, "SELECT_NODE")]):  # the inner ones first
         if select.get("where_clause") is not None and select["from_table"].get("table_name") not in _TYPED:
             select["where_clause"] = rule.truth(select["where_clause"])
@@ -48,31 +52,85 @@ def finished(
                 named = parsed(base, "SELECT 1")
                 select_of(named)["select_list"] = [_bare(was)]
                 new["alias"] = written(base, named).removeprefix("SELECT ")
-        if as_text:
-            _items(rule, tree)
+        _items(rule, tree, leaves=as_text)
         replaced(tree, lambda node: _inside_json(rule, node, leaves=as_text))
     return written(base, _bare(tree))
 
 
 def _given(rule: Rule, tree: Node) -> dict[str, Any]:
-    """The types of values of records that queries give a name which is no column; without names that are given to other things too."""
-    named: list[tuple[list[str], list[Node]]] = [([], each["select_list"]) for each in nodes(tree, "SELECT_NODE")]
-    inner = [(each.get("column_name_alias") or [], each["subquery"]["node"]) for each in nodes(tree, "SUBQUERY")]
-    inner += [(each["value"]["aliases"], each["value"]["query_node"]) for each in common_tables(tree)]
-    named += [(names, each.get("select_list") or []) for names, each in inner]
+    """The types of values of records that queries and lambdas give a name which is no column; without names that are given to other
+    things too."""
     found: dict[str, list[Any]] = {}
-    for names, items in named:
+    for names, items in _named(tree):
         for item, name in zip(items, [*names, *(own_name(each) for each in items[len(names) :])], strict=False):
-            place = rule.places.at(item)
-            if place is None and (item.get("column_names") or [""])[-1] == name:  # `SELECT x FROM t` gives what t does
+            kind = _type(rule, item)
+            if kind is None and (item.get("column_names") or [""])[-1] == name:  # `SELECT x FROM t` gives what t does
                 continue
-            kind = None if place is None else rule.places.types["key"] if is_read(place) else place.type
             found.setdefault(name.lower(), []).append(kind)
     return {
         name: kinds[0]
         for name, kinds in found.items()
         if name not in rule.places.types and None not in kinds and all(kind == kinds[0] for kind in kinds)
     }
+
+
+def _named(tree: Node) -> Iterator[tuple[list[str], list[Node]]]:
+    """What queries select, unnest and hand to lambdas, and the names that are given to it; the others are its own."""
+    for select in nodes(tree, "SELECT_NODE"):
+        yield [], select["select_list"]
+    inner = [(each.get("column_name_alias") or [], each["subquery"]["node"]) for each in nodes(tree, "SUBQUERY")]
+    for names, query in [*inner, *((each["value"]["aliases"], each["value"]["query_node"]) for each in common_tables(tree))]:
+        if selects := _selects(query):
+            yield names, selects[0]["select_list"]
+    for table in nodes(tree, "TABLE_FUNCTION"):
+        yield table.get("column_name_alias") or ["unnest"], [table["function"]]
+    for call in nodes(tree, "FUNCTION"):
+        if function_name(call) in BY_ITEM and len(call["arguments"]) == 2:
+            items, each = (argument["expression"] for argument in call["arguments"])
+            names = [found["column_names"][0] for found in nodes(each.get("lhs") or {}, "COLUMN_REF")]
+            yield names, [{**call, "qualified_name": {"path": ["unnest"]}, "arguments": [{"expression": items}]}]
+
+
+def _type(rule: Rule, node: Node) -> Any:
+    """The type of a value of records, of a list of such or of its items; None where an expression is none of these."""
+    if (place := rule.places.at(node)) is not None:
+        return rule.places.types["key"] if is_read(place) else place.type
+    name = function_name(node) if node.get("class") == "FUNCTION" else ""
+    if name == "to_json" or (name == "json_extract" and "_made" in node):
+        return rule.base.sqltype("JSON")
+    parts = [each["expression"] for each in node.get("arguments") or []]
+    if name == "list_value":
+        types = [_type(rule, each) for each in parts]
+        return rule.base.list_type(types[0]) if types and None not in types and all(each == types[0] for each in types) else None
+    kind = _list_type(rule, parts[0]) if parts and (name in FILTERS or name == "unnest") else None
+    return kind if kind is None or name != "unnest" else kind.children[0][1]
+
+
+def _list_type(rule: Rule, node: Node) -> Any:
+    """The type of what may be a list; None where it is none."""
+    if (place := rule.places.at(node)) is not None and place.storage == "json":
+        return rule.base.list_type(rule.base.sqltype("JSON"))
+    kind = _type(rule, node)
+    return kind if kind is not None and kind.id == "list" else None
+
+
+def _selects(node: Node) -> list[Node]:
+    """The SELECTs of a query, of a UNION its parts."""
+    return [one for each in node["children"] for one in _selects(each)] if "children" in node else [node] if node.get("select_list") else []
+
+
+def _unite(rule: Rule, tree: Node) -> None:
+    """What stands in a UNION with values of two kinds as JSON, as which DuckDB would read it."""
+    for node in nodes(tree, "SET_OPERATION_NODE"):
+        selects = [select["select_list"] for select in _selects(node)]
+        for at in range(min(map(len, selects), default=0)):
+            if any(str(_type(rule, select[at])) == "JSON" for select in selects):
+                for select in selects:
+                    item, place = select[at], rule.places.at(select[at])
+                    if str(_type(rule, item)) != "JSON":
+                        read = place is not None and is_read(place)
+                        made = rule.places.made("x" if read else "to_json(x)", x=place.node if place is not None else rule.plain(item))
+                        select[at] = {**made, "alias": own_name(item)}
 
 
 def _bare(tree: Any) -> Any:
@@ -87,13 +145,15 @@ def where_of(sql: str) -> str:
     return sql.partition(" WHERE ")[2] or "true"
 
 
-def _items(rule: Rule, tree: Any) -> None:
-    """Items of lists, from the outermost step in: as a condition reads them."""
+def _items(rule: Rule, tree: Any, *, leaves: bool) -> None:
+    """Items of lists, from the outermost step in: in JSON its text, and with `leaves` as a condition reads them."""
     for name, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-        if isinstance(value, dict) and value.get("type") == "ARRAY_EXTRACT" and (place := rule.places.at(value)) is not None:
-            tree[name] = rule.places.made("text_of_json(x)", x=place.node) if place.storage == "json" else place.node
+        steps = isinstance(value, dict) and value.get("type") in ("ARRAY_EXTRACT", "STRUCT_EXTRACT")
+        if steps and (place := rule.places.at(value)) is not None and (leaves or is_read(place)):
+            made = rule.places.made("text_of_json(x)" if leaves else "x ->> '$'", x=place.node) if place.storage == "json" else place.node
+            tree[name] = {**made, "alias": value.get("alias", "")}
         elif isinstance(value, dict | list):
-            _items(rule, value)
+            _items(rule, value, leaves=leaves)
 
 
 def _outside_where(rule: Rule, node: Node) -> Node | None:

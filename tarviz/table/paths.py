@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tarviz.table.making.json_structure import Structure
 from tarviz.table.sql import written_name
 
 
@@ -17,14 +18,14 @@ def leaves(text: str, kind: Any, most: int = 2000) -> Iterator[tuple[str, Any]]:
         yield from leaves(f"{text}.{written_name(inner, path=True)}", each)
 
 
-def inside_structs(types: Mapping[str, Any], most: int = 5000) -> list[str]:
-    """The paths inside structs."""
+def inside(structures: Mapping[str, Structure], most: int = 20_000) -> list[str]:
+    """The paths inside JSON fields, those of what stays JSON too."""
     found: list[str] = []
-    stack = [(name, kind) for name, kind in types.items() if kind.id == "struct"]
-    while stack and len(found) < most:
-        name, kind = stack.pop()
-        for inner, each in kind.children:
-            found.append(f"{name}.{inner}")
-            if each.id == "struct":
-                stack.append((f"{name}.{inner}", each))
+    level = [*structures.items()]
+    for name, structure in level:  # grows: what lies deeper comes later
+        if isinstance(structure, list):
+            level.append((f"{name}[0]", structure[0]))
+        inner = [(f"{name}.{each}", below) for each, below in structure.items()] if isinstance(structure, dict) else []
+        found += [path for path, _ in inner]
+        level += inner if len(found) < most else []
     return found

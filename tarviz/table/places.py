@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from tarviz.table import columns
-from tarviz.table.sql import NOWHERE, Node, expression, replaced, text_node
+from tarviz.table.sql import NOWHERE, Node, expression, quoted_name, quoted_text, replaced, text_node
 
 if TYPE_CHECKING:
     import duckdb
 
 Storage: TypeAlias = Literal["integer", "real", "truth", "text", "class", "json", "list", "struct", "null", "other"]
 INTEGERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "usmallint", "utinyint", "uhugeint"})
+_NEVER = 2**31  # an item that no list has: the 0th of SQL
 REALS = frozenset({"double", "float", "decimal"})
 
 
@@ -29,8 +30,8 @@ class Place(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Places:
-    """The columns of a question. `missing` is told of paths that no record has; `lenient`: a condition; lists are counted `from_zero`;
-    `given` are the types of values that inner queries give a name."""
+    """The columns of a question. `missing` is told of paths that no record has, which those into JSON show by a test that `holds` of
+    none; `lenient`: a condition; lists are counted `from_zero`; `given` are the types of values that inner queries and lambdas name."""
 
     base: duckdb.DuckDBPyConnection
     types: Mapping[str, Any]
@@ -38,6 +39,7 @@ class Places:
     lenient: bool = True
     from_zero: bool = True
     given: dict[str, Any] = field(default_factory=dict)
+    holds: Callable[[str], bool] | None = None
 
     def made(self, template: str, **parts: Node) -> Node:
         """The tree of an expression of ours, with trees in the places of its names."""
@@ -66,7 +68,7 @@ class Places:
         text = str(at["literal"]["text"])
         step: str | int = text
         if at["literal"]["kind"] == "INTEGER":
-            step = int(text) if self.from_zero or int(text) < 0 else int(text) - 1
+            step = int(text) if self.from_zero or int(text) < 0 else (int(text) or _NEVER) - 1
         return found[0], [*found[1], step]
 
     def at(self, node: Node) -> Place | None:
@@ -81,22 +83,34 @@ class Places:
         name = column["column_names"][count - 1].lower() if count else column["_of"][0]
         if name not in self.types and not count:
             if steps and self.missing is not None:
-                self.missing(".".join(map(str, [name, *steps])))
+                self.missing(_spelled(name, steps))
             return nothing
         whole = {**column, "column_names": column["column_names"][: count or len(column["column_names"]) - len(column["_of"]) + 1]}
         whole.pop("_of", None)
         place = self.stored(name, self.given[name] if count else self.types[name], whole)
         for count, step in enumerate(steps):
             if place.storage == "json":
+                if name in self.types:
+                    self._sought(name, steps)
                 rest = text_node("$" + "".join(_step(each) for each in steps[count:]))
                 return Place("json", self.made("json_extract(x, p)", x=place.node, p=rest))
             inner = self._inside(place, step)
             if inner is None:
                 if place.storage != "list" and isinstance(step, str) and self.missing is not None:
-                    self.missing(".".join(map(str, [name, *steps[: count + 1]])))
+                    self.missing(_spelled(name, steps[: count + 1]))
                 return nothing
             place = inner
         return place
+
+    def _sought(self, name: str, steps: list[str | int]) -> None:
+        """Tell of a path into JSON that no record has; which items lists have says nothing."""
+        names = [at for at, step in enumerate(steps, 1) if isinstance(step, str)]
+        if self.holds is None or self.missing is None or not names:
+            return
+        path = "$" + "".join(_step(step) if isinstance(step, str) else "[*]" for step in steps[: names[-1]])
+        found = f"json_extract(to_json({quoted_name(name)}), {quoted_text(path)})"
+        if not self.holds(f"{found} IS NOT NULL" if len(names) == names[-1] else f"len({found}) > 0"):
+            self.missing(_spelled(name, steps[: names[-1]]))
 
     def _named(self, node: Node) -> int:
         """How many of a column's names say a value that an inner query gives: `x`, `t.x`; 0 where they say none."""
@@ -130,6 +144,10 @@ class Places:
 
 def _whole_node(value: int) -> Node:
     return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": {"kind": "INTEGER", "text": str(value)}, **NOWHERE}
+
+
+def _spelled(name: str, steps: list[str | int]) -> str:
+    return name + "".join(f".{step}" if isinstance(step, str) else "[]" for step in steps)
 
 
 def _step(step: str | int) -> str:

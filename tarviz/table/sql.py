@@ -60,9 +60,14 @@ class Asked:
 def parsed(base: duckdb.DuckDBPyConnection, text: str) -> Node:
     """The tree of one SELECT. `UsageError` says what cannot be read."""
     ((read,),) = base.execute("SELECT json_serialize_sql($1::VARCHAR, skip_null := false)", [text]).fetchall()
-    tree: Node = json.loads(read)
+    try:
+        tree: Node = json.loads(read)
+    except RecursionError as error:
+        raise too_deep() from error
     if tree["error"]:
         message = str(tree["error_message"]).split("\n")[0]
+        if "expression depth" in message:
+            raise too_deep()
         if re.match(r"\s*pivot\b", text, re.IGNORECASE):
             way = "Name its values: FROM records PIVOT (count(*) FOR txt IN ('cat', 'dog')); or GROUP BY the column."
             raise UsageError("a PIVOT that looks for its values itself is not supported.", hint=way, code="E_QUERY")
@@ -70,6 +75,10 @@ def parsed(base: duckdb.DuckDBPyConnection, text: str) -> Node:
     if len(tree["statements"]) != 1:
         raise UsageError("a query is one statement.", code="E_QUERY")
     return tree
+
+
+def too_deep() -> UsageError:
+    return UsageError("the question is nested too deep.", hint="Write fewer brackets within brackets.", code="E_QUERY")
 
 
 def written(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
@@ -193,7 +202,7 @@ def found_name(names: list[str], possible: dict[str, Part]) -> tuple[str, list[s
 def resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
     """Columns by the names they have in the table, functions that are called on a column given it as their argument. Names that are
     no column are `unknown`, but for those that the query itself gives."""
-    given = _given(asked.tree)
+    given, read = _given(asked.tree), relations(asked.tree)
     for node in nodes(asked.tree, "FUNCTION"):
         path = node["qualified_name"]["path"]
         if len(path) > 1:
@@ -203,7 +212,7 @@ def resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
         names = list(node["column_names"])
         if names[0].lower() in given - own and (found := found_name(names, possible)):  # SELECT upper(txt) AS txt
             asked.parts.add(possible[found[0]])
-        if names[0].lower() in given - own or names[0] == "_words" or (len(names) == 2 and names[1] in COLUMNS.get(names[0], ())):
+        if names[0].lower() in given - own or _of_relation(node, read):
             continue
         prefix = names[:1] if len(names) > 1 and names[0].lower() in own and found_name(names, possible) is None else []
         found = found_name(names[len(prefix) :], possible)
@@ -220,6 +229,14 @@ def resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
     asked.star = any(True for _ in nodes(asked.tree, "STAR"))
     if asked.star:
         asked.parts |= {part for part in possible.values() if part.tier not in ON_REQUEST}
+
+
+def _of_relation(node: Node, read: set[str]) -> bool:
+    """Whether a column is one of `objects` or `tags`, where they are read, or one that we look for words in."""
+    first, *rest = node["column_names"]
+    if first == "_words":
+        return bool(node["query_location"] == NOWHERE["query_location"])
+    return first in read and len(rest) == 1 and rest[0] in COLUMNS.get(first, ())
 
 
 def _given(tree: Any) -> set[str]:
@@ -279,6 +296,8 @@ def no_function(base: duckdb.DuckDBPyConnection, name: str) -> UsageError:
     """What is said of a call of what is no function, with the nearest that is one."""
     there = [str(each) for (each,) in base.execute("SELECT DISTINCT function_name FROM duckdb_functions() ORDER BY 1").fetchall()]
     close = difflib.get_close_matches(name, there, 1)
+    if not name.isidentifier():
+        return UsageError(f"there is no operator {name}.", code="E_QUERY")
     return UsageError(f"there is no function {name}().", hint=f"Nearest: {close[0]}()." if close else None, code="E_QUERY")
 
 

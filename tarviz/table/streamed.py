@@ -17,6 +17,7 @@ from tarviz.table.finished import finished, where_of
 from tarviz.table.making.chunks import Chunk, chunk_of
 from tarviz.table.making.json_structure import sql_type, typed
 from tarviz.table.making.shard_columns import MadeColumns, columns_of
+from tarviz.table.refusals import in_our_words
 from tarviz.table.sql import Asked, quoted_name
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class StreamCondition:
         if not self.where.strip():
             return None
         possible = columns.of_fields(list(self._exts))
-        asked: Asked = database.in_our_words(lambda: conditions.condition(self._base, self.where, possible, streamed=True))
+        asked: Asked = in_our_words(lambda: conditions.condition(self._base, self.where, possible, streamed=True))
         self.words = asked.words
         return asked
 
@@ -73,11 +74,12 @@ class StreamCondition:
             relation = base.sql(f"SELECT {selected} FROM _streamed LIMIT 0")
             types = dict(zip(relation.columns, relation.types, strict=True))
             assert self._asked is not None
-            text = finished(base, self._asked, types, lenient=True, missing=lacking.add)
-            query = f"SELECT n FROM (SELECT {selected} FROM _streamed) AS records WHERE {where_of(text)}"
-            return base.sql(query).fetchnumpy()["n"]
+            rows = f"FROM (SELECT {selected} FROM _streamed) AS records WHERE"
+            holds = lambda test: base.execute(f"SELECT 1 {rows} {test} LIMIT 1").fetchone() is not None  # noqa: E731
+            text = finished(base, self._asked, types, lenient=True, missing=lacking.add, holds=holds)
+            return base.sql(f"SELECT n {rows} {where_of(text)}").fetchnumpy()["n"]
 
-        found = np.sort(np.asarray(database.in_our_words(ask), np.int64)) - chunk.first
+        found = np.sort(np.asarray(in_our_words(ask), np.int64)) - chunk.first
         self._lacking = lacking if self._lacking is None else self._lacking & lacking
         return np.intersect1d(rows, found)
 

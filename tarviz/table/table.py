@@ -24,7 +24,7 @@ from tarviz.read import tfrecords
 from tarviz.read.chosen import version
 from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
-from tarviz.table import columns, conditions, database, neighbours, objects, paths, sql, words
+from tarviz.table import columns, conditions, database, neighbours, objects, paths, refusals, sql, words
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.finished import finished, where_of
 from tarviz.table.interrupts import Interrupts, answered
@@ -206,8 +206,9 @@ class Table:
         base = self._ready().cursor()
         asked = self._translated(lambda: sql.value(base, text, self.possible))
         made = self._finished(asked, lenient=False, as_text=True)
-        self._translated(lambda: self._ready().cursor().sql(made), asked)
-        return made.removeprefix("SELECT ").removesuffix(" FROM records")
+        found = made.removeprefix("SELECT ").removesuffix(" FROM records")
+        self._translated(lambda: self._ready().cursor().sql(f"SELECT 1 FROM records WHERE {found} IS NULL"), asked)  # no aggregate
+        return found
 
     def first_column(self, where: str) -> str:
         """The column, or the path inside one, that a condition names first; "" where it names none."""
@@ -302,6 +303,7 @@ class Table:
         """`ChangedError` when a shard is no longer the one that was asked."""
         for shard in self.passes.kept:
             if version(shard.url) != shard.identity:
+                self.passes.renew()
                 raise ChangedError("the shard was replaced since the table was opened.", shard=shard.url, hint="Ask again.")
 
     # what the parts of this package use
@@ -410,6 +412,8 @@ class Table:
         if name == "tag":
             return "Write tag:x, tag != 'x', tag in ('x', 'y'), tag like 'x%', tag is null."
         read = sql.relations(asked.tree) if asked else {"records"}
+        if name.startswith("objects.") and "objects" not in read:
+            return f"Write any_object({name.partition('.')[2]} = …)."
         others = {each: sql.COLUMNS[each] for each in sorted(read & {*sql.COLUMNS})}
         close = [near for each in others.values() for near in difflib.get_close_matches(name.rpartition(".")[2], each, 1)]
         close += self.nearest(name) if "records" in read else []
@@ -424,7 +428,16 @@ class Table:
             self.give(name)
         base = self._ready().cursor()
         types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
-        return finished(base, asked, types, lenient=lenient, as_text=as_text, missing=self._missing)
+        missing = partial(self._missing, asked=asked)
+        made: str = self._translated(
+            lambda: finished(base, asked, types, lenient=lenient, as_text=as_text, missing=missing, holds=self._holds), asked
+        )
+        return made
+
+    def _holds(self, test: str) -> bool:
+        """Whether a record fits an expression of SQL over columns that are made."""
+        found: bool = self.remembered(("holds", test), lambda: bool(self._all(f"SELECT 1 FROM _records WHERE {test} LIMIT 1")))
+        return found
 
     def _filled(self, base: duckdb.DuckDBPyConnection, name: str) -> None:
         if name == "_words":
@@ -459,13 +472,13 @@ class Table:
 
         try:
             return work()
-        except duckdb.Error as error:
+        except (duckdb.Error, RecursionError, ModuleNotFoundError) as error:  # the last of `.pl()`
             hinted = partial(self._hinted, asked=asked)
-            raise database.translated(error, hinted, asked.unknown if asked else None) from error
+            raise refusals.translated(error, hinted, asked.unknown if asked else None) from error
 
     def nearest(self, name: str) -> list[str]:
         """Up to three columns or paths that are spelled like `name`."""
-        words = [*self.possible, *paths.inside_structs(dict(zip(*self._types(), strict=True)))]
+        words = [*self.possible, *paths.inside(database.structures(self.passes.kept))]
         last = {word.rpartition(".")[2]: word for word in words}
         close = difflib.get_close_matches(name, words, 3, 0.5)
         close += [last[each] for each in difflib.get_close_matches(name.rpartition(".")[2], list(last), 3, 0.6)]

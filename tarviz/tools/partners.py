@@ -24,9 +24,10 @@ from tarviz.model.urls import without_query
 from tarviz.read.index import Index
 from tarviz.read.picked import picked
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.table.database import in_our_words, memory_limit, needed
+from tarviz.table.database import memory_limit, needed
 from tarviz.table.facets import literal
 from tarviz.table.making.json_structure import quoted
+from tarviz.table.refusals import in_our_words
 from tarviz.tools.plain_json import plain_json
 from tarviz.tools.sort_table import hashes
 from tarviz.tools.spool import spooled

@@ -111,6 +111,9 @@ class ColumnPasses:
         try:
             with self._alone(look):
                 self._pass(wanted, halt, look)
+        except ChangedError:
+            self.renew()
+            raise
         finally:
             del self._halts[halt]
 
@@ -190,15 +193,23 @@ class ColumnPasses:
         """Whether files of columns are not there any more, because another process has made more of them; those there are, are taken."""
         lost = [shard for shard in self.kept if shard.memory is None and shard.file is not None and not shard.file.exists()]
         if lost:
-            fresh = {shard.url: shard for shard in kept_of([shard.url for shard in lost], self._options)}
+            self.renew()
+            now = {shard.url: shard.identity for shard in self.kept}
             for shard in lost:
-                if fresh[shard.url].identity != shard.identity:
+                if now[shard.url] != shard.identity:
                     raise ChangedError("the shard was replaced since the table was opened.", shard=shard.url, hint="Ask again.")
-            with self.lock:
-                self.kept[:] = [fresh.get(shard.url, shard) for shard in self.kept]
-                self.version += 1
             self.make({part for shard in lost for part in shard.parts}, stop)
         return bool(lost)
+
+    def renew(self) -> None:
+        """Take shards that were replaced, and files of columns that are gone, as they are now: whoever asks again is answered."""
+        fresh = kept_of([shard.url for shard in self.kept], self._options)
+        with self.lock:
+            self.kept[:] = [
+                old if old.identity == new.identity and (old.memory is not None or (old.file is not None and old.file.exists())) else new
+                for old, new in zip(self.kept, fresh, strict=True)
+            ]
+            self.version += 1
 
     def unmade(self, parts: set[Part]) -> set[Part]:
         """What of `parts` some shard lacks."""
