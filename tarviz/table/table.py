@@ -454,7 +454,7 @@ class Table:
                     raise
 
     def _answered(self, work: Callable[[], Any], cursor: duckdb.DuckDBPyConnection) -> Any:
-        return self._translated(lambda: answered(work, cursor.interrupt, self.timeout))
+        return self._translated(lambda: answered(work, cursor.interrupt, self.timeout, self._asked.stop))
 
     def _translated(self, work: Callable[[], Any], asked: Asked | None = None) -> Any:
         import duckdb
