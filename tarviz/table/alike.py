@@ -51,22 +51,14 @@ def _of_length_1(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def same(
-    small: NDArray[np.uint8],
-    one: NDArray[np.int64],
-    other: NDArray[np.int64],
-    *,
-    turned: bool = False,
-    look: Callable[[], None] = lambda: None,
+    small: NDArray[np.uint8], one: NDArray[np.int64], other: NDArray[np.int64], *, look: Callable[[], None] = lambda: None
 ) -> NDArray[np.bool_]:
-    """Whether pairs of pictures are alike as they lie, or `turned` in one of eight ways; either may be a middle of the other."""
+    """Whether pairs of pictures are alike as they lie; either may be a middle of the other."""
     found = [np.zeros(0, bool)]
     for low in range(0, len(one), _PAIRS):
         look()
         a, b = (_of_length_1(small[each[low : low + _PAIRS]]) for each in (one, other))
-        most = np.full(len(a), -1, np.float32)
-        for way in _turns(b) if turned else [b]:
-            for x, y in ((a, way[:, :1]), (a[:, :1], way[:, 1:])):
-                most = np.maximum(most, np.einsum("nkij,nkij->nk", *np.broadcast_arrays(x, y)).max(1))
+        most = np.maximum(np.einsum("nkij,nij->nk", a, b[:, 0]).max(1), np.einsum("nij,nkij->nk", a[:, 0], b).max(1))
         found.append(most >= LIKE)
     return np.concatenate(found)
 
@@ -96,9 +88,13 @@ def pictures(small: NDArray[np.uint8], *, look: Callable[[], None] = lambda: Non
         a, b = np.nonzero(apart <= _NEAR**2)
         a += low
         good = (a < b if cut == 0 else a != b) & (np.maximum(contrast[a], contrast[b]) <= _LIGHT * np.minimum(contrast[a], contrast[b]))
-        a, b = at[np.minimum(a, b)[good]], at[np.maximum(a, b)[good]]
-        like = same(small, a, b, turned=True, look=look)
-        found.append(a[like] * len(small) + b[like])
+        a, b = at[a[good]], at[b[good]]
+        for first in range(0, len(a), _PAIRS):  # of pages of text there are many
+            look()
+            x, y = a[first : first + _PAIRS], b[first : first + _PAIRS]
+            cut_off, ways = _of_length_1(small[x, cut]), _turns(_of_length_1(small[y, 0]))
+            like = np.max([np.einsum("nij,nij->n", cut_off, way) for way in ways], 0) >= LIKE
+            found.append((np.minimum(x, y) * len(small) + np.maximum(x, y))[like])
     both = np.unique(np.concatenate(found))
     return both // max(len(small), 1), both % max(len(small), 1)
 
