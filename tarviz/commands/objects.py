@@ -41,12 +41,14 @@ _HOLDS = {"yolo": {"outlines"}, "voc": set[str](), "csv": {"score", "crowd"}}  #
 
 @dataclass
 class Objects(verb_base.Result):
-    """The objects as an Arrow table, `.table`, and how many there are of each label; how many have what the form written cannot hold."""
+    """The objects as an Arrow table, `.table`, and how many there are of each label; how many have what the form written cannot hold;
+    `findings` of the shards beside it."""
 
     table: pa.Table
     counts: dict[str, int] = field(default_factory=dict)
     output: str | None = None
     left_out: dict[str, int] = field(default_factory=dict)
+    findings: dict[str, int] = field(default_factory=dict)
 
     __repr__ = redacted_repr
 
@@ -56,12 +58,15 @@ class Objects(verb_base.Result):
     def __str__(self) -> str:
         if self.output is not None:
             lost = f"; left out: {', '.join(f'{name} of {count:,}' for name, count in self.left_out.items())}" if self.left_out else ""
-            return f"{redact(safe(self.output))}: {len(self):,} objects, {len(self.counts):,} labels{lost}"
+            return "\n".join([f"{redact(safe(self.output))}: {len(self):,} objects, {len(self.counts):,} labels{lost}", *self._notes()])
         rows = [(safe(label), f"{count:,}") for label, count in self.counts.items()]
-        return verb_base.table([*rows, ("in all", f"{len(self):,}")], header=("label", "objects"), right=[1])
+        return "\n".join([verb_base.table([*rows, ("in all", f"{len(self):,}")], header=("label", "objects"), right=[1]), *self._notes()])
+
+    def _notes(self) -> list[str]:
+        return [f"{count:,} × {name}" for name, count in self.findings.items()]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"objects": len(self), "counts": self.counts, "left_out": self.left_out}
+        return {"objects": len(self), "counts": self.counts, "left_out": self.left_out, "findings": self.findings}
 
 
 def objects(
@@ -93,7 +98,7 @@ def objects(
         found = found.filter([place in fit for place in places])
         pictures = [each for each in pictures if (each["shard"], each["n"]) in fit]
     counts = Counter(label or "" for label in found.column("label").to_pylist())
-    made = Objects(found, dict(counts.most_common()), None if output is None else fspath(output))
+    made = Objects(found, dict(counts.most_common()), None if output is None else fspath(output), findings=table.findings)
     if output is not None and form is not None:
         _write(made, fspath(output), form, table.classes, pictures)
     return made

@@ -13,7 +13,6 @@ Box: TypeAlias = tuple[str, tuple[float, ...], float | None]
 
 _NUMBER = r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
 _KITTI = re.compile(rf"[A-Za-z_]\w*(?:\s+{_NUMBER}){{14,15}}\s*")
-_MOST = 100_000  # lines
 _COLUMNS = ("xmin", "ymin", "xmax", "ymax")
 _TAG = re.compile(r"<[\w:]+\s[^>]*>")
 _LINE = re.compile(r"\bclass=[\"'][^\"']*\bocr_(line|header|caption|textfloat)\b")
@@ -29,7 +28,7 @@ def kitti(text: str) -> list[Box]:
     [('Car', (10.0, 20.0, 30.0, 40.0), None)]
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(lines) > _MOST or not all(_KITTI.fullmatch(line) for line in lines):
+    if not all(_KITTI.fullmatch(line) for line in lines):
         return []
     rows = [line.split() for line in lines]
     return [(row[0], tuple(map(float, row[4:8])), float(row[15]) if len(row) > 15 else None) for row in rows]
@@ -67,7 +66,7 @@ def text_lines(text: str) -> list[Box]:
     [('line', (1.0, 2.0, 30.0, 9.0), None)]
     """
     found = [box for tag in _TAG.findall(text) if (box := _corners(tag, _LINE, "TextLine")) is not None]
-    return [("line", box, None) for box in found[:_MOST]]
+    return [("line", box, None) for box in found]
 
 
 def page(text: str) -> tuple[float, float] | None:

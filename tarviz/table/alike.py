@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -14,12 +15,12 @@ from tarviz.model.errors import MissingPackageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SIDE = 32  # pixels of a small picture
-_COARSE = 16  # of one half as large, by which pairs are proposed
-_PROPOSED = 0.91  # correlation of those from which on a pair is looked at: with 3 % off each side it is 0.917 and more
-LIKE = 0.94  # correlation of small pictures, cut alike, from which on they are: of changed ones 0.945 and more, of two pages of text 0.82
+SIDE = 24  # pixels of a small picture
+CUTS = 3  # small pictures of each: see `cuts`
+_COARSE = 12  # pixels of one half as large, by which pairs are proposed
+LIKE = 0.975  # correlation of small pictures from which on they are: of changed ones 0.995 and more, of two pages of text 0.967
 _CUT = 0.03  # of each side
-_NEAR = 0.28  # how far what all eight turns of a picture share may lie apart: cropping moves it by 0.27
+_NEAR = 0.13  # how far what all eight turns of a picture share may lie apart: of changed ones 0.05 and less
 _CONTRAST = 4.0  # grey levels: a flat picture says nothing
 _LIGHT = 1.35  # ratio of contrasts from which on it is another picture; brightened by 15 % they are 1.15
 _BLOCK = 1 << 23  # products made at a time
@@ -35,78 +36,67 @@ def _turns(pictures: NDArray[np.float32]) -> list[NDArray[np.float32]]:
     return [*turned, *(np.flip(each, -1) for each in turned)]
 
 
-def _of_length_1(pictures: NDArray[np.float32]) -> NDArray[np.float32]:
-    values = pictures - pictures.mean((1, 2), keepdims=True)
-    lengths = np.sqrt(np.square(values).sum((1, 2), keepdims=True))
+def cuts(width: int, height: int) -> list[tuple[int, int, int, int]]:
+    """Left, top, right, bottom of a picture and of its middles, without 3 % of each side, or without as many pixels of the upper and lower
+    ones: shrunk from its own pixels, lines of text lie as in one that was cropped so."""
+    x, y = round(_CUT * width), round(_CUT * height)
+    even = min(x, (height - 1) // 2)
+    return [(edge, top, width - edge, height - top) for edge, top in ((0, 0), (x, y), (x, even))]
+
+
+def _of_length_1(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+    values = pictures - pictures.mean((-2, -1), keepdims=True, dtype=np.float32)
+    lengths = np.sqrt(np.square(values).sum((-2, -1), keepdims=True))
     return np.asarray(values / np.maximum(lengths, 1e-6), np.float32)
 
 
-def _middles(pictures: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What is left of pictures without `_CUT` of each side, as large as they were."""
-    edges = np.linspace(_CUT, 1 - _CUT, SIDE + 1) * SIDE
-    at = np.arange(SIDE)
-    shares = np.minimum(edges[1:, None], at + 1) - np.maximum(edges[:-1, None], at)
-    shares = (np.maximum(shares, 0) / (1 - 2 * _CUT)).astype(np.float32)
-    return np.asarray(shares @ pictures @ shares.T, np.float32)
-
-
 def same(
-    small: NDArray[np.uint8],
-    one: NDArray[np.int64],
-    other: NDArray[np.int64],
-    *,
-    turned: bool = False,
-    look: Callable[[], None] = lambda: None,
+    small: NDArray[np.uint8], one: NDArray[np.int64], other: NDArray[np.int64], *, look: Callable[[], None] = lambda: None
 ) -> NDArray[np.bool_]:
-    """Whether pairs of small pictures are alike as they lie, or `turned` in one of eight ways; either may be the middle of the other."""
+    """Whether pairs of pictures are alike as they lie; either may be a middle of the other."""
     found = [np.zeros(0, bool)]
     for low in range(0, len(one), _PAIRS):
         look()
-        a, b = (small[each[low : low + _PAIRS]].astype(np.float32) for each in (one, other))
-        most = np.full(len(a), -1, np.float32)
-        for x, y in ((a, b), (_middles(a), b), (a, _middles(b))):
-            x, y = _of_length_1(x), _of_length_1(y)
-            for way in _turns(y) if turned else [y]:
-                most = np.maximum(most, np.einsum("nij,nij->n", x, way))
+        a, b = (_of_length_1(small[each[low : low + _PAIRS]]) for each in (one, other))
+        most = np.maximum(np.einsum("nkij,nij->nk", a, b[:, 0]).max(1), np.einsum("nij,nkij->nk", a[:, 0], b).max(1))
         found.append(most >= LIKE)
     return np.concatenate(found)
 
 
 def pictures(small: NDArray[np.uint8], *, look: Callable[[], None] = lambda: None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions of small grey pictures, (n, `SIDE`, `SIDE`), that are alike in one of their eight turns, each pair once, the lower first.
+    """Positions of pictures that are alike in one of their eight turns, each pair once, the lower first. `small`: their `cuts` in grey,
+    (n, `CUTS`, `SIDE`, `SIDE`).
 
-    All are compared with all by what is the same in every turn (one product of matrices); those that are near by their correlation, first
-    of half as many pixels a side, then of all.
+    All are compared with all, and with the middles of all, by what is the same in every turn (products of matrices), and those that are
+    near by their correlation.
     """
-    values = small.reshape(-1, _COARSE, SIDE // _COARSE, _COARSE, SIDE // _COARSE).mean((2, 4), dtype=np.float32)
-    values -= values.mean((1, 2), keepdims=True)
-    contrast = np.sqrt(np.square(values).mean((1, 2)))
+    values = small.reshape(-1, CUTS, _COARSE, SIDE // _COARSE, _COARSE, SIDE // _COARSE).mean((3, 5), dtype=np.float32)
+    contrast = values[:, 0].std((1, 2))
     at = np.flatnonzero(contrast >= _CONTRAST)
-    contrast = contrast[at]
-    values = values[at] / (contrast * _COARSE)[:, None, None]  # of length 1
+    contrast, values = contrast[at], _of_length_1(values[at])
     shared = np.zeros_like(values)
     for turned in _turns(values):
         shared += turned / 8
-    shared = shared.reshape(len(at), -1)
-    square = np.square(shared).sum(1)
-    one, other = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    shared = shared.reshape(len(at), CUTS, -1)
+    square = np.square(shared).sum(2)
+    found = [np.zeros(0, np.int64)]
     rows = max(1, _BLOCK // max(1, len(at)))
-    for low in range(0, len(at), rows):
+    for low, cut in itertools.product(range(0, len(at), rows), range(CUTS)):
         look()
         part = slice(low, low + rows)
-        apart = square[part, None] + square[None, low:] - 2 * (shared[part] @ shared[low:].T)
-        near = np.nonzero(np.triu(apart <= _NEAR**2, 1))
-        for first in range(0, len(near[0]), _PAIRS):  # of pages of text nearly all
+        apart = square[part, cut, None] + square[None, :, 0] - 2 * (shared[part, cut] @ shared[:, 0].T)
+        a, b = np.nonzero(apart <= _NEAR**2)
+        a += low
+        good = (a < b if cut == 0 else a != b) & (np.maximum(contrast[a], contrast[b]) <= _LIGHT * np.minimum(contrast[a], contrast[b]))
+        a, b = at[a[good]], at[b[good]]
+        for first in range(0, len(a), _PAIRS):  # of pages of text there are many
             look()
-            a, b = (each[first : first + _PAIRS] + low for each in near)
-            light = np.maximum(contrast[a], contrast[b]) <= _LIGHT * np.minimum(contrast[a], contrast[b])
-            a, b = a[light], b[light]
-            like = np.array([np.einsum("nij,nij->n", values[a], turned) for turned in _turns(values[b])]).max(0) >= _PROPOSED
-            a, b = at[a[like]], at[b[like]]
-            like = same(small, a, b, turned=True, look=look)
-            one.append(a[like])
-            other.append(b[like])
-    return np.concatenate(one), np.concatenate(other)
+            x, y = a[first : first + _PAIRS], b[first : first + _PAIRS]
+            cut_off, ways = _of_length_1(small[x, cut]), _turns(_of_length_1(small[y, 0]))
+            like = np.max([np.einsum("nij,nij->n", cut_off, way) for way in ways], 0) >= LIKE
+            found.append((np.minimum(x, y) * len(small) + np.maximum(x, y))[like])
+    both = np.unique(np.concatenate(found))
+    return both // max(len(small), 1), both % max(len(small), 1)
 
 
 def texts(found: Sequence[str], *, look: Callable[[], None] = lambda: None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -120,9 +120,9 @@ def _grouped(table: Table, rows: list[tuple[Any, ...]], one: NDArray[np.int64], 
 
 
 def _small(table: Table, ext: str, rows: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
-    """The small grey pictures of records."""
+    """The small grey pictures of records, (records, cuts, side, side)."""
     kept = {redact(shard.url): shard.table().column(small_of(ext)) for shard in table.passes.kept if ext in shard.exts}
-    return np.frombuffer(b"".join(kept[row[0]][row[2]].as_py() for row in rows), np.uint8).reshape(-1, alike.SIDE, alike.SIDE)
+    return np.frombuffer(b"".join(kept[row[0]][row[2]].as_py() for row in rows), np.uint8).reshape(-1, alike.CUTS, alike.SIDE, alike.SIDE)
 
 
 def _always(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 QUESTION = "tarviz-question"
 _GRACE = 0.3  # seconds that a query has to end by itself
+_LOOK = 0.05  # seconds after which whoever waits looks whether it is still wanted
 _OPEN = 64  # the last questions, which can be interrupted
 
 
@@ -24,13 +26,13 @@ def stopped() -> UsageError:
     return UsageError("the query was stopped.", code="E_STOPPED")
 
 
-def answered(work: Callable[[], T], interrupt: Callable[[], None], timeout: float | None = None) -> T:
-    """What a query gives. Where this is the main thread it runs in another one, which can be left: Ctrl-C ends the wait at once, and
-    DuckDB ends some queries (a join that is counted) only when they are done. `LimitError` after `timeout` seconds.
+def answered(work: Callable[[], T], interrupt: Callable[[], None], timeout: float | None = None, stop: threading.Event | None = None) -> T:
+    """What a query gives. Where this is the main thread, or `stop` may end it, it runs in another one, which can be left: Ctrl-C ends the
+    wait at once, and DuckDB ends some queries (a join that is counted) only when they are done. `LimitError` after `timeout` seconds.
     """
     if timeout is not None and not timeout > 0:
         raise UsageError(f"a query cannot take {timeout:g} s at most.", hint="Give it a number of seconds above 0, or none.")
-    if threading.current_thread() is not threading.main_thread() and timeout is None:
+    if threading.current_thread() is not threading.main_thread() and timeout is None and stop is None:
         return work()
     found: list[T] = []
     failed: list[BaseException] = []
@@ -46,11 +48,16 @@ def answered(work: Callable[[], T], interrupt: Callable[[], None], timeout: floa
 
     threading.Thread(target=ask, name=QUESTION, daemon=True).start()
     try:
-        if not over.wait(timeout):
-            raise LimitError(f"the query took longer than {timeout:g} s.", hint="Ask for less, or give it more time.")
+        until = None if timeout is None else time.monotonic() + timeout
+        while not over.wait(_LOOK if stop is not None else timeout):
+            if stop is not None and stop.is_set():
+                raise stopped()
+            if timeout is not None and until is not None and time.monotonic() >= until:
+                raise LimitError(f"the query took longer than {timeout:g} s.", hint="Ask for less, or give it more time.")
     except BaseException:
         interrupt()
-        over.wait(_GRACE)
+        if not over.wait(_GRACE):
+            interrupt()  # one that had not begun yet did not hear it
         raise
     if failed:
         raise failed[0]

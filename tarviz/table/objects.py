@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tarviz.looks import clipping, shapes, voc, written
+from tarviz.looks import clipping, shapes, voc, written, yolo
 from tarviz.looks.shapes import Shape
 from tarviz.model.errors import UsageError
 from tarviz.table.columns import NAMES, Part, kind, of_field, text_of
@@ -61,6 +61,20 @@ def rows(shards: Sequence[KeptColumns], classes: Sequence[str] = ()) -> pa.Table
     simple = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}
     simple |= {"DOUBLE[]": pa.list_(pa.float64()), "DOUBLE[][]": pa.list_(pa.list_(pa.float64())), "BIGINT[]": pa.list_(pa.int64())}
     return pa.table({name: pa.array(values, simple[OBJECTS[name]]) for name, values in found.items()})
+
+
+def outside(shards: Sequence[KeptColumns]) -> dict[str, int]:
+    """How many records of a field have YOLO's lines with numbers outside of the picture, which YOLO's own tools leave out.
+
+    Where no record of the field has YOLO's shares, its numbers are something else.
+    """
+    found: dict[str, int] = {}
+    for ext in {ext for shard in shards for ext in _sources(shard.exts) if kind(ext) == "text"}:
+        texts = [text for shard in shards if ext in shard.exts for text in shard.table().column(ext).to_pylist() if text]
+        formed = [text for text in texts if yolo.lines(text, mostly=0)]
+        if any(map(yolo.lines, formed)) and (count := sum(any(line.outside for line in yolo.lines(text, mostly=0)) for text in formed)):
+            found[f"{ext} with numbers outside of the picture"] = count
+    return found
 
 
 def _of_shard(shard: KeptColumns, classes: Sequence[str]) -> Iterator[dict[str, Any]]:

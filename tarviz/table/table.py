@@ -133,11 +133,13 @@ class Table:
 
     @property
     def findings(self) -> dict[str, int]:
-        """What was met while columns were made: fields that are not JSON, warnings and damage by code; tags of lost keys; `notes`."""
+        """What was met while columns were made: fields that are not JSON, objects outside, damage by code; lost tags; `notes`."""
         found = self.passes.findings()
         if all(NAMES in shard.parts for shard in self.passes.kept):
             lost = self.remembered("gone", lambda: len(self.tags.gone()) if self.tags.lines() else 0)
             found |= {GONE: lost} if lost else {}
+        if "objects" in self._given:
+            found |= self.remembered("outside", lambda: objects.outside(self.passes.kept))
         return found | dict.fromkeys(self.notes, 1)
 
     @property
@@ -465,7 +467,7 @@ class Table:
                     raise
 
     def _answered(self, work: Callable[[], Any], cursor: duckdb.DuckDBPyConnection) -> Any:
-        return self._translated(lambda: answered(work, cursor.interrupt, self.timeout))
+        return self._translated(lambda: answered(work, cursor.interrupt, self.timeout, self._asked.stop))
 
     def _translated(self, work: Callable[[], Any], asked: Asked | None = None) -> Any:
         import duckdb

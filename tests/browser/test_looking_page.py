@@ -178,6 +178,19 @@ class TestSql:
         page.tab.locator(".tvz-sql-answer tbody .tvz-link").first.click()
         page.until(f"document.querySelector('.tvz-pane h2')?.title === {key!r}")
 
+    def test_a_query_without_end_is_stopped(self, zoo, open_page):
+        page = open_page(zoo["detections"])
+        page.tab.get_by_role("button", name="SQL").click()
+        stop = page.tab.get_by_role("button", name="stop", exact=True)
+        for end in (stop.click, lambda: page.key("Escape")):
+            page.tab.get_by_label("SQL over").fill(
+                "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range * b.range % 7 = 3"
+            )
+            page.key("Control+Enter")
+            stop.wait_for()
+            end()
+            page.until("document.querySelector('.tvz-sql .tvz-bad')?.textContent.includes('stopped')")
+
     def test_what_cannot_be_read_is_said(self, zoo, open_page):
         page = open_page(zoo["detections"])
         page.tab.get_by_role("button", name="SQL").click()

@@ -64,6 +64,20 @@ class TestRelation:
         assert ("b", "json", "polygon", "star", 0.4, 0.0, 0.0, 50.0, 40.0, 1000.0) == next(row for row in rows if row[2] == "polygon")
         assert ("f", "xml", "box", "cup", None, 1.0, 2.0, 11.0, 7.5, 55.0) == rows[-1]
 
+    def test_all_lines_of_yolo_are_read_and_those_outside_are_found(self, make):
+        texts = [b"0 0.5 0.5 0.1 0.2\n" * 3000, b"1 0.5 0.5 0.1 0.2\n1 1.7 0.5 0.1 0.2", b"0 120 90 30 40", b"a caption"]
+        shard = make([(str(at), {"png": picture(), "txt": text}) for at, text in enumerate(texts)])
+        found = objects(shard)
+
+        assert ({"0": 3000, "1": 2}, {"txt with numbers outside of the picture": 2}) == (found.counts, found.findings)
+        assert "2 × txt with numbers outside of the picture" in str(found)
+        assert [(330.0,)] == tarviz.table(shard).sql("SELECT x0 FROM objects WHERE x0 > width").fetchall()
+
+    def test_numbers_that_are_no_yolo_in_any_record_are_nothing(self, make):
+        shard = make([(str(at), {"png": picture(), "txt": b"0 120 90 30 40\n5 5.1 3.5 1.4 0.2"}) for at in range(3)])
+
+        assert ({}, {}) == ((found := objects(shard)).counts, found.findings)
+
     def test_numbers_of_classes_have_names(self, shard, tmp_path):
         (tmp_path / "names.txt").write_text("ball\nbat\n", "utf-8")
         query = "SELECT label, label_id FROM objects WHERE key = 'd' ORDER BY label_id"

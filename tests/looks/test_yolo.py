@@ -27,7 +27,9 @@ class TestKinds:
     def test_a_line_is_told_by_its_numbers(self, text, kinds):
         assert kinds == [line.kind for line in yolo.lines(text)]
 
-    @pytest.mark.parametrize("text", ["", "3 0.5 0.5 7 0.1", "a 0.1 0.1 0.1 0.1", f"{POSE} 0.5 0.5 2 0.2 9 2"])
+    @pytest.mark.parametrize(
+        "text", ["", "3 120 44 31 0.1", "a 0.1 0.1 0.1 0.1", "1 5.1 3.5 1.4 0.2", "1 0.5 0.5 0.1 1e400", "0.5 0.5 0.5 0.1 0.1"]
+    )
     def test_numbers_that_are_no_shares_are_none(self, text):
         assert [] == yolo.lines(text)
 
@@ -41,6 +43,13 @@ def test_a_pose_is_a_box_and_its_key_points():
     ] == found
 
 
-@pytest.mark.parametrize("place", ["-1.6", "1.6"])
-def test_places_far_outside_of_the_picture_are_no_boxes(place: str):
-    assert [] == yolo.lines(f"0 {place} 0.5 0.2 0.4")
+@pytest.mark.parametrize("place", ["-1.6", "7", "1.02"])
+def test_a_place_outside_of_the_picture_is_read_as_written_and_counted(place: str):
+    (line, other) = yolo.lines(f"0 {place} 0.5 0.2 0.4\n0 1.005 0.5 0.2 0.4 99")
+
+    assert (1, 0) == (line.outside, other.outside)
+    assert float(place) == line.numbers[0]
+
+
+def test_a_long_file_is_read_whole():
+    assert 5000 == len(yolo.lines("0 0.5 0.5 0.2 0.4\n" * 5000))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _META = b"tarviz"
-_VERSION = 5
+_VERSION = 6
 _ROWS = 122_880  # DuckDB's row group
 _STAYS = 60.0  # seconds that a file stays which was asked before there were more columns
 

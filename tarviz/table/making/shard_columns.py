@@ -17,7 +17,7 @@ from tarviz.model.errors import DataError
 from tarviz.model.types import URL, Buffer
 from tarviz.ops.values.structured import decode_structured
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.table.alike import SIDE
+from tarviz.table.alike import SIDE, cuts
 from tarviz.table.columns import MAX_FIELDS, NAMES, Part, kind, small_of, text_of
 from tarviz.table.making import headers
 from tarviz.table.making.arrow_types import together
@@ -306,7 +306,7 @@ def _grey(payload: Buffer) -> Image.Image | None:
 
 
 def _seen(payload: Buffer) -> tuple[float, int, bytes] | None:
-    """Mean grey (0…255), difference hash and small grey pixels of a picture; None where it cannot be decoded.
+    """Mean grey (0…255), difference hash and small grey pixels of the cuts of a picture; None where it cannot be decoded.
 
     The hash compares neighbours of the picture shrunk to 9 × 8 grey pixels: equal pictures of other size or quality differ in few bits.
     """
@@ -316,4 +316,6 @@ def _seen(payload: Buffer) -> tuple[float, int, bytes] | None:
         return None
     small = np.asarray(grey.resize(_HASH, Image.Resampling.BOX), np.int16)
     bits = np.packbits(small[:, 1:] > small[:, :-1])
-    return float(small.mean()), int.from_bytes(bits.tobytes(), "big"), grey.resize((SIDE, SIDE), Image.Resampling.BOX).tobytes()
+    # HAMMING weighs pixels alike from both sides, where BOX takes or leaves them: a mirrored picture is shrunk to its mirror
+    cut = (grey.resize((SIDE, SIDE), Image.Resampling.HAMMING, box=box).tobytes() for box in cuts(*grey.size))
+    return float(small.mean()), int.from_bytes(bits.tobytes(), "big"), b"".join(cut)

@@ -30,6 +30,10 @@ _LAST = ("size", "bad", "checksum", "phash")  # parts of fields that few ask for
 class TableAnswers(Answers):
     """Answers for columns, over all records and over those that a page shows."""
 
+    def __init__(self, *shared: Any) -> None:
+        super().__init__(*shared)
+        self._sql_ends = threading.Event()  # of the query in the page's box
+
     def about_table(self) -> Message:
         """How far the columns are: `state` as `Questions.prepare` says, a `note` for people, `version`."""
         questions = self.questions
@@ -138,14 +142,25 @@ class TableAnswers(Answers):
 
     @rpc
     def sql(self, query: str) -> Message:
-        """What a query over `records`, `objects` and `tags` gives: names of columns, at most 500 rows, whether there are `more`."""
-        found = self.questions.table.sql(query)
-        rows = found.limit(_MOST_ROWS + 1).fetchall()
+        """What a query over `records`, `objects` and `tags` gives: names of columns, at most 500 rows, whether there are `more`. It ends
+        the one before."""
+        self.stop_sql()
+        self._sql_ends = threading.Event()
+        with self.questions.until(self._sql_ends):
+            found = self.questions.table.sql(query)
+            rows = found.limit(_MOST_ROWS + 1).fetchall()
         return {
             "columns": [readable(name) for name in found.columns],
             "rows": [[_plain(value) for value in row] for row in rows[:_MOST_ROWS]],
             "more": len(rows) > _MOST_ROWS,
         }
+
+    @rpc
+    def stop_sql(self) -> Message:
+        """End the query of `sql`."""
+        self._sql_ends.set()
+        self.questions.interrupt(self._sql_ends)
+        return {}
 
     @rpc
     def object_classes(self, query: int) -> Message:
@@ -190,8 +205,10 @@ def _summary(found: Summary) -> Message:
 
 def _plain(value: Any) -> Any:
     """A value that JSON and a page can hold."""
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 53 else str(value)  # a page's numbers are doubles
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     text = str(value)

@@ -202,5 +202,6 @@ class Session(Answers):
 
     def close(self) -> None:
         self.look.query.stop()
+        self.table.stop_sql()
         self.scan.rest(self)
         self.shards.maps.left(id(self.map))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -90,6 +91,24 @@ def test_sql_answers_with_columns_and_rows(browser):
     found = ask(browser, "sql", query="SELECT key, label FROM objects ORDER BY score DESC LIMIT 1")[0]
 
     assert {"columns": ["key", "label"], "rows": [["a", "red"]], "more": False} == found
+
+
+def test_whole_numbers_that_a_page_cannot_hold_come_as_text(browser):
+    found = ask(browser, "sql", query="SELECT 9007199254740993 AS a, -9007199254740993, 9007199254740991, 1::HUGEINT << 100")[0]
+
+    assert [["9007199254740993", "-9007199254740993", 9007199254740991, str(1 << 100)]] == found["rows"]
+
+
+@pytest.mark.parametrize("end", [{"name": "stop_sql"}, {"name": "sql", "query": "SELECT 1"}])
+def test_a_query_without_end_is_ended_by_stop_or_by_the_next(browser, end):
+    found = []
+    endless = "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range * b.range % 7 = 3"
+    asking = threading.Thread(target=lambda: found.append(ask(browser, "sql", query=endless)[0]))
+    asking.start()
+    wait_until(lambda: browser.shards.questions._running)
+    wait_until(lambda: (ask(browser, **end) and found) or not asking.is_alive())
+
+    assert ["E_STOPPED"] == [each["code"] for each in found]
 
 
 def test_of_a_long_answer_the_first_rows_come(browser):

@@ -18,6 +18,7 @@ export class SqlBox {
   /** @param {AroundSql} around */
   constructor(around) {
     this.around = around;
+    this.asked = 0; // queries so far; each ends the one before
     this.text = h("textarea", {
       class: "tvz-sql-text tvz-mono",
       rows: 4,
@@ -32,6 +33,8 @@ export class SqlBox {
     this.answer = h("div", { class: "tvz-sql-answer", tabIndex: 0, role: "region", "aria-label": "rows of the answer" });
     const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) =>
       h("button", { title, onclick: act }, text);
+    this.halt = button("stop", "end the query", () => this.stop());
+    this.halt.hidden = true;
     this.root = h(
       "section",
       { class: "tvz-side-by-side tvz-sql", "aria-label": "SQL", hidden: true },
@@ -39,6 +42,7 @@ export class SqlBox {
         "div",
         { class: "tvz-side-head" },
         button("run", "run the query (Ctrl+Enter)", () => this.run()),
+        this.halt,
         button("copy", "copy the query", () => around.copy(this.text.value)),
         this.words,
         button("✕", "back to the grid (Esc)", () => this.close()),
@@ -62,20 +66,31 @@ export class SqlBox {
   close() {
     const focused = this.root.contains(focusedBeside(this.root));
     this.root.hidden = true;
+    if (!this.halt.hidden) this.stop();
     if (focused) this.around.leave();
   }
 
   async run() {
     this.say("running …");
+    const own = ++this.asked;
+    this.halt.hidden = false;
     try {
       const { r } = await this.around.rpc("sql", { query: this.text.value });
       const count = `${formatCount(r.rows.length)} row${r.rows.length === 1 ? "" : "s"}`;
+      if (own !== this.asked) return;
       this.say(r.more ? `the first ${count}; there are more` : count);
       this.draw(r);
     } catch (error) {
+      if (own !== this.asked) return;
       const fault = /** @type {any} */ (error).fault ?? { msg: String(error), hint: "" };
       this.say(`${fault.msg} ${fault.hint}`, "tvz-bad");
+    } finally {
+      if (own === this.asked) this.halt.hidden = true;
     }
+  }
+
+  stop() {
+    this.around.rpc("stop_sql").catch(() => {});
   }
 
   /** @param {string} text @param {string} [tone] */
