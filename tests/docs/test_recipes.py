@@ -31,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for ext, data in fields.items():
             put(f"captions/{key}.{ext}", data)
     rows = "".join(f"{at}.jpg,{['boat', 'car'][at % 2]}\n" for at in range(6))
-    put("photos.csv", f"@jpg,cls\n{rows}".encode())
+    put("photos.csv", f"file,label\n{rows}".encode())
     put("scores.csv", b"filename,quality\n" + b"".join(b"%09d.jpg,%d\n" % (at, at) for at in range(5)))
     put("masks.tar", shard([(key, {"mask.png": b"m"}) for key, _ in kinds["captions"]]))
     images, annotations = [], []
