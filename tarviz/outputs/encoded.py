@@ -36,7 +36,7 @@ def check_key(key: str) -> None:
 
 
 def array_of(value: Any) -> Any:
-    """A PIL picture as an array [height, width, channels], a tensor as one of its shape, a tensor of one text as bytes; else the value.
+    """A PIL picture as an array [height, width, channels], a tensor as one of its shape, what is bytes inside as bytes; else the value.
 
     `ValueError` for a picture whose values do not fit in 8 bits, `TypeError` or `RuntimeError` for a tensor that NumPy cannot hold.
     """
@@ -46,6 +46,8 @@ def array_of(value: Any) -> Any:
         plain = "RGBA" if value.mode == "PA" or "transparency" in value.info else "RGB"
         array = np.asarray(value if value.mode in ("L", "RGB", "RGBA", "LA") else value.convert(plain))
         return array[:, :, None] if array.ndim == 2 else array
+    if type(value) is dict and value.keys() == {"bytes", "path"} and value["bytes"] is not None:  # a picture of datasets, not decoded
+        return value["bytes"]
     if hasattr(value, "detach"):
         return value.detach().cpu().numpy()
     if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
@@ -114,7 +116,9 @@ class RecordEncoder:
             given = array_of(value)
             return given if isinstance(given, bytes) else self._op(ext).apply(given)
         except ChainError as error:
-            likely = "txt" if isinstance(value, str) else "npy" if hasattr(value, "shape") else "json"
+            likely = (
+                "txt" if isinstance(value, str) else "npy" if hasattr(value, "shape") else "png" if hasattr(value, "getbands") else "json"
+            )
             hint = f"Give bytes, or name a format: formats={{{ext!r}: {likely!r}}}."
             raise SchemaError(f"{ext!r} says no format, and the value is {type(value).__name__}.", key=key, hint=hint) from error
         except TarvizError as error:

@@ -96,6 +96,10 @@ def test_tensors_are_arrays():
     assert (b"3", b"\x89PNG", b"as it is", b"[[1]]") == (pieces[1], pieces[4][:4], pieces[7], pieces[10])
 
 
+def test_a_picture_that_datasets_has_not_decoded_is_its_bytes():
+    assert b"as it is" == RecordEncoder().members("a", {"jpg": {"bytes": b"as it is", "path": "a.jpg"}})[1]
+
+
 def test_a_tensor_that_numpy_cannot_hold_is_refused():
     torch = pytest.importorskip("torch", reason="torch is not installed")
     with pytest.raises(SchemaError, match="'npy' cannot be written"):
