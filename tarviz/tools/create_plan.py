@@ -49,18 +49,7 @@ def planned(
         raise UsageError("a plan is a table in CSV, TSV or Parquet.", shard=url, hint="Save it as CSV.")
     delimiter = {"\\t": "\t", None: ""}.get(delimiter, delimiter) or ("," if name.endswith(".csv") else "\t")
     rows = _rows(url, delimiter)
-    titles = [title.strip() for title in next(rows, (0, []))[1]]
-    if not any(titles):
-        raise UsageError("the plan is empty.", shard=url, hint="Its first line names the fields: __key__, cls, @jpg.")
-    if lacking := fields.keys() - set(titles):
-        text = f"the plan has no column {min(lacking)!r}; it has {', '.join(map(safe, titles))}."
-        raise UsageError(text, shard=url)
-    if fields:
-        titles = [title if title == "__key__" else fields.get(title, "") for title in titles]
-    kept = [title for title in titles if title]
-    named = [title.removeprefix("@").lower() if title != "__key__" else title for title in kept]
-    if len(set(named)) < len(named) or not all(re.fullmatch(r"[^/\0]*[^/\0.]", name) and not name.startswith(".") for name in named):
-        raise UsageError(f"the plan's header {safe(' '.join(kept))[:_TITLES]!r} names no field, or one twice.", shard=url)
+    titles = _titled([title if delimiter == "\t" else title.strip() for title in next(rows, (0, []))[1]], fields, url)
     make = field_selection.key_template(template.replace("{record", "{n"))
     records: list[Planned] = []
     for number, (line, cells) in enumerate(rows):
@@ -79,6 +68,22 @@ def planned(
             field_selection.checked(key, key)
         records.append(Planned(key, contents, where))
     return records, [] if delimiter == "\t" and "__key__" in titles else _numbered(records)  # `tsv` writes fields as they are
+
+
+def _titled(titles: list[str], fields: Mapping[str, str], url: str) -> list[str]:
+    """What each column becomes, "" for one that is left out."""
+    if not any(titles):
+        raise UsageError("the plan is empty.", shard=url, hint="Its first line names the fields: __key__, cls, @jpg.")
+    if lacking := fields.keys() - set(titles):
+        text = f"the plan has no column {min(lacking)!r}; it has {', '.join(map(safe, titles))}."
+        raise UsageError(text, shard=url)
+    if fields:
+        titles = [title if title == "__key__" else fields.get(title, "") for title in titles]
+    kept = [title for title in titles if title]
+    named = [title.removeprefix("@").lower() if title != "__key__" else title for title in kept]
+    if len(set(named)) < len(named) or not all(re.fullmatch(r"[^/\0]*[^/\0.]", name) and not name.startswith(".") for name in named):
+        raise UsageError(f"the plan's header {safe(' '.join(kept))[:_TITLES]!r} names no field, or one twice.", shard=url)
+    return titles
 
 
 def _numbered(records: list[Planned]) -> list[str]:

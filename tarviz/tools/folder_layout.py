@@ -6,6 +6,7 @@ import importlib
 import os
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -56,25 +57,28 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
         made.notes += [f"{len(others)} files elsewhere are of no record: {others[0]}"] if others else []
     if not groups:
         raise NotFoundError("the folder holds no file that could be a field.", shard=root)
-    layout = _layout(layout, groups, root, report)
+    if layout not in ("flat", *_BESIDE):
+        _without_top(groups, root, report)
+    layout = _layout(layout, groups, root)
     for group in groups.values():
         _assign(group, layout)
     labels = _class_names(root) if layout == "yolo" else sorted({group.label for group in groups.values() if group.label}, key=os.fsencode)
     return list(groups.values()), labels, made
 
 
-def _layout(layout: Layout, groups: dict[str, Group], root: str, report: ReadReport) -> Layout:
-    """The layout that keys of such depths have, or that was asked for if it can be.
-
-    A file at the top that lacks what most others have is none of them (a README, `00000_stats.json`): it is taken out, and warned of.
-    """
+def _without_top(groups: dict[str, Group], root: str, report: ReadReport) -> None:
+    """Take out files at the top that lack what most others have, a README or `00000_stats.json`, and warn of them."""
     top, below = ([group for key, group in groups.items() if ("/" in key) is deep] for deep in (False, True))
     counts = Counter(ext for group in below for ext, _ in group.files)
     shared = {ext for ext, count in counts.items() if 2 * count > len(below)}
-    for group in () if layout in ("flat", *_BESIDE) else top:
+    for group in top:
         if shared - {ext for ext, _ in group.files}:
             path = groups.pop(group.key).files[0][1]
             report.add(Fault("W_NO_KEY", "it lies above the folders of the records; the file belongs to no record.", root, None, path))
+
+
+def _layout(layout: Layout, groups: Iterable[str], root: str) -> Layout:
+    """The layout that keys of such depths have, or that was asked for if it can be."""
     depths = {key.count("/") + 1 for key in groups}
     if layout == "auto" and all(map(_DOWNLOADED.fullmatch, groups)):
         return "flat"
