@@ -50,7 +50,7 @@ CODES = {
     "E_NOTEBOOK": ("a notebook or a cell of it cannot be made a deck", "run the cell that is named by itself"),
     "E_NOT_FOUND": ("nothing is at this address", "the message says what lies near"),
     "E_NOT_SHOWN": ("a file is whole, but nothing here can show it", "decode it in a chain, or install the extra that is named"),
-    "E_NOT_TAR": ("the file is no tar", "look at its first bytes, which the message shows: often an error page"),
+    "E_NOT_TAR": ("the file is no tar", "the message says what it looks like: often an error page, or another kind of archive"),
     "E_NOT_TFRECORD": ("the file is no TFRecord file", "look at its first bytes: is it a tar?"),
     "E_NO_EOF": ("the tar ends without its end mark: members may be missing", "compare with the source; `--lenient` reads what is there"),
     "E_OP": ("an op cannot do this", "the message names the op, its argument and the record"),
@@ -104,7 +104,7 @@ CODES = {
     "W_NO_VECTOR": ("a record has no vector to compare, or one of another length; it is left out", "nothing, if it is to have none"),
     "W_OLD_OUTPUT": ("an output of an earlier, longer run is still there", "remove it, or read by name"),
     "W_ORPHAN_EXT": ("an extension header has no member behind it", "compare with the source: the last member may be missing"),
-    "W_PATHS": ("a column of a plan holds paths, and was taken as text", "write `@name` as its title to take the files"),
+    "W_PATHS": ("a column of a plan holds paths, and was taken as text", "`--as @jpg=COLUMN` takes the files, or the title `@jpg`"),
     "W_PENDING": ("the last record may lack a member", "fetch the shard again"),
     "W_PLUGIN": (
         "a package adds what tarviz, or another package, has by that name; it is left out",

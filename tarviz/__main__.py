@@ -32,6 +32,10 @@ def run() -> int:
             del os.environ[_SPIN]  # processes that a verb starts do as they like
         gc.freeze()
         gc.enable()
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name) or open(os.devnull, "w")  # noqa: SIM115 - closed by whoever called
+        stream.reconfigure(errors="backslashreplace")  # × and … where it is no UTF-8, as a pipe on Windows
+        setattr(sys, name, stream)
     return entry.main()
 
 

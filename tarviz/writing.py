@@ -60,7 +60,7 @@ class Writer(Whole):
     def __init__(self, names: Names, outputs: Outputs, encoder: RecordEncoder, *, resume: bool) -> None:
         self._names, self._outputs, self.encoder = names, outputs, encoder
         self._waiting = EncodedRecords()
-        self._last: str | None = None  # the key before
+        self._written, self._fresh = set[int](), set[int]()  # hashes of the shard's keys: of those written, of those that wait
         self._origin: Any = None  # the shard that the record before was read from
         self._kept: list[Tar] = []
         self._before = self._keys_before() if resume else None
@@ -96,7 +96,6 @@ class Writer(Whole):
         if there != key:
             hint = "Give the records of the interrupted run in the same order, or write without resume."
             raise UsageError(f"resume found {there!r} in the shards that are there, where {key!r} is given.", key=key, hint=hint)
-        self._last = key
         return True
 
     def _keys_before(self) -> Generator[str, None, None]:
@@ -117,9 +116,9 @@ class Writer(Whole):
         """Add a record whose members are made already."""
         if not self._open:
             raise UsageError("the writer is closed.", key=key, hint="Write inside of `with tarviz.writer(…) as out:`.")
-        if key == self._last:
-            raise UsageError(f"the key {key!r} comes twice in a row: readers would take it for one record.", key=key)
-        self._last = key
+        if (mark := hash(key)) in self._fresh or mark in self._written:
+            raise UsageError(f"the key {key!r} comes twice: readers would take it for one record.", key=key, hint="A key names one record.")
+        self._fresh.add(mark)
         self._waiting.add(members)
         if self._waiting.bytes >= _HELD:
             self._flush()
@@ -127,7 +126,12 @@ class Writer(Whole):
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, EncodedRecords()
         if waiting.sizes:
+            complete = len(self._outputs.done)
             self._outputs.add(waiting)
+            if len(self._outputs.done) > complete:
+                self._written = set()
+            self._written |= self._fresh
+            self._fresh = set()
 
     def commit(self) -> WrittenShards:
         """Complete the last shard. Doing so twice does nothing."""
@@ -193,7 +197,10 @@ class _Rows:
                 name = to_text(numbered(b"", "", number))
             if name is None:
                 raise UsageError(f"record {number} has no {column!r}, which is to be its key.", hint="Name another column, or '{n:09d}'.")
-            yield str(name), self._chosen(there, column if column == self.key else "", str(name))
+            if isinstance(name, float | np.floating):
+                raise UsageError(f"record {number} has the number {name} as its key.", hint="A key is text or a whole number.")
+            name = to_text(name) if isinstance(name, bytes) else str(name)
+            yield name, self._chosen(there, column if column == self.key else "", name)
 
     def _chosen(self, there: Mapping[str, Any], column: str, key: str) -> Mapping[str, Any]:
         if self.fields is None:
@@ -223,6 +230,10 @@ def _parts(record: Any, column: str) -> Iterator[Any]:
     """The records of a batch, whose keys are a list; a record by itself."""
     keys = record.get(column) if isinstance(record, dict) else None
     if isinstance(keys, list | tuple | np.ndarray):
+        if uneven := [name for name, values in record.items() if len(values) != len(keys)]:
+            raise UsageError(
+                f"the batch has {len(keys)} keys, and {len(record[uneven[0]])} of {uneven[0]!r}.", hint="One value for each key."
+            )
         yield from ({name: values[at] for name, values in record.items()} for at in range(len(keys)))
     else:
         yield record
@@ -237,6 +248,8 @@ def _each(records: Any) -> Iterator[Any]:
             yield from batch.to_pylist()
     elif hasattr(records, "itertuples"):  # pandas
         names = [str(name) for name in records.columns]
+        if len(set(names)) < len(names):
+            raise UsageError(f"two columns of the table have one name: {', '.join(names)}.")
         for row in records.itertuples(index=False, name=None):
             yield {name: None if _missing(value) else value for name, value in zip(names, row, strict=True)}
     else:
@@ -338,6 +351,8 @@ def write(
     """
     if workers is not None and workers < 0:
         raise UsageError(f"workers={workers!r} is less than 0.")
+    if fields and len(set(fields.values())) < len(fields):
+        raise UsageError(f"fields={fields!r} makes one field of two columns.")
     made = writer(
         out,
         max_shard_size=max_shard_size,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,25 @@ SHARD = ROOT / "tests/data/dali/pax.tar"
 
 def python(code: str, *argv: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code, *map(str, argv)], capture_output=True, text=True, cwd=ROOT, timeout=100)
+
+
+class TestStreams:
+    def test_what_an_output_has_no_sign_for_is_escaped(self):
+        env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+        shown = subprocess.run(
+            [sys.executable, "-m", "tarviz", "show", "-n", "1", SHARD], capture_output=True, cwd=ROOT, timeout=100, env=env
+        )
+
+        assert 0 == shown.returncode
+        assert b"\\u2026" in shown.stdout
+
+    @pytest.mark.parametrize("stream", ["1", "2"])
+    def test_a_stream_may_be_closed(self, stream: str):
+        done = subprocess.run(
+            ["bash", "-c", f'"$0" -m tarviz ls "$1" {stream}>&-', sys.executable, SHARD], capture_output=True, cwd=ROOT, timeout=100
+        )
+
+        assert (0, b"") == (done.returncode, done.stderr)
 
 
 class TestRun:

@@ -32,6 +32,13 @@ def numbered(count: int, size: int = 1) -> list[dict[str, object]]:
     return [{"__key__": f"{number:04d}", "bin": bytes([number % 256]) * size} for number in range(count)]
 
 
+def refused(record: object, match: str, out: str, **options: object) -> None:
+    """`write` refuses the records, and leaves nothing."""
+    with pytest.raises(UsageError, match=match):
+        tarviz.write([record], out, **options)
+    assert not Path(out.replace("{}", "1")).exists()
+
+
 def fill(out: str, records: list[dict[str, object]], error: Exception | None = None, **options: object) -> None:
     """Write records one by one, each at once, and raise the error, if there is one, inside of the `with`."""
     with tarviz.writer(out, **options) as made:
@@ -111,8 +118,20 @@ class TestWriter:
 
         assert [("a", {"txt": b"one"})] == held(made.result.outputs[0].url)
 
+    @pytest.mark.parametrize("later", [0, 600])
+    def test_a_key_that_comes_again_in_a_shard_is_refused(self, out: str, tmp_path: Path, later: int):
+        between = numbered(later, 1000)  # 600 of them are written before it comes again
+        with pytest.raises(UsageError, match="comes twice"):
+            tarviz.write([{"__key__": "a", "cls": 1}, {"__key__": "b", "cls": 1}, *between, {"__key__": "a", "cls": 2}], out)
+        assert [] == list(tmp_path.iterdir())
+
+    def test_a_key_may_come_again_in_a_later_shard(self, out: str, tmp_path: Path):
+        fill(out, numbered(4) * 2, max_records=3)
+
+        assert 8 == len(held(tmp_path))
+
     def test_a_key_twice_in_a_row_is_refused(self, out: str):
-        with pytest.raises(UsageError, match="twice in a row"):
+        with pytest.raises(UsageError, match="comes twice"):
             fill(out, [{"__key__": "a", "txt": "one"}, {"__key__": "a", "cls": 1}])
 
     def test_it_does_not_write_over_what_it_reads(self, out: str, tmp_path: Path):
@@ -311,3 +330,30 @@ class TestOthers:
         found = held(tmp_path)
         assert [("k0", b"0"), ("k1", b"1"), ("k2", b"2")] == [(key, fields["cls"]) for key, fields in found]
         assert [2, 2] == np.load(io.BytesIO(found[2][1]["npy"])).tolist()
+
+
+class TestWhatCannotBeARecord:
+    @pytest.mark.parametrize("key", [7.0, float("nan"), np.float32(1)])
+    def test_a_fraction_is_no_key(self, out: str, key: object):
+        refused({"__key__": key, "cls": 1}, "a whole number", out)
+
+    def test_a_key_of_bytes_is_the_text(self, out: str, tmp_path: Path):
+        tarviz.write([{"__key__": "ü".encode(), "cls": 1}], out)
+
+        assert [("ü", {"cls": b"1"})] == held(tmp_path)
+
+    @pytest.mark.parametrize("classes", [[1], [1, 2, 3]])
+    def test_a_batch_has_a_value_for_each_key(self, out: str, classes: list[int]):
+        refused({"__key__": ["a", "b"], "cls": classes}, "the batch has 2 keys", out)
+
+    def test_two_columns_are_not_one_field(self, out: str):
+        refused({"a": b"1", "b": b"2"}, "one field of two columns", out, fields={"a": "jpg", "b": "jpg"})
+
+    def test_two_columns_of_a_frame_have_two_names(self, out: str):
+        pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+        with pytest.raises(UsageError, match="two columns"):
+            tarviz.write(pandas.DataFrame([[1, 2]], columns=["cls", "cls"]), out)
+
+    def test_fields_that_differ_in_case_are_one_to_readers(self, out: str):
+        refused({"JPG": b"1", "jpg": b"2"}, "E_DUP_FIELD", out)
+        tarviz.write([{"JPG": b"1"}, {"jpg": b"2"}], out)

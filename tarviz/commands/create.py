@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import Any, get_args
@@ -26,10 +27,11 @@ from tarviz.outputs.tar_output import Piece, Range, TarOutput
 from tarviz.read.spans import HeldTar
 from tarviz.tools import coco_plan, field_selection
 from tarviz.tools.create_plan import Planned, paths_in, planned
+from tarviz.tools.field_selection import columns
 from tarviz.tools.folder_layout import Group, Layout, files_of
 
 _SMALL = 64 << 10  # bytes of a file that is read at once
-_LINE = 64 << 20
+_SHOWN = 8
 _CUT = re.compile(r"\{split\}")
 
 
@@ -59,6 +61,7 @@ def create(
     delimiter: str | None = None,
     key: str = "{n:09d}",
     base: str | PathLike[str] | None = None,
+    fields: Mapping[str, str] | None = None,
     layout: Layout = "auto",
     coco: str | PathLike[str] | None = None,
     labels: str | PathLike[str] | None = None,
@@ -69,7 +72,8 @@ def create(
     r"""Writes a tar of records that a plan or a folder describes.
 
     A plan is a table (TSV, CSV, Parquet) whose header names extensions. A cell is the field's text; below `@jpg` it is the path or URL
-    of the file to take, relative to `base`. `__key__` holds the keys, else `key` makes them of the row's number. A TSV cell may be
+    of the file to take, relative to `base`. `fields` says so of columns with other titles, `{"filename": "@jpg", "label": "cls"}`, and
+    leaves the others out. `__key__` holds the keys, else `key` makes them of the row's number. A TSV cell may be
     escaped as `tsv` does; `\N`, in a CSV an empty cell, is a field that is not there. All local files are looked for before anything is
     written.
 
@@ -107,7 +111,7 @@ def create(
         records = _from_folder(root, groups, result.labels, split_apart=bool(_CUT.search(fspath(output))))
         series.refuse([os.path.join(root, path) for group in groups for _, path in group.files], {group.split for group in groups})
     else:
-        plan = _planned(place, delimiter, key, fspath(base or ""), on_error == "raise", result)
+        plan = _planned(place, delimiter, key, fspath(base or ""), fields or {}, on_error == "raise", result)
         numbered = bool(result.labels)
         records = _checked(plan, place, series)
     _run(records, series, result, on_error)
@@ -125,9 +129,13 @@ def _checked(plan: list[Planned], place: str, series: _Series) -> Iterator[Plann
     return iter(plan)
 
 
-def _planned(place: str, delimiter: str | None, key: str, base: str, check: bool, result: Created) -> list[Planned]:
+def _planned(
+    place: str, delimiter: str | None, key: str, base: str, fields: Mapping[str, str], check: bool, result: Created
+) -> list[Planned]:
     """The records of a plan; what is to be said of it goes into the result."""
-    plan, result.labels = planned(place, delimiter, key, base, check=check)
+    plan, result.labels = planned(place, delimiter, key, base, fields, check=check)
+    if not plan:
+        result.report.add(Fault("W_EMPTY", "the plan has no row below its first line, which names the fields.", place))
     result.names += [f"labels are text: cls is the number of each, from 0, {safe(label)}" for label in result.labels[:1]]
     for text in paths_in(plan, [base, os.path.dirname(place)]):
         result.report.add(Fault("W_PATHS", text, place))
@@ -137,12 +145,14 @@ def _planned(place: str, delimiter: str | None, key: str, base: str, check: bool
 def _run(records: Iterator[Planned], series: _Series, result: Created, on_error: str) -> None:
     """Write records into the outputs, and what is left out into the report."""
     seen: set[bytes] = set()
+    fields = Counter[str]()
     with verb_base.progress(None, "records") as bar:
         try:
             for record in records:
                 try:
                     _check(record, seen)
                     series.put(record)
+                    fields.update({to_text(ext).lower() for ext, _ in record.fields})
                 except TarvizError as error:
                     if on_error == "raise" or not isinstance(error, DataError | FileNotFoundError | UsageError):
                         raise
@@ -154,6 +164,8 @@ def _run(records: Iterator[Planned], series: _Series, result: Created, on_error:
             series.abort()
             raise
     result.report.records = result.records
+    if some := [f"{safe(ext)} {count:,}" for ext, count in fields.most_common() if count < result.records]:
+        result.names.append(f"not in all {result.records:,} records: {', '.join(some[:_SHOWN])}{', …' if len(some) > _SHOWN else ''}")
 
 
 def _write_beside(output: str | PathLike[str], ending: str, lines: list[str], result: Created) -> None:
@@ -283,6 +295,7 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
     "create",
     example=[
         "tarviz create plan.tsv -o data.tar",
+        "tarviz create labels.csv -C photos --as @jpg=filename --as cls=label -o photos.tar",
         "tarviz create imagenet/ -s 1GB -o '{split}-{shard:06d}.tar' --labels names.txt",
         "tarviz create coco/val2017 --coco coco/annotations/instances_val2017.json -o val.tar",
     ],
@@ -295,6 +308,7 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
 @click.option(
     "-C", "--dir", "base", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="What a plan's paths are relative to."
 )
+@click.option("--as", "pairs", multiple=True, metavar="FIELD=COLUMN", help="Take a plan's column, as @jpg the files it names; no others.")
 @click.option("--layout", type=click.Choice([*get_args(Layout)]), default="auto", show_default=True, help="Of a folder.")
 @click.option("--yolo", "layout", flag_value="yolo", help="Pictures in images, what is said of them in labels; names in data.yaml.")
 @click.option("--voc", "layout", flag_value="voc", help="Pictures in JPEGImages, what is said of them in Annotations.")
@@ -305,7 +319,7 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
 @verb_base.on_error_option
 @verb_base.quiet_option
 @verb_base.json_option
-def command(source: str, target: str | None, output: str | None, as_json: bool, **options: Any) -> Any:
+def command(source: str, target: str | None, output: str | None, pairs: tuple[str, ...], as_json: bool, **options: Any) -> Any:
     """Create a tar from a plan, a table with a row for each record, or from a folder.
 
     A plan's header names extensions: below cls stands the text, below @jpg the path of a file. __key__ holds keys. - reads a plan from
@@ -314,5 +328,5 @@ def command(source: str, target: str | None, output: str | None, as_json: bool, 
     """
     if target and output:
         raise UsageError("the output is named twice.")
-    result = create(source, output or target or "-", **options)
+    result = create(source, output or target or "-", fields=columns(pairs), **options)
     return verb_base.emit(result, as_json, err=result.to_stdout)

@@ -73,23 +73,26 @@ def diff(a: URLs, b: URLs, **reading: Unpack[ReadKeywords]) -> Difference:
     with verb_base.silent_warnings():
         before, now = _digests(a, options, report), _digests(b, options, report)
     changed = {
-        key: sorted(ext for ext in old.keys() | new.keys() if old.get(ext) != new.get(ext))
+        _named(*key): sorted(ext for ext in old.keys() | new.keys() if old.get(ext) != new.get(ext))
         for key, old in before.items()
         if (new := now.get(key)) is not None and new != old
     }
-    added, gone = [key for key in now if key not in before], [key for key in before if key not in now]
+    added, gone = [_named(*key) for key in now if key not in before], [_named(*key) for key in before if key not in now]
     return Difference(added, gone, changed, len(before) - len(gone) - len(changed), report)
 
 
-def _digests(urls: URLs, options: ReadOptions, report: ReadReport) -> dict[str, dict[str, bytes]]:
-    """Fields and their digests by key."""
-    found: dict[str, dict[str, bytes]] = {}
+def _named(key: str, time: int) -> str:
+    return key if time == 1 else f"{key} ({time})"
+
+
+def _digests(urls: URLs, options: ReadOptions, report: ReadReport) -> dict[tuple[str, int], dict[str, bytes]]:
+    """Fields and their digests by key and the time that it comes."""
+    found: dict[tuple[str, int], dict[str, bytes]] = {}
     times: Counter[str] = Counter()
     with verb_base.progress(None, "records") as bar, closing(records(shards(urls), options=options)) as run:
         for record in run:
             times[record.key] += 1
-            key = record.key if times[record.key] == 1 else f"{record.key} ({times[record.key]})"
-            found[key] = {ext: blake2b(record[ext], digest_size=12).digest() for ext in record}
+            found[record.key, times[record.key]] = {ext: blake2b(record[ext], digest_size=12).digest() for ext in record}
             bar.add()
     report.merge(run.report)
     return found

@@ -26,7 +26,7 @@ from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, intake, pieces, ranges
 from tarviz.read.stream import ReadOptions, shards, with_changes
 from tarviz.stores import URLs
-from tarviz.tools.field_selection import Form, key_template
+from tarviz.tools.field_selection import Form, columns, key_template
 from tarviz.tools.partners import Found, OtherShards, Partners, Rows, is_table
 
 How: TypeAlias = Literal["left", "inner"]
@@ -225,8 +225,5 @@ def command(a: str, b: str, output: str | None, pairs: tuple[str, ...], as_json:
     New fields stand behind the old ones; columns go into the field json, or with --as into fields of their own. A field that both have is
     an error unless its bytes are the same; --duplicates first takes that of A, last that of B. A table needs the extra `table`.
     """
-    fields = {column: field for field, _, column in (pair.partition("=") for pair in pairs)}
-    if not all(fields) or not all(fields.values()) or len(fields) < len(pairs):
-        raise UsageError("--as names a field and a column each.", hint="For example --as cls=label.")
-    result = join(a, b, output or "-", fields=fields or None, **options)
+    result = join(a, b, output or "-", fields=columns(pairs) or None, **options)
     return verb_base.emit(result, as_json, err=result.to_stdout)

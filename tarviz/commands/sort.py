@@ -118,8 +118,8 @@ def _read(
             source = spooled(url, spool, options, there)
             if plain(source.url) is None and os.path.getsize(spool):  # else it would be inflated once more, and its places be wrong
                 with open(spool, "rb") as file:
-                    hint = sniff.hint(file.read(512))
-                raise DataError("this is not a tar file.", code="E_NOT_TAR", shard=url, offset=0, hint=hint)
+                    what = sniff.hint(file.read(512))
+                raise DataError(f"this is not a tar file; {what}", code="E_NOT_TAR", shard=url, offset=0)
         if isinstance(options.where, Chosen) and source.url != url:
             options = replace(options, where=options.where.moved(url, source.url))
         with closing(shard_batches(source.url, options, there, returning=True)) as batches:

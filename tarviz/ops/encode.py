@@ -67,11 +67,9 @@ class Encode(FieldOp):
             case "cls":
                 return str(self._whole(value)).encode()
             case "txt":
-                return self._text(value).encode()
+                return self._text(value)
             case "npy":
-                stream = io.BytesIO()
-                np.lib.format.write_array(stream, np.asarray(value), allow_pickle=False)
-                return stream.getvalue()
+                return self._array(value)
             case _:
                 return self._picture(image_of(self, value))
 
@@ -83,24 +81,46 @@ class Encode(FieldOp):
             image = image[:, :, :1] if image.shape[2] == 2 else image
         picture = Image.fromarray(np.ascontiguousarray(image[:, :, 0] if image.shape[2] == 1 else image))
         stream = io.BytesIO()
-        picture.save(stream, form, **({"quality": self.quality} if form in ("JPEG", "WEBP") else {}))
+        try:
+            picture.save(stream, form, **({"quality": self.quality} if form in ("JPEG", "WEBP") else {}))
+        except (OSError, ValueError) as error:  # no pixels, or more on a side than the format has
+            raise self._refused(error) from error
         return stream.getvalue()
 
     def _json(self, value: Any) -> bytes:
         try:
             return json.dumps(value, default=_plain, ensure_ascii=False).encode()
-        except (TypeError, ValueError) as error:
-            raise SchemaError(f"{self} cannot write this: {error}.", details={"field": self.ext}) from error
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise self._refused(error) from error
+
+    def _refused(self, why: object) -> SchemaError:
+        return SchemaError(f"{self} cannot write this: {str(why).rstrip('.')}.", details={"field": self.ext})
 
     def _whole(self, value: Any) -> int:
         if isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iu"):
             return int(value)
         raise SchemaError(f"{self} expects a whole number, got {type(value).__name__}.", details={"field": self.ext})
 
-    def _text(self, value: Any) -> str:
-        if isinstance(value, str):
-            return value
-        raise SchemaError(f"{self} expects text, got {type(value).__name__}.", details={"field": self.ext})
+    def _text(self, value: Any) -> bytes:
+        if not isinstance(value, str):
+            raise SchemaError(f"{self} expects text, got {type(value).__name__}.", details={"field": self.ext})
+        try:
+            return value.encode()
+        except UnicodeEncodeError as error:
+            raise self._refused(error) from error
+
+    def _array(self, value: Any) -> bytes:
+        stream = io.BytesIO()
+        try:
+            if np.ma.is_masked(value):
+                raise ValueError("it has no place for a mask; fill it first")
+            array = np.asarray(value)
+            if array.dtype.isbuiltin == 2:  # bfloat16 and its like: the format would name them as bytes
+                raise ValueError(f"it has no {array.dtype}; make it float32")
+            np.lib.format.write_array(stream, array, allow_pickle=False)
+        except ValueError as error:  # objects, lists of unequal length
+            raise self._refused(error) from error
+        return stream.getvalue()
 
     def _check_picture(self, feature: Feature) -> None:
         if feature.dtype != "uint8" or len(feature.shape) != 3:
@@ -118,6 +138,6 @@ class Encode(FieldOp):
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
+    if hasattr(value, "__array__"):  # NumPy's, and a tensor
+        return np.asarray(value).tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")

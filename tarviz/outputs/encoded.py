@@ -36,12 +36,23 @@ def check_key(key: str) -> None:
 
 
 def array_of(value: Any) -> Any:
-    """A PIL picture or a torch tensor as an array, pictures as [height, width, channels]; any other value as it is."""
-    if hasattr(value, "detach"):  # neither package is imported to ask
-        return value.detach().cpu().numpy()
-    if hasattr(value, "convert") and hasattr(value, "getbands"):
-        array = np.asarray(value if value.mode in ("L", "RGB", "RGBA", "LA") else value.convert("RGB"))
+    """A PIL picture as an array [height, width, channels], a tensor as one of its shape, what is bytes inside as bytes; else the value.
+
+    `ValueError` for a picture whose values do not fit in 8 bits, `TypeError` or `RuntimeError` for a tensor that NumPy cannot hold.
+    """
+    if hasattr(value, "convert") and hasattr(value, "getbands"):  # no package is imported to ask
+        if value.mode[0] in "IF":
+            raise ValueError(f"a picture of mode {value.mode} has more than 8 bits; give the bytes of its file, or an array as npy")
+        plain = "RGBA" if value.mode == "PA" or "transparency" in value.info else "RGB"
+        array = np.asarray(value if value.mode in ("L", "RGB", "RGBA", "LA") else value.convert(plain))
         return array[:, :, None] if array.ndim == 2 else array
+    if type(value) is dict and value.keys() == {"bytes", "path"} and value["bytes"] is not None:  # a picture of datasets, not decoded
+        return value["bytes"]
+    if hasattr(value, "detach"):
+        return value.detach().cpu().numpy()
+    if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        return array.item() if array.dtype.hasobject and not array.shape else array
     return value
 
 
@@ -60,8 +71,10 @@ class RecordEncoder:
     quality: int = 90
     _ops: dict[str, Encode] = field(default_factory=dict)
     _suffixes: dict[str, bytes] = field(default_factory=dict)  # of member names, by extension
+    _alike: bool = False  # two extensions differ in case alone
 
     def __post_init__(self) -> None:
+        Encode("jpg", quality=self.quality)
         for ext in self.formats:
             self._op(ext)
 
@@ -80,12 +93,15 @@ class RecordEncoder:
             pieces += (plain_header(before + suffix, size), data, bytes(-size % 512))
         if not pieces:
             raise UsageError("the record has no field.", key=key, hint="A key alone is nothing that a tar can hold.")
+        if self._alike and len({ext.lower() for ext in fields}) < len(fields):
+            raise UsageError("two fields differ in case alone, and would be read as one.", code="E_DUP_FIELD", key=key)
         return pieces
 
     def _suffix(self, key: str, ext: str) -> bytes:
         if not isinstance(ext, str) or not all(ext.split(".")) or "/" in ext or "\0" in ext:
             text = f"{ext!r} cannot name a field."
             raise UsageError(text, key=key, hint="A field is named as an extension: jpg, cls, seg.png.")
+        self._alike = self._alike or ext.lower() in map(str.lower, self._suffixes)
         return self._suffixes.setdefault(ext, to_bytes(f".{ext}"))
 
     def _op(self, ext: str) -> Encode:
@@ -97,14 +113,18 @@ class RecordEncoder:
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)  # a copy: it may change before it is written
         try:
-            op = self._op(ext)
+            given = array_of(value)
+            return given if isinstance(given, bytes) else self._op(ext).apply(given)
         except ChainError as error:
-            hint = f"Give bytes, or name a format: formats={{{ext!r}: 'txt'}}."
+            likely = (
+                "txt" if isinstance(value, str) else "npy" if hasattr(value, "shape") else "png" if hasattr(value, "getbands") else "json"
+            )
+            hint = f"Give bytes, or name a format: formats={{{ext!r}: {likely!r}}}."
             raise SchemaError(f"{ext!r} says no format, and the value is {type(value).__name__}.", key=key, hint=hint) from error
-        try:
-            return op.apply(array_of(value))
         except TarvizError as error:
             raise error.at(key=key) from error.__cause__
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise SchemaError(f"{ext!r} cannot be written: {str(error).rstrip('.')}.", key=key) from error
 
 
 @dataclass(slots=True, eq=False)

@@ -18,6 +18,7 @@ from tarviz.model.types import URL, Members
 from tarviz.read.report import ReadReport
 from tarviz.read.shard import Shard
 from tarviz.stores import Stat
+from tarviz.stores.base import READ, read_into
 
 _WINDOW = 64 << 10
 _LARGEST = 4 << 20
@@ -161,10 +162,10 @@ def _single_headers(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) 
     table = np.empty((_AT_ONCE, BLOCK), np.uint8)
     view, at = memoryview(table.reshape(-1).data), scanner.at
     places: list[int] = []
-    fd = os.open(stores.local_path(url), os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(stores.local_path(url), READ)
     try:
         for row in range(0, len(view), BLOCK):
-            if os.preadv(fd, (view[row : row + BLOCK],), at) < BLOCK:
+            if read_into(fd, view[row : row + BLOCK], at) < BLOCK:
                 break
             try:
                 length = int(view[row + 124 : row + 135].tobytes(), 8)

@@ -34,6 +34,7 @@ from tarviz.read.shard import adjacent_blocks
 from tarviz.read.shard_index import indexed, is_sound, keep_index
 from tarviz.read.walker import Walker
 from tarviz.stores import local_path
+from tarviz.stores.base import READ, read_at
 from tarviz.stores.file import file_version, same_bytes
 
 _NOTHING = memoryview(b"")
@@ -50,7 +51,7 @@ class HeldTar:
         self.fd = -1
         self.url = url
         self.stat = stores.of(url).stat(url)
-        self.fd = os.open(local_path(url), os.O_RDONLY | os.O_CLOEXEC)
+        self.fd = os.open(local_path(url), READ)
         if self._now() != self.stat.etag:
             raise self._changed()
 
@@ -72,8 +73,8 @@ class HeldTar:
 
     def read(self, begin: int, end: int) -> bytes:
         """The bytes `begin`…`end` of the tar."""
-        data = os.pread(self.fd, end - begin, begin)
-        while 0 < len(data) < end - begin and (more := os.pread(self.fd, end - begin - len(data), begin + len(data))):
+        data = read_at(self.fd, end - begin, begin)
+        while 0 < len(data) < end - begin and (more := read_at(self.fd, end - begin - len(data), begin + len(data))):
             data += more
         if len(data) < end - begin:
             self.check()
@@ -267,7 +268,7 @@ def plain(url: URL) -> HeldTar | None:
 
 def roomy(source: HeldTar) -> bool:
     """Whether payloads are so large that reading around them pays."""
-    head = os.pread(source.fd, _LOOK, 0)
+    head = read_at(source.fd, _LOOK, 0)
     scanner = Scanner(source.url, strict=False)
     return len(scanner.scan(memoryview(head), 0)) < _MANY and scanner.at > len(head)
 

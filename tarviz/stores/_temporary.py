@@ -11,7 +11,7 @@ try:
 except ImportError:  # no such locks on Windows: leftovers of a killed process stay there
     fcntl = None  # type: ignore[assignment]
 
-_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -28,7 +28,7 @@ def make_temporary(name: Callable[[], str], mode: int) -> tuple[int, str]:
 def remove_stale(path: str) -> None:
     """Remove a temporary file whose writer is gone."""
     with suppress(OSError):
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | _NO_LINK)
+        fd = os.open(path, os.O_RDWR | _NO_LINK)
         try:
             if _lock(fd, wait=False):
                 os.unlink(path)

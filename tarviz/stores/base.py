@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from typing import ClassVar, Protocol, Self, runtime_checkable
 from tarviz.model.errors import NotFoundError, StoreError, TarvizError, redact
 from tarviz.model.types import URL, Buffer
 
+READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # no descriptor is inherited: PEP 446
+
+_turn = threading.Lock()
 _PIECE = 1 << 20
 _AT_ONCE = 16 << 20  # so that an interrupt is not kept waiting
 _REFUSED = (errno.EXDEV, errno.EINVAL, errno.EBADF, errno.ENOSYS, errno.EOPNOTSUPP, errno.ETXTBSY, errno.EPERM)
@@ -112,7 +116,7 @@ class Sink(Whole, Protocol):
         The number of bytes there were: fewer only where that file ends.
         """
         done = 0
-        while done < count and (data := os.pread(fd, min(count - done, _PIECE), offset + done)):
+        while done < count and (data := read_at(fd, min(count - done, _PIECE), offset + done)):
             self.write(data)
             done += len(data)
         return done
@@ -242,6 +246,24 @@ def taken(url: URL) -> StoreError:
     """The error of a write that replaces nothing, under a name that an object has."""
     what = "an object of that name is there, perhaps of another run; it was left alone."
     return StoreError(what, code="E_EXISTS", shard=url, hint="Choose another name, or exists='replace'.")
+
+
+def read_at(fd: int, count: int, offset: int) -> bytes:
+    """As `os.pread`, which Windows has not."""
+    if hasattr(os, "pread"):
+        return os.pread(fd, count, offset)
+    with _turn:
+        os.lseek(fd, offset, os.SEEK_SET)
+        return os.read(fd, count)
+
+
+def read_into(fd: int, buffer: memoryview, offset: int) -> int:
+    """As `os.preadv` into one buffer, which Windows has not."""
+    if hasattr(os, "preadv"):
+        return os.preadv(fd, [buffer], offset)
+    data = read_at(fd, len(buffer), offset)
+    buffer[: len(data)] = data
+    return len(data)
 
 
 def send_file(target: int, fd: int, offset: int, count: int) -> int:

@@ -54,7 +54,7 @@ class Temporary:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if folder.stat().st_mode & 0o077 and folder.stat().st_uid == os.geteuid():
+        if hasattr(os, "geteuid") and folder.stat().st_mode & 0o077 and folder.stat().st_uid == os.geteuid():
             folder.chmod(0o700)  # of an earlier version: values of private shards are nobody else's
         self._owner = os.getpid()
         fd, path = make_temporary(lambda: str(folder / f".{os.urandom(12).hex()}.tmp"), 0o600)

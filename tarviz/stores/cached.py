@@ -22,7 +22,7 @@ from tarviz.formats.tfrecord import crc32c
 from tarviz.model.errors import NotFoundError, StoreError, redact
 from tarviz.model.types import URL
 from tarviz.model.urls import digest
-from tarviz.stores.base import Sink, Stat, Store, Stream
+from tarviz.stores.base import Sink, Stat, Store, Stream, read_at, read_into
 from tarviz.stores.cache_files import KeptFile, Temporary, kept_files, oldest, stem, touch
 
 _LOG = logging.getLogger(__name__)
@@ -247,7 +247,7 @@ class _Copy:
         """Hold the parts `first` up to `stop` against their checksums, those that this process has not yet."""
         for part in range(first, stop):
             if part not in self.kept.sound:
-                if crc32c(os.pread(self.file.fileno(), PART, part * PART)) != self.kept.sums[part]:
+                if crc32c(read_at(self.file.fileno(), PART, part * PART)) != self.kept.sums[part]:
                     raise _DamagedCopyError
                 self.kept.sound.add(part)
 
@@ -256,7 +256,7 @@ class _Copy:
         count = max(0, min(len(buffer), self.size - offset))
         if count:
             self.check(offset // PART, -(-(offset + count) // PART))
-            if os.preadv(self.file.fileno(), [buffer[:count]], offset) != count:
+            if read_into(self.file.fileno(), buffer[:count], offset) != count:
                 raise _DamagedCopyError
         return count
 

@@ -19,7 +19,7 @@ from tarviz.model.errors import ChangedError, NotFoundError, StoreError, TarvizE
 from tarviz.model.types import URL, Buffer
 from tarviz.model.urls import local_path
 from tarviz.stores._temporary import make_temporary, remove_stale
-from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, errors_as, send_file, taken
+from tarviz.stores.base import READ, OneSink, Sink, Stat, Store, Stream, errors_as, read_at, send_file, taken
 from tarviz.stores.paths import nearest
 
 _TEMPORARY = ".tmp-"
@@ -92,8 +92,8 @@ class FileStore(Store):
         fd, _ = _opened(url, etag)
         try:
             with _errors(url, "E_READ"):
-                data = os.pread(fd, length, offset)
-                while 0 < len(data) < length and (more := os.pread(fd, length - len(data), offset + len(data))):
+                data = read_at(fd, length, offset)
+                while 0 < len(data) < length and (more := read_at(fd, length - len(data), offset + len(data))):
                     data += more
         finally:
             os.close(fd)
@@ -154,7 +154,7 @@ def _opened(url: URL, etag: str | None) -> tuple[int, os.stat_result]:
     fd = -1
     try:
         with _errors(url, "E_READ"):
-            fd = os.open(local_path(url), os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(local_path(url), READ)
             status = os.fstat(fd)
             if etag is None or etag != file_version(status):
                 stat = _stat(url, status)
@@ -214,7 +214,7 @@ def _open_through(path: str) -> int | None:
         return None
     if modes.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "it is a folder")
-    return None if modes.S_ISREG(mode) else os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    return None if modes.S_ISREG(mode) else os.open(path, os.O_WRONLY)
 
 
 def _create(url: URL, path: str, replace: bool) -> _FileSink:
@@ -252,6 +252,10 @@ def _drop(fd: int, temporary: str | None, owner: int) -> None:
         os.close(fd)
 
 
+def _write(fd: int, pieces: list[Buffer]) -> int:
+    return os.writev(fd, pieces) if hasattr(os, "writev") else os.write(fd, b"".join(pieces))
+
+
 class _FileSink(OneSink):
     def __init__(self, url: URL, path: str, temporary: str | None, fd: int, replace: bool = True) -> None:
         super().__init__(url)
@@ -281,7 +285,7 @@ class _FileSink(OneSink):
 
     def _write_all(self, pieces: list[Buffer]) -> None:
         total = sum(map(len, pieces))
-        done = os.writev(self._fd, pieces)
+        done = _write(self._fd, pieces)
         self._size += total
         while done < total:  # a signal, a pipe, more than 2 GiB at once
             while done >= len(pieces[0]):
@@ -289,7 +293,7 @@ class _FileSink(OneSink):
                 done, total = done - size, total - size
             pieces[0] = memoryview(pieces[0])[done:]
             total -= done
-            done = os.writev(self._fd, pieces)
+            done = _write(self._fd, pieces)
 
     def complete(self) -> Stat:
         with _errors(self.url, "E_WRITE"):
@@ -323,7 +327,7 @@ class _FileSink(OneSink):
 
 def _sync_folder(folder: str) -> None:
     with suppress(OSError):  # the rename itself has happened; some file systems cannot sync a folder
-        fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(folder, READ)
         try:
             os.fsync(fd)
         finally:

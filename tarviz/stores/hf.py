@@ -12,6 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -183,7 +184,7 @@ class _HubSink(OneSink):
         self._file.flush()
         if not self._replace:
             refuse_taken(self._store, self.url)
-        with _refusals(self.url), self._file:
+        with _refusals(self.url), _without_bars(), self._file:
             self._api.upload_file(path_or_fileobj=self._file.name, path_in_repo=self._found.name, **self._found.words)
         return self._store.stat(self.url)
 
@@ -204,6 +205,20 @@ def _api(url: URL) -> tuple[Any, _Repository]:
         hint = "Run hf auth login, or set HF_TOKEN to a token that may write."
         raise StoreError("the hub takes files only from somebody it knows.", code="E_AUTH", shard=url, hint=hint)
     return HfApi(endpoint=_endpoint(), token=token), found
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """The hub's library draws bars over ours, named by our temporary file."""
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    if shown := not are_progress_bars_disabled():
+        disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            enable_progress_bars()
 
 
 def _refusals(url: URL) -> errors_as:

@@ -260,7 +260,7 @@ def _locked(file: Path) -> Iterator[IO[bytes]]:
 
 def _opened(file: Path, mode: int) -> IO[bytes]:
     while True:
-        held = open(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode), "r+b")  # noqa: SIM115  (the caller closes it)
+        held = open(os.open(file, os.O_RDWR | os.O_CREAT, mode), "r+b")  # noqa: SIM115  (the caller closes it)
         fcntl.flock(held, fcntl.LOCK_EX)
         if file.exists() and os.path.samestat(os.fstat(held.fileno()), file.stat()):
             return held

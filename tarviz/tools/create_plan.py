@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ from tarviz.tools.plain_json import plain_json
 
 _LARGEST = 1 << 30  # bytes of a plan
 _CELL = 64 << 20
+_TITLES = 200  # characters of a header that an error shows
+_LOOKED = 100  # paths
 _PATH = 4096  # bytes; Linux has no longer one
 
 
@@ -35,43 +37,61 @@ class Planned:
     split: str = ""
 
 
-def planned(url: str, delimiter: str | None, template: str, base: str, *, check: bool) -> tuple[list[Planned], list[str]]:
-    """The records of a plan, and the labels that `cls` numbers where one was text; with `check` every local file it names must be there."""
-    delimiter = {"\\t": "\t", None: ""}.get(delimiter, delimiter) or ("," if without_query(url)[0].lower().endswith(".csv") else "\t")
+def planned(
+    url: str, delimiter: str | None, template: str, base: str, fields: Mapping[str, str], *, check: bool
+) -> tuple[list[Planned], list[str]]:
+    """The records of a plan, and the labels that `cls` numbers where one was text; with `check` every local file it names must be there.
+
+    `fields` are titles for some columns, by the titles that they have; the others are left out then.
+    """
+    name = without_query(url)[0].lower()
+    if name.endswith((".xlsx", ".xls", ".json", ".jsonl")):
+        raise UsageError("a plan is a table in CSV, TSV or Parquet.", shard=url, hint="Save it as CSV.")
+    delimiter = {"\\t": "\t", None: ""}.get(delimiter, delimiter) or ("," if name.endswith(".csv") else "\t")
     rows = _rows(url, delimiter)
-    titles = next(rows, (0, []))[1]
-    if not any(titles):
-        raise UsageError("the plan is empty.", shard=url, hint="Its first line names the fields: __key__, cls, @jpg.")
-    named = [title.removeprefix("@").lower() if title != "__key__" else title for title in titles]
-    if len(set(named)) < len(named) or not all(re.fullmatch(r"[^/\0]*[^/\0.]", name) and not name.startswith(".") for name in named):
-        raise UsageError(f"the plan's header {' '.join(map(safe, titles))!r} names no field, or one twice.", shard=url)
+    titles = _titled([title if delimiter == "\t" else title.strip() for title in next(rows, (0, []))[1]], fields, url)
     make = field_selection.key_template(template.replace("{record", "{n"))
     records: list[Planned] = []
     for number, (line, cells) in enumerate(rows):
         where = f"line {line}"
         if len(cells) != len(titles):
             raise UsageError(f"{where} of the plan has {len(cells)} cells, the header {len(titles)}.", shard=url)
-        found = dict(zip(titles, cells, strict=True))
+        found = {title: cell for title, cell in zip(titles, cells, strict=True) if title}
         key = found.pop("__key__", None) if "__key__" in found else make(b"", url, number)
         if not key:
             raise UsageError(f"{where} of the plan has no key.", shard=url)
-        fields: list[tuple[bytes, URL | bytes]] = []
+        contents: list[tuple[bytes, URL | bytes]] = []
         for title, cell in found.items():
             if cell is not None:
-                fields.append((to_bytes(title.removeprefix("@")), _file(cell, base, url, where, check) if title[0] == "@" else cell))
+                contents.append((to_bytes(title.removeprefix("@")), _file(cell, base, url, where, check) if title[0] == "@" else cell))
         if check:
             field_selection.checked(key, key)
-        records.append(Planned(key, fields, where))
+        records.append(Planned(key, contents, where))
     return records, [] if delimiter == "\t" and "__key__" in titles else _numbered(records)  # `tsv` writes fields as they are
+
+
+def _titled(titles: list[str], fields: Mapping[str, str], url: str) -> list[str]:
+    """What each column becomes, "" for one that is left out."""
+    if not any(titles):
+        raise UsageError("the plan is empty.", shard=url, hint="Its first line names the fields: __key__, cls, @jpg.")
+    if lacking := fields.keys() - set(titles):
+        text = f"the plan has no column {min(lacking)!r}; it has {', '.join(map(safe, titles))}."
+        raise UsageError(text, shard=url)
+    if fields:
+        titles = [title if title == "__key__" else fields.get(title, "") for title in titles]
+    kept = [title for title in titles if title]
+    named = [title.removeprefix("@").lower() if title != "__key__" else title for title in kept]
+    if len(set(named)) < len(named) or not all(re.fullmatch(r"[^/\0]*[^/\0.]", name) and not name.startswith(".") for name in named):
+        raise UsageError(f"the plan's header {safe(' '.join(kept))[:_TITLES]!r} names no field, or one twice.", shard=url)
+    return titles
 
 
 def _numbered(records: list[Planned]) -> list[str]:
     """Number the labels of the field `cls` where one is text, in place; returns them, sorted: a label's place is its number."""
-    cells = [content for record in records for ext, content in record.fields if ext.lower() == b"cls" and isinstance(content, bytes)]
-    if all(re.fullmatch(rb"\s*[+-]?[0-9]+\s*", cell) for cell in cells):
-        return []
-    labels = sorted(set(cells))
-    number = {label: b"%d" % at for at, label in enumerate(labels)}
+    cells = {content for record in records for ext, content in record.fields if ext.lower() == b"cls" and isinstance(content, bytes)}
+    whole = {cell: re.fullmatch(rb"\s*([+-]?[0-9]+)(\.0*)?\s*", cell) for cell in cells}  # 3.0: pandas, where a cell was empty
+    labels = [] if all(whole.values()) else sorted(cells)
+    number = {label: b"%d" % at for at, label in enumerate(labels)} or {cell: found[1] for cell, found in whole.items() if found}
     for record in records:
         record.fields = [
             (ext, number[content] if ext.lower() == b"cls" and isinstance(content, bytes) else content) for ext, content in record.fields
@@ -80,7 +100,7 @@ def _numbered(records: list[Planned]) -> list[str]:
 
 
 def paths_in(records: list[Planned], folders: list[str]) -> Iterator[str]:
-    """How to take files: of each field whose text is, in every record, the path of a file that is there."""
+    """How to take files: of each field whose text is a path in every record, and in one of the first that of a file that is there."""
     cells: dict[str, list[str]] = {}
     for record in records:
         for ext, content in record.fields:
@@ -88,11 +108,12 @@ def paths_in(records: list[Planned], folders: list[str]) -> Iterator[str]:
     for column, names in cells.items():
         if not all(os.path.splitext(name)[1] and "\0" not in name for name in names):
             continue
-        folder = next((place for place in folders if all(os.path.isfile(os.path.join(place, name)) for name in names)), None)
+        folder = next((place for place in folders if any(os.path.isfile(_found(place, name)) for name in names[:_LOOKED])), None)
         if folder is not None:
-            ending = Counter(os.path.splitext(name)[1][1:].lower() for name in names).most_common(1)[0][0]
-            more = f" and say -C {safe(folder)}" if folder not in ("", folders[0]) else ""
-            yield f"{safe(column)} holds paths of files, and their text was written; head it @{safe(ending)}{more} to take the files."
+            ending = safe(Counter(os.path.splitext(name)[1][1:].lower() for name in names).most_common(1)[0][0])
+            more = f" -C {safe(folder)}" if folder not in ("", folders[0]) else ""
+            how = f"--as @{ending}={safe(column)}{more} takes the files"
+            yield f"{safe(column)} holds paths of files, and their text was written; {how}, --as cls=COLUMN the labels beside them."
 
 
 def contents(url: str, most: int = _LARGEST) -> bytearray:
@@ -122,18 +143,28 @@ def _parquet(data: bytearray) -> Iterator[tuple[int, list[Any]]]:
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise MissingPackageError.of("pyarrow", "A plan in Parquet", "table") from None
-    file = parquet.ParquetFile(pyarrow.BufferReader(data))
+    try:
+        file = parquet.ParquetFile(pyarrow.BufferReader(data))
+    except pyarrow.ArrowInvalid as error:
+        raise UsageError(f"this is no Parquet file: {error}.") from error
     yield 0, list(file.schema_arrow.names)
     number = 0
     for batch in file.iter_batches(1024):
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             number += 1
-            yield number, [_cell(value.get("bytes") or value if isinstance(value, dict) else value) for value in row]
+            yield number, [_cell(value) for value in row]
 
 
 def _cell(value: Any) -> bytes | None:
+    if isinstance(value, dict) and value.keys() == {"bytes", "path"}:  # as datasets keeps pictures and sounds
+        if value["bytes"] is None and value["path"] is not None:
+            hint = "Take the files: write the paths into a column of their own, titled @jpg."
+            raise UsageError(f"the table has the path {safe(value['path'])} and not the bytes of it.", hint=hint)
+        value = value["bytes"]
     if value is None or isinstance(value, bytes):
         return value
+    if value != value:  # NaN, where pandas had nothing
+        return None
     return to_bytes(json.dumps(plain_json(value), ensure_ascii=False) if isinstance(value, list | dict) else str(value))
 
 
@@ -155,12 +186,18 @@ def _table(text: str, delimiter: str, url: str) -> Iterator[tuple[int, list[Any]
         raise UsageError(f"line {reader.line_num} of the plan cannot be read: {error}.", shard=url) from error
 
 
+def _found(base: str, name: str) -> str:
+    """The path of a file that a plan names; one written on Windows too."""
+    path = os.path.join(base, name)
+    return path if "\\" not in name or os.path.isfile(path) else os.path.join(base, name.replace("\\", "/"))
+
+
 def _file(cell: bytes, base: str, plan: str, where: str, check: bool) -> URL:
     name = to_text(cell)
     if "://" not in name:
         if plan != "-" and not stores.is_local(plan):
             raise UsageError(f"{where}: a plan from another machine names {name!r}, a file of this one.", shard=plan)
-        name = os.path.join(base, name)
+        name = _found(base, name)
         if check and not os.path.isfile(name):
             hint = "Paths are relative to -C, or to where you are."
             raise UsageError(f"{where}: there is no file {safe(name)!r}.", shard=plan, hint=hint)

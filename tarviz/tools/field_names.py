@@ -36,11 +36,11 @@ def named(files: Iterable[tuple[str, str, str]]) -> Named:
     files = list(files)
     fields = _fields(files)
     made = Named({})
-    keys = {key for key, ext, _ in files if _middle(ext) in fields}
+    keys = {key for key, ext, _ in files if all(ext.split(".")) and _middle(ext) in fields}
     given: dict[tuple[str, str], str] = {}
     for key, ext, path in files:
         middle = _middle(ext)
-        if middle not in fields:
+        if middle not in fields or not all(ext.split(".")):
             wanted = f"{key}_{middle.replace('.', '_')}"
             if (key, middle) not in given:
                 given[key, middle] = next(name for name in _numbered(wanted) if name not in keys)

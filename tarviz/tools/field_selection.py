@@ -7,7 +7,7 @@ taken. `image:jpg;png` gives what is taken a new name, `json?` may be missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -97,6 +97,14 @@ def key_template(template: str) -> Callable[[bytes, str, int], bytes]:
         return made
 
     return make
+
+
+def columns(pairs: Sequence[str]) -> dict[str, str]:
+    """Field by column, of `FIELD=COLUMN` each."""
+    fields = {column: field for field, _, column in (pair.partition("=") for pair in pairs)}
+    if not all(fields) or not all(fields.values()) or len(fields) < len(pairs):
+        raise UsageError("--as names a field and a column each.", hint="For example --as cls=label.")
+    return fields
 
 
 def merged(place: str, key: bytes) -> Fault:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -17,6 +19,7 @@ from tarviz.tools.field_names import Named, named
 Layout: TypeAlias = Literal["auto", "split/label", "label", "flat", "yolo", "voc"]
 _DEPTH: dict[Layout, int] = {"split/label": 3, "label": 2, "flat": 1}
 _BESIDE = {"yolo": ("images", "labels"), "voc": ("JPEGImages", "Annotations")}  # folders of pictures and of what is said of them
+_DOWNLOADED = re.compile(r"(\d{5,})/\1\d{4,}")  # as img2dataset writes: the folders are shards, no classes
 _CLUTTER = frozenset((".DS_Store", "Thumbs.db", "desktop.ini"))
 
 
@@ -54,6 +57,8 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
         made.notes += [f"{len(others)} files elsewhere are of no record: {others[0]}"] if others else []
     if not groups:
         raise NotFoundError("the folder holds no file that could be a field.", shard=root)
+    if layout not in ("flat", *_BESIDE):
+        _without_top(groups, root, report)
     layout = _layout(layout, groups, root)
     for group in groups.values():
         _assign(group, layout)
@@ -61,9 +66,22 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
     return list(groups.values()), labels, made
 
 
+def _without_top(groups: dict[str, Group], root: str, report: ReadReport) -> None:
+    """Take out files at the top that lack what most others have, a README or `00000_stats.json`, and warn of them."""
+    top, below = ([group for key, group in groups.items() if ("/" in key) is deep] for deep in (False, True))
+    counts = Counter(ext for group in below for ext, _ in group.files)
+    shared = {ext for ext, count in counts.items() if 2 * count > len(below)}
+    for group in top:
+        if shared - {ext for ext, _ in group.files}:
+            path = groups.pop(group.key).files[0][1]
+            report.add(Fault("W_NO_KEY", "it lies above the folders of the records; the file belongs to no record.", root, None, path))
+
+
 def _layout(layout: Layout, groups: Iterable[str], root: str) -> Layout:
     """The layout that keys of such depths have, or that was asked for if it can be."""
     depths = {key.count("/") + 1 for key in groups}
+    if layout == "auto" and all(map(_DOWNLOADED.fullmatch, groups)):
+        return "flat"
     if layout == "auto":
         if len(depths) > 1 or max(depths) > 3:
             deep = ", ".join(str(depth - 1) for depth in sorted(depths))
@@ -134,9 +152,11 @@ def _walk(root: str, report: ReadReport) -> list[str]:
     found = []
     for folder, folders, names in os.walk(root):
         folders.sort()
-        for name in folders:
-            if os.path.islink(os.path.join(folder, name)):
-                report.add(Fault("W_SKIPPED_TYPE", "a link to a folder is skipped.", root, None, os.path.join(folder, name)))
+        for name in folders[:]:
+            if name.startswith(".") or os.path.islink(os.path.join(folder, name)):
+                what = "a hidden folder" if name.startswith(".") else "a link to a folder"
+                report.add(Fault("W_SKIPPED_TYPE", f"{what} is skipped.", root, None, os.path.join(folder, name)))
+                folders.remove(name)
         for name in names:
             path = os.path.join(folder, name)
             if name in _CLUTTER or name.startswith("._"):

@@ -181,7 +181,7 @@ class Rows:
             scan = _TABLES[self._ending].format(place=literal(place), columns=columns)
             self._columns: list[str] = in_our_words(lambda: self._load(scan, on, url))
         except UsageError as error:
-            error.message = error.message.replace(place, safe(redact(url)))
+            error.message = error.message.replace(place, safe(redact(url))).partition("Possible fixes:")[0].rstrip()  # options of DuckDB
             raise error.at(shard=url) from error.__cause__
         count = self._one("SELECT count(*) FROM _rows")[0]
         self._step = min(max(_AT_ONCE // (os.path.getsize(place) // max(count, 1) + 1), _ROWS.start), _ROWS.stop)

@@ -210,6 +210,38 @@ class TestFolder:
 
         assert (1, {"W_NO_KEY": 1, "W_SKIPPED_TYPE": 2}) == (result.exit_code, result.report.counts())
 
+    def test_what_lies_above_the_folders_is_of_no_record(self, tree: Path, out: Path):
+        for name in ("README.md", "train.csv"):
+            (tree / name).write_bytes(b"")
+        (tree / ".git" / "refs").mkdir(parents=True)
+        (tree / ".git" / "refs" / "a.jpg").write_bytes(b"")
+
+        result = create(tree, out)
+
+        assert {"W_NO_KEY": 2, "W_SKIPPED_TYPE": 1} == result.report.counts()
+        assert {"train", "val"} == {key.partition("/")[0] for key, _ in plain(out)}
+
+    def test_what_img2dataset_writes_has_no_classes(self, tmp_path: Path, out: Path):
+        for part in ("00000", "00001"):
+            (tmp_path / "set" / part).mkdir(parents=True)
+            (tmp_path / "set" / f"{part}_stats.json").write_text("{}")
+            for ending in ("jpg", "json", "txt"):
+                (tmp_path / "set" / part / f"{part}0000.{ending}").write_bytes(b"")
+
+        result = create(tmp_path / "set", out)
+
+        assert {"W_NO_KEY": 2} == result.report.counts()
+        assert [("00000/000000000", ["jpg", "json", "txt"]), ("00001/000010000", ["jpg", "json", "txt"])] == [
+            (key, sorted(fields)) for key, fields in plain(out)
+        ]
+
+    def test_fields_that_not_all_have_are_said(self, tmp_path: Path, out: Path):
+        for name in ("a.jpg", "a.txt", "b.jpg", "c.heic"):
+            (tmp_path / "set" / name).parent.mkdir(exist_ok=True)
+            (tmp_path / "set" / name).write_bytes(b"")
+
+        assert "not in all 3 records: jpg 2, txt 1, heic 1" in create(tmp_path / "set", out).names
+
     def test_a_link_to_a_file_is_the_file(self, tree: Path, out: Path):
         (tree / "train" / "cat" / "9.jpg").symlink_to(tree / "train" / "dog" / "0.JPG")
 
@@ -278,6 +310,11 @@ class TestNames:
         assert "dog/IMG_0011_v2_2\tdog/IMG_0011.v2.jpg\n" == (tmp_path / "out.names.tsv").read_text()
         assert ["1 files had dots", "2 kinds of names are one field, jpg: jpeg ×1"] == [result.names[0][:16], result.names[1]]
 
+    def test_a_stem_may_end_in_a_dot(self, tmp_path: Path, out: Path):
+        create(self.folder(tmp_path, "cat/a..jpg", "cat/b.jpg"), out)
+
+        assert [{"jpg", "cls"}, {"jpg", "cls"}] == [set(fields) for _, fields in plain(out)]
+
     def test_a_picture_beside_its_mask_keeps_both(self, tmp_path: Path, out: Path):
         source = self.folder(tmp_path, "a.jpg", "a.png", "b.jpeg", "b.png", "c.seg.png", "c.jpg", "d.jpg", "d.seg.png")
         result = create(source, out)
@@ -297,6 +334,43 @@ class TestNames:
 
         assert [b"12", b"7"] == [fields["cls"] for _, fields in plain(out)]
         assert not (tmp_path / "out.labels.txt").exists()
+
+    def test_numbers_that_pandas_made_fractions_of_are_numbers(self, plan: Any, out: Path):
+        result = create(plan("txt,cls\na,10.0\nb,2.0\nc,\n", "plan.csv"), out)
+
+        assert [b"10", b"2", None] == [fields.get("cls") for _, fields in plain(out)]
+        assert ["not in all 3 records: cls 2"] == result.names
+
+    def test_columns_are_taken_by_name(self, plan: Any, out: Path, tmp_path: Path):
+        written = plan(",file,label,more\n0,a b.jpg,cat,x\n1,large.bin,ant,y\n", "plan.csv")
+        create(written, out, base=tmp_path, fields={"file": "@jpg", "label": "cls"})
+
+        assert [{"jpg": b"small", "cls": b"1"}, {"jpg": LARGE, "cls": b"0"}] == [fields for _, fields in plain(out)]
+        with pytest.raises(UsageError, match="no column 'name'; it has , file, label, more"):
+            create(written, out, fields={"name": "txt"})
+
+    def test_a_column_without_a_title_is_an_index_and_spaces_are_none_of_a_title(self, plan: Any, out: Path):
+        create(plan(",txt, cls\n0,a,3\n", "plan.csv"), out)
+
+        assert [{"txt": b"a", "cls": b"3"}] == [fields for _, fields in plain(out)]
+
+    def test_paths_of_windows_are_found(self, plan: Any, out: Path, tmp_path: Path):
+        written = plan("@jpg,txt\nsub\\b.jpg,sub\\b.jpg\n", "plan.csv")
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "sub" / "b.jpg").write_bytes(b"there")
+        result = create(written, out, base=tmp_path)
+
+        assert [{"jpg": b"there", "txt": b"sub\\b.jpg"}] == [fields for _, fields in plain(out)]
+        assert "--as @jpg=txt takes the files" in str(result.report.warnings[0])
+
+    def test_a_plan_without_rows_is_warned_of(self, plan: Any, out: Path):
+        assert {"W_EMPTY": 1} == create(plan("txt,cls\n"), out).report.counts()
+
+    @pytest.mark.parametrize(("name", "match"), [("a.xlsx", "CSV, TSV or Parquet"), ("a.jsonl", "CSV, TSV"), ("a.parquet", "no Parquet")])
+    def test_what_is_no_plan_is_refused(self, plan: Any, out: Path, name: str, match: str):
+        pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
+        with pytest.raises(UsageError, match=match):
+            create(plan("PK", name), out)
 
     def test_a_column_of_paths_says_how_to_take_the_files(self, plan: Any, out: Path, tmp_path: Path):
         result = create(plan("filename,cls\na b.jpg,1\nlarge.bin,2\n", "plan.csv"), out)
@@ -415,7 +489,7 @@ class TestAnnotated:
 
         assert [f"{at:03d}" for at in range(6)] == [key for key, _ in plain(tmp_path / "train.tar")]
         assert ["disc", "square", "triangle", "star"] == (tmp_path / "labels.txt").read_text().splitlines() == result.labels
-        assert ["1 files elsewhere are of no record: data.yaml"] == result.names
+        assert ["1 files elsewhere are of no record: data.yaml", "not in all 6 records: txt 5"] == result.names
         expected = [row for row in self.rows(shard, classes=result.labels) if row["n"] < 5]
         assert expected == self.rows(tmp_path / "train.tar", classes=tmp_path / "labels.txt")
         assert "star" in {row["label"] for row in expected}
@@ -449,6 +523,18 @@ class TestAnnotated:
 
 
 class TestParquet:
+    def test_nothing_and_a_path_are_no_bytes(self, out: Path, tmp_path: Path):
+        arrow = pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
+        parquet = pytest.importorskip("pyarrow.parquet", reason="a table needs pyarrow: pip install 'tarviz[table]'")
+        parquet.write_table(arrow.table({"cls": [1, 2], "id": [1.5, float("nan")]}), tmp_path / "a.parquet")
+        parquet.write_table(arrow.table({"jpg": [{"bytes": None, "path": "a.jpg"}]}), tmp_path / "b.parquet")
+
+        create(tmp_path / "a.parquet", out)
+        with pytest.raises(UsageError, match=r"the path a\.jpg and not the bytes"):
+            create(tmp_path / "b.parquet", out)
+
+        assert [{"cls": b"1", "id": b"1.5"}, {"cls": b"2"}] == [fields for _, fields in plain(out)]
+
     def test_a_plan_in_parquet(self, plan: Any, out: Path, tmp_path: Path):
         arrow = pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
         parquet = pytest.importorskip("pyarrow.parquet", reason="a table needs pyarrow: pip install 'tarviz[table]'")

@@ -30,6 +30,15 @@ def test_records_are_found_in_whatever_shard_and_order(make: Make):
     assert ([], [], {}, 20, 0) == (result.added, result.gone, result.changed, result.equal, result.exit_code)
 
 
+def test_a_key_that_comes_again_is_not_taken_for_another(make: Make):
+    content = [("k (2)", {"cls": b"1"}), ("k", {"cls": b"1"})]
+    again = make([("k", {"cls": b"2"})], "c.tar")
+
+    result = diff(make(content, "a.tar"), [make(content, "b.tar"), again])
+
+    assert (["k (2)"], {}, 2) == (result.added, result.changed, result.equal)
+
+
 def test_one_changed_field_is_named(make: Make):
     content = [(f"k{at}", {"jpg": b"picture %d" % at, "cls": b"1"}) for at in range(9)]
     other = [(key, {**fields, **({"cls": b"2"} if key == "k4" else {})}) for key, fields in content]

@@ -244,6 +244,13 @@ class TestTables:
 
         assert ["x # y", "1,\n2", "'", '"'] == [json.loads(fields["json"])["w"] for _, fields in plain(out)]
 
+    def test_a_line_with_a_cell_too_many_is_named_without_options_of_duckdb(self, make: Make, tmp_path: Path, out: Path):
+        (tmp_path / "l.csv").write_text("key,w\na,1,2\n")
+
+        with pytest.raises(UsageError, match="Line: 2") as found:
+            join(make([("a", {"cls": b""})]), tmp_path / "l.csv", out)
+        assert "strict_mode" not in str(found.value)
+
     def test_a_row_that_comes_twice_is_refused_or_one_is_chosen(self, make: Make, tmp_path: Path, out: Path):
         (tmp_path / "l.csv").write_text("key,w\na,1\nb,2\na,3\n")
         a = make([("a", {"cls": b""}), ("b", {"cls": b""})])

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import tarviz
 from tarviz import cli, samples
+from tarviz.commands.convert import convert
 from tarviz.testing.strategies import shard
 from tests.commands.conftest import ROOT, plain
 
@@ -31,9 +33,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for ext, data in fields.items():
             put(f"captions/{key}.{ext}", data)
     rows = "".join(f"{at}.jpg,{['boat', 'car'][at % 2]}\n" for at in range(6))
-    put("photos.csv", f"@jpg,cls\n{rows}".encode())
+    put("photos.csv", f"file,label\n{rows}".encode())
     put("scores.csv", b"filename,quality\n" + b"".join(b"%09d.jpg,%d\n" % (at, at) for at in range(5)))
     put("masks.tar", shard([(key, {"mask.png": b"m"}) for key, _ in kinds["captions"]]))
+    put("source.tar", shard(kinds["captions"]))
+    convert(tmp_path / "source.tar", tmp_path / "photos.tfrecord")
     images, annotations = [], []
     for key, fields in kinds["coco"]:
         said = json.loads(fields["json"])
@@ -63,8 +67,22 @@ def test_every_line_does_what_the_page_says(home: Path, capsys: pytest.CaptureFi
         assert (0, "") == (code, re.sub(r"^.*\r", "", err)), line
         said[line] = out
 
-    names = ("pets", "captions", "photos", "coco", "yolo-train", "voc", "scored", "both", "rated")
-    assert [6] * 8 + [5] == [len(plain(home / f"{name}.tar")) for name in names]
+    names = ("pets", "captions", "photos", "coco", "yolo-train", "voc", "from-examples", "scored", "both", "rated")
+    assert [6] * 9 + [5] == [len(plain(home / f"{name}.tar")) for name in names]
     assert all(re.search(r"star +\d", out) for line, out in said.items() if line.startswith("objects"))
     assert 6 == sum(len(plain(path)) for path in (home / "parts").glob("*.tar"))
     assert "\n| train | 1 | " in (home / "parts" / "README.md").read_text("utf-8")
+
+
+def test_the_lines_in_python_run(home: Path):
+    pytest.importorskip("tensorflow", reason="tf.data needs TensorFlow: pip install 'tarviz[tensorflow]'")
+    assert 0 == cli.main(["create", "pets/", "-o", "pets.tar"])
+    pictures = [{"bytes": (home / "photos" / f"{at}.jpg").read_bytes(), "path": None} for at in range(6)]
+    names = {"tarviz": tarviz, "dataset": [{"image": picture, "label": at} for at, picture in enumerate(pictures)]}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "recipes.md").read_text("utf-8"), re.DOTALL):
+        exec(block, names)
+
+    assert [(picture["bytes"], b"%d" % at) for at, picture in enumerate(pictures)] == [
+        (fields["jpg"], fields["cls"]) for _, fields in plain(home / "out" / "train-1.tar")
+    ]
+    assert [(6, 224, 224, 3)] == [tuple(batch[0].shape) for batch in names["batches"]]

@@ -107,3 +107,26 @@ class TestEncodeArray(OpTests):
         array = np.arange(6, dtype=np.int16).reshape(2, 3)
 
         np.testing.assert_array_equal(array, Decode("npy").apply(self.op.apply(array)))
+
+
+@pytest.mark.parametrize(
+    ("ext", "value", "why"),
+    [
+        ("txt", "\ud800", "surrogates"),
+        ("npy", [[1], [2, 3]], "inhomogeneous"),
+        ("npy", None, "Object arrays"),
+        ("npy", np.ma.masked_array([1, 2], [False, True]), "mask"),
+        ("png", np.zeros((0, 4, 3), np.uint8), "empty"),
+        ("jpg", np.zeros((1, 70_000, 1), np.uint8), "cannot write this"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused_by_name(ext: str, value: Any, why: str):
+    with pytest.raises(SchemaError, match=why) as found:
+        Encode(ext).apply(value)
+    assert {"field": ext} == found.value.details
+
+
+def test_numbers_that_npy_has_no_name_for_are_refused():
+    types = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    with pytest.raises(SchemaError, match="no bfloat16; make it float32"):
+        Encode("npy").apply(np.ones(3, types.bfloat16))

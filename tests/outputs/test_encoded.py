@@ -56,6 +56,56 @@ def test_a_pil_picture_becomes_an_array(mode: str, channels: int):
     assert (4, 5, channels) == array_of(Image.new(mode, (5, 4))).shape
 
 
+def test_what_is_transparent_stays_so():
+    picture = Image.new("P", (5, 4))
+    picture.info["transparency"] = 0
+
+    assert (4, 5, 4) == array_of(picture).shape
+
+
+@pytest.mark.parametrize("mode", ["I", "F", "I;16"])
+def test_a_picture_of_more_than_8_bits_is_refused(mode: str):
+    with pytest.raises(SchemaError, match="more than 8 bits"):
+        RecordEncoder().members("a", {"png": Image.new(mode, (5, 4))})
+
+
+def test_a_quality_is_refused_at_once():
+    with pytest.raises(UsageError, match="1 to 100"):
+        RecordEncoder(quality=200)
+
+
+class Tensor:
+    """As TensorFlow and JAX have them."""
+
+    def __init__(self, array: object):
+        self.array = np.asarray(array)
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+        return self.array
+
+
+def test_tensors_are_arrays():
+    fields = {
+        "cls": Tensor(3),
+        "png": Tensor(np.zeros((4, 5, 3), np.uint8)),
+        "bin": Tensor(np.array(b"as it is", object)),
+        "json": [Tensor([1])],
+    }
+    pieces = RecordEncoder().members("a", fields)
+
+    assert (b"3", b"\x89PNG", b"as it is", b"[[1]]") == (pieces[1], pieces[4][:4], pieces[7], pieces[10])
+
+
+def test_a_picture_that_datasets_has_not_decoded_is_its_bytes():
+    assert b"as it is" == RecordEncoder().members("a", {"jpg": {"bytes": b"as it is", "path": "a.jpg"}})[1]
+
+
+def test_a_tensor_that_numpy_cannot_hold_is_refused():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    with pytest.raises(SchemaError, match="'npy' cannot be written"):
+        RecordEncoder().members("a", {"npy": torch.ones(2, dtype=torch.bfloat16)})
+
+
 @pytest.mark.parametrize("size", [3, 20_000])
 def test_records_are_cut_where_they_end(size: int):
     encoder, held = RecordEncoder(), EncodedRecords()

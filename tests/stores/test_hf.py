@@ -142,8 +142,8 @@ class TestErrors:
 @pytest.fixture
 def written(monkeypatch, tmp_path):
     """A hub that takes commits of the hub's own library."""
-    library = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
-    monkeypatch.setattr(library.constants, "HF_HUB_DISABLE_XET", True)  # its servers are not played here
+    constants = pytest.importorskip("huggingface_hub.constants", reason="huggingface_hub is not installed")
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # its servers are not played here
     with hub_server() as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         monkeypatch.setenv("HF_HOME", str(tmp_path))
@@ -179,6 +179,16 @@ class TestUpload:
             (record.key, {ext: bytes(data) for ext, data in record.items()}) for record in tarviz.records(place)
         ]
         assert b"train.tar" in written.files["README.md"]
+
+    def test_the_bars_of_the_hubs_library_stay_away_and_are_as_before_afterwards(self, written, monkeypatch, capfd):
+        from huggingface_hub.utils import are_progress_bars_disabled
+
+        monkeypatch.setenv("TQDM_POSITION", "-1")  # else it shows them on a terminal alone
+        with HubStore().create(URL("hf://datasets/org/name/large.tar")) as sink:
+            sink.write(bytes(11 << 20))
+
+        assert "" == capfd.readouterr().err
+        assert not are_progress_bars_disabled()
 
     def test_without_a_token_nothing_is_sent_and_the_line_to_type_is_said(self, written, tmp_path, monkeypatch):
         (tmp_path / "a.tar").write_bytes(shard(numbered(20)))

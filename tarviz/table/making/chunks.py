@@ -24,6 +24,7 @@ from tarviz.read.headers import headers_alone
 from tarviz.read.shard import adjacent_blocks
 from tarviz.read.shard_index import shard_index
 from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.stores.base import READ, read_at
 from tarviz.table.columns import NAMES, ON_REQUEST, Part
 
 _RECORDS = 8192  # records of a chunk that is read around its payloads
@@ -141,8 +142,8 @@ class _File:
 
     def read(self, places: list[int], sizes: list[int]) -> list[Buffer]:
         if self._fd < 0:
-            self._fd = os.open(stores.local_path(self._url), os.O_RDONLY | os.O_CLOEXEC)
-        found: list[Buffer] = [os.pread(self._fd, size, place) for place, size in zip(places, sizes, strict=True)]
+            self._fd = os.open(stores.local_path(self._url), READ)
+        found: list[Buffer] = [read_at(self._fd, size, place) for place, size in zip(places, sizes, strict=True)]
         if any(len(data) < size for data, size in zip(found, sizes, strict=True)):
             raise ChangedError("the file is shorter than its index says.", shard=self._url, hint="Ask again.")
         return found
