@@ -85,6 +85,17 @@ test("a filter shows what fits it, a wrong one is marked and not repeated by the
   await until(() => !filter.hasAttribute("aria-invalid"));
 });
 
+test("a filter that turns out to ask for what is not there is marked, and no answer is made of it", async () => {
+  await browsing();
+  const filter = page.find(".tvz-filter");
+  put(filter, "nothing = 3");
+  press(filter, "Enter");
+  await until(() => /there is no column nothing/i.test(status()) && !page.find(".tvz-empty").hidden);
+
+  assert.equal("true", filter.getAttribute("aria-invalid"));
+  assert.match(page.find(".tvz-empty").textContent, /^This cannot be asked/);
+});
+
 test("a column sorts upward, downward, and at the third click no more", async () => {
   await browsing();
   press(page.find(".tvz-grid"), "t");

@@ -103,6 +103,8 @@ export class BrowserView {
     /** the search is at its end; what it does till then */
     this.done = false;
     this.searching = "";
+    /** why the search ended early, "" where it did not */
+    this.failed = "";
     /** words that were searched for @type {string[]} */
     this.words = [];
     /** how far the shards are read, in words */

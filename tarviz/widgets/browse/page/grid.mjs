@@ -203,7 +203,7 @@ export class Grid {
       this.told = this.view.query;
       fill(
         this.empty,
-        this.view.plain() ? this.emptyText() : "No record fits. ",
+        this.view.plain() ? this.emptyText() : this.view.failed ? "This cannot be asked: the line below says why. " : "No record fits. ",
         this.view.plain() ? "" : h("button", { onclick: () => this.view.searches.showAll() }, "show all"),
       );
       if (!this.view.plain() && !this.view.lost) this.tellNames();
