@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.browser import probes
-from tests.browser.conftest import ROOT, Watched, as_installed, end, free_port, watch, write_notebook
+from tests.browser.conftest import LIMIT, ROOT, Watched, as_installed, end, free_port, watch, write_notebook
 from tests.browser.test_browse_lab import STILL
 from tests.browser.test_lab_files import item, shown
 from tests.conftest import wait_until
@@ -99,7 +100,10 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         wait_until(lambda: "JupyterHub is now running" in (folder / "log").read_text("utf-8") or server.poll() is not None)
         yield Hub(f"http://127.0.0.1:{ports[0]}/hub-test", folder, folder / "log")
     finally:
-        end(server)  # JupyterHub ends its proxy and its servers, which have sessions of their own
+        server.terminate()  # it ends its proxy and its servers, which have sessions of their own
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(LIMIT)
+        end(server)
 
 
 @pytest.fixture(scope="module")
