@@ -130,7 +130,8 @@ test-ray: $(STAMPS)/ray  ## the tests on a Ray of two workers on this machine
 
 # Other places that show our widgets (docs/hosts.md); the tests in one are left out where it cannot be had.
 $(STAMPS)/browser: pyproject.toml $(STAMPS)/test
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check "voila>=0.5.8" "notebook>=7" marimo
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check "voila>=0.5.8" "notebook>=7" marimo "jupyterhub>=5.3"
+	-command -v npm >/dev/null && npm install --silent --no-save --prefix $(STAMPS)/proxy configurable-http-proxy@5
 	@touch $@
 
 test-ais: $(STAMPS)/test  ## the tests of AIStore on the cluster that AIS_ENDPOINT names (AIS_MAY_BREAK=1: take a target away, too), or on a small one of this machine

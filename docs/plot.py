@@ -23,6 +23,17 @@ def place(times: float) -> float:
     return round(LEFT + (WIDE - LEFT - RIGHT) * (math.log10(times) - first) / (last - first), 1)
 
 
+def _end(row: dict[str, Any]) -> float:
+    """Where the bar of a row ends."""
+    return place(min(max(row["value"], 10.0 ** DECADES[0]), 10.0 ** DECADES[1]))
+
+
+def _covered(row: dict[str, Any], at: float) -> bool:
+    """Whether the words beside a bar stand at this pixel."""
+    begin = max(place(1), _end(row))
+    return begin < at < begin + 10 + 8 * len(row["shown"])
+
+
 def svg(rows: list[dict[str, Any]]) -> str:
     """The picture of those rows that are a ratio to a peer, the greatest first; no background of its own."""
     shown = sorted((row for row in rows if row["shown"].endswith("×")), key=lambda row: -row["value"])
@@ -34,10 +45,12 @@ def svg(rows: list[dict[str, Any]]) -> str:
     ]
     for power in range(DECADES[0], DECADES[1] + 1):
         at, dash = place(10.0**power), "" if power == 0 else ' stroke-dasharray="2 4"'
-        lines.append(f'<path d="M{at} 0V{tall - 20}" stroke="{INK}" stroke-opacity=".4"{dash}/>')
+        beside = [ROW * number for number, row in enumerate(shown) if not _covered(row, at)]
+        path = " ".join(f"M{at} {top + 18}V{top + 34}" for top in beside)  # beside the bars: across no words
+        lines.append(f'<path d="{path}" stroke="{INK}" stroke-opacity=".4"{dash}/>')
         lines.append(f'<text x="{at}" y="{tall - 6}" text-anchor="middle">{10.0**power:g}×</text>')
     for number, row in enumerate(shown):
-        one, at, top = place(1), place(min(max(row["value"], 0.1), 100)), ROW * number
+        one, at, top = place(1), _end(row), ROW * number
         colour = FAST if row["value"] >= 1 else SLOW
         lines.append(f'<text x="{LEFT}" y="{top + 13}">{escape(row["what"])} / {escape(row["against"])}</text>')
         lines.append(f'<rect x="{min(one, at)}" y="{top + 19}" width="{round(abs(at - one), 1)}" height="13" rx="2" fill="{colour}"/>')

@@ -170,7 +170,7 @@ def test_a_shard_that_is_renamed_stays_open(lab: Lab, page: Watched):
     page.tab.evaluate("window.jupyterapp.serviceManager.contents.rename('before.tar', 'after.tar')")
 
     page.until(f"{CURRENT} === 'after.tar'")
-    page.until("document.querySelector('iframe').src.endsWith('path=after.tar')")
+    page.until("document.querySelector('iframe').contentDocument.baseURI.endsWith('path=after.tar')")
     shown(page, "after.tar")
 
 

@@ -17,6 +17,30 @@ def three(tmp_path):
     return [tar(tmp_path / f"s-{number}.tar", records(number * 20, 20)) for number in range(3)]
 
 
+@pytest.fixture
+def twins(tmp_path):
+    """Shards that have the same keys."""
+    return [tar(tmp_path / f"s-{number}.tar", records(0, 20)) for number in range(3)]
+
+
+SEEN = """[location.hash, document.querySelector('.tvz-filter').value, document.querySelector('[aria-label=order]').value,
+  document.querySelector('.tvz-label-input').value, document.querySelector('.tvz-shard-select').value,
+  document.querySelector('.tvz-pane h2')?.title, document.querySelector('.tvz-status').innerText.match(/#[0-9]+ of [0-9]+/)?.[0],
+  document.querySelector('.tvz-tableview').hidden, !!document.querySelector('.tvz-zoomed'),
+  !!document.querySelector('[aria-selected=true][data-position]')]"""
+
+
+def settled(page):
+    """What a page shows, its address first, once it comes to rest."""
+    seen = []
+    while len(seen) < 3 or seen[-1] != seen[-3] or seen[-1][6] is None:
+        assert len(seen) < 200, seen[-1]
+        page.settled()
+        page.tab.wait_for_timeout(300)
+        seen.append(page.tab.evaluate(SEEN))
+    return seen[-1]
+
+
 def beside(page, address=""):
     """One more tab on the page's server, by the address that was printed."""
     found = watch(page.tab.context.browser.new_context().new_page(), page.page.origin)
@@ -183,6 +207,38 @@ class TestAddresses:
         says(page, "of 60")
         page.tab.go_forward()
         page.until("document.querySelector('.tvz-filter').value === 'cls = 2'")
+        assert [] == page.errors
+
+    def test_a_walk_leads_back_and_forth_through_what_was_seen(self, twins, open_page):
+        """Keys come twice here, captions and orders change: each step, gone back to or opened beside, is as it was left."""
+        page = open_page(twins)
+        walk = [
+            lambda: page.tab.locator(".tvz-tile").nth(3).click(),
+            lambda: page.tab.locator(".tvz-filter").fill("cls = 1"),
+            lambda: (page.tab.locator(".tvz-label-input").fill("json.label"), page.key("Enter", "Escape")),
+            lambda: page.tab.get_by_label("order", exact=True).select_option("key"),
+            lambda: (page.tab.locator(".tvz-grid").focus(), page.key("t")),
+            lambda: page.key("End"),
+            lambda: page.key("Enter"),
+            lambda: page.key("ArrowUp"),
+            lambda: page.key("Escape"),
+            lambda: page.tab.locator(".tvz-shard", has_text="s-1.tar").click(),
+        ]
+        left = [settled(page)]
+        for step in walk:
+            before = page.tab.evaluate("history.length")
+            step()
+            now = settled(page)
+            left = [*left, now] if page.tab.evaluate("history.length") > before else [*left[:-1], now]
+
+        assert len(left) > 5
+        for seen in reversed(left[:-1]):
+            page.tab.go_back()
+            assert seen == settled(page)
+        assert left[1] == settled(beside(page, left[1][0]))
+        for seen in left[1:]:
+            page.tab.go_forward()
+            assert seen == settled(page)
         assert [] == page.errors
 
     def test_an_address_holds_shard_size_caption_and_view(self, three, open_page):

@@ -42,3 +42,14 @@ def test_the_picture_of_the_readme_is_of_the_figures_in_its_table():
     assert plot.svg(tables.in_short()) == saved
     shown = [each["shown"] for each in tables.in_short() if each["shown"].endswith("×")]
     assert sorted(shown) == sorted(re.findall(r'font-weight="600">([^<]+)<', saved))
+
+
+def test_no_line_of_the_scale_crosses_a_word():
+    long = {"what": "a long name of what was measured", "against": "a peer of a long name", "shown": "8.00×", "value": 8.0}
+    text = plot.svg([*ROWS, long])
+    said = re.findall(r'<text x="([\d.]+)" y="(\d+)"[^m]*?>([^<]+)<', text)
+    words = [(float(x), float(x) + 6 * len(what), int(y)) for x, y, what in said]
+    lines = [tuple(map(float, line)) for line in re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)", text)]
+
+    assert len(lines) > 8
+    assert [] == [(word, line) for word in words for line in lines if word[0] < line[0] < word[1] and line[1] < word[2] - 3 < line[2]]

@@ -85,6 +85,17 @@ test("a filter shows what fits it, a wrong one is marked and not repeated by the
   await until(() => !filter.hasAttribute("aria-invalid"));
 });
 
+test("a filter that turns out to ask for what is not there is marked, and no answer is made of it", async () => {
+  await browsing();
+  const filter = page.find(".tvz-filter");
+  put(filter, "nothing = 3");
+  press(filter, "Enter");
+  await until(() => /there is no column nothing/i.test(status()) && !page.find(".tvz-empty").hidden);
+
+  assert.equal("true", filter.getAttribute("aria-invalid"));
+  assert.match(page.find(".tvz-empty").textContent, /^This cannot be asked/);
+});
+
 test("a column sorts upward, downward, and at the third click no more", async () => {
   await browsing();
   press(page.find(".tvz-grid"), "t");
@@ -348,6 +359,49 @@ test("an address is shown as it says", async () => {
   assert.equal(96, page.view.px);
   assert.equal("true", page.find(".tvz-turn-order").getAttribute("aria-pressed"));
   assert.match(status(), /#18 of 20 · 20 shown/);
+});
+
+test("an address without a caption brings back the usual one, and a sort by caption follows", async () => {
+  await browsing();
+  const { view } = page;
+  const [usual, chosen] = [view.label, "png.width"];
+  view.search({ sort: "label" });
+  await until(() => page.last("search")?.label === usual && view.done);
+  put(page.find(".tvz-label-input"), chosen, "change");
+  await until(() => page.last("search").label === chosen && view.done);
+  await view.searches.restore({ ...view.usual, sort: "label" });
+  await until(() => view.label === usual && page.find(".tvz-label-input").value === usual);
+
+  assert.equal(null, view.copies.shown().label);
+});
+
+test("of two addresses one after the other the last is shown, whole", async () => {
+  await browsing();
+  const { view } = page;
+  const back = view.searches.restore({ ...view.usual, where: "cls = 1", large: true, row: keyOf(4), at: 1 });
+  await Promise.all([back, view.searches.restore({ ...view.usual, row: keyOf(7), at: 7 })]);
+  await until(() => pane() === keyOf(7));
+
+  assert.deepEqual(["", 60, false], [view.wish.where, view.count, view.root.classList.contains("tvz-zoomed")]);
+});
+
+test("nothing is shown of the marked where none is, but what else an address says", async () => {
+  await browsing();
+  await page.view.searches.restore({ ...page.view.usual, where: "cls = 1", only: true });
+
+  assert.deepEqual(["cls = 1", false], [page.view.wish.where, page.view.wish.only]);
+});
+
+test("a line around points is gone back to while its map is drawn", async () => {
+  await browsing();
+  const { view } = page;
+  view.wish = view.searches.next = { ...view.wish, area: [0, 0, 1, 0, 1, 1] };
+  view.map.points = { number: 3 };
+  view.step = true;
+  const { length } = history;
+  view.copies.remember();
+
+  assert.deepEqual([length + 1, { area: [0, 0, 1, 0, 1, 1], map: 3 }], [history.length, history.state]);
 });
 
 test("a key and a number are gone to, through filters that hide them", async () => {

@@ -224,7 +224,7 @@ class Browser(Controller):
         if self.start:
             with suppress(UsageError):
                 rows = list(dict.fromkeys([self.session.find(self.start)["row"], *rows]))
-            yield "find", {"text": self.start}
+            yield "find", {"text": self.start, "at": 0}
         for row in rows:
             yield "record", {"row": row, "ext": "", "options": {}}
         yield from self.session.table.likely_of_table()

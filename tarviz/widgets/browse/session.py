@@ -186,9 +186,12 @@ class Session(Answers):
         return found if found.isidentifier() else repr(found)
 
     @rpc
-    def find(self, text: str) -> Message:
-        """The row of a key, of a part of a key, or of `#number` among the rows shown, and where it shows."""
+    def find(self, text: str, at: int | None = None) -> Message:
+        """The row of a key, of a part of a key, or of `#number` among the rows shown, and where it shows: `at`, where it does (too)."""
         query = self.look.query
+        for row in [] if at is None else query.ids(at, at + 1):
+            if text in (f"#{at}", readable(self.rows.row(row).key)):
+                return {"row": row, "position": at}
         row = find_row(self.rows, query, text.strip())
         return {"row": row, "position": query.position(row)}
 

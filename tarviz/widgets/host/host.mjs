@@ -148,7 +148,7 @@ export function mountAll(saved, page = document, now = false) {
  * The model of a page of its own. What it shows is named by its path, or by the query behind it; everything else lies beside it.
  * @param {string} [page]
  */
-export async function pageModel(page = location.href) {
+export async function pageModel(page = document.baseURI) {
   const session = Math.random().toString(36).slice(2, 12);
   const at = (/** @type {string} */ place, more = {}) => {
     const url = new URL(place, page);
@@ -157,7 +157,9 @@ export async function pageModel(page = location.href) {
     url.search = String(query);
     return url.href;
   };
-  const answer = await fetch(at("state", { session }));
+  // a Jupyter server takes nothing from a page that cannot read its cookie, and JupyterHub gives it nothing
+  const headers = () => ({ "X-Tarviz": "1", "X-XSRFToken": /(?:^|; )_xsrf=([^;]*)/.exec(document.cookie)?.[1] ?? "" });
+  const answer = await fetch(at("state", { session }), { headers: headers() });
   if (!answer.ok) throw new Error(await answer.text());
   const { message, buffers } = unpack(await answer.arrayBuffer());
   const model = stub({ ...message, _pictures: buffers });
@@ -169,9 +171,7 @@ export async function pageModel(page = location.href) {
     /** @param {any} content */
     send: (content) => {
       if (content.k === "tvz:cancel") return;
-      // a Jupyter server takes nothing from a page that cannot read its cookie
-      const headers = { "X-Tarviz": "1", "X-XSRFToken": /(?:^|; )_xsrf=([^;]*)/.exec(document.cookie)?.[1] ?? "" };
-      fetch(at("rpc"), { method: "POST", headers, body: /** @type {any} */ (pack(content)) })
+      fetch(at("rpc"), { method: "POST", headers: headers(), body: /** @type {any} */ (pack(content)) })
         .then(async (response) => {
           if (!response.ok) throw new Error(await response.text());
           return unpack(await response.arrayBuffer());

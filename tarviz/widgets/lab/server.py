@@ -14,13 +14,14 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from jupyter_server.auth.decorator import authorized
+from jupyter_server.auth.decorator import allow_unauthenticated, authorized
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.utils import url_path_join
 from tornado.iostream import StreamClosedError
 from tornado.web import authenticated
 
 if TYPE_CHECKING:
+    from tarviz.widgets.host.replies import Reply
     from tarviz.widgets.lab.pages import Pages
 
 _THREADS = 32  # requests answered at once: one may wait for a far store
@@ -58,7 +59,9 @@ class PageHandler(JupyterHandler):  # type: ignore[misc]
 
     async def _send(self, method: str, *asked: Any) -> None:
         pages = await self._aside(self.pages)
-        reply = await self._aside(getattr(pages, method), self.get_query_argument("path", "", strip=False), *asked)
+        await self._reply(await self._aside(getattr(pages, method), self.get_query_argument("path", "", strip=False), *asked))
+
+    async def _reply(self, reply: Reply) -> None:
         self.set_status(reply.status)
         policy = f"{reply.headers['Content-Security-Policy']}; {self.content_security_policy}"  # who may frame it, the server says
         own = {"Content-Type": reply.mime, "Content-Length": str(reply.length), "Content-Security-Policy": policy}
@@ -72,6 +75,15 @@ class PageHandler(JupyterHandler):  # type: ignore[misc]
 
     async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
+
+
+class CodeHandler(PageHandler):
+    """The scripts and the style of the page, the same for everybody: JupyterHub takes a module's request for one that may be forged."""
+
+    @allow_unauthenticated  # type: ignore[untyped-decorator]
+    async def get(self, place: str) -> None:
+        pages = await self._aside(self.pages)
+        await self._reply(await self._aside(pages.got, "", place, "", "", False))
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -97,4 +109,6 @@ def _load_jupyter_server_extension(app: Any) -> None:
             return made()
 
     pool = ThreadPoolExecutor(_THREADS, "tarviz-pages")
-    app.web_app.add_handlers(".*$", [(f"{address}(.*)", PageHandler, {"pages": pages, "pool": pool})])
+    parts = {"pages": pages, "pool": pool}
+    code = r"((?:page|host|widget)\.mjs|widget\.css)"
+    app.web_app.add_handlers(".*$", [(f"{address}{code}", CodeHandler, parts), (f"{address}(.*)", PageHandler, parts)])

@@ -373,21 +373,20 @@ export class MapView {
   /** Only the records whose points lie inside a line. @param {number[]} corners */
   circle(corners) {
     if (!this.scatter) return;
-    this.scatter.line = corners;
-    this.scatter.soon();
+    this.trace(corners);
     this.view.search({ area: corners });
   }
 
-  /** No line any more; what shows stays. */
-  forget() {
+  /** Draw a line, or none; what shows stays. @param {number[]} [corners] */
+  trace(corners = []) {
     if (!this.scatter) return;
-    this.scatter.line = [];
+    this.scatter.line = corners;
     this.scatter.soon();
   }
 
   /** No line any more, and what it kept away shows again. */
   uncircle() {
-    this.forget();
+    this.trace();
     if (this.view.searches.next.area) this.view.search({ area: null });
   }
 }

@@ -247,6 +247,17 @@ class TestFind:
         assert 1 == ask(browser, "find", text="set/n000003")[0]["position"]
         assert ask(browser, "find", text="set/n000004")[0]["position"] is None
 
+    def test_of_records_of_one_key_it_is_the_one_at_its_place(self, tmp_path):
+        twins = [tar(tmp_path / f"{name}.tar", records(0, 20)) for name in "ab"]
+        with contextlib.closing(Browser(twins, cache=False)) as browser:
+            settle(browser)
+            first, second = (ask(browser, "find", text="set/n000003", at=at)[0] for at in (3, 23))
+            other = ask(browser, "find", text="set/n000003", at=4)[0]
+
+        assert (3, 23) == (first["position"], second["position"])
+        assert first == other
+        assert first["row"] != second["row"]
+
     def test_what_is_not_there_is_said_with_how_much_was_looked_at(self, browser):
         assert "No record 'nobody' among 60." == ask(browser, "find", text="nobody")[0]["msg"]
 
@@ -256,7 +267,7 @@ class TestFind:
             row = browser.session.find("#17")["row"]
             asked = list(browser.likely())
 
-        assert ("find", {"text": "#17"}) == asked[1]
+        assert ("find", {"text": "#17", "at": 0}) == asked[1]
         assert ("record", {"row": row, "ext": "", "options": {}}) == asked[2]
 
 

@@ -139,13 +139,21 @@ class TestServed:
         assert policy.startswith("default-src 'none'; script-src 'self'")
         assert "frame-ancestors 'self'" in policy
 
-    @pytest.mark.parametrize("place", ["?path=a.tar", "state?path=a.tar", "widget.mjs", "m/0/txt?path=a.tar"])
+    @pytest.mark.parametrize("place", ["?path=a.tar", "state?path=a.tar", "m/0/txt?path=a.tar"])
     def test_who_is_not_signed_in_is_sent_to_sign_in(self, lab: Lab, place: str):
         response, data = ask(lab, place)
 
         assert 302 == response.status
         assert response.headers["Location"].startswith(f"{BASE}/login?next=")
         assert b"" == data
+
+    @pytest.mark.parametrize("place", ["page.mjs", "host.mjs", "widget.mjs", "widget.css"])
+    def test_the_code_of_the_page_is_everybodys(self, lab: Lab, place: str):
+        """JupyterHub takes no cookie with the request for a module."""
+        response, data = ask(lab, place)
+
+        assert 200 == response.status
+        assert data
 
     def test_a_request_needs_the_sign_in_and_the_cookie_that_other_sites_cannot_read(self, lab: Lab):
         body = pack({"k": "tvz:req", "id": "1", "session": "s", "name": "poll", "msg": {}})

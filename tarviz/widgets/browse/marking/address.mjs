@@ -19,7 +19,9 @@
  * @property {number} px
  * @property {string} image the field on the tiles, "" for the first picture
  * @property {string | null} label the line below the tiles; null where it was not chosen
+ * @property {number[] | null} [area] a line around points of the map, which no address holds
  * @property {string} row a key, or #number
+ * @property {number} at where that record stands among those shown: keys may come twice, and a record may have many boxes
  */
 
 /** @type {Shown} */
@@ -40,6 +42,7 @@ export const PLAIN = {
   image: "",
   label: null,
   row: "",
+  at: 0,
 };
 
 const NAMES = /** @type {Record<string, string>} */ ({ picks: "also", column: "by", only: "marked", objects: "boxes" });

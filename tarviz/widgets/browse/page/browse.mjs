@@ -21,7 +21,7 @@ import { Opening } from "./opening.mjs";
 import { Polls } from "./polls.mjs";
 import { Rail } from "./rail.mjs";
 import { RecordPane } from "./record.mjs";
-import { Search } from "./search.mjs";
+import { byCaption, Search } from "./search.mjs";
 import { splitters } from "./splitters.mjs";
 import { SqlBox } from "./sql_box.mjs";
 import { StatusLine } from "./status.mjs";
@@ -95,8 +95,6 @@ export class BrowserView {
     this.wake = () => {};
     /** the next address kept is a place that Back leads from */
     this.step = false;
-    /** an address is being shown: it is no step of its own */
-    this.restoring = 0;
     this.remembering = later(() => this.copies.remember(), 300, signal);
     this.lost = false;
     /** all shards were read to their end: `total` is the number of their records */
@@ -105,6 +103,8 @@ export class BrowserView {
     /** the search is at its end; what it does till then */
     this.done = false;
     this.searching = "";
+    /** why the search ended early, "" where it did not */
+    this.failed = "";
     /** words that were searched for @type {string[]} */
     this.words = [];
     /** how far the shards are read, in words */
@@ -137,7 +137,7 @@ export class BrowserView {
     });
     this.views = new Views({
       rpc: this.rpc,
-      address: () => written({ ...this.copies.shown(), row: "" }, this.usual),
+      address: () => written({ ...this.copies.shown(), row: "", at: 0 }, this.usual),
       show: (address) => this.searches.restore({ ...this.usual, ...read(address) }).then(() => this.stepping()),
       say: (text) => this.status.say(text),
       trouble: (error) => this.status.trouble(error),
@@ -267,19 +267,22 @@ export class BrowserView {
   start(saved) {
     const address = this.model.media ? read(location.hash) : {};
     const shown = { ...this.usual, ...(Object.keys(address).length ? address : saved.shown) };
-    const begin = async () => {
-      await this.searches.restore(shown);
-      if (!shown.row && this.count && !this.narrow()) this.select(Math.min(saved.at ?? 0, this.count - 1), { quiet: true });
-    };
     if (this.model.media && document.activeElement === document.body) this.grid.root.focus({ preventScroll: true }); // a page of its own: the keys are ours
     if (this.model.media)
-      window.addEventListener("popstate", () => this.searches.restore({ ...this.usual, ...read(location.hash) }), { signal: this.signal });
-    begin().finally(() => this.polls.loop());
+      window.addEventListener(
+        "popstate",
+        ({ state }) => {
+          const area = state && state.map === this.map.points?.number ? state.area : null;
+          this.searches.restore({ ...this.usual, ...read(location.hash), area });
+        },
+        { signal: this.signal },
+      );
+    this.searches.restore(shown).finally(() => this.polls.loop());
   }
 
   /** Keep what is shown as a place of its own, which Back leads from. */
   stepping() {
-    this.step ||= !this.restoring;
+    this.step ||= !this.searches.restoring; // what an address shows is no step of its own
     this.remembering();
   }
 
@@ -376,11 +379,12 @@ export class BrowserView {
     this.remembering();
   }
 
-  /** @param {string} label */
+  /** @param {string | null} label null: the usual one */
   relabel(label) {
-    this.label = label.trim().replace(":", ".");
-    this.labelKnown = this.labelChosen = true;
+    this.label = this.tools.label.value = (label ?? "").trim().replace(":", ".");
+    this.labelKnown = this.labelChosen = label !== null;
     this.grid.draw();
+    if (byCaption(this.searches.next) && !this.searches.restoring) this.search({});
     this.remembering();
   }
 
@@ -439,7 +443,7 @@ export class BrowserView {
     this.root.classList.toggle("tvz-mapped", on);
     this.tools.map.setAttribute("aria-pressed", String(on));
     if (on) this.map.open();
-    else this.map.uncircle();
+    else if (!this.searches.restoring) this.map.uncircle();
     this.resized();
     this.stepping();
   }
@@ -465,6 +469,7 @@ export class BrowserView {
     this.root.classList.remove("tvz-no-pane");
     this.resized();
     if (on && this.selected < 0) this.select(this.at);
+    if (!on && this.table.shown) this.table.reveal(this.at);
     this.list.focus();
     this.stepping();
   }

@@ -74,17 +74,17 @@ export class Copies {
   /** Keep what is shown: for Python, for a saved notebook, and in the page's address. */
   remember() {
     const { view } = this;
-    if (view.lost || view.searches.next !== view.wish) return; // a search is under way: it is kept when it is there
+    if (view.lost || view.searches.restoring || view.searches.next !== view.wish) return; // it is kept when it is there
     const shown = this.shown();
-    const state = { selected: view.selected >= 0 ? view.selected : null, at: view.at, px: view.px, image: view.image, shown };
+    const state = { selected: view.selected >= 0 ? view.selected : null, px: view.px, image: view.image, shown };
     view.model.send({ k: "tvz:state", session: view.rpc.session, state });
     if (!view.model.media) return;
-    const page = location.pathname + location.search;
-    const address = `${page}#${written(shown, view.usual)}`;
-    const { step } = view;
+    const address = `${location.href.split("#")[0]}#${written(shown, view.usual)}`;
+    const { step, wish, map } = view;
+    const line = wish.area && { area: wish.area, map: map.points?.number }; // means something on this page alone
     view.step = false;
-    if (step && address !== page + location.hash) history.pushState(null, "", address);
-    else history.replaceState(null, "", address);
+    if (step && (address !== location.href || JSON.stringify(line) !== JSON.stringify(history.state))) history.pushState(line, "", address);
+    else history.replaceState(line, "", address);
   }
 
   /** @returns {import("../marking/address.mjs").Shown} */
@@ -102,6 +102,7 @@ export class Copies {
       image: view.image,
       label: view.labelChosen ? view.label : null,
       row: !item ? "" : item.key.length < 300 ? item.key : `#${view.at}`,
+      at: view.at,
     };
   }
 }

@@ -203,7 +203,7 @@ export class Grid {
       this.told = this.view.query;
       fill(
         this.empty,
-        this.view.plain() ? this.emptyText() : "No record fits. ",
+        this.view.plain() ? this.emptyText() : this.view.failed ? "This cannot be asked: the line below says why. " : "No record fits. ",
         this.view.plain() ? "" : h("button", { onclick: () => this.view.searches.showAll() }, "show all"),
       );
       if (!this.view.plain() && !this.view.lost) this.tellNames();
@@ -327,6 +327,8 @@ export class Grid {
     while (end < wide.stop && end - start < BATCH && !this.loaded(end) && !this.isAsked(end)) end += 1;
     const name = `${start}-${end}`;
     const query = this.view.query;
+    const shows = () => JSON.stringify([this.view.image, this.view.labelChosen && this.view.label]);
+    const before = shows();
     this.asked.add(name);
     try {
       const { r, buffers } = await this.view.rpc(
@@ -336,7 +338,7 @@ export class Grid {
       );
       this.asked.delete(name);
       if (r.stale && query === this.view.query) this.view.searches.renew();
-      if (query === this.view.query && !r.stale && r.ordered === this.view.ordered) this.takeRows(r, buffers);
+      if (query === this.view.query && !r.stale && r.ordered === this.view.ordered && before === shows()) this.takeRows(r, buffers);
       if (this.view.calm) {
         this.view.facets.follow();
         this.view.map.follow();

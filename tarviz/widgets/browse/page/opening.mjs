@@ -65,7 +65,8 @@ export class Opening {
   async go(url) {
     try {
       const { r } = await this.around.rpc("open", { url });
-      location.assign(r.address);
+      const event = new CustomEvent("tarviz-open", { detail: r.address, cancelable: true });
+      if (window.dispatchEvent(event)) location.assign(r.address); // unless JupyterLab does it
     } catch (error) {
       this.around.trouble(error);
     }

@@ -95,7 +95,11 @@ export class Polls {
           : poll.query.note
             ? poll.query.note
             : `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}${readSoFar(view.shards)}`;
-      if (poll.query.error) view.say(poll.query.error, "bad");
+      view.failed = poll.query.error;
+      if (view.failed) {
+        view.say(view.failed, "bad");
+        view.tools.filter.setAttribute("aria-invalid", "true");
+      }
       this.followFirst();
     }
     view.state = poll.status;

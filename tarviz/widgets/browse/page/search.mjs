@@ -6,6 +6,9 @@ import { isOvertaken } from "../../host/requests.mjs";
 
 const AWAITED = "It is known, but not shown yet: the shards before it are still being scanned.";
 
+/** Whether the records are in the order of the line below their tiles, whatever that is. @param {any} wish */
+export const byCaption = (wish) => wish.sort === "label" && !wish.column;
+
 export class Search {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
@@ -14,6 +17,8 @@ export class Search {
     this.next = view.wish;
     /** searches that were not answered yet */
     this.running = 0;
+    /** the address that is being shown, until a person asks for something else @type {object | undefined} */
+    this.restoring = undefined;
     /** what is shown by the last search that was answered */
     this.answered = { wish: view.wish, picks: [...view.picks] };
     this.chips = h("div", { class: "tvz-picks", role: "group", "aria-label": "filters that were clicked", hidden: true });
@@ -39,6 +44,7 @@ export class Search {
     const next = { ...this.next, ...wish };
     if (next.only && !view.marks.size) return view.say("Nothing is marked: Space marks the record.");
     this.next = next;
+    if (!quiet) this.restoring = undefined;
     this.running += 1;
     try {
       const { r } = await view.rpc("search", {
@@ -108,35 +114,36 @@ export class Search {
   /** Show what an address says. @param {import("../marking/address.mjs").Shown} shown */
   async restore(shown) {
     const { view } = this;
-    view.restoring += 1;
+    this.restoring = shown;
     try {
-      await this.restored(shown);
+      await this.show(shown);
+      if (shown !== this.restoring) return; // Back was pressed again
+      if (shown.large !== view.root.classList.contains("tvz-zoomed")) view.zoom(shown.large);
+      if (shown.row) await this.startAt(shown.row, shown.at);
+      else if (!view.narrow()) view.select(Math.min(shown.at, view.count - 1), { quiet: true });
     } finally {
-      view.restoring -= 1;
+      if (shown === this.restoring) this.restoring = undefined;
+      view.remembering();
     }
   }
 
-  /** @param {import("../marking/address.mjs").Shown} shown */
-  async restored(shown) {
+  /** The records of an address, and how they are shown. @param {import("../marking/address.mjs").Shown} shown */
+  async show(shown) {
     const { view } = this;
-    const { where, sort, seed, column, descending, shard, only, objects, label } = shown;
-    const wish = { where, sort, seed, column, descending, shard, only, objects, area: null };
+    const { where, sort, seed, column, descending, shard, objects, area = null } = shown;
+    const wish = { where, sort, seed, column, descending, shard, only: shown.only && view.marks.size > 0, objects, area };
     if (shown.px !== view.px) view.resize(shown.px);
     if (shown.image !== view.image) view.showField(shown.image);
-    if (label !== null && label !== view.label) {
-      view.tools.label.value = label;
-      view.relabel(label);
-    }
+    const relabelled = shown.label !== view.copies.shown().label;
+    if (relabelled) view.relabel(shown.label);
     if ((shown.view === "table") !== view.table.shown) view.showTable(shown.view === "table");
     if (shown.map !== view.map.shown) view.showMap(shown.map);
     const key = (/** @type {any} */ search, /** @type {[string, any][]} */ picks) =>
       JSON.stringify([...Object.keys(wish).map((name) => search[name] ?? null), picks.map(([, pick]) => pick.where)]);
-    if (key(wish, shown.picks) !== key(view.wish, [...view.picks])) {
-      view.picks = new Map(shown.picks);
-      await this.run(wish, true);
-    }
-    if (shown.large !== view.root.classList.contains("tvz-zoomed")) view.zoom(shown.large);
-    if (shown.row) await this.startAt(shown.row);
+    if (key(wish, shown.picks) === key(this.next, [...view.picks]) && !this.running && !(relabelled && byCaption(wish))) return;
+    view.picks = new Map(shown.picks);
+    view.map.trace(area ?? []);
+    await this.run(wish, true);
   }
 
   /** Filter by a click: `name` is what the condition is about, and has one at a time; the same again takes it away.
@@ -151,7 +158,7 @@ export class Search {
   /** No filter at all. */
   showAll() {
     this.view.picks.clear();
-    this.view.map.forget();
+    this.view.map.trace();
     return this.run({ where: "", shard: null, only: false, area: null });
   }
 
@@ -182,19 +189,21 @@ export class Search {
     );
   }
 
-  /** Stand on the record a link or a call names, among those its filters show: they are never dropped for it. @param {string} text */
-  async startAt(text) {
-    const { view } = this;
+  /** Stand on the record a link or a call names, among those its filters show: they are never dropped for it. @param {string} text @param {number} at */
+  async startAt(text, at) {
+    const { view, restoring } = this;
     try {
-      let { r } = await view.rpc("find", { text });
+      let { r } = await view.rpc("find", { text, at });
       for (let rest = 25; r.position === null && !view.done && rest < 3000; rest *= 2) {
         await new Promise((go) => setTimeout(go, rest)); // what the filters leave is still being found
         await view.polls.now(false);
-        ({ r } = await view.rpc("find", { text }));
+        ({ r } = await view.rpc("find", { text, at }));
       }
+      if (restoring !== this.restoring) return undefined;
       if (r.position !== null) return this.stand(r, true);
       view.say(view.done ? `${text} is not among the records shown.` : AWAITED);
     } catch (error) {
+      if (restoring !== this.restoring) return undefined;
       view.trouble(error);
     }
     view.follow = !view.narrow();
@@ -219,7 +228,7 @@ export class Search {
       let { r } = await view.rpc("find", { text });
       if (r.position === null && !this.plain()) {
         view.picks.clear();
-        view.map.forget();
+        view.map.trace();
         await this.run({ where: "", sort: "order", shard: null, only: false, area: null }, true);
         ({ r } = await view.rpc("find", { text }));
       }

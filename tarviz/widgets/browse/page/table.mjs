@@ -96,6 +96,7 @@ export class TableView {
   /** @param {number} top */
   setTop(top) {
     const { height, scrollHeight } = this.layout();
+    this.area.style.height = `${scrollHeight}px`; // or it cannot be scrolled there yet
     this.root.scrollTop =
       height <= scrollHeight ? top : (top / Math.max(1, height - this.root.clientHeight)) * (scrollHeight - this.root.clientHeight);
   }

@@ -21,8 +21,8 @@
 
   /** @param {any} scope */
   const extension = async (scope) => {
-    const [application, apputils, docregistry, filebrowser, launching, components, { Widget }] = await Promise.all(
-      ["application", "apputils", "docregistry", "filebrowser", "launcher", "ui-components"]
+    const [application, apputils, docregistry, filebrowser, launching, components, services, { Widget }] = await Promise.all(
+      ["application", "apputils", "docregistry", "filebrowser", "launcher", "ui-components", "services"]
         .map((name) => shared(scope, `@jupyterlab/${name}`))
         .concat(shared(scope, "@lumino/widgets")),
     );
@@ -49,15 +49,31 @@
       /** @param {string} path */
       look(path) {
         this.frame.title = path || NAME;
+        this.show(`${this.app.serviceManager.serverSettings.baseUrl}tarviz/?path=${encodeURIComponent(path)}`);
+      }
+
+      /** The page of an address as a part of this one: JupyterHub lets no page be framed. @param {string} address */
+      async show(address) {
         this.frame.style.visibility = "hidden"; // until it wears the theme
-        this.frame.src = `${this.app.serviceManager.serverSettings.baseUrl}tarviz/?path=${encodeURIComponent(path)}`;
+        this.address = address;
+        const answer = await services.ServerConnection.makeRequest(address, {}, this.app.serviceManager.serverSettings);
+        const page = await answer.text();
+        if (address !== this.address || this.isDisposed) return;
+        const policy = (answer.headers.get("Content-Security-Policy") ?? "").replace(/;\s*(frame-ancestors|report-uri)[^;]*/g, "");
+        const head = `<head><base href="${address}"><meta http-equiv="Content-Security-Policy" content="${policy}">`;
+        this.frame.srcdoc = page.replace("<head>", () => head);
       }
 
       /** Another page has come: it is dressed, and what it does not use of the keyboard is JupyterLab's. */
       loaded() {
+        if (!this.frame.srcdoc) return;
         this.dress();
         this.frame.style.visibility = "";
         const page = /** @type {Window} */ (this.frame.contentWindow);
+        page.addEventListener("tarviz-open", (/** @type {any} */ event) => {
+          event.preventDefault();
+          this.show(new URL(event.detail, location.href).href);
+        });
         page.addEventListener("focusin", () => {
           if (this.app.shell.currentWidget === this.parent) return;
           this.node.focus(); // JupyterLab sees no focus inside a frame
