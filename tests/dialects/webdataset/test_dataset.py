@@ -332,6 +332,12 @@ class TestWorkers:
             list(wds.WebDataset(url))
         assert [*range(10, 20), *range(30, 40)] == numbers(wds.WebDataset(url, nodesplitter=wds.split_by_node))
 
+    def test_each_worker_of_each_rank_has_a_seed_of_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("RANK", "1")
+        monkeypatch.setenv("WORKER", "2")
+
+        assert 1002 == wds.utils.pytorch_worker_seed()
+
 
 def shard_and_worker(sample: dict[str, Any]) -> tuple[str, str]:
     from torch.utils.data import get_worker_info
