@@ -126,7 +126,11 @@ def start(name: str, job: Job, plan: EnginePlan) -> Engine:
 
 
 def count(name: str, asked: int | None, tasks: int) -> int | None:
-    """How many tasks run at a time: `asked`, 0: one per processor; one if nothing is asked; on a cluster all it has room for (None)."""
+    """How many tasks run at a time: `asked`, 0: one per processor; one if nothing is asked; on a cluster all it has room for (None).
+
+    >>> [count("local", asked, tasks) for asked, tasks in ((4, 2), (3, 9), (None, 9), (0, 1), (2, 0))]
+    [2, 3, 1, 1, 1]
+    """
     if travels(name):
         return asked or None
     return max(1, min(tasks, processors() if asked == 0 else asked or 1))

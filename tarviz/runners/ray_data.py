@@ -54,14 +54,14 @@ def run(
     concurrency: int | None = None,
 ) -> Any:
     """The pipeline as a `ray.data.Dataset`; see `read_ray`."""
+    sendable(pipeline, send_functions=send_functions)
+    if not isinstance(pipeline.select, SelectAll):
+        raise UsageError("rows of Ray Data have names: a selection has no place there.", hint="keep(…) in the chain leaves fields out.")
     try:
         import ray
         import ray.data as ray_data
     except ImportError as error:
         raise MissingPackageError.of("ray[data]", "tarviz.read_ray()", "ray-data") from error
-    sendable(pipeline, send_functions=send_functions)
-    if not isinstance(pipeline.select, SelectAll):
-        raise UsageError("rows of Ray Data have names: a selection has no place there.", hint="keep(…) in the chain leaves fields out.")
     if not ray.is_initialized():
         ray.init()
     processors = int(ray.cluster_resources().get("CPU", 1))

@@ -51,7 +51,11 @@ class Piece:
     __repr__ = redacted_repr
 
     def length(self, records: int | None) -> int | None:
-        """How many records it has, in a shard of `records`; None where that is not known."""
+        """How many records it has, in a shard of `records`; None where that is not known.
+
+        >>> Piece(URL("a.tar"), start=3).length(10), Piece(URL("a.tar"), share=1, of=2).length(10)
+        (7, None)
+        """
         if self.only is not None:
             return len(self.only)
         if self.chosen is not None:

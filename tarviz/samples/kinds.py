@@ -113,7 +113,7 @@ def masks(count: int) -> Iterator[Sample]:
     table = np.array([(0, 0, 0), (128, 0, 0), (0, 128, 0), (128, 128, 0), (0, 0, 128)], np.uint8)
     for number in range(count):
         scene = Scene(5500 + number)
-        mask = np.where(scene.ids > 0, np.uint8(255), np.uint8(0))
+        mask = np.uint8(255) * (scene.ids > 0)
         fields = {"jpg": encoded(scene.picture()), "mask.png": encoded(table[scene.ids], "PNG"), "alpha.png": encoded(mask, "PNG")}
         yield f"n{number:06d}", fields
 

@@ -90,7 +90,7 @@ class TestLoad:
     def test_iterating_twice_works(self, digits: Path) -> None:
         dataset = Dataset(digits, conversions=[], selections="cls").load("test-0000.tar")
 
-        assert [value.numpy() for value in dataset] == [value.numpy() for value in dataset]
+        assert [] != [value.numpy() for value in dataset] == [value.numpy() for value in dataset]
 
     def test_a_func_is_tried_on_one_record(self, digits: Path) -> None:
         def ink(record: dict[str, object]) -> None:

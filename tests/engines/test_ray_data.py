@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 import tarviz
-from tarviz.model.errors import UsageError
-from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
 from tarviz.samples import write_shard
 
@@ -86,9 +84,3 @@ class TestReadRay:
 
     def test_the_records_chosen(self, cluster, urls):
         assert ["a/r003"] == [row["__key__"] for row in tarviz.read_ray(urls, keys=["a/r003"]).take_all()]
-
-    def test_what_has_no_place_there(self, cluster, urls):
-        with pytest.raises(UsageError, match="rows of Ray Data have names"):
-            Pipeline(urls, select=("png", "cls")).run("ray_data")
-        with pytest.raises(UsageError, match="only where that is allowed"):
-            tarviz.read_ray(urls, [Func(print)])

@@ -85,7 +85,9 @@ test("the stage wipes, blinks and subtracts; the gain doubles", async () => {
 
 test("only the last steps, the fastest first, other sizes", async () => {
   await comparing();
+  stand(0, 1, 0);
   press(list(), "l");
+  assert.deepEqual({ record: 0, column: 1, step: 2 }, place());
   await until(() => page.all(".tvz-ctile").length < 20);
   assert.equal("true", page.button("last step only").getAttribute("aria-pressed"));
   press(list(), "l");

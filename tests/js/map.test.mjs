@@ -135,6 +135,9 @@ domTest("the wheel, plus and minus zoom; arrows move; 0 shows all again", () => 
   press(map.root, "ArrowRight");
   press(map.root, "ArrowUp");
   near([60 / scaleX, 60 / scaleY], map.centre);
+  press(map.root, "ArrowLeft");
+  press(map.root, "ArrowDown");
+  near([0, 0], map.centre);
   assert.ok(!press(map.root, "x"));
   for (let times = 0; times < 40; times += 1) press(map.root, "+");
   assert.equal(5000, map.zoom);

@@ -26,7 +26,7 @@ async function mapped() {
   choose("across", "json.w");
   choose("upward", "json.score");
   await until(() => page.find(".tvz-map-up").textContent.includes("json.score") && page.view.map.across.textContent.includes("json.w"));
-  await until(() => page.view.map.places.length === 120);
+  await until(() => page.view.map.places.length === 120 && !page.view.map.choosing);
   return page.view.map;
 }
 
@@ -45,6 +45,29 @@ test("what a map can be of, its axes and its colours", async () => {
   choose("what the map is of", "pca emb.npy");
   await until(() => /^5\d points/.test(note()));
   assert.ok(page.find("select[aria-label=across]").hidden);
+});
+
+test("what a map can be of is asked again while columns are read, and then no more", async () => {
+  page = await opened("map", BrowserView);
+  const states = ["scanning", "making"];
+  page.change = (name, answer) =>
+    name === "map_choices" && states.length ? { ...answer, r: { ...answer.r, fields: [], state: states.shift() } } : answer;
+  press(page.find(".tvz-grid"), "p");
+  await until(() => note() === "reading columns");
+  await until(() => page.find(".tvz-map-tools option[value=columns]") && note() !== "reading columns");
+  assert.equal(3, page.asked.filter(({ name }) => name === "map_choices").length);
+});
+
+test("a colour chosen while another is being read stays", async () => {
+  const map = await mapped();
+  page.change = (name, answer) => (name === "map_colours" ? { ...answer, r: { making: "reading cls" } } : answer);
+  choose("colour of the points", "cls");
+  await until(() => page.find(".tvz-map-legend").textContent === "reading cls");
+  page.change = (_, answer) => answer;
+  choose("colour of the points", "json.score");
+  await until(() => page.find(".tvz-map-bar"));
+  await new Promise((go) => setTimeout(go, 300)); // what has waited for the other looks once more
+  assert.ok(page.find(".tvz-map-bar"));
 });
 
 test("a line keeps the records inside it, and its chip lets them all back", async () => {
@@ -75,6 +98,8 @@ test("a point under the pointer shows its record, a click opens it", async () =>
   assert.ok(Math.abs(parseFloat(map.card.style.left) - spot.clientX - 30) < 0.01);
   click(map.scatter.root, spot, "pointerdown");
   click(map.scatter.root, spot, "pointerup");
+  map.pointed = 0; // and the pointer moves on before the record is there
+  map.showCard();
   await until(() => page.find(".tvz-pane h2").title === key);
   assert.equal(number, page.view.at);
   click(map.scatter.root, {}, "pointerleave");

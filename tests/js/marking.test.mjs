@@ -2,10 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { click, test as domTest } from "./dom.mjs";
 import { PLAIN, read, readPicks, written } from "../../tarviz/widgets/browse/marking/address.mjs";
 import { Curation, said, without } from "../../tarviz/widgets/browse/marking/curation.mjs";
 import { History } from "../../tarviz/widgets/browse/marking/history.mjs";
 import { Marks } from "../../tarviz/widgets/browse/marking/marks.mjs";
+import { Views } from "../../tarviz/widgets/browse/marking/views.mjs";
 import { RpcError } from "../../tarviz/widgets/host/requests.mjs";
 
 test("what differs from the usual goes into the address and comes back", () => {
@@ -180,4 +182,15 @@ test("a mark that is refused is not shown, one without a kernel is", async () =>
   const saved = page(refuse("no-kernel"));
   await saved.curation.toggle();
   assert.equal(1, saved.marks.size);
+});
+
+domTest("a view that is chosen is shown, and the list of them closes", () => {
+  const addresses = [];
+  const views = new Views({ show: (address) => addresses.push(address), rpc: async () => ({ r: { views: {} } }) });
+  views.known = { odd: "where=cls+%3D+1" };
+  views.draw();
+  views.box.open = true;
+  click(views.list.querySelector(".tvz-link"));
+
+  assert.deepEqual([["where=cls+%3D+1"], false], [addresses, views.box.open]);
 });

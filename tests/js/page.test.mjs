@@ -127,6 +127,31 @@ test("the table scrolls as far as the row under the cursor needs, and no further
   };
 
   assert.deepEqual([0, 0, 12, 48, 48, 1596, 1596, 1548, 0], [3, 14, 15, 16, 5, 59, 50, 43, 0].map(to));
+  to(59);
+  await until(() => page.find(".tvz-trow").dataset.position === "40"); // four above the first in view
+});
+
+test("of two million records the wheel moves by pixels, the bar by its share, and both reach the ends", async () => {
+  await browsing();
+  const { grid } = page.view;
+  page.view.count = 2_000_000;
+  grid.layout = undefined;
+  const { height, scrollHeight } = grid.measure();
+  const to = (place) => {
+    grid.root.scrollTop = place;
+    grid.root.dispatchEvent(new Event("scroll"));
+    return grid.top;
+  };
+
+  assert.deepEqual([100, 1200, 60], [100, 1200, 60].map(to));
+  assert.equal((height - 600) / 2, to((scrollHeight - 600) / 2));
+  assert.equal((height - 600) / 2 + 120, to((scrollHeight - 600) / 2 + 120));
+  assert.ok(to((scrollHeight - 600) / 4) < height / 4);
+  grid.setTop(height - 1234.5);
+  assert.equal(height - 1234.5, to(grid.root.scrollTop), "the page's own scrolling is none of the reader's");
+  assert.deepEqual([height - 600, 0], [scrollHeight - 600, 0].map(to));
+  to(scrollHeight - 700);
+  assert.equal(height - 600, to(scrollHeight - 600), "a wheel that takes the bar to its end shows the last row");
 });
 
 test("columns of the table are ticked, and widened by their edge", async () => {
@@ -173,6 +198,15 @@ test("a page whose server came back goes on", async () => {
   page.change = (_, answer) => answer;
   page.view.polls.now(true); // the pointer came in
   await until(() => !page.view.lost);
+});
+
+test("a pointer that comes in while a poll is under way has files looked at after it", async () => {
+  await browsing();
+  const looks = () => page.asked.filter(({ name, msg }) => name === "poll" && msg.idle).length;
+  const before = looks();
+  page.view.polls.now(false);
+  click(page.root, {}, "pointerenter");
+  await until(() => looks() === before + 1);
 });
 
 test("rows that came before their order was known are fetched again", async () => {
@@ -404,6 +438,17 @@ test("a line around points is gone back to while its map is drawn", async () => 
   assert.deepEqual([length + 1, { area: [0, 0, 1, 0, 1, 1], map: 3 }], [history.length, history.state]);
 });
 
+test("the order is turned round, and back", async () => {
+  await browsing();
+  const turn = page.find(".tvz-turn-order");
+  for (const descending of [true, false]) {
+    click(turn);
+    await until(() => page.last("search")?.descending === descending && !page.view.searches.running);
+    await until(() => keys()[0] === keyOf(descending ? 59 : 0));
+    assert.equal(String(descending), turn.getAttribute("aria-pressed"));
+  }
+});
+
 test("a key and a number are gone to, through filters that hide them", async () => {
   await browsing();
   press(page.find(".tvz-grid"), "g");
@@ -600,6 +645,21 @@ test("a record is shown as a card, a field alone, its bytes, its Example and its
         page.button(name).getAttribute("aria-selected") === "true" && page.find(`.tvz-body ${selector}`)?.textContent.includes("00000010"),
     );
     await golden(`tab-${name}`.toLowerCase().replaceAll(/\W+/g, "-"), page.find(".tvz-body"));
+  }
+});
+
+test("a finding leads to its byte: the field that holds it, scrolled to it", async () => {
+  await browsing("kinds");
+  const fields = page.view.pane.record.fields;
+  for (const [field, byte, line] of [
+    [0, 40, "00000020"],
+    [1, -100, "00000000"], // in its header
+  ]) {
+    const { ext, offset } = fields[field];
+    await page.view.searches.goToByte({ key: pane(), offset: offset + byte });
+    await until(
+      () => page.find(".tvz-hex-lines")?.textContent.startsWith(line) && page.find(".tvz-chip[aria-selected=true] b").textContent === ext,
+    );
   }
 });
 

@@ -460,5 +460,5 @@ test("the label doctor shows who is taken for whom; a cell filters, surest first
   );
   put(doctor.root.querySelector("[data-name='doctor predicted']"), "other");
   await until(() => asked.length === 2);
-  assert.deepEqual(["doctor", { predicted: "other" }, { keep: true }], asked[1]);
+  assert.deepEqual(["doctor", { predicted: "other" }], asked[1]);
 });

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ from tarviz.model.errors import DataError, MissingPackageError, UsageError
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
-from tarviz.runners.elsewhere import elsewhere, obstacle, weight
+from tarviz.runners.elsewhere import Elsewhere, elsewhere, obstacle, weight
 from tarviz.runners.plans import ReaderPlan, Trail
 from tarviz.runners.shares import Reader
 from tarviz.runners.walk import Walk, work
@@ -62,6 +65,23 @@ class TestWork:
         assert [0, 1, 2] == stopped[:-1]
         assert isinstance(stopped[-1], DataError)
         assert [4, 5] == through[4:]
+
+
+def test_which_versions_of_shards_are_read_elsewhere_is_known_here(urls: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def stream(_name: str, job: engines.Yielding, _plan: engines.EnginePlan) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(run=lambda tasks, ordered: (part for task in tasks for part in job(task)))  # in this process
+
+    monkeypatch.setattr(engines, "stream", stream)
+    pipeline, here, there = Pipeline(urls, "decode(cls)", select="cls"), Trail(), Trail()
+    plan = ReaderPlan(pipeline, Reader())
+    values = [value for _, value in Walk(pipeline).values(plan, 0, ReadReport(), here)]
+    with Elsewhere("ray").begun(pipeline, work, stops=True) as workers:
+        rows = [row.value for _, row in workers.rows(list(plan.pieces(0, 0)), 0, ReadReport(), there)]
+
+    assert values == rows
+    assert 2 == len(here.versions)
+    assert here.versions == there.versions
 
 
 class TestWords:

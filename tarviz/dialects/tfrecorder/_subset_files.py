@@ -139,5 +139,10 @@ def _shown(name: str, value: Any) -> str:
 
 
 def absolute(path: Path) -> str:
+    """A local path from the root on, a URL as it is.
+
+    >>> absolute("s3://bucket/a"), absolute(""), os.path.isabs(absolute("a"))
+    ('s3://bucket/a', '', True)
+    """
     text = os.fspath(path)
     return os.path.abspath(text) if text and stores.is_local(text) else text

@@ -105,10 +105,8 @@ class ResumingStream(Stream):
 
     def _after_fork(self) -> None:
         """The connection belongs to the parent: leave it alone and go on with one of our own."""
-        closed, free = self._closed.is_set(), self._busy.acquire(blocking=False)
-        if free and self._answer is not None:
-            self._answer.close()  # closes the copy of the descriptor, not the connection
-        self._answer, self._pushed = None, b""
+        closed = self._closed.is_set()
+        self._answer, self._pushed = None, b""  # closes the copy of the descriptor, not the connection
         self._renew()
         if closed:
             self._closed.set()

@@ -30,8 +30,8 @@ def merged(one: Structure, other: Structure) -> Structure:
 
     >>> merged({"a": "BIGINT"}, {"a": "DOUBLE", "b": ["VARCHAR"]})
     {'a': 'DOUBLE', 'b': ['VARCHAR']}
-    >>> merged("EMPTY", {"a": "NULL"}), merged("BIGINT", "VARCHAR")
-    ({'a': 'NULL'}, 'JSON')
+    >>> merged("EMPTY", {"a": "NULL"}), merged("BIGINT", "VARCHAR"), merged("LARGE", "HUGEINT"), merged("LARGE", "DOUBLE")
+    ({'a': 'NULL'}, 'JSON', 'HUGEINT', 'INEXACT')
     """
     if one == other or other == "NULL":
         return one

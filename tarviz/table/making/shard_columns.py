@@ -213,15 +213,13 @@ def _heads(ext: str, chunk: Chunk, rows: NDArray[np.int64], look: Callable[[], N
         seen = read(bytes(data), size)
         most = headers.FIRST
         while isinstance(seen, int):
-            if seen <= most and most >= size:
+            wanted = max(seen, 2 * most)
+            if most >= size or (what == "picture" and wanted > headers.LIMIT):
                 seen = None
-                break
-            most = max(seen, 2 * most)
-            if what == "picture" and most > headers.LIMIT:
-                seen = None
-                break
-            (data,) = chunk.read(rows[at : at + 1], most)
-            seen = read(bytes(data), size)
+            else:
+                most = wanted
+                (data,) = chunk.read(rows[at : at + 1], most)
+                seen = read(bytes(data), size)
         found.append(seen)
     names: dict[str, tuple[Any, ...]] = {
         "picture": (("width", pa.int32()), ("height", pa.int32()), ("mode", pa.string())),

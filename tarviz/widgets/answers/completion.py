@@ -92,8 +92,6 @@ def _values(table: Table, column: str, word: str) -> list[Item]:
             continue
         value: Any = bar.label if bar.low is None else int(bar.low) if float(bar.low).is_integer() else bar.low
         text = literal(value) if facet.type != "boolean" else str(value).lower()
-        if text == word:
-            continue
-        if text.lower().startswith(word.lower()) or text.lower().startswith(f"'{word.lower()}"):
+        if text != word and text.lower().startswith((word.lower(), f"'{word.lower()}")):
             found.append((text, f"{bar.all:,}"))
     return found[:MOST]

@@ -96,7 +96,7 @@ export class MapView {
     try {
       for (;;) {
         this.version = this.view.tableState.version;
-        const { r } = await this.view.rpc("map_choices", {}, { keep: true });
+        const { r } = await this.view.rpc("map_choices");
         const first = !this.choices;
         const busy = r.state === "scanning" || r.state === "making";
         if (r.fields.length || !busy) {
@@ -162,14 +162,13 @@ export class MapView {
 
   /** Ask for the points until they are made. */
   async make() {
-    const number = (this.asking += 1);
+    this.asking += 1;
     const [by, ...name] = this.of.value.split(" ");
     if (!by) return;
     const spec = by === "columns" ? { x: this.x.value, y: this.y.value } : { x: name.join(" "), by };
     try {
       for (;;) {
-        const { r, buffers } = await this.view.rpc("map_points", spec, { keep: true });
-        if (number !== this.asking || this.signal.aborted) return;
+        const { r, buffers } = await this.view.rpc("map_points", spec);
         if (!r.making) {
           this.take(r, buffers);
           break;
@@ -227,10 +226,11 @@ export class MapView {
   async recolour() {
     const column = this.colour.value;
     const number = this.asking;
+    const wanted = () => column === this.colour.value && number === this.asking && !this.signal.aborted;
     try {
-      while (column && column === this.colour.value && number === this.asking && !this.signal.aborted) {
-        const { r, buffers } = await this.view.rpc("map_colours", { column }, { keep: true });
-        if (column !== this.colour.value || number !== this.asking) return;
+      while (column) {
+        const { r, buffers } = await this.view.rpc("map_colours", { column });
+        if (!wanted()) return;
         if (!r.making) {
           const [codes, palette] = buffers.map((view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength));
           this.colours = { codes, palette };
@@ -240,6 +240,7 @@ export class MapView {
         fill(this.legend, h("span", { class: "tvz-busy" }, r.making));
         this.view.wake();
         await new Promise((go) => setTimeout(go, 250));
+        if (!wanted()) return;
       }
       this.colours = undefined;
       fill(this.legend);
@@ -288,7 +289,7 @@ export class MapView {
     if (state === this.told) return;
     this.told = state;
     try {
-      const { r, buffers } = await view.rpc("map_shown", { query: view.query }, { keep: true });
+      const { r, buffers } = await view.rpc("map_shown", { query: view.query });
       if (r.stale) return;
       const mask = buffers.length ? new Uint8Array(buffers[0].buffer, buffers[0].byteOffset, buffers[0].byteLength) : undefined;
       if (mask && mask.length !== this.points.count) return; // of a map that was replaced

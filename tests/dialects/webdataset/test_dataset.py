@@ -105,7 +105,7 @@ class TestSamples:
     def test_two_iterations_yield_the_same_records(self, shards: Shards) -> None:
         dataset = wds.WebDataset(shards(50))
 
-        assert list(dataset) == list(dataset)
+        assert [] != list(dataset) == list(dataset)
 
 
 class TestTheApiOf2019:
@@ -331,6 +331,12 @@ class TestWorkers:
         with pytest.raises(UsageError, match="split_by_node"):
             list(wds.WebDataset(url))
         assert [*range(10, 20), *range(30, 40)] == numbers(wds.WebDataset(url, nodesplitter=wds.split_by_node))
+
+    def test_each_worker_of_each_rank_has_a_seed_of_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("RANK", "1")
+        monkeypatch.setenv("WORKER", "2")
+
+        assert 1002 == wds.utils.pytorch_worker_seed()
 
 
 def shard_and_worker(sample: dict[str, Any]) -> tuple[str, str]:

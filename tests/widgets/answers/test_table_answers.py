@@ -243,6 +243,7 @@ class TestFilters:
         settle(browser)
 
         assert "json.label" in ask(browser, "poll")[0]["query"]["error"]
+        assert "cannot be read" in ask(browser, "search", sort="label", label="json.label +")[0]["msg"]
 
     @pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
     def test_a_damaged_shard_and_one_that_is_gone_do_not_hinder(self, shards):

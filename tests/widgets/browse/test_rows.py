@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import os
+import tarfile
 import time
 
 import pytest
 
 from tarviz import stores
-from tarviz.model.errors import TarvizError
+from tarviz.model.errors import LimitError, TarvizError
 from tarviz.model.types import URL
 from tarviz.read import stream
 from tarviz.read.stream import ReadOptions
@@ -253,6 +254,22 @@ def test_a_shard_is_scanned_again_from_its_beginning(tmp_path):
     assert [f"new/{n:04d}" for n in range(700)] == keys(rows)
     assert b"2" == payloads([Want(rows.row(row_id(0, 699)), "cls")])[0]
     scan.close()
+    rows.close()
+
+
+def test_a_payload_of_more_than_64_mib_is_not_read(tmp_path):
+    with open(tmp_path / "a.tar", "wb") as out:
+        for key, size in (("a", 64 << 20), ("b", (64 << 20) + 1)):
+            info = tarfile.TarInfo(f"{key}.bin")
+            info.size = size
+            out.write(info.tobuf())
+            out.truncate(out.seek(-(-size // 512) * 512, os.SEEK_CUR))  # a hole
+        out.truncate(out.tell() + 1024)
+    rows = scanned(str(tmp_path / "a.tar"))
+    whole, refused = payloads([Want(rows.row(row), "bin") for row in rows.ids(0, 2)])
+
+    assert bytes(64 << 20) == whole
+    assert isinstance(refused, LimitError)
     rows.close()
 
 

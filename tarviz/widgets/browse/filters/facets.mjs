@@ -75,7 +75,7 @@ export class Facets {
     try {
       const { version, state } = this.view.tableState;
       if (version !== this.version) {
-        const { r } = await this.view.rpc("facets", {}, { keep: true });
+        const { r } = await this.view.rpc("facets");
         this.columns = r.columns;
         this.version = version;
         const likely = this.columns.filter((column) => column.type && column.type !== "list" && !/\.size$/.test(column.name));
@@ -88,7 +88,7 @@ export class Facets {
       const query = this.view.query;
       for (const name of [...(this.open ?? [])]) {
         if (query !== this.view.query || this.view.signal.aborted) break;
-        const { r } = await this.view.rpc("facet", { column: name, number: query }, { keep: true });
+        const { r } = await this.view.rpc("facet", { column: name, number: query });
         if (!r.stale && !r.making) this.known.set(name, r);
       }
       this.asked = this.open && wanted.split(" ")[0] === String(query) ? `${query} ${version} ${[...this.open].join("\n")}` : wanted;

@@ -44,7 +44,7 @@ export class ObjectClasses {
     if (this.settled) return this.classes.length ? undefined : this.draw();
     this.busy = true;
     try {
-      const { r } = await this.around.rpc("object_classes", { query }, { keep: true });
+      const { r } = await this.around.rpc("object_classes", { query });
       if (r.stale) return;
       this.classes = r.classes;
       this.asked = `${query} ${r.version}`;

@@ -40,7 +40,7 @@ export class Marks {
     this.busy = true;
     const { changes } = this;
     try {
-      const { r, buffers } = await this.rpc("marks", {}, { keep: true });
+      const { r, buffers } = await this.rpc("marks");
       if (changes !== this.changes) return; // it may not know of that yet: the next poll asks again
       this.version = r.version;
       const view = buffers[0];

@@ -23,7 +23,6 @@ export class Views {
       type: "text",
       placeholder: "name of what is shown",
       "aria-label": "name of the view",
-      spellcheck: false,
       onkeydown: (/** @type {KeyboardEvent} */ e) => {
         if (e.key === "Enter") this.save();
       },

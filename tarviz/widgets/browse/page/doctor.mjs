@@ -16,7 +16,7 @@ export class Doctor {
 
   /** Count again. */
   async ask() {
-    this.found = (await this.view.rpc("doctor", this.chosen, { keep: true })).r;
+    this.found = (await this.view.rpc("doctor", this.chosen)).r;
     this.draw();
   }
 

@@ -137,11 +137,12 @@ export class Grid {
     // a place we set ourselves keeps its exact pixel, which the capped scroll bar cannot hold
     if (this.scrollSet === undefined || Math.abs(this.root.scrollTop - this.scrollSet) > 1) {
       const moved = this.root.scrollTop - (this.scrollSeen ?? 0);
+      const left = layout.scrollHeight - this.viewHeight() - this.root.scrollTop;
       const capped = layout.height > layout.scrollHeight;
-      // small steps (a wheel) move by pixels, long ones (the bar is dragged) by their share of the whole
+      // small steps (a wheel) move by pixels, long ones (the bar is dragged) by their share of the whole, and its ends are those of the rows
       this.top =
-        capped && Math.abs(moved) < 2 * this.viewHeight()
-          ? Math.max(0, Math.min(this.top + moved, layout.height - this.viewHeight()))
+        capped && Math.abs(moved) < 2 * this.viewHeight() && this.root.scrollTop >= 1 && left >= 1
+          ? this.top + moved
           : topOf(this.root.scrollTop, layout, this.viewHeight());
     }
     this.scrollSet = undefined;

@@ -133,7 +133,7 @@ export class Keep {
     if (state === "ready" && version !== this.tagVersion && !view.lost) {
       this.tagVersion = version;
       try {
-        this.tags = (await view.rpc("tags", {}, { keep: true })).r.tags;
+        this.tags = (await view.rpc("tags")).r.tags;
         await this.doctor.ask();
       } catch (error) {
         view.trouble(error);

@@ -10,9 +10,7 @@ export class Polls {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
     this.view = view;
-    this.polling = false;
     this.polled = 0;
-    this.looked = false;
   }
 
   async loop() {
@@ -45,7 +43,7 @@ export class Polls {
     this.polling = true;
     this.polled = performance.now();
     try {
-      const { r } = await view.rpc("poll", { since: view.version, want: this.wanted(), idle }, { keep: true, urgent: true });
+      const { r } = await view.rpc("poll", { since: view.version, want: this.wanted(), idle }, { urgent: true });
       view.lost = false;
       this.take(r);
     } catch (error) {
