@@ -52,8 +52,6 @@ class AnyStore(Store):
 
     scheme: str
 
-    lists: ClassVar[bool] = True
-    writes: ClassVar[bool] = True
     selects: ClassVar[bool] = True
     remote: ClassVar[bool] = True
 
@@ -338,8 +336,3 @@ class _AnySink(OneSink):
                 getattr(self._file, end)()
         with contextlib.suppress(StoreError, NotFoundError), _errors(self.url):
             self._place.rm_file(self._temporary)
-
-
-def any_store(scheme: str) -> AnyStore:
-    """The store of a scheme that fsspec knows."""
-    return AnyStore(scheme)

@@ -26,9 +26,9 @@ from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.addresses import origin
 from tarviz.stores._remote.buckets import bucket_and_name, folder, path, with_query
 from tarviz.stores._remote.reader import BucketStore
-from tarviz.stores._remote.upload import Upload, UploadSink
+from tarviz.stores._remote.upload import Upload
 from tarviz.stores._remote.wire import causes, json_error
-from tarviz.stores.base import Sink, Stat, Stream, errors_as, refuse_taken
+from tarviz.stores.base import Stat, Stream, errors_as
 
 if TYPE_CHECKING:
     from aistore.sdk import Bucket, Client
@@ -194,9 +194,6 @@ class AisStore(BucketStore):
             for entry in bucket_of(url).list_objects_iter(prefix=prefix, props="name,size", flags=[*flags]):
                 self._seen.met(URL(base + entry.name))
                 yield Stat(URL(base + entry.name), entry.size)
-
-    def create(self, url: URL, *, replace: bool = True) -> Sink:
-        return UploadSink(url, _AisUpload(self, url, replace))
 
     def delete(self, url: URL) -> None:
         with _errors(url):
@@ -389,18 +386,16 @@ def _unreached(error: BaseException) -> tuple[str, str]:
 
 
 class _AisUpload(Upload):
-    """Uploads by the SDK."""
+    """Uploads by the SDK. AIStore knows no write under a condition: the name is looked for just before."""
 
-    def __init__(self, store: AisStore, url: URL, replace: bool) -> None:
-        self._store = store
-        self._url = url
-        self._replace = replace
-        self._object: Any = bucket_of(url).object(_parts(url)[2])
-        self._upload: Any = None
+    _upload: Any = None
+
+    @functools.cached_property
+    def _object(self) -> Any:
+        return bucket_of(self._url).object(_parts(self._url)[2])
 
     def whole(self, data: bytes) -> str | None:
-        self._refuse_taken()
-        with _errors(self._url):
+        with self.unless_taken(), _errors(self._url):
             self._object.get_writer().put_content(data)
         return self._store.stat(self._url).etag
 
@@ -414,15 +409,10 @@ class _AisUpload(Upload):
         return str(number)
 
     def complete(self, parts: list[str], size: int) -> str | None:
-        self._refuse_taken()
-        with _errors(self._url):
+        with self.unless_taken(), _errors(self._url):
             self._upload.parts.sort()
             self._upload.complete()
         return self._store.stat(self._url).etag
-
-    def _refuse_taken(self) -> None:
-        if not self._replace:  # AIStore knows no write under a condition
-            refuse_taken(self._store, self._url)
 
     def abort(self) -> None:
         if self._upload is not None:
@@ -436,6 +426,4 @@ def _base(url: URL) -> tuple[str, str]:
     return f"ais://{bucket}/" if provider == "ais" else f"ais://@{provider}/{bucket}/", name
 
 
-def store() -> AisStore:
-    """The store of `ais://`."""
-    return AisStore()
+store = AisStore

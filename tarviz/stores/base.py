@@ -183,9 +183,9 @@ class Store(Protocol):
     pick among the objects a listing shows, instead of naming objects that all must exist.
     """
 
-    lists: ClassVar[bool]
-    writes: ClassVar[bool]
-    selects: ClassVar[bool]
+    lists: ClassVar[bool] = True
+    writes: ClassVar[bool] = True
+    selects: ClassVar[bool] = False
 
     def stat(self, url: URL) -> Stat:
         """Size and version of an object. `NotFoundError` when there is none."""
@@ -226,7 +226,7 @@ class Store(Protocol):
 def refuse_taken(store: Store, url: URL) -> None:
     """`E_EXISTS` where an object has the name now: for stores that know no write under a condition, just before a commit."""
     if is_there(store, url):
-        raise taken(url)
+        raise already_there(url)
 
 
 def is_there(store: Store, url: URL) -> bool:
@@ -238,7 +238,7 @@ def is_there(store: Store, url: URL) -> bool:
     return True
 
 
-def taken(url: URL) -> StoreError:
+def already_there(url: URL) -> StoreError:
     """The error of a write that replaces nothing, under a name that an object has."""
     what = "an object of that name is there, perhaps of another run; it was left alone."
     return StoreError(what, code="E_EXISTS", shard=url, hint="Choose another name, or exists='replace'.")

@@ -15,7 +15,7 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, ClassVar, NamedTuple
+from typing import IO, NamedTuple
 from urllib.parse import urlsplit
 
 from tarviz.formats.tfrecord import crc32c
@@ -34,10 +34,6 @@ _MOST = 4096  # files whose checksums a process remembers
 
 class CachedStore(Store):
     """A store whose objects are kept in `folder`, `limit` bytes at most, when they are read from their beginning to their end."""
-
-    lists: ClassVar[bool] = True
-    writes: ClassVar[bool] = True
-    selects: ClassVar[bool] = True
 
     def __init__(self, store: Store, folder: Path, limit: int) -> None:
         self.store = store

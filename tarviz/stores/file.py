@@ -13,13 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from itertools import islice
-from typing import ClassVar
 
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError, TarvizError
 from tarviz.model.types import URL, Buffer
 from tarviz.model.urls import local_path
 from tarviz.stores._temporary import make_temporary, remove_stale
-from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, errors_as, send_file, taken
+from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, already_there, errors_as, send_file
 from tarviz.stores.paths import nearest
 
 _TEMPORARY = ".tmp-"
@@ -68,10 +67,6 @@ def _error(error: OSError, url: str, code: str) -> TarvizError | None:
 class FileStore(Store):
     """Local files. The version of a file is its size, its times of change and its inode, so a file that was
     replaced, cut, or written to is noticed. Pipes and devices read and write straight through."""
-
-    lists: ClassVar[bool] = True
-    writes: ClassVar[bool] = True
-    selects: ClassVar[bool] = False
 
     def stat(self, url: URL) -> Stat:
         with _errors(url, "E_READ"):
@@ -123,9 +118,7 @@ class FileStore(Store):
             os.unlink(local_path(url))
 
 
-def store() -> FileStore:
-    """The store of local files."""
-    return FileStore()
+store = FileStore
 
 
 def _stat(url: URL, status: os.stat_result) -> Stat:
@@ -311,7 +304,7 @@ class _FileSink(OneSink):
                 os.link(temporary, self._path)
             except OSError as error:  # a file system without links: as sure as looking first can be
                 if isinstance(error, FileExistsError) or os.path.lexists(self._path):
-                    raise taken(self.url) from error
+                    raise already_there(self.url) from error
             else:
                 os.unlink(temporary)
                 return

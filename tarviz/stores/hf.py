@@ -113,8 +113,7 @@ def find_token() -> str | None:
 class HubStore(RemoteStore):
     """Files of repositories, each of one commit."""
 
-    def _access(self) -> Access:
-        return _HubAccess()
+    access = _HubAccess
 
     def _asks_again(self, error: StoreError | NotFoundError) -> bool:
         return True
@@ -237,6 +236,4 @@ def _next(answer: BaseHTTPResponse, url: URL) -> URL | None:
     return URL(match[1])
 
 
-def store() -> HubStore:
-    """The store of `hf://`."""
-    return HubStore()
+store = HubStore

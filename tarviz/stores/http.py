@@ -36,6 +36,4 @@ class HttpStore(RemoteStore):
         return iter(children(folder, bytes(page)))
 
 
-def store() -> HttpStore:
-    """The store of `http://` and `https://`."""
-    return HttpStore()
+store = HttpStore

@@ -16,15 +16,13 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from tarviz.model.types import URL
-from tarviz.stores._remote.access import READS, Access
+from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.aws_session import VARIABLES, AwsSession
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
 from tarviz.stores._remote.listing import s3_pages
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.sigv4 import signed
-from tarviz.stores._remote.upload import S3Upload, UploadSink
-from tarviz.stores._storage_options import customer_key, taken
-from tarviz.stores.base import Sink
+from tarviz.stores._remote.upload import S3Upload
 
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 _HOST = re.compile(r"(.+)\.s3[.-]")
@@ -35,6 +33,11 @@ class _S3Access(Access):
 
     HINT_MISSING = "Check bucket and name; AWS_ENDPOINT_URL names another server than Amazon's."
     variables: ClassVar[tuple[str, ...]] = VARIABLES
+    OPTIONS: ClassVar[Mapping[str, str]] = {
+        "requester_pays": "x-amz-request-payer",
+        "encryption_key": "x-amz-server-side-encryption-customer-",
+        "version": "versionId",
+    }
 
     def __init__(self) -> None:
         self._session = AwsSession()
@@ -50,13 +53,6 @@ class _S3Access(Access):
         host = f"s3.{region}.amazonaws.com{'.cn' if region.startswith('cn-') else ''}"
         dotted = "." in bucket or not bucket.islower()  # TLS has no certificate for such a host
         return with_query(f"https://{host}{path(bucket, name)}" if dotted else f"https://{bucket}.{host}{path(name)}", query)
-
-    def asks(self, method: str, url: URL, query: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        options = taken(url, "requester_pays", "encryption_key", "version")
-        told = {"x-amz-request-payer": "requester"} if options.get("requester_pays") else {}
-        if "encryption_key" in options and method != "DELETE" and "list-type" not in query:
-            told |= customer_key(url, options["encryption_key"], prefix="x-amz-server-side-encryption-customer-", digest="md5")
-        return told, {"versionId": str(options["version"])} if "version" in options and method in READS and not query else {}
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         asked = {"x-amz-checksum-mode": "ENABLED"} if method == "GET" and "Range" not in headers and "?" not in address else {}
@@ -104,15 +100,9 @@ def _endpoint() -> str:
 class S3Store(BucketStore):
     """Objects of S3 buckets. Writes large objects in parts; nothing is visible before the last one is accepted."""
 
+    access = _S3Access
     pages = s3_pages
-
-    def _access(self) -> Access:
-        return _S3Access()
-
-    def create(self, url: URL, *, replace: bool = True) -> Sink:
-        return UploadSink(url, S3Upload(self, url, {} if replace else {"If-None-Match": "*"}))
+    upload = S3Upload
 
 
-def store() -> S3Store:
-    """The store of `s3://`."""
-    return S3Store()
+store = S3Store

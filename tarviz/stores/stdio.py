@@ -28,8 +28,6 @@ class StdioStore(Store):
     """Reads what is piped in, once; writes what is piped on. No ranges, no names."""
 
     lists: ClassVar[bool] = False
-    writes: ClassVar[bool] = True
-    selects: ClassVar[bool] = False
 
     def stat(self, url: URL) -> Stat:
         return _stat(_binary("stdin"))
@@ -60,9 +58,7 @@ class StdioStore(Store):
         _refuse("cannot be deleted")
 
 
-def store() -> StdioStore:
-    """The store of `-`."""
-    return StdioStore()
+store = StdioStore
 
 
 def _refuse(why: str) -> NoReturn:
