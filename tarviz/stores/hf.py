@@ -14,9 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
-
-from urllib3 import BaseHTTPResponse
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError
 from tarviz.model.types import URL, Buffer
@@ -68,8 +66,6 @@ class _HubAccess(Access):
     HINT_MISSING = "Check organisation, name, revision and file; HF_ENDPOINT names another hub."
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
-        if url.startswith(("http://", "https://")):
-            return url  # the next page of a listing
         found = _Repository(url)
         if "tree" in query:
             rest = {name: value for name, value in query.items() if name != "tree"}
@@ -119,25 +115,23 @@ class HubStore(RemoteStore):
         return True
 
     def _rows(self, url: URL, folder: str, *, deep: bool = False) -> Iterator[dict[str, Any]]:
-        place: URL | None = url
-        query = {"tree": folder, "recursive": "true" if deep else "false", "expand": "false"}
-        while place is not None:
-            rows, place = self.persist(url, lambda stall, at=place, asked=query: self._tree(url, at, asked, stall))  # type: ignore[misc]
+        query = {"tree": folder, "recursive": str(deep).lower(), "expand": "false"}
+        while query:
+            rows, following = self.persist(url, lambda stall, asked=query: self._tree(url, asked, stall))  # type: ignore[misc]
             yield from rows
-            query = {}
+            query = {**query, "cursor": following} if following else {}
 
-    def _tree(self, url: URL, place: URL, query: Mapping[str, str], stall: float) -> tuple[list[dict[str, Any]], URL | None]:
+    def _tree(self, url: URL, query: Mapping[str, str], stall: float) -> tuple[list[dict[str, Any]], str]:
+        """A page of a list, and what asks for the next one: it is asked of this hub, whatever server the link names, with the token."""
+        answer = self.wire.send("GET", url, {}, stall, query=query, accept=frozenset({200}))
         try:
-            answer = self.wire.send("GET", place, {}, stall, query=query, accept=frozenset({200}))
             rows = json.loads(whole(answer, _PAGE_LIMIT))
-        except NotFoundError as error:
-            error.shard = url
-            raise
         except ValueError:
             rows = None
         if not isinstance(rows, list):
             raise StoreError("the hub's list cannot be read.", code="E_READ", shard=url, hint="Check HF_ENDPOINT.")
-        return rows, _next(answer, url)
+        link = _NEXT.search(answer.headers.get("Link", ""))
+        return rows, dict(parse_qsl(urlsplit(link[1]).query)).get("cursor", "") if link else ""
 
     def list(self, url: URL) -> Iterator[Stat]:
         found = _Repository(url)
@@ -224,16 +218,6 @@ def _refusal(error: Exception, url: URL) -> TarvizError | None:
         why = str(error.__cause__ or error).rstrip(".")
         return StoreError(f"the file was not sent: {why}.", shard=url, hint="Check the network; HF_ENDPOINT names another hub.")
     return None
-
-
-def _next(answer: BaseHTTPResponse, url: URL) -> URL | None:
-    """The address of the next page, on this hub alone: it is asked with the token."""
-    match = _NEXT.search(answer.headers.get("Link", ""))
-    if match is None:
-        return None
-    if urlsplit(match[1])[:2] != urlsplit(_endpoint())[:2]:
-        raise StoreError("the hub's next page is on another server, which is not asked.", code="E_READ", shard=url)
-    return URL(match[1])
 
 
 store = HubStore
