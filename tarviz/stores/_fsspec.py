@@ -23,7 +23,7 @@ from typing import Any, ClassVar, TypeVar
 from tarviz.model.errors import ChangedError, MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError, redact
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._storage_options import storage_options
-from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, errors_as, refuse_taken
+from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, errors_as, refuse_taken, take
 from tarviz.stores.retry import Attempts, Clock, RetryError
 
 _PIECE = 1 << 20
@@ -63,11 +63,7 @@ class AnyStore(Store):
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         with self.open(url, offset=offset, etag=etag) as stream:
-            found = bytearray()
-            piece = memoryview(bytearray(min(length, _PIECE)))
-            while len(found) < length and (count := stream.readinto(piece[: length - len(found)])):
-                found += piece[:count]
-        return bytes(found)
+            return take(stream, length)
 
     def list(self, url: URL) -> Iterator[Stat]:
         rows = _ask(url, _rows)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
-from tarviz.model.errors import NotFoundError, StoreError, TarvizError, redact
+from tarviz.model.errors import NotFoundError, StoreError, TarvizError
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer
 
 _PIECE = 1 << 20
@@ -33,9 +34,7 @@ class Stat:
     mtime: float | None = None
     ranges: bool = True
 
-    def __repr__(self) -> str:
-        fields = f"size={self.size}, etag={self.etag!r}, mtime={self.mtime}, ranges={self.ranges}"
-        return f"Stat({redact(self.url)!r}, {fields})"
+    __repr__ = redacted_repr
 
 
 class Stream(Protocol):
@@ -268,6 +267,14 @@ def _copy_range(target: int, fd: int, offset: int, count: int) -> int:
 
 def _sendfile(target: int, fd: int, offset: int, count: int) -> int:
     return os.sendfile(target, fd, offset, count) if sys.platform == "linux" else 0  # elsewhere to sockets only
+
+
+def take(stream: Stream, length: int) -> bytes:
+    """The next `length` bytes of a stream; fewer only where the object ends."""
+    size = stream.stat.size
+    buffer = bytearray(length if size is None else max(0, min(length, size - stream.offset)))
+    count = fill(stream, memoryview(buffer))
+    return bytes(buffer if count == len(buffer) else buffer[:count])
 
 
 def fill(stream: Stream, buffer: memoryview) -> int:

@@ -22,7 +22,7 @@ from tarviz.formats.tfrecord import crc32c
 from tarviz.model.errors import NotFoundError, StoreError, redact
 from tarviz.model.types import URL, Buffer
 from tarviz.model.urls import digest
-from tarviz.stores.base import Sink, Stat, Store, Stream, fill
+from tarviz.stores.base import Sink, Stat, Store, Stream, take
 from tarviz.stores.cache_files import KeptFile, Temporary, kept_files, oldest, stem, touch
 
 _LOG = logging.getLogger(__name__)
@@ -61,10 +61,8 @@ class CachedStore(Store):
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         if etag is None or (copy := self._copy(url, etag)) is None:
             return self.store.read(url, offset, length, etag=etag)
-        buffer = bytearray(max(0, min(length, copy.size - offset)))
         with _KeptStream(self, Stat(url, copy.size, etag), copy, offset) as stream:
-            fill(stream, memoryview(buffer))
-        return bytes(buffer)
+            return take(stream, length)
 
     def list(self, url: URL) -> Iterator[Stat]:
         return self.store.list(url)

@@ -9,6 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import TypeVar
 
 from tarviz.model.errors import StoreError, redact
@@ -43,6 +44,7 @@ class Clock:
         stop.wait(seconds)
 
 
+@dataclass(eq=False)
 class RetryError(Exception):
     """An attempt that failed in a way that may pass: never seen outside of the stores.
 
@@ -51,25 +53,18 @@ class RetryError(Exception):
     it is no longer taken to pass.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        code: str = "E_NETWORK",
-        after: float | None = None,
-        at_once: bool = False,
-        unreached: bool = False,
-        refused: bool = False,
-        limit: float = float("inf"),
-    ) -> None:
-        super().__init__(reason)
-        self.reason = redact(reason)
-        self.code = code
-        self.after = after
-        self.at_once = at_once
-        self.unreached = unreached
-        self.refused = refused
-        self.limit = limit
+    reason: str
+    _: KW_ONLY
+    code: str = "E_NETWORK"
+    after: float | None = None
+    at_once: bool = False
+    unreached: bool = False
+    refused: bool = False
+    limit: float = float("inf")
+
+    def __post_init__(self) -> None:
+        self.reason = redact(self.reason)
+        super().__init__(self.reason)
 
 
 _waiting: dict[str, str] = {}

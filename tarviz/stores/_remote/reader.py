@@ -23,7 +23,7 @@ from tarviz.stores._remote.small_range import SMALL, Found, SmallRanges
 from tarviz.stores._remote.upload import Upload, UploadSink
 from tarviz.stores._remote.wire import VARIABLES as WIRE_VARIABLES
 from tarviz.stores._remote.wire import Wire, stat_of, whole
-from tarviz.stores.base import Sink, Stat, Store, Stream, fill
+from tarviz.stores.base import Sink, Stat, Store, Stream, take
 from tarviz.stores.retry import Attempts, Clock, RetryError, persist
 
 _PAGE_LIMIT = 64 << 20
@@ -83,9 +83,7 @@ class RemoteStore(Store):
             front, etag = found.data, etag or found.token
         begin, stop = offset + len(front), offset + length
         with ResumingStream(self.wire, url, begin, stop, etag, self.options()) as stream:
-            buffer = bytearray(min(stop - begin, max(0, stream.stat.size - begin)) if stream.stat.size is not None else stop - begin)
-            count = fill(stream, memoryview(buffer))
-        return front + (bytes(buffer) if count == len(buffer) else bytes(memoryview(buffer)[:count]))
+            return front + take(stream, stop - begin)
 
     def _read_small(self, url: URL, offset: int, length: int, etag: str | None) -> Found | None:
         state = self._watched.state()

@@ -146,9 +146,9 @@ class SmallRanges:
         """What came in the end, and by which way."""
         for _ in range(REDIRECTS + 1):
             answer = None if way is None else self._ask(url, way, asked, stall_timeout)
-            if way is None or not isinstance(answer, str):
+            if not isinstance(answer, str):
                 return answer, way
-            way = self._way_to(url, way, answer)
+            way = self._way_to(url, way, answer)  # type: ignore[arg-type]  # a way was asked
         return None, None
 
     def _ask(self, url: URL, way: _Way, asked: _Asked, stall_timeout: float) -> Found | str | None:

@@ -187,7 +187,7 @@ class Wire:
 
     def credentials(self, method: str, place: str, target: str, sent: Mapping[str, str], body: bytes) -> dict[str, str]:
         """Headers for this request: those set for its origin, and those of the URL while the origin is the URL's."""
-        found = dict(_configured().get(origin(target), {}))
+        found = dict(_parse_headers(os.environ.get("TARVIZ_HTTP_HEADERS") or "{}").get(origin(target), {}))
         if origin(place) == origin(target):
             found |= self.extra
             user = urlsplit(place).netloc.rpartition("@")[0]
@@ -273,11 +273,6 @@ def _parse_headers(text: str) -> dict[str, dict[str, str]]:
         raise UsageError(
             "TARVIZ_HTTP_HEADERS cannot be read.", hint='Write JSON: {"https://host": {"Authorization": "Bearer …"}}.'
         ) from error
-
-
-def _configured() -> dict[str, dict[str, str]]:
-    text = os.environ.get("TARVIZ_HTTP_HEADERS", "")
-    return _parse_headers(text) if text else {}
 
 
 def _let_go(answer: urllib3.BaseHTTPResponse) -> None:
