@@ -28,7 +28,7 @@ from tarviz.stores._remote.buckets import bucket_and_name, folder, path, with_qu
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.upload import Upload
 from tarviz.stores._remote.wire import causes, json_error
-from tarviz.stores.base import Stat, Stream, errors_as
+from tarviz.stores.base import Stat, errors_as
 
 if TYPE_CHECKING:
     from aistore.sdk import Bucket, Client
@@ -87,7 +87,7 @@ class _AisAccess(Access):
     variables: ClassVar[tuple[str, ...]] = ("AIS_ENDPOINT", "AIS_AUTHN_TOKEN", *_AUTHORITIES, *_UNCHECKED, *_SHOWN)
 
     def __init__(self) -> None:
-        self._met: dict[URL, None] = {}
+        self._met: set[URL] = set()
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         provider, bucket, name = _parts(url)
@@ -100,15 +100,10 @@ class _AisAccess(Access):
     def tls(self) -> ssl.SSLContext | None:
         return _tls(_SETTINGS.state())
 
-    def met(self, url: URL) -> None:
-        if url not in self._met:
-            if len(self._met) >= _MET:
-                self._met.clear()
-            self._met[url] = None
-
-    def forget(self, url: URL) -> None:
-        """An object was removed here."""
-        self._met.pop(url, None)
+    def met(self, url: URL, *, there: bool = True) -> None:
+        if len(self._met) >= _MET:
+            self._met.clear()
+        (self._met.add if there else self._met.discard)(url)
 
     def passes(self, url: URL, status: int, code: str) -> bool:
         """What was there is lacked while a node joins, or by those that are asked once one has died."""
@@ -147,30 +142,50 @@ def _parts(url: URL) -> tuple[str, str, str]:
     return provider, bucket, name
 
 
+class _AisUpload(Upload):
+    """Uploads by the SDK. AIStore knows no write under a condition: the name is looked for just before."""
+
+    _upload: Any = None
+
+    @functools.cached_property
+    def _object(self) -> Any:
+        return bucket_of(self._url).object(_parts(self._url)[2])
+
+    def whole(self, data: bytes) -> str | None:
+        with self.unless_taken(), _errors(self._url):
+            self._object.get_writer().put_content(data)
+        return self._store.stat(self._url).etag
+
+    def begin(self) -> None:
+        with _errors(self._url):
+            self._upload = self._object.multipart_upload().create()
+
+    def part(self, number: int, data: bytes) -> str:
+        with _errors(self._url):
+            self._upload.add_part(number).put_content(data)
+        return str(number)
+
+    def complete(self, parts: list[str], size: int) -> str | None:
+        with self.unless_taken(), _errors(self._url):
+            self._upload.parts.sort()
+            self._upload.complete()
+        return self._store.stat(self._url).etag
+
+    def abort(self) -> None:
+        if self._upload is not None:
+            with _errors(self._url):
+                self._upload.abort()
+
+
 class AisStore(BucketStore):
     """Objects of an AIStore cluster. Large ones are written in parts, and are there once the last is accepted."""
 
-    def _access(self) -> Access:
-        self._seen = _AisAccess()
-        return self._seen
+    access = _AisAccess
+    upload = _AisUpload
 
     def _stat(self, url: URL, stall_timeout: float) -> Stat:
         found = super()._stat(url, stall_timeout)
         return replace(found, size=found.size or 0, ranges=True)  # neither the size of an empty object nor ranges are told
-
-    def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
-        self._know(url, etag)
-        return super().open(url, offset=offset, etag=etag)
-
-    def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
-        self._know(url, etag)
-        data = super().read(url, offset, length, etag=etag)
-        self._seen.met(url)
-        return data
-
-    def _know(self, url: URL, etag: str | None) -> None:
-        if etag:
-            self._seen.met(url)  # by another process, perhaps
 
     def list(self, url: URL) -> Iterator[Stat]:
         from aistore.sdk.list_object_flag import ListObjectFlag
@@ -192,13 +207,13 @@ class AisStore(BucketStore):
         url = URL(base + prefix)
         with _errors(url):
             for entry in bucket_of(url).list_objects_iter(prefix=prefix, props="name,size", flags=[*flags]):
-                self._seen.met(URL(base + entry.name))
+                self.wire.access.met(URL(base + entry.name))
                 yield Stat(URL(base + entry.name), entry.size)
 
     def delete(self, url: URL) -> None:
         with _errors(url):
             bucket_of(url).object(_parts(url)[2]).delete()
-        self._seen.forget(url)
+        self.wire.access.met(url, there=False)
 
 
 def members(url: URL) -> list[tuple[str, int]]:
@@ -383,41 +398,6 @@ def _unreached(error: BaseException) -> tuple[str, str]:
     if getattr(asked, "method", "") == "PUT" and any(isinstance(each, ReadTimeoutError) for each in causes(error)):
         return f"{who} gave no answer to a write, {_ATTEMPTS} times.", "A write waits until nobody reads the object any more: try it then."
     return f"{who} cannot be reached: {type(error).__name__}.", "Check AIS_ENDPOINT."
-
-
-class _AisUpload(Upload):
-    """Uploads by the SDK. AIStore knows no write under a condition: the name is looked for just before."""
-
-    _upload: Any = None
-
-    @functools.cached_property
-    def _object(self) -> Any:
-        return bucket_of(self._url).object(_parts(self._url)[2])
-
-    def whole(self, data: bytes) -> str | None:
-        with self.unless_taken(), _errors(self._url):
-            self._object.get_writer().put_content(data)
-        return self._store.stat(self._url).etag
-
-    def begin(self) -> None:
-        with _errors(self._url):
-            self._upload = self._object.multipart_upload().create()
-
-    def part(self, number: int, data: bytes) -> str:
-        with _errors(self._url):
-            self._upload.add_part(number).put_content(data)
-        return str(number)
-
-    def complete(self, parts: list[str], size: int) -> str | None:
-        with self.unless_taken(), _errors(self._url):
-            self._upload.parts.sort()
-            self._upload.complete()
-        return self._store.stat(self._url).etag
-
-    def abort(self) -> None:
-        if self._upload is not None:
-            with _errors(self._url):
-                self._upload.abort()
 
 
 def _base(url: URL) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import TokenAccess
-from tarviz.stores._remote.azure_keys import API, VARIABLES, Account, find_account, find_token, host_of, shared_key, with_sas
+from tarviz.stores._remote.azure_keys import API, VARIABLES, find_account, find_token, host_of, shared_key, with_sas
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
 from tarviz.stores._remote.listing import azure_pages
 from tarviz.stores._remote.reader import BucketStore
@@ -33,7 +33,9 @@ class _AzureAccess(TokenAccess):
     OPTIONS: ClassVar[Mapping[str, str]] = {"encryption_key": "x-ms-encryption-", "version": "versionid"}
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
-        account, container, name = _parts(url)
+        bucket, name = bucket_and_name(url)
+        container, _, host = bucket.partition("@")
+        account = find_account(host)
         place = with_query(account.endpoint + path(container, name), query)
         return with_sas(place, account.sas) if account.sas and not account.key and not account.anonymous else place
 
@@ -54,13 +56,6 @@ class _AzureAccess(TokenAccess):
         if self._token() is None:
             return "No credentials were found: run az login, or set AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN."
         return "The identity may not do this: it needs the role Storage Blob Data Reader (or Contributor, to write)."
-
-
-def _parts(url: URL) -> tuple[Account, str, str]:
-    """Account, container and name of a blob."""
-    bucket, name = bucket_and_name(url)
-    container, _, host = bucket.partition("@")
-    return find_account(host), container, name
 
 
 class AzureStore(BucketStore):

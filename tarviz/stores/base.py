@@ -52,14 +52,12 @@ class Stream(Protocol):
 
         `StoreError` when it cannot go on, `ChangedError` when the object is no longer the one opened.
         """
-        ...
 
     def close(self) -> None:
         """Let go of file and socket at once, read to the end or not. Closing twice does nothing.
 
         A connection whose answer was read to its end may serve the store's next request.
         """
-        ...
 
     def __enter__(self) -> Self:
         return self
@@ -73,11 +71,9 @@ class Whole(Protocol):
 
     def commit(self) -> object:
         """Complete it, so that it is seen."""
-        ...
 
     def abort(self) -> None:
         """Drop it; nothing of it is seen."""
-        ...
 
     def __enter__(self) -> Self:
         return self
@@ -98,7 +94,6 @@ class Sink(Whole, Protocol):
 
     def write(self, data: Buffer, /) -> None:
         """Append all of `data`."""
-        ...
 
     def writev(self, pieces: Sequence[Buffer], /) -> None:
         """Append the pieces one after the other."""
@@ -119,11 +114,9 @@ class Sink(Whole, Protocol):
     def commit(self) -> Stat:
         """Make the object visible under its name; what was there is replaced, unless `create` said otherwise. The second call changes
         nothing."""
-        ...
 
     def abort(self) -> None:
         """Drop what was written. Does nothing after `commit`."""
-        ...
 
 
 class OneSink(Sink):
@@ -188,19 +181,15 @@ class Store(Protocol):
 
     def stat(self, url: URL) -> Stat:
         """Size and version of an object. `NotFoundError` when there is none."""
-        ...
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
         """A stream from byte `offset` on. `ChangedError` when `etag` is given and the object has another."""
-        ...
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         """`length` bytes from byte `offset`; fewer only where the object ends. `ChangedError` as in `open`."""
-        ...
 
     def list(self, url: URL) -> Iterator[Stat]:
         """The objects that lie directly in a folder, sorted by name (code points). `NotFoundError` without a folder."""
-        ...
 
     def walk(self, url: URL) -> Iterator[Stat]:
         """The objects whose URLs begin with `url`, however deep they lie, sorted by name; that there are none is no error.
@@ -215,11 +204,9 @@ class Store(Protocol):
 
         With `replace=False` its `commit` raises `E_EXISTS` where an object has the name by then, and leaves that one alone.
         """
-        ...
 
     def delete(self, url: URL) -> None:
         """Remove an object. `NotFoundError` when there is none."""
-        ...
 
 
 def refuse_taken(store: Store, url: URL) -> None:

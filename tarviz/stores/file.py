@@ -26,20 +26,12 @@ _MANY = 1000  # files of a folder that are listed again only when some time has 
 _listed: tuple[str, float, float, list[str]] = ("", 0.0, 0.0, [])  # the last such folder: when, seconds it took, its temporary files
 _IOV_MAX = os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in getattr(os, "sysconf_names", {}) else 16
 _OPEN_FILE = re.compile(r"/dev/fd/(\d+)|/proc/(?:self|\d+)/fd/(\d+)")
-_WHY = {
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
+_WHY = {  # where the system's own words say too little
     errno.EISDIR: "it is a folder",
     errno.ENOTDIR: "a part of the path is a file, not a folder",
     errno.EEXIST: "a part of the path is a file, not a folder",  # of makedirs
     errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
     errno.EFBIG: "the file would be larger than the system allows",
-    errno.EROFS: "the file system is read-only",
-    errno.ENAMETOOLONG: "the name is too long",
-    errno.ELOOP: "links lead in a circle",
-    errno.EMFILE: "too many files are open",
-    errno.ENFILE: "too many files are open",
 }
 _HINT = {
     errno.ENOSPC: "Free some space or choose another folder with -o; nothing was left under the final name.",
@@ -59,7 +51,7 @@ def _error(error: OSError, url: str, code: str) -> TarvizError | None:
     if error.errno == errno.ENOENT:
         return NotFoundError("there is no such file.", shard=url, hint=lambda: nearest(local_path(url)) or None)
     verb = "written" if code == "E_WRITE" else "read"
-    why = _WHY.get(error.errno or 0, error.strerror or str(error))
+    why = _WHY.get(error.errno or 0) or (error.strerror or str(error)).lower()
     return StoreError(f"cannot be {verb}: {why}.", code=code, shard=url, hint=_HINT.get(error.errno or 0))
 
 

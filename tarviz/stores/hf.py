@@ -45,19 +45,9 @@ class _Repository:
         self.base = url[: len(url) - len(self.name)] if self.name else f"{url.rstrip('/')}/"
 
     @property
-    def resolve(self) -> str:
-        """The path of the file itself."""
-        kind = "" if self.kind == "models" else f"/{self.kind}"
-        return f"{kind}{path(self.id)}/resolve/{quote(self.revision, safe='')}{path(self.name)}"
-
-    @property
     def words(self) -> dict[str, str]:
         """The repository as the hub's library names it."""
         return {"repo_id": self.id, "repo_type": self.kind[:-1], "revision": self.revision}
-
-    def tree(self, folder: str) -> str:
-        """The path of what lies in a folder."""
-        return f"/api/{self.kind}{path(self.id)}/tree/{quote(self.revision, safe='')}{path(folder) if folder else ''}"
 
 
 class _HubAccess(Access):
@@ -66,11 +56,11 @@ class _HubAccess(Access):
     HINT_MISSING = "Check organisation, name, revision and file; HF_ENDPOINT names another hub."
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
-        found = _Repository(url)
-        if "tree" in query:
-            rest = {name: value for name, value in query.items() if name != "tree"}
-            return with_query(_endpoint() + found.tree(query["tree"]), rest)
-        return with_query(_endpoint() + found.resolve, query)
+        found, rest = _Repository(url), {name: value for name, value in query.items() if name != "tree"}
+        revision, begin = quote(found.revision, safe=""), "" if found.kind == "models" else f"/{found.kind}"
+        if (folder := query.get("tree")) is None:
+            return with_query(f"{_endpoint()}{begin}{path(found.id)}/resolve/{revision}{path(found.name)}", query)
+        return with_query(f"{_endpoint()}/api/{found.kind}{path(found.id)}/tree/{revision}{path(folder) if folder else ''}", rest)
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         token = find_token()

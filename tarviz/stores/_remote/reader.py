@@ -65,6 +65,7 @@ class RemoteStore(Store):
         return self.persist(url, lambda stall: self._stat(url, stall))
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
+        self._know(url, etag)
         options = self.options()
         stream = ResumingStream(self.wire, url, offset, None, etag, options)
         if options.connections < 2:
@@ -76,6 +77,7 @@ class RemoteStore(Store):
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         if length <= 0:
             return b""
+        self._know(url, etag)
         front = b""
         if length <= SMALL and (found := self._read_small(url, offset, length, etag)) is not None:
             if found.whole:
@@ -84,6 +86,10 @@ class RemoteStore(Store):
         begin, stop = offset + len(front), offset + length
         with ResumingStream(self.wire, url, begin, stop, etag, self.options()) as stream:
             return front + take(stream, stop - begin)
+
+    def _know(self, url: URL, etag: str | None) -> None:
+        if etag:
+            self.wire.access.met(url)  # by another process, perhaps
 
     def _read_small(self, url: URL, offset: int, length: int, etag: str | None) -> Found | None:
         state = self._watched.state()

@@ -251,7 +251,9 @@ class SmallRanges:
         length, span = own.get("content-length", ""), own.get("content-range", "")
         partial = told.status.startswith("HTTP/1.1 206")
         version, led = (asked.answered(told, length, span), "") if partial else (None, self._other(url, told, own, way))
-        if version is None and not led:
+        if version is not None:
+            self._wire.access.met(url)
+        elif not led:
             return None, False
         body = head[end + 4 :]
         count = int(length) if length.isdecimal() and "transfer-encoding" not in told.headers else -1
