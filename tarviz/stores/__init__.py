@@ -70,7 +70,7 @@ def of(url: str | PathLike[str]) -> Store:
     if getattr(found, "remote", False) and (limit := options().shard_cache):
         from tarviz.stores.cached import CachedStore
 
-        return CachedStore(found, options().cache_dir / "shards", limit)
+        return cast("Store", CachedStore(found, options().cache_dir / "shards", limit))
     return found
 
 

@@ -13,16 +13,16 @@ import logging
 import os
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from tarviz.formats.tfrecord import crc32c
 from tarviz.model.errors import NotFoundError, StoreError, redact
 from tarviz.model.types import URL, Buffer
 from tarviz.model.urls import digest
-from tarviz.stores.base import Sink, Stat, Store, Stream, take
+from tarviz.stores.base import Stat, Store, Stream, take
 from tarviz.stores.cache_files import KeptFile, Temporary, kept_files, oldest, stem, touch
 
 _LOG = logging.getLogger(__name__)
@@ -31,19 +31,22 @@ _SUMS = ".sums"
 _ORPHAN = 3600.0  # seconds after which checksums without their file go: a writer gives them their name just before it
 
 
-class CachedStore(Store):
-    """A store whose objects are kept in `folder`, `limit` bytes at most, when they are read from their beginning to their end."""
+class CachedStore:
+    """A store whose objects are kept in `folder`, `limit` bytes at most, when they are read from their beginning to their end.
+
+    What does not read is the store's own.
+    """
 
     def __init__(self, store: Store, folder: Path, limit: int) -> None:
         self.store = store
         self.folder = folder
         self.limit = limit
         self._away: set[str] = set()  # hosts that this process could not reach
-        for name in ("lists", "writes", "selects"):
-            setattr(self, name, getattr(store, name))
 
-    def stat(self, url: URL) -> Stat:
-        return self.store.stat(url)
+    def __getattr__(self, name: str) -> Any:
+        if name == "store":  # not there yet: it is unpickled
+            raise AttributeError(name)
+        return getattr(self.store, name)
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
         copy = None if etag is None else self._copy(url, etag)
@@ -63,18 +66,6 @@ class CachedStore(Store):
             return self.store.read(url, offset, length, etag=etag)
         with _KeptStream(self, Stat(url, copy.size, etag), copy, offset) as stream:
             return take(stream, length)
-
-    def list(self, url: URL) -> Iterator[Stat]:
-        return self.store.list(url)
-
-    def walk(self, url: URL) -> Iterator[Stat]:
-        return self.store.walk(url)
-
-    def create(self, url: URL, *, replace: bool = True) -> Sink:
-        return self.store.create(url, replace=replace)
-
-    def delete(self, url: URL) -> None:
-        self.store.delete(url)
 
     def place(self, url: URL, etag: str) -> Path:
         """Where the file of this version lies, if it is here."""

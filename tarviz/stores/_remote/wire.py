@@ -242,14 +242,11 @@ def whole(answer: urllib3.BaseHTTPResponse, most: int | None = None) -> bytes:
 
 def stat_of(url: URL, answer: urllib3.BaseHTTPResponse) -> Stat:
     """What the headers of an answer tell of an object."""
-    version = Version.of(answer.headers)
-    if answer.status == 200:
-        length = answer.headers.get("Content-Length", "")
-        size = int(length) if length.isdecimal() else None
-        ranges = answer.headers.get("Accept-Ranges", "").lower() == "bytes" and not version.coded
-        return Stat(url, size, version.token(size), version.mtime, ranges)
-    size = total_of(answer)
-    return Stat(url, size, version.token(size), version.mtime, ranges=True)
+    version, part = Version.of(answer.headers), answer.status != 200
+    length = answer.headers.get("Content-Length", "")
+    size = total_of(answer) if part else int(length) if length.isdecimal() else None
+    ranges = part or (answer.headers.get("Accept-Ranges", "").lower() == "bytes" and not version.coded)
+    return Stat(url, size, version.token(size), version.mtime, ranges)
 
 
 def proxy_of(scheme: str, host: str) -> str:
