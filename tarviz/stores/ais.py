@@ -152,28 +152,28 @@ class _AisUpload(Upload):
         return bucket_of(self._url).object(_parts(self._url)[2])
 
     def whole(self, data: bytes) -> str | None:
-        with self.unless_taken(), _errors(self._url):
+        with self.unless_taken(), errors_as(_error, self._url):
             self._object.get_writer().put_content(data)
         return self._store.stat(self._url).etag
 
     def begin(self) -> None:
-        with _errors(self._url):
+        with errors_as(_error, self._url):
             self._upload = self._object.multipart_upload().create()
 
     def part(self, number: int, data: bytes) -> str:
-        with _errors(self._url):
+        with errors_as(_error, self._url):
             self._upload.add_part(number).put_content(data)
         return str(number)
 
     def complete(self, parts: list[str], size: int) -> str | None:
-        with self.unless_taken(), _errors(self._url):
+        with self.unless_taken(), errors_as(_error, self._url):
             self._upload.parts.sort()
             self._upload.complete()
         return self._store.stat(self._url).etag
 
     def abort(self) -> None:
         if self._upload is not None:
-            with _errors(self._url):
+            with errors_as(_error, self._url):
                 self._upload.abort()
 
 
@@ -205,13 +205,13 @@ class AisStore(BucketStore):
 
     def _entries(self, base: str, prefix: str, flags: Sequence[ListObjectFlag]) -> Iterator[Stat]:
         url = URL(base + prefix)
-        with _errors(url):
+        with errors_as(_error, url):
             for entry in bucket_of(url).list_objects_iter(prefix=prefix, props="name,size", flags=[*flags]):
                 self.wire.access.met(URL(base + entry.name))
                 yield Stat(URL(base + entry.name), entry.size)
 
     def delete(self, url: URL) -> None:
-        with _errors(url):
+        with errors_as(_error, url):
             bucket_of(url).object(_parts(url)[2]).delete()
         self.wire.access.met(url, there=False)
 
@@ -222,7 +222,7 @@ def members(url: URL) -> list[tuple[str, int]]:
     It lists none of what was written in parts, as shards above 8 MiB are here.
     """
     name = _parts(url)[2]
-    with _errors(url):
+    with errors_as(_error, url):
         found = [(each.name.removeprefix(f"{name}/"), each.size) for each in bucket_of(url).list_archive(name, props="name,size")]
     if found:
         return found
@@ -267,7 +267,7 @@ def read_members(shards: Iterable[tuple[URL, str]]) -> Iterator[bytes]:
     if not asked:
         return
     batch = _client(_endpoint(), _SETTINGS.state(), os.getpid()).batch(streaming_get=False)
-    with _errors(asked[0][0]):
+    with errors_as(_error, asked[0][0]):
         for url, inside in asked:
             provider, bucket, name = _parts(url)
             batch.add(name, archpath=inside or None, bck=bucket, provider=provider)
@@ -280,7 +280,7 @@ def read_members(shards: Iterable[tuple[URL, str]]) -> Iterator[bytes]:
 def begin_transformer(url: URL, kind: type, packages: Iterable[str]) -> Transformer:
     """A class of the SDK's servers begun in pods beside the data of a bucket; `StoreError` where the cluster has no ETL."""
     etl = _client(_endpoint(), _SETTINGS.state(), os.getpid()).etl(f"tarviz-{secrets.token_hex(6)}")
-    with _errors(url):
+    with errors_as(_error, url):
         etl.init_class(dependencies=list(packages))(kind)
     return Transformer(url, etl.name, etl)
 
@@ -297,7 +297,7 @@ class Transformer:
 
     def end(self) -> None:
         """Take it away."""
-        with _errors(self.url):
+        with errors_as(_error, self.url):
             self.etl.stop()
             self.etl.delete()
 
@@ -307,7 +307,7 @@ def transformed(url: URL, name: str, args: str) -> Iterator[IO[bytes]]:
     """The bytes that the transformer `name` makes of an object."""
     from aistore.sdk.etl import ETLConfig
 
-    with _errors(url), closing(bucket_of(url).object(_parts(url)[2]).get_reader(etl=ETLConfig(name, args)).raw()) as data:
+    with errors_as(_error, url), closing(bucket_of(url).object(_parts(url)[2]).get_reader(etl=ETLConfig(name, args)).raw()) as data:
         yield data
 
 
@@ -359,10 +359,6 @@ def _client(endpoint: str, settings: tuple[bytes | str, ...], process: int) -> C
 
 
 _ATTEMPTS, _PATIENCE = 3, 10.0  # of a request that gets no answer; seconds of one that is refused for reasons that pass
-
-
-def _errors(url: URL) -> errors_as:
-    return errors_as(lambda error: _error(error, url))
 
 
 def _error(error: Exception, url: URL) -> TarvizError | None:

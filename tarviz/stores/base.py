@@ -157,13 +157,13 @@ class OneSink(Sink):
 
 
 class errors_as(AbstractContextManager[None]):  # noqa: N801  (used like a function)
-    """What a library raises as `translate` has it; what that gives None for, and our own errors, stay as they are."""
+    """What a library raises as `translate(error, *told)` has it; what that gives None for, and our own errors, stay as they are."""
 
-    def __init__(self, translate: Callable[[Exception], Exception | None]) -> None:
-        self._translate = translate
+    def __init__(self, translate: Callable[..., Exception | None], *told: str) -> None:
+        self._translate, self._told = translate, told
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, TarvizError) and (ours := self._translate(error)) is not None:
+        if isinstance(error, Exception) and not isinstance(error, TarvizError) and (ours := self._translate(error, *self._told)):
             raise ours from error
 
 

@@ -41,12 +41,8 @@ _HINT = {
 }
 
 
-def _errors(url: str, code: str) -> errors_as:
-    return errors_as(lambda error: _error(error, url, code) if isinstance(error, OSError) else None)
-
-
-def _error(error: OSError, url: str, code: str) -> TarvizError | None:
-    if isinstance(error, BrokenPipeError):
+def _error(error: Exception, url: str, code: str) -> TarvizError | None:
+    if not isinstance(error, OSError) or isinstance(error, BrokenPipeError):
         return None  # the reader of a pipe has gone: no error of ours
     if error.errno == errno.ENOENT:
         return NotFoundError("there is no such file.", shard=url, hint=lambda: nearest(local_path(url)) or None)
@@ -61,7 +57,7 @@ class FileStore(Store):
     replaced, cut, or written to is noticed. Pipes and devices read and write straight through."""
 
     def stat(self, url: URL) -> Stat:
-        with _errors(url, "E_READ"):
+        with errors_as(_error, url, "E_READ"):
             return _stat(url, os.stat(local_path(url)))
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
@@ -78,7 +74,7 @@ class FileStore(Store):
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         fd, _ = _opened(url, etag)
         try:
-            with _errors(url, "E_READ"):
+            with errors_as(_error, url, "E_READ"):
                 data = os.pread(fd, length, offset)
                 while 0 < len(data) < length and (more := os.pread(fd, length - len(data), offset + len(data))):
                     data += more
@@ -88,7 +84,7 @@ class FileStore(Store):
 
     def list(self, url: URL) -> Iterator[Stat]:
         folder = local_path(url)
-        with _errors(url, "E_READ"), os.scandir(folder) as entries:
+        with errors_as(_error, url, "E_READ"), os.scandir(folder) as entries:
             files = sorted((each for each in entries if _TEMPORARY not in each.name and not each.is_dir()), key=lambda each: each.name)
         for entry in files:
             with suppress(FileNotFoundError):  # removed since, or a link to nothing
@@ -96,7 +92,7 @@ class FileStore(Store):
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         path = local_path(url)
-        with _errors(url, "E_WRITE"):
+        with errors_as(_error, url, "E_WRITE"):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             through = _open_through(path)
             if through is not None:
@@ -106,7 +102,7 @@ class FileStore(Store):
             return _create(url, path, replace)
 
     def delete(self, url: URL) -> None:
-        with _errors(url, "E_WRITE"):
+        with errors_as(_error, url, "E_WRITE"):
             os.unlink(local_path(url))
 
 
@@ -138,7 +134,7 @@ def _opened(url: URL, etag: str | None) -> tuple[int, os.stat_result]:
     """A file of this version, or of any, opened. Small reads spend their time here: no more is made of its status than that takes."""
     fd = -1
     try:
-        with _errors(url, "E_READ"):
+        with errors_as(_error, url, "E_READ"):
             fd = os.open(local_path(url), os.O_RDONLY | os.O_CLOEXEC)
             status = os.fstat(fd)
             if etag is None or etag != file_version(status):
@@ -175,7 +171,7 @@ class _FileStream(Stream):
     def readinto(self, buffer: memoryview, /) -> int:
         if self._file.closed:
             raise StoreError("the stream is closed.", shard=self.stat.url)
-        with _errors(self.stat.url, "E_READ"):
+        with errors_as(_error, self.stat.url, "E_READ"):
             count = self._file.readinto(buffer) or 0
             now = None if self.stat.etag is None else file_version(os.fstat(self._file.fileno()))
         if not same_bytes(now, self.stat.etag):
@@ -253,13 +249,13 @@ class _FileSink(OneSink):
     def writev(self, pieces: Sequence[Buffer], /) -> None:
         self.check_open()
         rest = iter(pieces)
-        with _errors(self.url, "E_WRITE"):
+        with errors_as(_error, self.url, "E_WRITE"):
             while some := list(islice(rest, _IOV_MAX)):
                 self._write_all(some)
 
     def send(self, fd: int, offset: int, count: int, /) -> int:
         self.check_open()
-        with _errors(self.url, "E_WRITE"):
+        with errors_as(_error, self.url, "E_WRITE"):
             done = send_file(self._fd, fd, offset, count)
         self._size += done
         return done if done == count else done + super().send(fd, offset + done, count - done)
@@ -277,7 +273,7 @@ class _FileSink(OneSink):
             done = os.writev(self._fd, pieces)
 
     def complete(self) -> Stat:
-        with _errors(self.url, "E_WRITE"):
+        with errors_as(_error, self.url, "E_WRITE"):
             if self._temporary is None:
                 stat = Stat(self.url, self._size, ranges=False)
             else:

@@ -145,7 +145,7 @@ class HubStore(RemoteStore):
     def delete(self, url: URL) -> None:
         self.stat(url)
         api, found = _api(url)
-        with _refusals(url):
+        with errors_as(_refusal, url):
             api.delete_file(found.name, **found.words)
 
 
@@ -166,7 +166,7 @@ class _HubSink(OneSink):
         self._file.flush()
         if not self._replace:
             refuse_taken(self._store, self.url)
-        with _refusals(self.url), self._file:
+        with errors_as(_refusal, self.url), self._file:
             self._api.upload_file(path_or_fileobj=self._file.name, path_in_repo=self._found.name, **self._found.words)
         return self._store.stat(self.url)
 
@@ -187,10 +187,6 @@ def _api(url: URL) -> tuple[Any, _Repository]:
         hint = "Run hf auth login, or set HF_TOKEN to a token that may write."
         raise StoreError("the hub takes files only from somebody it knows.", code="E_AUTH", shard=url, hint=hint)
     return HfApi(endpoint=_endpoint(), token=token), found
-
-
-def _refusals(url: URL) -> errors_as:
-    return errors_as(lambda error: _refusal(error, url))
 
 
 def _refusal(error: Exception, url: URL) -> TarvizError | None:

@@ -130,7 +130,8 @@ class Attempts:
 
     def _error(self, error: RetryError, spent: float, timeout: float) -> StoreError:
         count = len(self._failed)
-        runs = [(reason, len(list(run))) for reason, run in itertools.groupby(_line(*each) for each in self._failed)]
+        reasons = (reason if at is None else f"at byte {at} {reason}" for at, reason in self._failed)
+        runs = [(reason, len(list(run))) for reason, run in itertools.groupby(reasons)]
         shown = "; ".join(f"{reason} (×{times})" if times > 1 else reason for reason, times in runs[:6])
         more = f"; … ({len(runs) - 6} more)" if len(runs) > 6 else ""
         times = "1 attempt" if count == 1 else f"{count} attempts"
@@ -162,10 +163,6 @@ class Pace:
             rate, self._seconds, self._bytes = self._bytes / self._seconds, 0.0, 0.0
             if rate < self._slowest:
                 raise RetryError(f"{rate:.3g} bytes a second came, fewer than min_rate ({self._slowest:g})", code="E_STALL", at_once=True)
-
-
-def _line(offset: int | None, reason: str) -> str:
-    return reason if offset is None else f"at byte {offset} {reason}"
 
 
 def persist(call: Callable[[], _T], attempts: Attempts, reached: Callable[[], bool]) -> _T:

@@ -203,18 +203,19 @@ class ResumingStream(Stream):
     def _take_into(self, buffer: memoryview) -> int:
         answer = self._answer
         assert answer is not None
-        if self._pushed:
-            piece, self._pushed = self._pushed[: len(buffer)], self._pushed[len(buffer) :]
-        elif (count := self._receive(lambda: read_direct(answer, buffer))) is not None:
+        if not self._pushed and (count := self._receive(lambda: read_direct(answer, buffer))) is not None:
             return count
-        else:
-            piece = self._receive(lambda: answer.read1(min(len(buffer), _PIECE))) or b""
+        piece = self._take(min(len(buffer), _PIECE))
         buffer[: len(piece)] = piece
         return len(piece)
 
     def _take(self, length: int) -> bytes:
-        piece = memoryview(bytearray(length))
-        return bytes(piece[: self._take_into(piece)])
+        if self._pushed:
+            piece, self._pushed = self._pushed[:length], self._pushed[length:]
+            return piece
+        answer = self._answer
+        assert answer is not None
+        return self._receive(lambda: answer.read1(length)) or b""
 
     def _receive(self, receive: Callable[[], _Came]) -> _Came:
         """What comes next; `RetryError` for what may pass."""

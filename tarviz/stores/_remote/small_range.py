@@ -290,8 +290,7 @@ def _named(etag: str | None) -> tuple[Version | None, int | None]:
 @functools.lru_cache(maxsize=256)
 def _condition(version: Version | None) -> bytes | None:
     """The lines that make a server refuse another version; None where they cannot be sent as they are."""
-    lines = _lines(version.condition()) if version is not None else []
-    return _joined(lines) if lines else b""
+    return _joined(_lines(version.condition()) if version is not None else [])
 
 
 def _lines(headers: dict[str, str]) -> list[str]:
