@@ -8,12 +8,9 @@ Storage options: `requester_pays`, `encryption_key` (a customer's own, SSE-C), `
 
 from __future__ import annotations
 
-import os
-import re
 import time
 from collections.abc import Mapping
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
@@ -25,7 +22,6 @@ from tarviz.stores._remote.sigv4 import signed
 from tarviz.stores._remote.upload import S3Upload
 
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
-_HOST = re.compile(r"(.+)\.s3[.-]")
 
 
 class _S3Access(Access):
@@ -45,43 +41,24 @@ class _S3Access(Access):
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         bucket, name = bucket_and_name(url)
-        if found := self._session.place(bucket, self._regions.get(bucket, "")):
-            return with_query(found.base + path(name)[1:], query)
-        if place := _endpoint():
-            return with_query(place.rstrip("/") + path(bucket, name), query)
-        region = self._region(bucket)
-        host = f"s3.{region}.amazonaws.com{'.cn' if region.startswith('cn-') else ''}"
-        dotted = "." in bucket or not bucket.islower()  # TLS has no certificate for such a host
-        return with_query(f"https://{host}{path(bucket, name)}" if dotted else f"https://{bucket}.{host}{path(name)}", query)
+        return with_query(self._session.place(bucket, self._regions.get(bucket, "")).base + path(name)[1:], query)
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         asked = {"x-amz-checksum-mode": "ENABLED"} if method == "GET" and "Range" not in headers and "?" not in address else {}
         keys = self._session.keys()
         if keys is None:
             return asked
-        region = self._session.region_at(address) or self._region(self._bucket(address))
-        return asked | signed(method, address, {**headers, **asked}, body, keys, region, time.time())
+        return asked | signed(method, address, {**headers, **asked}, body, keys, self._session.region_at(address), time.time())
 
     def follows(self, origin: str, target: str) -> bool:
         hosts = [each.partition("://")[2].partition("/")[0] for each in (origin, target) if each.startswith("https://")]
         # a new bucket's requests are passed on to its region for a while
         return origin == target or (len(hosts) == 2 and all(host.endswith(_AMAZON) for host in hosts))
 
-    def _bucket(self, address: str) -> str:
-        parts = urlsplit(address)
-        found = None if _endpoint() else _HOST.match(parts.hostname or "")
-        return found[1] if found else parts.path[1:].partition("/")[0]
-
-    def _region(self, bucket: str) -> str:
-        env = os.environ
-        if found := self._session.place(bucket, self._regions.get(bucket, "")):
-            return found.region
-        return self._regions.get(bucket) or env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or "us-east-1"
-
     def renew(self, url: URL, status: int, headers: Mapping[str, str], said: str) -> bool:
         bucket, _ = bucket_and_name(url)
         there = headers.get("x-amz-bucket-region", "")
-        if there and there != self._region(bucket):
+        if there and there != self._session.place(bucket, self._regions.get(bucket, "")).region:
             self._regions[bucket] = there
             return True
         return said in ("ExpiredToken", "InvalidToken", "RequestExpired") and self._session.forget()
@@ -90,11 +67,6 @@ class _S3Access(Access):
         if self._session.keys() is None:
             return "No keys were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
         return "Check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may do; AWS_SKIP_SIGNATURE=true reads public buckets."
-
-
-def _endpoint() -> str:
-    env = os.environ
-    return env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL") or ""
 
 
 class S3Store(BucketStore):
