@@ -70,7 +70,7 @@ def of(url: str | PathLike[str]) -> Store:
     if getattr(found, "remote", False) and (limit := options().shard_cache):
         from tarviz.stores.cached import CachedStore
 
-        return CachedStore(found, options().cache_dir / "shards", limit)
+        return cast("Store", CachedStore(found, options().cache_dir / "shards", limit))
     return found
 
 
@@ -94,10 +94,10 @@ def _store(scheme: str) -> Store:
     if not plugins.is_known("stores", name):
         import difflib
 
-        from tarviz.stores._fsspec import any_store, knows
+        from tarviz.stores._fsspec import AnyStore, knows
 
         if knows(name):
-            return any_store(name)
+            return AnyStore(name)
         schemes = sorted({*plugins.names("stores"), "https"} - {"stdio"})
         close = difflib.get_close_matches(scheme, schemes, 1, cutoff=0.5)
         meant = f"Did you mean {close[0]}://? " if close else ""

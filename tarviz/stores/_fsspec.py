@@ -23,7 +23,7 @@ from typing import Any, ClassVar, TypeVar
 from tarviz.model.errors import ChangedError, MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError, redact
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._storage_options import storage_options
-from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, errors_as, refuse_taken
+from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, errors_as, refuse_taken, take
 from tarviz.stores.retry import Attempts, Clock, RetryError
 
 _PIECE = 1 << 20
@@ -52,8 +52,6 @@ class AnyStore(Store):
 
     scheme: str
 
-    lists: ClassVar[bool] = True
-    writes: ClassVar[bool] = True
     selects: ClassVar[bool] = True
     remote: ClassVar[bool] = True
 
@@ -65,11 +63,7 @@ class AnyStore(Store):
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         with self.open(url, offset=offset, etag=etag) as stream:
-            found = bytearray()
-            piece = memoryview(bytearray(min(length, _PIECE)))
-            while len(found) < length and (count := stream.readinto(piece[: length - len(found)])):
-                found += piece[:count]
-        return bytes(found)
+            return take(stream, length)
 
     def list(self, url: URL) -> Iterator[Stat]:
         rows = _ask(url, _rows)
@@ -104,7 +98,7 @@ def _filesystem(url: URL, fresh: bool = False) -> tuple[Any, str]:
         host, _, rest = rest.partition("/")
         options = {"base_url": f"{_DAV[scheme]}://{host}/"} | options
         scheme = "webdav"
-    with _errors(url):
+    with errors_as(_error, url):
         kind = fsspec.get_filesystem_class(scheme)
         # fsspec splits a path at some of these signs, and leaves the others out: they are part of a file's name
         whole = f"{scheme}://{rest}".translate(_HIDE)
@@ -124,7 +118,7 @@ def _shown(value: Any) -> Any:
 
 def _ask(url: URL, call: Callable[[Any, str], _T]) -> _T:
     """What `call` finds in the filesystem, tried a second time over a new connection: one that was kept may be dead."""
-    with _errors(url):
+    with errors_as(_error, url):
         try:
             return call(*_filesystem(url))
         except BaseException as error:
@@ -178,12 +172,8 @@ def _seconds(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _errors(url: URL) -> errors_as:
-    """A filesystem raises what its library has, so any exception may be one."""
-    return errors_as(lambda error: _error(error, url))
-
-
 def _error(error: Exception, url: URL) -> TarvizError:
+    """A filesystem raises what its library has, so any exception may be one."""
     said = redact(" ".join(str(error).split())) or type(error).__name__
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
         return NotFoundError("there is no such object.", shard=url, hint="Check the URL.")
@@ -266,7 +256,7 @@ class _AnyStream(Stream):
         """At the end: whether the bytes were all of one object, where the filesystem reads it piece by piece."""
         if self._file is not None:
             self._drop()
-            with _errors(self._url):
+            with errors_as(_error, self._url):
                 now = self._look()
             if now.etag != self.stat.etag:
                 raise self._changed(self.stat.etag, now)
@@ -282,7 +272,7 @@ class _AnyStream(Stream):
             data: bytes = self._file.read(length)
         except BaseException as error:
             if not _may_pass(error):
-                with _errors(self._url):
+                with errors_as(_error, self._url):
                     raise
             raise RetryError(redact(str(error)) or type(error).__name__, at_once=True) from error
         if not data and self.stat.size is not None:
@@ -292,7 +282,7 @@ class _AnyStream(Stream):
     def _drop(self) -> None:
         file, self._file = self._file, None
         if file is not None:
-            with contextlib.suppress(StoreError, NotFoundError), _errors(self._url):
+            with contextlib.suppress(StoreError, NotFoundError), errors_as(_error, self._url):
                 file.close()
 
     def close(self) -> None:
@@ -320,11 +310,11 @@ class _AnySink(OneSink):
 
     def write(self, data: Buffer, /) -> None:
         self.check_open()
-        with _errors(self.url):
+        with errors_as(_error, self.url):
             self._file.write(bytes(data))
 
     def complete(self) -> Stat:
-        with _errors(self.url):
+        with errors_as(_error, self.url):
             self._file.close()
             if self._spare is not None:
                 refuse_taken(self._spare, self.url)
@@ -333,13 +323,8 @@ class _AnySink(OneSink):
 
     def discard(self) -> None:
         end = "discard" if isinstance(self._file, tempfile.SpooledTemporaryFile) else "close"  # webdav4 would send what it closes
-        with contextlib.suppress(StoreError, NotFoundError), _errors(self.url):
+        with contextlib.suppress(StoreError, NotFoundError), errors_as(_error, self.url):
             if not self._file.closed:
                 getattr(self._file, end)()
-        with contextlib.suppress(StoreError, NotFoundError), _errors(self.url):
+        with contextlib.suppress(StoreError, NotFoundError), errors_as(_error, self.url):
             self._place.rm_file(self._temporary)
-
-
-def any_store(scheme: str) -> AnyStore:
-    """The store of a scheme that fsspec knows."""
-    return AnyStore(scheme)

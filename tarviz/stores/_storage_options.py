@@ -33,7 +33,7 @@ def _options(text: str, url: str) -> Mapping[str, Any]:
     return found
 
 
-def taken(url: URL, *names: str) -> dict[str, Any]:
+def known_options(url: URL, *names: str) -> dict[str, Any]:
     """The storage options of a URL, for a store that takes those of these names alone; `UsageError` names another one."""
     found = dict(storage_options(url))
     if unknown := next((name for name in found if name not in names), None):
@@ -43,7 +43,7 @@ def taken(url: URL, *names: str) -> dict[str, Any]:
     return found
 
 
-def customer_key(url: URL, key: object, *, prefix: str, digest: str = "sha256") -> dict[str, str]:
+def customer_key(url: URL, key: object, prefix: str) -> dict[str, str]:
     """The headers that carry a customer's own AES key, base64 of 32 bytes; `prefix` as the store's manual has it.
 
     Sources: docs.aws.amazon.com/AmazonS3/latest/userguide/specifying-s3-c-encryption.html, cloud.google.com/storage/docs/encryption
@@ -55,5 +55,6 @@ def customer_key(url: URL, key: object, *, prefix: str, digest: str = "sha256") 
         raw = b""
     if len(raw) != 32:
         raise UsageError("encryption_key is no key.", shard=url, hint="Write 32 bytes in base64: openssl rand -base64 32.")
+    digest = "md5" if prefix.startswith("x-amz-") else "sha256"
     proof = base64.b64encode(hashlib.new(digest, raw, usedforsecurity=False).digest()).decode()
     return {f"{prefix}algorithm": "AES256", f"{prefix}key": str(key), f"{prefix}key-{digest}": proof}

@@ -6,11 +6,6 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
-try:
-    import fcntl
-except ImportError:  # no such locks on Windows: leftovers of a killed process stay there
-    fcntl = None  # type: ignore[assignment]
-
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
@@ -37,10 +32,9 @@ def remove_stale(path: str) -> None:
 
 
 def _lock(fd: int, *, wait: bool) -> bool:
-    if fcntl is None:
-        return False
-    try:
+    with suppress(ImportError, OSError):  # held by its writer; a file system without locks; Windows, where leftovers stay
+        import fcntl
+
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:  # held by its writer, or a file system without locks
-        return False
-    return True
+        return True
+    return False

@@ -26,9 +26,9 @@ from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.addresses import origin
 from tarviz.stores._remote.buckets import bucket_and_name, folder, path, with_query
 from tarviz.stores._remote.reader import BucketStore
-from tarviz.stores._remote.upload import Upload, UploadSink
+from tarviz.stores._remote.upload import Upload
 from tarviz.stores._remote.wire import causes, json_error
-from tarviz.stores.base import Sink, Stat, Stream, errors_as, refuse_taken
+from tarviz.stores.base import Stat, errors_as
 
 if TYPE_CHECKING:
     from aistore.sdk import Bucket, Client
@@ -87,7 +87,7 @@ class _AisAccess(Access):
     variables: ClassVar[tuple[str, ...]] = ("AIS_ENDPOINT", "AIS_AUTHN_TOKEN", *_AUTHORITIES, *_UNCHECKED, *_SHOWN)
 
     def __init__(self) -> None:
-        self._met: dict[URL, None] = {}
+        self._met: set[URL] = set()
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         provider, bucket, name = _parts(url)
@@ -100,15 +100,10 @@ class _AisAccess(Access):
     def tls(self) -> ssl.SSLContext | None:
         return _tls(_SETTINGS.state())
 
-    def met(self, url: URL) -> None:
-        if url not in self._met:
-            if len(self._met) >= _MET:
-                self._met.clear()
-            self._met[url] = None
-
-    def forget(self, url: URL) -> None:
-        """An object was removed here."""
-        self._met.pop(url, None)
+    def met(self, url: URL, *, there: bool = True) -> None:
+        if len(self._met) >= _MET:
+            self._met.clear()
+        (self._met.add if there else self._met.discard)(url)
 
     def passes(self, url: URL, status: int, code: str) -> bool:
         """What was there is lacked while a node joins, or by those that are asked once one has died."""
@@ -147,30 +142,50 @@ def _parts(url: URL) -> tuple[str, str, str]:
     return provider, bucket, name
 
 
+class _AisUpload(Upload):
+    """Uploads by the SDK. AIStore knows no write under a condition: the name is looked for just before."""
+
+    _upload: Any = None
+
+    @functools.cached_property
+    def _object(self) -> Any:
+        return bucket_of(self._url).object(_parts(self._url)[2])
+
+    def whole(self, data: bytes) -> str | None:
+        with self.unless_taken(), errors_as(_error, self._url):
+            self._object.get_writer().put_content(data)
+        return self._store.stat(self._url).etag
+
+    def begin(self) -> None:
+        with errors_as(_error, self._url):
+            self._upload = self._object.multipart_upload().create()
+
+    def part(self, number: int, data: bytes) -> str:
+        with errors_as(_error, self._url):
+            self._upload.add_part(number).put_content(data)
+        return str(number)
+
+    def complete(self, parts: list[str], size: int) -> str | None:
+        with self.unless_taken(), errors_as(_error, self._url):
+            self._upload.parts.sort()
+            self._upload.complete()
+        return self._store.stat(self._url).etag
+
+    def abort(self) -> None:
+        if self._upload is not None:
+            with errors_as(_error, self._url):
+                self._upload.abort()
+
+
 class AisStore(BucketStore):
     """Objects of an AIStore cluster. Large ones are written in parts, and are there once the last is accepted."""
 
-    def _access(self) -> Access:
-        self._seen = _AisAccess()
-        return self._seen
+    access = _AisAccess
+    upload = _AisUpload
 
     def _stat(self, url: URL, stall_timeout: float) -> Stat:
         found = super()._stat(url, stall_timeout)
         return replace(found, size=found.size or 0, ranges=True)  # neither the size of an empty object nor ranges are told
-
-    def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
-        self._know(url, etag)
-        return super().open(url, offset=offset, etag=etag)
-
-    def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
-        self._know(url, etag)
-        data = super().read(url, offset, length, etag=etag)
-        self._seen.met(url)
-        return data
-
-    def _know(self, url: URL, etag: str | None) -> None:
-        if etag:
-            self._seen.met(url)  # by another process, perhaps
 
     def list(self, url: URL) -> Iterator[Stat]:
         from aistore.sdk.list_object_flag import ListObjectFlag
@@ -190,18 +205,15 @@ class AisStore(BucketStore):
 
     def _entries(self, base: str, prefix: str, flags: Sequence[ListObjectFlag]) -> Iterator[Stat]:
         url = URL(base + prefix)
-        with _errors(url):
+        with errors_as(_error, url):
             for entry in bucket_of(url).list_objects_iter(prefix=prefix, props="name,size", flags=[*flags]):
-                self._seen.met(URL(base + entry.name))
+                self.wire.access.met(URL(base + entry.name))
                 yield Stat(URL(base + entry.name), entry.size)
 
-    def create(self, url: URL, *, replace: bool = True) -> Sink:
-        return UploadSink(url, _AisUpload(self, url, replace))
-
     def delete(self, url: URL) -> None:
-        with _errors(url):
+        with errors_as(_error, url):
             bucket_of(url).object(_parts(url)[2]).delete()
-        self._seen.forget(url)
+        self.wire.access.met(url, there=False)
 
 
 def members(url: URL) -> list[tuple[str, int]]:
@@ -210,7 +222,7 @@ def members(url: URL) -> list[tuple[str, int]]:
     It lists none of what was written in parts, as shards above 8 MiB are here.
     """
     name = _parts(url)[2]
-    with _errors(url):
+    with errors_as(_error, url):
         found = [(each.name.removeprefix(f"{name}/"), each.size) for each in bucket_of(url).list_archive(name, props="name,size")]
     if found:
         return found
@@ -255,7 +267,7 @@ def read_members(shards: Iterable[tuple[URL, str]]) -> Iterator[bytes]:
     if not asked:
         return
     batch = _client(_endpoint(), _SETTINGS.state(), os.getpid()).batch(streaming_get=False)
-    with _errors(asked[0][0]):
+    with errors_as(_error, asked[0][0]):
         for url, inside in asked:
             provider, bucket, name = _parts(url)
             batch.add(name, archpath=inside or None, bck=bucket, provider=provider)
@@ -268,7 +280,7 @@ def read_members(shards: Iterable[tuple[URL, str]]) -> Iterator[bytes]:
 def begin_transformer(url: URL, kind: type, packages: Iterable[str]) -> Transformer:
     """A class of the SDK's servers begun in pods beside the data of a bucket; `StoreError` where the cluster has no ETL."""
     etl = _client(_endpoint(), _SETTINGS.state(), os.getpid()).etl(f"tarviz-{secrets.token_hex(6)}")
-    with _errors(url):
+    with errors_as(_error, url):
         etl.init_class(dependencies=list(packages))(kind)
     return Transformer(url, etl.name, etl)
 
@@ -285,7 +297,7 @@ class Transformer:
 
     def end(self) -> None:
         """Take it away."""
-        with _errors(self.url):
+        with errors_as(_error, self.url):
             self.etl.stop()
             self.etl.delete()
 
@@ -295,7 +307,7 @@ def transformed(url: URL, name: str, args: str) -> Iterator[IO[bytes]]:
     """The bytes that the transformer `name` makes of an object."""
     from aistore.sdk.etl import ETLConfig
 
-    with _errors(url), closing(bucket_of(url).object(_parts(url)[2]).get_reader(etl=ETLConfig(name, args)).raw()) as data:
+    with errors_as(_error, url), closing(bucket_of(url).object(_parts(url)[2]).get_reader(etl=ETLConfig(name, args)).raw()) as data:
         yield data
 
 
@@ -349,10 +361,6 @@ def _client(endpoint: str, settings: tuple[bytes | str, ...], process: int) -> C
 _ATTEMPTS, _PATIENCE = 3, 10.0  # of a request that gets no answer; seconds of one that is refused for reasons that pass
 
 
-def _errors(url: URL) -> errors_as:
-    return errors_as(lambda error: _error(error, url))
-
-
 def _error(error: Exception, url: URL) -> TarvizError | None:
     """An error of the SDK as ours."""
     from aistore.sdk.errors import APIRequestError, ErrBckNotFound
@@ -388,54 +396,10 @@ def _unreached(error: BaseException) -> tuple[str, str]:
     return f"{who} cannot be reached: {type(error).__name__}.", "Check AIS_ENDPOINT."
 
 
-class _AisUpload(Upload):
-    """Uploads by the SDK."""
-
-    def __init__(self, store: AisStore, url: URL, replace: bool) -> None:
-        self._store = store
-        self._url = url
-        self._replace = replace
-        self._object: Any = bucket_of(url).object(_parts(url)[2])
-        self._upload: Any = None
-
-    def whole(self, data: bytes) -> str | None:
-        self._refuse_taken()
-        with _errors(self._url):
-            self._object.get_writer().put_content(data)
-        return self._store.stat(self._url).etag
-
-    def begin(self) -> None:
-        with _errors(self._url):
-            self._upload = self._object.multipart_upload().create()
-
-    def part(self, number: int, data: bytes) -> str:
-        with _errors(self._url):
-            self._upload.add_part(number).put_content(data)
-        return str(number)
-
-    def complete(self, parts: list[str], size: int) -> str | None:
-        self._refuse_taken()
-        with _errors(self._url):
-            self._upload.parts.sort()
-            self._upload.complete()
-        return self._store.stat(self._url).etag
-
-    def _refuse_taken(self) -> None:
-        if not self._replace:  # AIStore knows no write under a condition
-            refuse_taken(self._store, self._url)
-
-    def abort(self) -> None:
-        if self._upload is not None:
-            with _errors(self._url):
-                self._upload.abort()
-
-
 def _base(url: URL) -> tuple[str, str]:
     """What comes before the names of the bucket's objects, and the name."""
     provider, bucket, name = _parts(url)
     return f"ais://{bucket}/" if provider == "ais" else f"ais://@{provider}/{bucket}/", name
 
 
-def store() -> AisStore:
-    """The store of `ais://`."""
-    return AisStore()
+store = AisStore

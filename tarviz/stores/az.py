@@ -14,14 +14,12 @@ from email.utils import formatdate
 from typing import ClassVar
 
 from tarviz.model.types import URL
-from tarviz.stores._remote.access import READS, Access, TokenAccess
-from tarviz.stores._remote.azure_keys import API, VARIABLES, Account, find_account, find_token, host_of, shared_key, with_sas
+from tarviz.stores._remote.access import TokenAccess
+from tarviz.stores._remote.azure_keys import API, VARIABLES, find_account, find_token, host_of, shared_key, with_sas
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
 from tarviz.stores._remote.listing import azure_pages
 from tarviz.stores._remote.reader import BucketStore
-from tarviz.stores._remote.upload import AzureUpload, UploadSink
-from tarviz.stores._storage_options import customer_key, taken
-from tarviz.stores.base import Sink
+from tarviz.stores._remote.upload import AzureUpload
 
 
 class _AzureAccess(TokenAccess):
@@ -32,18 +30,14 @@ class _AzureAccess(TokenAccess):
     HINT_MISSING = "Check account, container and name (AZURE_STORAGE_ACCOUNT)."
     find = staticmethod(find_token)
     variables: ClassVar[tuple[str, ...]] = VARIABLES
+    OPTIONS: ClassVar[Mapping[str, str]] = {"encryption_key": "x-ms-encryption-", "version": "versionid"}
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
-        account, container, name = _parts(url)
+        bucket, name = bucket_and_name(url)
+        container, _, host = bucket.partition("@")
+        account = find_account(host)
         place = with_query(account.endpoint + path(container, name), query)
         return with_sas(place, account.sas) if account.sas and not account.key and not account.anonymous else place
-
-    def asks(self, method: str, url: URL, query: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        options = taken(url, "encryption_key", "version")
-        told: dict[str, str] = {}
-        if "encryption_key" in options and method != "DELETE" and query.get("comp") != "list":
-            told = customer_key(url, options["encryption_key"], prefix="x-ms-encryption-")
-        return told, {"versionid": str(options["version"])} if "version" in options and method in READS and not query else {}
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         account = find_account(host_of(address))
@@ -64,25 +58,12 @@ class _AzureAccess(TokenAccess):
         return "The identity may not do this: it needs the role Storage Blob Data Reader (or Contributor, to write)."
 
 
-def _parts(url: URL) -> tuple[Account, str, str]:
-    """Account, container and name of a blob."""
-    bucket, name = bucket_and_name(url)
-    container, _, host = bucket.partition("@")
-    return find_account(host), container, name
-
-
 class AzureStore(BucketStore):
     """Blobs of Azure's containers. Writes large ones in blocks; nothing is visible before their list is accepted."""
 
+    access = _AzureAccess
     pages = azure_pages
-
-    def _access(self) -> Access:
-        return _AzureAccess()
-
-    def create(self, url: URL, *, replace: bool = True) -> Sink:
-        return UploadSink(url, AzureUpload(self, url, {} if replace else {"If-None-Match": "*"}))
+    upload = AzureUpload
 
 
-def store() -> AzureStore:
-    """The store of `az://`."""
-    return AzureStore()
+store = AzureStore

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
-from tarviz.model.errors import NotFoundError, StoreError, TarvizError, redact
+from tarviz.model.errors import NotFoundError, StoreError, TarvizError
+from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer
 
 READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # no descriptor is inherited: PEP 446
@@ -37,9 +38,7 @@ class Stat:
     mtime: float | None = None
     ranges: bool = True
 
-    def __repr__(self) -> str:
-        fields = f"size={self.size}, etag={self.etag!r}, mtime={self.mtime}, ranges={self.ranges}"
-        return f"Stat({redact(self.url)!r}, {fields})"
+    __repr__ = redacted_repr
 
 
 class Stream(Protocol):
@@ -57,14 +56,12 @@ class Stream(Protocol):
 
         `StoreError` when it cannot go on, `ChangedError` when the object is no longer the one opened.
         """
-        ...
 
     def close(self) -> None:
         """Let go of file and socket at once, read to the end or not. Closing twice does nothing.
 
         A connection whose answer was read to its end may serve the store's next request.
         """
-        ...
 
     def __enter__(self) -> Self:
         return self
@@ -78,11 +75,9 @@ class Whole(Protocol):
 
     def commit(self) -> object:
         """Complete it, so that it is seen."""
-        ...
 
     def abort(self) -> None:
         """Drop it; nothing of it is seen."""
-        ...
 
     def __enter__(self) -> Self:
         return self
@@ -103,7 +98,6 @@ class Sink(Whole, Protocol):
 
     def write(self, data: Buffer, /) -> None:
         """Append all of `data`."""
-        ...
 
     def writev(self, pieces: Sequence[Buffer], /) -> None:
         """Append the pieces one after the other."""
@@ -124,11 +118,9 @@ class Sink(Whole, Protocol):
     def commit(self) -> Stat:
         """Make the object visible under its name; what was there is replaced, unless `create` said otherwise. The second call changes
         nothing."""
-        ...
 
     def abort(self) -> None:
         """Drop what was written. Does nothing after `commit`."""
-        ...
 
 
 class OneSink(Sink):
@@ -169,13 +161,13 @@ class OneSink(Sink):
 
 
 class errors_as(AbstractContextManager[None]):  # noqa: N801  (used like a function)
-    """What a library raises as `translate` has it; what that gives None for, and our own errors, stay as they are."""
+    """What a library raises as `translate(error, *told)` has it; what that gives None for, and our own errors, stay as they are."""
 
-    def __init__(self, translate: Callable[[Exception], Exception | None]) -> None:
-        self._translate = translate
+    def __init__(self, translate: Callable[..., Exception | None], *told: str) -> None:
+        self._translate, self._told = translate, told
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, TarvizError) and (ours := self._translate(error)) is not None:
+        if isinstance(error, Exception) and not isinstance(error, TarvizError) and (ours := self._translate(error, *self._told)):
             raise ours from error
 
 
@@ -187,25 +179,21 @@ class Store(Protocol):
     pick among the objects a listing shows, instead of naming objects that all must exist.
     """
 
-    lists: ClassVar[bool]
-    writes: ClassVar[bool]
-    selects: ClassVar[bool]
+    lists: ClassVar[bool] = True
+    writes: ClassVar[bool] = True
+    selects: ClassVar[bool] = False
 
     def stat(self, url: URL) -> Stat:
         """Size and version of an object. `NotFoundError` when there is none."""
-        ...
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
         """A stream from byte `offset` on. `ChangedError` when `etag` is given and the object has another."""
-        ...
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         """`length` bytes from byte `offset`; fewer only where the object ends. `ChangedError` as in `open`."""
-        ...
 
     def list(self, url: URL) -> Iterator[Stat]:
         """The objects that lie directly in a folder, sorted by name (code points). `NotFoundError` without a folder."""
-        ...
 
     def walk(self, url: URL) -> Iterator[Stat]:
         """The objects whose URLs begin with `url`, however deep they lie, sorted by name; that there are none is no error.
@@ -220,17 +208,15 @@ class Store(Protocol):
 
         With `replace=False` its `commit` raises `E_EXISTS` where an object has the name by then, and leaves that one alone.
         """
-        ...
 
     def delete(self, url: URL) -> None:
         """Remove an object. `NotFoundError` when there is none."""
-        ...
 
 
 def refuse_taken(store: Store, url: URL) -> None:
     """`E_EXISTS` where an object has the name now: for stores that know no write under a condition, just before a commit."""
     if is_there(store, url):
-        raise taken(url)
+        raise already_there(url)
 
 
 def is_there(store: Store, url: URL) -> bool:
@@ -242,7 +228,7 @@ def is_there(store: Store, url: URL) -> bool:
     return True
 
 
-def taken(url: URL) -> StoreError:
+def already_there(url: URL) -> StoreError:
     """The error of a write that replaces nothing, under a name that an object has."""
     what = "an object of that name is there, perhaps of another run; it was left alone."
     return StoreError(what, code="E_EXISTS", shard=url, hint="Choose another name, or exists='replace'.")
@@ -290,6 +276,14 @@ def _copy_range(target: int, fd: int, offset: int, count: int) -> int:
 
 def _sendfile(target: int, fd: int, offset: int, count: int) -> int:
     return os.sendfile(target, fd, offset, count) if sys.platform == "linux" else 0  # elsewhere to sockets only
+
+
+def take(stream: Stream, length: int) -> bytes:
+    """The next `length` bytes of a stream; fewer only where the object ends."""
+    size = stream.stat.size
+    buffer = bytearray(length if size is None else max(0, min(length, size - stream.offset)))
+    count = fill(stream, memoryview(buffer))
+    return bytes(buffer if count == len(buffer) else buffer[:count])
 
 
 def fill(stream: Stream, buffer: memoryview) -> int:

@@ -13,42 +13,40 @@ import logging
 import os
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, ClassVar, NamedTuple
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from tarviz.formats.tfrecord import crc32c
 from tarviz.model.errors import NotFoundError, StoreError, redact
-from tarviz.model.types import URL
+from tarviz.model.types import URL, Buffer
 from tarviz.model.urls import digest
-from tarviz.stores.base import Sink, Stat, Store, Stream, read_at, read_into
+from tarviz.stores.base import Stat, Store, Stream, read_at, take
 from tarviz.stores.cache_files import KeptFile, Temporary, kept_files, oldest, stem, touch
 
 _LOG = logging.getLogger(__name__)
 PART = 1 << 20  # bytes that one checksum is of
 _SUMS = ".sums"
 _ORPHAN = 3600.0  # seconds after which checksums without their file go: a writer gives them their name just before it
-_MOST = 4096  # files whose checksums a process remembers
 
 
-class CachedStore(Store):
-    """A store whose objects are kept in `folder`, `limit` bytes at most, when they are read from their beginning to their end."""
+class CachedStore:
+    """A store whose objects are kept in `folder`, `limit` bytes at most, when they are read from their beginning to their end.
 
-    lists: ClassVar[bool] = True
-    writes: ClassVar[bool] = True
-    selects: ClassVar[bool] = True
+    What does not read is the store's own.
+    """
 
     def __init__(self, store: Store, folder: Path, limit: int) -> None:
         self.store = store
         self.folder = folder
         self.limit = limit
         self._away: set[str] = set()  # hosts that this process could not reach
-        for name in ("lists", "writes", "selects"):
-            setattr(self, name, getattr(store, name))
 
-    def stat(self, url: URL) -> Stat:
-        return self.store.stat(url)
+    def __getattr__(self, name: str) -> Any:
+        if name == "store":  # not there yet: it is unpickled
+            raise AttributeError(name)
+        return getattr(self.store, name)
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
         copy = None if etag is None else self._copy(url, etag)
@@ -66,24 +64,8 @@ class CachedStore(Store):
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         if etag is None or (copy := self._copy(url, etag)) is None:
             return self.store.read(url, offset, length, etag=etag)
-        buffer = bytearray(max(0, min(length, copy.size - offset)))
-        with copy.file, contextlib.suppress(_DamagedCopyError):
-            copy.into(memoryview(buffer), offset)
-            return bytes(buffer)
-        with self.without(copy):
-            return self.store.read(url, offset, length, etag=etag)
-
-    def list(self, url: URL) -> Iterator[Stat]:
-        return self.store.list(url)
-
-    def walk(self, url: URL) -> Iterator[Stat]:
-        return self.store.walk(url)
-
-    def create(self, url: URL, *, replace: bool = True) -> Sink:
-        return self.store.create(url, replace=replace)
-
-    def delete(self, url: URL) -> None:
-        self.store.delete(url)
+        with _KeptStream(self, Stat(url, copy.size, etag), copy, offset) as stream:
+            return take(stream, length)
 
     def place(self, url: URL, etag: str) -> Path:
         """Where the file of this version lies, if it is here."""
@@ -98,31 +80,20 @@ class CachedStore(Store):
         return max(rows, key=lambda row: row.used).path if rows else None
 
     def _copy(self, url: URL, etag: str) -> _Copy | None:
-        """The file of this version, opened; None where there is none, or none that is whole."""
+        """The file of this version, opened; None where there is none, or none that is as long as it was."""
         place = self.place(url, etag)
         try:
             return _Copy(place)
         except _DamagedCopyError:
-            drop(place)
+            drop_damaged(place)
         except OSError:
             pass  # not kept, or just thrown out by another process
         return None
 
-    @contextlib.contextmanager
-    def without(self, copy: _Copy) -> Iterator[None]:
-        """Throw a damaged file away, and have an error of what is done in its place say so."""
-        _LOG.warning("the copy kept in %s is damaged; it is removed, and the shard read from afar", self.folder)
-        drop(copy.place)
-        try:
-            yield
-        except (StoreError, NotFoundError) as error:
-            error.hint = " ".join(filter(None, [error.hint, f"The copy kept in {self.folder} was damaged, and is removed."]))
-            raise
-
     def fetch(self, url: URL) -> Path | None:
         """The file of an object as it is now, fetched where it is not here. None where it cannot be kept: over the limit, a full disk.
 
-        A file is held against its checksums when a process first asks for it; one that is damaged is fetched anew. A store that tells
+        A file is held against its checksums each time; one that is damaged is fetched anew. A store that tells
         no versions is asked once. One that cannot be reached leaves what is here, with a warning, and is not asked for it again.
         """
         host = urlsplit(url).netloc
@@ -151,19 +122,19 @@ class CachedStore(Store):
         return self.find(url, etag)
 
     def _checked(self, place: Path | None) -> Path | None:
-        """A file that is whole, used now: all of it is looked at, once a process. One that is not whole is removed."""
+        """A file that is whole, used now: all of it is looked at. One that is not whole is removed."""
         if place is None:
             return None
         try:
             with (copy := _Copy(place)).file:
-                copy.check(0, len(copy.kept.sums))
+                for number in range(len(copy.sums)):
+                    copy.part(number)
+            return place
         except _DamagedCopyError:
-            _LOG.warning("%s is damaged; it is removed", place)
-            drop(place)
-            return None
-        except OSError:  # just thrown out by another process
-            return None
-        return place
+            drop_damaged(place)
+        except OSError:
+            pass  # just thrown out by another process
+        return None
 
     def keep(self, temporary: Temporary, url: URL, etag: str, sums: Sequence[int]) -> None:
         """Give a complete file its name, and make room."""
@@ -200,18 +171,14 @@ def drop(place: Path) -> None:
             place.with_name(name).unlink(missing_ok=True)
 
 
+def drop_damaged(place: Path) -> None:
+    """Remove a copy that is not what was kept."""
+    _LOG.warning("the copy %s is damaged; it is removed, and the shard read from afar", place)
+    drop(place)
+
+
 class _DamagedCopyError(Exception):
     """A kept file is not what was kept."""
-
-
-class _Checked(NamedTuple):
-    """The checksums of a file's parts, and which parts this process has held against them."""
-
-    sums: tuple[int, ...]
-    sound: set[int]
-
-
-_CHECKED: dict[tuple[int, ...], _Checked] = {}  # by device, inode, size and time of change
 
 
 class _Copy:
@@ -221,19 +188,15 @@ class _Copy:
         self.place = place
         self.file: IO[bytes] = place.open("rb", buffering=0)
         try:
-            found = os.fstat(self.file.fileno())
-            self.size = found.st_size
-            known = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
-            self.kept = _CHECKED.get(known) or self._read_sums()
-            if len(_CHECKED) >= _MOST:
-                _CHECKED.clear()
-            _CHECKED[known] = self.kept
+            self.size = os.fstat(self.file.fileno()).st_size
+            self.sums = self._read_sums()
         except BaseException:
             self.file.close()
             raise
+        self._held = -1, memoryview(b"")
         touch(place)
 
-    def _read_sums(self) -> _Checked:
+    def _read_sums(self) -> list[int]:
         data = self.place.with_name(self.place.name + _SUMS).read_bytes()
         count = -(-self.size // PART)
         if len(data) != 12 + 4 * count or crc32c(data[:-4]) != int.from_bytes(data[-4:], "little"):
@@ -241,24 +204,17 @@ class _Copy:
         size, *sums = struct.unpack(f"<Q{count}I", data[:-4])
         if size != self.size:
             raise _DamagedCopyError
-        return _Checked(tuple(sums), set())
+        return sums
 
-    def check(self, first: int, stop: int) -> None:
-        """Hold the parts `first` up to `stop` against their checksums, those that this process has not yet."""
-        for part in range(first, stop):
-            if part not in self.kept.sound:
-                if crc32c(read_at(self.file.fileno(), PART, part * PART)) != self.kept.sums[part]:
-                    raise _DamagedCopyError
-                self.kept.sound.add(part)
-
-    def into(self, buffer: memoryview, offset: int) -> int:
-        """Fill the front of `buffer` with bytes of it, whose parts are checked first: how many there are."""
-        count = max(0, min(len(buffer), self.size - offset))
-        if count:
-            self.check(offset // PART, -(-(offset + count) // PART))
-            if read_into(self.file.fileno(), buffer[:count], offset) != count:
+    def part(self, number: int) -> memoryview:
+        """A part as it is on the disk, held against its checksum each time it is read there; the last one is held in memory."""
+        held, data = self._held  # both at once: another thread may read another part
+        if held != number:
+            data = memoryview(read_at(self.file.fileno(), PART, number * PART))
+            if crc32c(data) != self.sums[number]:
                 raise _DamagedCopyError
-        return count
+            self._held = number, data
+        return data
 
 
 class _KeptStream(Stream):
@@ -274,13 +230,13 @@ class _KeptStream(Stream):
     def readinto(self, buffer: memoryview, /) -> int:
         if self._copy is not None:
             try:
-                count = self._copy.into(buffer, self.offset)
-                self.offset += count
-                return count
+                number, begin = divmod(self.offset, PART)
+                piece = self._copy.part(number)[begin : begin + len(buffer)] if self.offset < self._copy.size else b""
+                buffer[: len(piece)] = piece
+                self.offset += len(piece)
+                return len(piece)
             except _DamagedCopyError:
-                copy, self._copy = self._copy, None
-                with copy.file, self._cache.without(copy):
-                    self._afar = self._cache.store.open(self.stat.url, offset=self.offset, etag=self.stat.etag)
+                self._go_afar(self._copy)
             except ValueError as error:  # the file was closed by another thread
                 raise StoreError("the stream is closed.", shard=self.stat.url) from error
         if self._afar is None:
@@ -288,6 +244,17 @@ class _KeptStream(Stream):
         count = self._afar.readinto(buffer)
         self.offset = self._afar.offset
         return count
+
+    def _go_afar(self, copy: _Copy) -> None:
+        """Read on from the store; its errors say what became of the copy."""
+        self._copy = None
+        copy.file.close()
+        drop_damaged(copy.place)
+        try:
+            self._afar = self._cache.store.open(self.stat.url, offset=self.offset, etag=self.stat.etag)
+        except (StoreError, NotFoundError) as error:
+            error.hint = " ".join(filter(None, [error.hint, f"The copy kept in {self._cache.folder} was damaged, and is removed."]))
+            raise
 
     def close(self) -> None:
         copy, self._copy = self._copy, None
@@ -305,7 +272,7 @@ class _KeepingStream(Stream):
         self._cache = cache
         self._etag = etag
         self._sums: list[int] = []
-        self._sum = self._held = 0  # of the part that is coming: its checksum, its bytes
+        self._part = bytearray()  # what came of the one that is coming
         self._kept: Temporary | None = None
         self.stat = stream.stat
         self.offset = stream.offset
@@ -326,26 +293,21 @@ class _KeepingStream(Stream):
                 self._give_up(error)
         return count
 
-    def _add(self, kept: Temporary, data: memoryview) -> None:
-        while len(data):
-            count = kept.file.write(data[: PART - self._held])
-            self._sum = crc32c(data[:count], self._sum)
-            self._held += count
-            data = data[count:]
-            if self._held == PART:
-                self._end_part()
-
-    def _end_part(self) -> None:
-        self._sums.append(self._sum)
-        self._sum = self._held = 0
+    def _add(self, kept: Temporary, data: Buffer, *, last: bool = False) -> None:
+        self._part += data
+        while len(self._part) >= PART or (last and self._part):
+            rest = memoryview(bytes(self._part[:PART]))
+            del self._part[:PART]
+            self._sums.append(crc32c(rest))
+            while rest:
+                rest = rest[kept.file.write(rest) :]
 
     def finish(self) -> None:
         """Keep what came: it is all, though the store did not say how much it would be."""
         if self._kept is None:
             return
-        if self._held:
-            self._end_part()
         try:
+            self._add(self._kept, b"", last=True)
             self._cache.keep(self._kept, self.stat.url, self._etag, self._sums)
             self._kept = None
         except OSError as error:

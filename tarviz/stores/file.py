@@ -13,13 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from itertools import islice
-from typing import ClassVar
 
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError, TarvizError
 from tarviz.model.types import URL, Buffer
 from tarviz.model.urls import local_path
 from tarviz.stores._temporary import make_temporary, remove_stale
-from tarviz.stores.base import READ, OneSink, Sink, Stat, Store, Stream, errors_as, read_at, send_file, taken
+from tarviz.stores.base import READ, OneSink, Sink, Stat, Store, Stream, already_there, errors_as, read_at, send_file
 from tarviz.stores.paths import nearest
 
 _TEMPORARY = ".tmp-"
@@ -27,20 +26,12 @@ _MANY = 1000  # files of a folder that are listed again only when some time has 
 _listed: tuple[str, float, float, list[str]] = ("", 0.0, 0.0, [])  # the last such folder: when, seconds it took, its temporary files
 _IOV_MAX = os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in getattr(os, "sysconf_names", {}) else 16
 _OPEN_FILE = re.compile(r"/dev/fd/(\d+)|/proc/(?:self|\d+)/fd/(\d+)")
-_WHY = {
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
+_WHY = {  # where the system's own words say too little
     errno.EISDIR: "it is a folder",
     errno.ENOTDIR: "a part of the path is a file, not a folder",
     errno.EEXIST: "a part of the path is a file, not a folder",  # of makedirs
     errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
     errno.EFBIG: "the file would be larger than the system allows",
-    errno.EROFS: "the file system is read-only",
-    errno.ENAMETOOLONG: "the name is too long",
-    errno.ELOOP: "links lead in a circle",
-    errno.EMFILE: "too many files are open",
-    errno.ENFILE: "too many files are open",
 }
 _HINT = {
     errno.ENOSPC: "Free some space or choose another folder with -o; nothing was left under the final name.",
@@ -50,17 +41,13 @@ _HINT = {
 }
 
 
-def _errors(url: str, code: str) -> errors_as:
-    return errors_as(lambda error: _error(error, url, code) if isinstance(error, OSError) else None)
-
-
-def _error(error: OSError, url: str, code: str) -> TarvizError | None:
-    if isinstance(error, BrokenPipeError):
+def _error(error: Exception, url: str, code: str) -> TarvizError | None:
+    if not isinstance(error, OSError) or isinstance(error, BrokenPipeError):
         return None  # the reader of a pipe has gone: no error of ours
     if error.errno == errno.ENOENT:
         return NotFoundError("there is no such file.", shard=url, hint=lambda: nearest(local_path(url)) or None)
     verb = "written" if code == "E_WRITE" else "read"
-    why = _WHY.get(error.errno or 0, error.strerror or str(error))
+    why = _WHY.get(error.errno or 0) or (error.strerror or str(error)).lower()
     return StoreError(f"cannot be {verb}: {why}.", code=code, shard=url, hint=_HINT.get(error.errno or 0))
 
 
@@ -69,12 +56,8 @@ class FileStore(Store):
     """Local files. The version of a file is its size, its times of change and its inode, so a file that was
     replaced, cut, or written to is noticed. Pipes and devices read and write straight through."""
 
-    lists: ClassVar[bool] = True
-    writes: ClassVar[bool] = True
-    selects: ClassVar[bool] = False
-
     def stat(self, url: URL) -> Stat:
-        with _errors(url, "E_READ"):
+        with errors_as(_error, url, "E_READ"):
             return _stat(url, os.stat(local_path(url)))
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
@@ -91,7 +74,7 @@ class FileStore(Store):
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         fd, _ = _opened(url, etag)
         try:
-            with _errors(url, "E_READ"):
+            with errors_as(_error, url, "E_READ"):
                 data = read_at(fd, length, offset)
                 while 0 < len(data) < length and (more := read_at(fd, length - len(data), offset + len(data))):
                     data += more
@@ -101,7 +84,7 @@ class FileStore(Store):
 
     def list(self, url: URL) -> Iterator[Stat]:
         folder = local_path(url)
-        with _errors(url, "E_READ"), os.scandir(folder) as entries:
+        with errors_as(_error, url, "E_READ"), os.scandir(folder) as entries:
             files = sorted((each for each in entries if _TEMPORARY not in each.name and not each.is_dir()), key=lambda each: each.name)
         for entry in files:
             with suppress(FileNotFoundError):  # removed since, or a link to nothing
@@ -109,7 +92,7 @@ class FileStore(Store):
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         path = local_path(url)
-        with _errors(url, "E_WRITE"):
+        with errors_as(_error, url, "E_WRITE"):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             through = _open_through(path)
             if through is not None:
@@ -119,13 +102,11 @@ class FileStore(Store):
             return _create(url, path, replace)
 
     def delete(self, url: URL) -> None:
-        with _errors(url, "E_WRITE"):
+        with errors_as(_error, url, "E_WRITE"):
             os.unlink(local_path(url))
 
 
-def store() -> FileStore:
-    """The store of local files."""
-    return FileStore()
+store = FileStore
 
 
 def _stat(url: URL, status: os.stat_result) -> Stat:
@@ -153,7 +134,7 @@ def _opened(url: URL, etag: str | None) -> tuple[int, os.stat_result]:
     """A file of this version, or of any, opened. Small reads spend their time here: no more is made of its status than that takes."""
     fd = -1
     try:
-        with _errors(url, "E_READ"):
+        with errors_as(_error, url, "E_READ"):
             fd = os.open(local_path(url), READ)
             status = os.fstat(fd)
             if etag is None or etag != file_version(status):
@@ -190,7 +171,7 @@ class _FileStream(Stream):
     def readinto(self, buffer: memoryview, /) -> int:
         if self._file.closed:
             raise StoreError("the stream is closed.", shard=self.stat.url)
-        with _errors(self.stat.url, "E_READ"):
+        with errors_as(_error, self.stat.url, "E_READ"):
             count = self._file.readinto(buffer) or 0
             now = None if self.stat.etag is None else file_version(os.fstat(self._file.fileno()))
         if not same_bytes(now, self.stat.etag):
@@ -272,13 +253,13 @@ class _FileSink(OneSink):
     def writev(self, pieces: Sequence[Buffer], /) -> None:
         self.check_open()
         rest = iter(pieces)
-        with _errors(self.url, "E_WRITE"):
+        with errors_as(_error, self.url, "E_WRITE"):
             while some := list(islice(rest, _IOV_MAX)):
                 self._write_all(some)
 
     def send(self, fd: int, offset: int, count: int, /) -> int:
         self.check_open()
-        with _errors(self.url, "E_WRITE"):
+        with errors_as(_error, self.url, "E_WRITE"):
             done = send_file(self._fd, fd, offset, count)
         self._size += done
         return done if done == count else done + super().send(fd, offset + done, count - done)
@@ -296,7 +277,7 @@ class _FileSink(OneSink):
             done = _write(self._fd, pieces)
 
     def complete(self) -> Stat:
-        with _errors(self.url, "E_WRITE"):
+        with errors_as(_error, self.url, "E_WRITE"):
             if self._temporary is None:
                 stat = Stat(self.url, self._size, ranges=False)
             else:
@@ -315,7 +296,7 @@ class _FileSink(OneSink):
                 os.link(temporary, self._path)
             except OSError as error:  # a file system without links: as sure as looking first can be
                 if isinstance(error, FileExistsError) or os.path.lexists(self._path):
-                    raise taken(self.url) from error
+                    raise already_there(self.url) from error
             else:
                 os.unlink(temporary)
                 return

@@ -14,14 +14,12 @@ from urllib.parse import quote
 
 from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL
-from tarviz.stores._remote.access import READS, Access, TokenAccess
+from tarviz.stores._remote.access import TokenAccess
 from tarviz.stores._remote.buckets import bucket_and_name, with_query
 from tarviz.stores._remote.google_tokens import VARIABLES, find_token
 from tarviz.stores._remote.listing import google_pages
 from tarviz.stores._remote.reader import BucketStore
-from tarviz.stores._remote.upload import GoogleUpload, UploadSink
-from tarviz.stores._storage_options import customer_key, taken
-from tarviz.stores.base import Sink
+from tarviz.stores._remote.upload import GoogleUpload
 
 
 class _GoogleAccess(TokenAccess):
@@ -32,6 +30,11 @@ class _GoogleAccess(TokenAccess):
     variables: ClassVar[tuple[str, ...]] = VARIABLES
 
     described: ClassVar[Mapping[str, str]] = {"alt": "json"}
+    OPTIONS: ClassVar[Mapping[str, str]] = {
+        "user_project": "x-goog-user-project",
+        "encryption_key": "x-goog-encryption-",
+        "version": "generation",
+    }
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         """Of the object's bytes; of what is said of it, of a list or of an upload, where the query is one for that."""
@@ -45,14 +48,6 @@ class _GoogleAccess(TokenAccess):
         if "alt" in query:
             return with_query(_endpoint() + place, query)
         return with_query(f"{_endpoint()}/download{place}", {**query, "alt": "media"})
-
-    def asks(self, method: str, url: URL, query: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        options = taken(url, "user_project", "encryption_key", "version")
-        told = {"x-goog-user-project": str(options["user_project"])} if "user_project" in options else {}
-        if "encryption_key" in options and method != "DELETE" and "prefix" not in query:
-            told |= customer_key(url, options["encryption_key"], prefix="x-goog-encryption-")
-        of_object = method in READS and query.keys() <= {"alt"}
-        return told, {"generation": str(options["version"])} if "version" in options and of_object else {}
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         found = self._token()
@@ -74,18 +69,12 @@ def _endpoint() -> str:
 class GoogleStore(BucketStore):
     """Objects of Google's buckets. Writes large objects in parts; nothing is visible before the last one is accepted."""
 
+    access = _GoogleAccess
     pages = google_pages
-
-    def _access(self) -> Access:
-        return _GoogleAccess()
+    upload = GoogleUpload
 
     def _asks_again(self, error: StoreError | NotFoundError) -> bool:
         return False  # what describes an object says why it does not
 
-    def create(self, url: URL, *, replace: bool = True) -> Sink:
-        return UploadSink(url, GoogleUpload(self, url, {} if replace else {"ifGenerationMatch": "0"}))
 
-
-def store() -> GoogleStore:
-    """The store of `gs://`."""
-    return GoogleStore()
+store = GoogleStore

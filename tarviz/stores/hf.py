@@ -15,9 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
-
-from urllib3 import BaseHTTPResponse
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError
 from tarviz.model.types import URL, Buffer
@@ -48,19 +46,9 @@ class _Repository:
         self.base = url[: len(url) - len(self.name)] if self.name else f"{url.rstrip('/')}/"
 
     @property
-    def resolve(self) -> str:
-        """The path of the file itself."""
-        kind = "" if self.kind == "models" else f"/{self.kind}"
-        return f"{kind}{path(self.id)}/resolve/{quote(self.revision, safe='')}{path(self.name)}"
-
-    @property
     def words(self) -> dict[str, str]:
         """The repository as the hub's library names it."""
         return {"repo_id": self.id, "repo_type": self.kind[:-1], "revision": self.revision}
-
-    def tree(self, folder: str) -> str:
-        """The path of what lies in a folder."""
-        return f"/api/{self.kind}{path(self.id)}/tree/{quote(self.revision, safe='')}{path(folder) if folder else ''}"
 
 
 class _HubAccess(Access):
@@ -69,13 +57,11 @@ class _HubAccess(Access):
     HINT_MISSING = "Check organisation, name, revision and file; HF_ENDPOINT names another hub."
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
-        if url.startswith(("http://", "https://")):
-            return url  # the next page of a listing
-        found = _Repository(url)
-        if "tree" in query:
-            rest = {name: value for name, value in query.items() if name != "tree"}
-            return with_query(_endpoint() + found.tree(query["tree"]), rest)
-        return with_query(_endpoint() + found.resolve, query)
+        found, rest = _Repository(url), {name: value for name, value in query.items() if name != "tree"}
+        revision, begin = quote(found.revision, safe=""), "" if found.kind == "models" else f"/{found.kind}"
+        if (folder := query.get("tree")) is None:
+            return with_query(f"{_endpoint()}{begin}{path(found.id)}/resolve/{revision}{path(found.name)}", query)
+        return with_query(f"{_endpoint()}/api/{found.kind}{path(found.id)}/tree/{revision}{path(folder) if folder else ''}", rest)
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         token = find_token()
@@ -114,32 +100,29 @@ def find_token() -> str | None:
 class HubStore(RemoteStore):
     """Files of repositories, each of one commit."""
 
-    def _access(self) -> Access:
-        return _HubAccess()
+    access = _HubAccess
 
     def _asks_again(self, error: StoreError | NotFoundError) -> bool:
         return True
 
     def _rows(self, url: URL, folder: str, *, deep: bool = False) -> Iterator[dict[str, Any]]:
-        place: URL | None = url
-        query = {"tree": folder, "recursive": "true" if deep else "false", "expand": "false"}
-        while place is not None:
-            rows, place = self.persist(url, lambda stall, at=place, asked=query: self._tree(url, at, asked, stall))  # type: ignore[misc]
+        query = {"tree": folder, "recursive": str(deep).lower(), "expand": "false"}
+        while query:
+            rows, following = self.persist(url, lambda stall, asked=query: self._tree(url, asked, stall))  # type: ignore[misc]
             yield from rows
-            query = {}
+            query = {**query, "cursor": following} if following else {}
 
-    def _tree(self, url: URL, place: URL, query: Mapping[str, str], stall: float) -> tuple[list[dict[str, Any]], URL | None]:
+    def _tree(self, url: URL, query: Mapping[str, str], stall: float) -> tuple[list[dict[str, Any]], str]:
+        """A page of a list, and what asks for the next one: it is asked of this hub, whatever server the link names, with the token."""
+        answer = self.wire.send("GET", url, {}, stall, query=query, accept=frozenset({200}))
         try:
-            answer = self.wire.send("GET", place, {}, stall, query=query, accept=frozenset({200}))
             rows = json.loads(whole(answer, _PAGE_LIMIT))
-        except NotFoundError as error:
-            error.shard = url
-            raise
         except ValueError:
             rows = None
         if not isinstance(rows, list):
             raise StoreError("the hub's list cannot be read.", code="E_READ", shard=url, hint="Check HF_ENDPOINT.")
-        return rows, _next(answer, url)
+        link = _NEXT.search(answer.headers.get("Link", ""))
+        return rows, dict(parse_qsl(urlsplit(link[1]).query)).get("cursor", "") if link else ""
 
     def list(self, url: URL) -> Iterator[Stat]:
         found = _Repository(url)
@@ -163,7 +146,7 @@ class HubStore(RemoteStore):
     def delete(self, url: URL) -> None:
         self.stat(url)
         api, found = _api(url)
-        with _refusals(url):
+        with errors_as(_refusal, url):
             api.delete_file(found.name, **found.words)
 
 
@@ -184,7 +167,7 @@ class _HubSink(OneSink):
         self._file.flush()
         if not self._replace:
             refuse_taken(self._store, self.url)
-        with _refusals(self.url), _without_bars(), self._file:
+        with errors_as(_refusal, self.url), _without_bars(), self._file:
             self._api.upload_file(path_or_fileobj=self._file.name, path_in_repo=self._found.name, **self._found.words)
         return self._store.stat(self.url)
 
@@ -221,10 +204,6 @@ def _without_bars() -> Iterator[None]:
             enable_progress_bars()
 
 
-def _refusals(url: URL) -> errors_as:
-    return errors_as(lambda error: _refusal(error, url))
-
-
 def _refusal(error: Exception, url: URL) -> TarvizError | None:
     """An error of the hub's library as ours."""
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
@@ -242,16 +221,4 @@ def _refusal(error: Exception, url: URL) -> TarvizError | None:
     return None
 
 
-def _next(answer: BaseHTTPResponse, url: URL) -> URL | None:
-    """The address of the next page, on this hub alone: it is asked with the token."""
-    match = _NEXT.search(answer.headers.get("Link", ""))
-    if match is None:
-        return None
-    if urlsplit(match[1])[:2] != urlsplit(_endpoint())[:2]:
-        raise StoreError("the hub's next page is on another server, which is not asked.", code="E_READ", shard=url)
-    return URL(match[1])
-
-
-def store() -> HubStore:
-    """The store of `hf://`."""
-    return HubStore()
+store = HubStore

@@ -15,7 +15,7 @@ from tarviz.model.urls import without_query
 from tarviz.stores._pages import children
 from tarviz.stores._remote.reader import RemoteStore
 from tarviz.stores._remote.resume import ResumingStream
-from tarviz.stores.base import Stat
+from tarviz.stores.base import Stat, take
 
 _PAGE_LIMIT = 16 << 20
 
@@ -29,13 +29,7 @@ class HttpStore(RemoteStore):
     def list(self, url: URL) -> Iterator[Stat]:
         folder = URL(url if without_query(url)[0].endswith("/") else f"{url}/")
         with ResumingStream(self.wire, folder, 0, None, None, self.options()) as stream:
-            page = bytearray()
-            piece = memoryview(bytearray(1 << 16))
-            while (count := stream.readinto(piece)) and len(page) < _PAGE_LIMIT:
-                page += piece[:count]
-        return iter(children(folder, bytes(page)))
+            return iter(children(folder, take(stream, _PAGE_LIMIT)))
 
 
-def store() -> HttpStore:
-    """The store of `http://` and `https://`."""
-    return HttpStore()
+store = HttpStore

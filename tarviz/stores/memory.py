@@ -6,11 +6,10 @@ import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError
 from tarviz.model.types import URL, Buffer
-from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, taken
+from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, already_there
 
 _objects: dict[str, tuple[bytes, Stat]] = {}
 _versions = itertools.count(1)
@@ -19,10 +18,6 @@ _versions = itertools.count(1)
 @dataclass(frozen=True)
 class MemoryStore(Store):
     """Whole objects in a dict that lives as long as the process; a forked child gets a copy of its own."""
-
-    lists: ClassVar[bool] = True
-    writes: ClassVar[bool] = True
-    selects: ClassVar[bool] = False
 
     def stat(self, url: URL) -> Stat:
         return _find(url, None)[1]
@@ -52,9 +47,7 @@ class MemoryStore(Store):
             raise _absent(url)
 
 
-def store() -> MemoryStore:
-    """The one store of `memory://`."""
-    return MemoryStore()
+store = MemoryStore
 
 
 def _absent(url: str) -> NotFoundError:
@@ -105,5 +98,5 @@ class _MemorySink(OneSink):
         if self._replace:
             _objects[self.url] = made
         elif _objects.setdefault(self.url, made) is not made:
-            raise taken(self.url)
+            raise already_there(self.url)
         return stat

@@ -9,6 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import TypeVar
 
 from tarviz.model.errors import StoreError, redact
@@ -43,6 +44,7 @@ class Clock:
         stop.wait(seconds)
 
 
+@dataclass(eq=False)
 class RetryError(Exception):
     """An attempt that failed in a way that may pass: never seen outside of the stores.
 
@@ -51,25 +53,18 @@ class RetryError(Exception):
     it is no longer taken to pass.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        code: str = "E_NETWORK",
-        after: float | None = None,
-        at_once: bool = False,
-        unreached: bool = False,
-        refused: bool = False,
-        limit: float = float("inf"),
-    ) -> None:
-        super().__init__(reason)
-        self.reason = redact(reason)
-        self.code = code
-        self.after = after
-        self.at_once = at_once
-        self.unreached = unreached
-        self.refused = refused
-        self.limit = limit
+    reason: str
+    _: KW_ONLY
+    code: str = "E_NETWORK"
+    after: float | None = None
+    at_once: bool = False
+    unreached: bool = False
+    refused: bool = False
+    limit: float = float("inf")
+
+    def __post_init__(self) -> None:
+        self.reason = redact(self.reason)
+        super().__init__(self.reason)
 
 
 _waiting: dict[str, str] = {}
@@ -135,7 +130,8 @@ class Attempts:
 
     def _error(self, error: RetryError, spent: float, timeout: float) -> StoreError:
         count = len(self._failed)
-        runs = [(reason, len(list(run))) for reason, run in itertools.groupby(_line(*each) for each in self._failed)]
+        reasons = (reason if at is None else f"at byte {at} {reason}" for at, reason in self._failed)
+        runs = [(reason, len(list(run))) for reason, run in itertools.groupby(reasons)]
         shown = "; ".join(f"{reason} (×{times})" if times > 1 else reason for reason, times in runs[:6])
         more = f"; … ({len(runs) - 6} more)" if len(runs) > 6 else ""
         times = "1 attempt" if count == 1 else f"{count} attempts"
@@ -167,10 +163,6 @@ class Pace:
             rate, self._seconds, self._bytes = self._bytes / self._seconds, 0.0, 0.0
             if rate < self._slowest:
                 raise RetryError(f"{rate:.3g} bytes a second came, fewer than min_rate ({self._slowest:g})", code="E_STALL", at_once=True)
-
-
-def _line(offset: int | None, reason: str) -> str:
-    return reason if offset is None else f"at byte {offset} {reason}"
 
 
 def persist(call: Callable[[], _T], attempts: Attempts, reached: Callable[[], bool]) -> _T:

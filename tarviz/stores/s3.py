@@ -8,26 +8,20 @@ Storage options: `requester_pays`, `encryption_key` (a customer's own, SSE-C), `
 
 from __future__ import annotations
 
-import os
-import re
 import time
 from collections.abc import Mapping
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from tarviz.model.types import URL
-from tarviz.stores._remote.access import READS, Access
+from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.aws_session import VARIABLES, AwsSession
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
 from tarviz.stores._remote.listing import s3_pages
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.sigv4 import signed
-from tarviz.stores._remote.upload import S3Upload, UploadSink
-from tarviz.stores._storage_options import customer_key, taken
-from tarviz.stores.base import Sink
+from tarviz.stores._remote.upload import S3Upload
 
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
-_HOST = re.compile(r"(.+)\.s3[.-]")
 
 
 class _S3Access(Access):
@@ -35,6 +29,11 @@ class _S3Access(Access):
 
     HINT_MISSING = "Check bucket and name; AWS_ENDPOINT_URL names another server than Amazon's."
     variables: ClassVar[tuple[str, ...]] = VARIABLES
+    OPTIONS: ClassVar[Mapping[str, str]] = {
+        "requester_pays": "x-amz-request-payer",
+        "encryption_key": "x-amz-server-side-encryption-customer-",
+        "version": "versionId",
+    }
 
     def __init__(self) -> None:
         self._session = AwsSession()
@@ -42,50 +41,24 @@ class _S3Access(Access):
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         bucket, name = bucket_and_name(url)
-        if found := self._session.place(bucket, self._regions.get(bucket, "")):
-            return with_query(found.base + path(name)[1:], query)
-        if place := _endpoint():
-            return with_query(place.rstrip("/") + path(bucket, name), query)
-        region = self._region(bucket)
-        host = f"s3.{region}.amazonaws.com{'.cn' if region.startswith('cn-') else ''}"
-        dotted = "." in bucket or not bucket.islower()  # TLS has no certificate for such a host
-        return with_query(f"https://{host}{path(bucket, name)}" if dotted else f"https://{bucket}.{host}{path(name)}", query)
-
-    def asks(self, method: str, url: URL, query: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        options = taken(url, "requester_pays", "encryption_key", "version")
-        told = {"x-amz-request-payer": "requester"} if options.get("requester_pays") else {}
-        if "encryption_key" in options and method != "DELETE" and "list-type" not in query:
-            told |= customer_key(url, options["encryption_key"], prefix="x-amz-server-side-encryption-customer-", digest="md5")
-        return told, {"versionId": str(options["version"])} if "version" in options and method in READS and not query else {}
+        return with_query(self._session.place(bucket, self._regions.get(bucket, "")).base + path(name)[1:], query)
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         asked = {"x-amz-checksum-mode": "ENABLED"} if method == "GET" and "Range" not in headers and "?" not in address else {}
         keys = self._session.keys()
         if keys is None:
             return asked
-        region = self._session.region_at(address) or self._region(self._bucket(address))
-        return asked | signed(method, address, {**headers, **asked}, body, keys, region, time.time())
+        return asked | signed(method, address, {**headers, **asked}, body, keys, self._session.region_at(address), time.time())
 
     def follows(self, origin: str, target: str) -> bool:
         hosts = [each.partition("://")[2].partition("/")[0] for each in (origin, target) if each.startswith("https://")]
         # a new bucket's requests are passed on to its region for a while
         return origin == target or (len(hosts) == 2 and all(host.endswith(_AMAZON) for host in hosts))
 
-    def _bucket(self, address: str) -> str:
-        parts = urlsplit(address)
-        found = None if _endpoint() else _HOST.match(parts.hostname or "")
-        return found[1] if found else parts.path[1:].partition("/")[0]
-
-    def _region(self, bucket: str) -> str:
-        env = os.environ
-        if found := self._session.place(bucket, self._regions.get(bucket, "")):
-            return found.region
-        return self._regions.get(bucket) or env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or "us-east-1"
-
     def renew(self, url: URL, status: int, headers: Mapping[str, str], said: str) -> bool:
         bucket, _ = bucket_and_name(url)
         there = headers.get("x-amz-bucket-region", "")
-        if there and there != self._region(bucket):
+        if there and there != self._session.place(bucket, self._regions.get(bucket, "")).region:
             self._regions[bucket] = there
             return True
         return said in ("ExpiredToken", "InvalidToken", "RequestExpired") and self._session.forget()
@@ -96,23 +69,12 @@ class _S3Access(Access):
         return "Check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may do; AWS_SKIP_SIGNATURE=true reads public buckets."
 
 
-def _endpoint() -> str:
-    env = os.environ
-    return env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL") or ""
-
-
 class S3Store(BucketStore):
     """Objects of S3 buckets. Writes large objects in parts; nothing is visible before the last one is accepted."""
 
+    access = _S3Access
     pages = s3_pages
-
-    def _access(self) -> Access:
-        return _S3Access()
-
-    def create(self, url: URL, *, replace: bool = True) -> Sink:
-        return UploadSink(url, S3Upload(self, url, {} if replace else {"If-None-Match": "*"}))
+    upload = S3Upload
 
 
-def store() -> S3Store:
-    """The store of `s3://`."""
-    return S3Store()
+store = S3Store

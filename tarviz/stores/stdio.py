@@ -15,11 +15,6 @@ from tarviz.model.errors import StoreError, UsageError
 from tarviz.model.types import URL, Buffer
 from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, errors_as, send_file
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 _DASH = URL("-")
 
 
@@ -28,8 +23,6 @@ class StdioStore(Store):
     """Reads what is piped in, once; writes what is piped on. No ranges, no names."""
 
     lists: ClassVar[bool] = False
-    writes: ClassVar[bool] = True
-    selects: ClassVar[bool] = False
 
     def stat(self, url: URL) -> Stat:
         return _stat(_binary("stdin"))
@@ -60,9 +53,7 @@ class StdioStore(Store):
         _refuse("cannot be deleted")
 
 
-def store() -> StdioStore:
-    """The store of `-`."""
-    return StdioStore()
+store = StdioStore
 
 
 def _refuse(why: str) -> NoReturn:
@@ -79,9 +70,10 @@ def _binary(name: str) -> BinaryIO:
 
 def _widen(target: BinaryIO) -> None:
     """A pipe takes 1 MiB at a time where the system lets it: twice as fast as its usual 64 KiB."""
-    if fcntl is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
-        with suppress(OSError, ValueError):  # no pipe, no descriptor, or more than the system allows
-            fcntl.fcntl(target.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
+    with suppress(ImportError, AttributeError, OSError, ValueError):  # Windows, macOS; no pipe, no descriptor, more than is allowed
+        import fcntl
+
+        fcntl.fcntl(target.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
 
 
 def _stat(source: BinaryIO) -> Stat:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 
 from braceexpand import braceexpand
 
@@ -12,8 +11,8 @@ from tarviz.model.errors import UsageError
 
 LIMIT = 1_000_000
 _DEPTH = 16
-_INTS = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.-?(\d+))?", re.ASCII)
-_CHARS = re.compile(r"[A-Za-z]\.\.[A-Za-z](?:\.\.-?\d+)?")
+_RANGE = r"\{(?P<first>-?\d+)\.\.(?P<last>-?\d+)(?:\.\.-?(?P<step>\d+))?\}"
+_TOKENS = re.compile(rf"\\.|{_RANGE}|(?P<letters>\{{[A-Za-z]\.\.[A-Za-z](?:\.\.-?\d+)?\}})|[{{}},]", re.ASCII | re.DOTALL)
 _STARS = re.compile(r"(\*\*/|\*\*|\*)")
 _RULES = {"**/": r"(?:(?!\.)[^/]+/)*", "**": r"(?!(?<=/)\.).*", "*": r"(?!(?<=/)\.)[^/]*"}
 _NUMBERS = re.compile(r"(\d+)", re.ASCII)
@@ -42,57 +41,31 @@ def count(template: str) -> int:
     >>> count("{a,b}/{000..999}.tar")
     2000
     """
-    depth = deepest = 0
-    for _, char in _plain(template):
-        depth += (char == "{") - (char == "}")
-        deepest = max(deepest, depth)
-        if depth < 0:
-            break
-    if depth:
-        missing = "no { before a }" if depth < 0 else "a { without its }"
-        raise UsageError(f"the braces of the template {template!r} do not match: {missing}.", hint=r"Write \{ or \} for a brace in a name.")
-    if deepest > _DEPTH:
-        raise UsageError(f"the braces of the template are nested {deepest} deep, {_DEPTH} is the limit.")
-    return _count(template)
+    counts = [[0, 1]]  # of each brace that is open: the names before its last comma, and those of the part after it
+    for token in _TOKENS.finditer(template):
+        sign, here = token[0], counts[-1]
+        if token["first"]:
+            here[1] *= abs(int(token["last"]) - int(token["first"])) // (int(token["step"] or 1) or 1) + 1
+        elif token["letters"]:
+            here[1] *= len(list(braceexpand(sign)))
+        elif sign == "{":
+            counts.append([0, 1])
+            if len(counts) > _DEPTH + 1:
+                raise UsageError(f"the braces of the template are nested more than {_DEPTH} deep.")
+        elif sign == "," and len(counts) > 1:
+            here[:] = sum(here), 1
+        elif sign == "}":
+            if len(counts) == 1:
+                raise _unmatched(template, "no { before a }")
+            counts.pop()
+            counts[-1][1] *= sum(here)
+    if len(counts) > 1:
+        raise _unmatched(template, "a { without its }")
+    return counts[0][1]
 
 
-def _plain(text: str) -> Iterator[tuple[int, str]]:
-    """Position and character of what no backslash protects."""
-    at = 0
-    while at < len(text):
-        if text[at] == "\\":
-            at += 2
-            continue
-        yield at, text[at]
-        at += 1
-
-
-def _count(pattern: str) -> int:
-    total, depth, start = 1, 0, 0
-    for at, char in _plain(pattern):
-        if char == "{":
-            depth += 1
-            start = at + 1 if depth == 1 else start
-        elif char == "}":
-            depth -= 1
-            if depth == 0:
-                total *= _count_braces(pattern[start:at])
-    return total
-
-
-def _count_braces(inner: str) -> int:
-    if ints := _INTS.fullmatch(inner):
-        first, last, step = int(ints[1]), int(ints[2]), int(ints[3] or 1) or 1
-        return abs(last - first) // step + 1
-    if _CHARS.fullmatch(inner):
-        return len(list(braceexpand("{" + inner + "}")))
-    parts, depth, start = [], 0, 0
-    for at, char in _plain(inner):
-        depth += (char == "{") - (char == "}")
-        if char == "," and depth == 0:
-            parts.append(inner[start:at])
-            start = at + 1
-    return sum(map(_count, [*parts, inner[start:]])) if parts else _count(inner)
+def _unmatched(template: str, missing: str) -> UsageError:
+    return UsageError(f"the braces of the template {template!r} do not match: {missing}.", hint=r"Write \{ or \} for a brace in a name.")
 
 
 def matching(pattern: str) -> re.Pattern[str]:

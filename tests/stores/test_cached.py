@@ -226,6 +226,21 @@ class TestDamage:
         assert LARGE[:9] == store.read(url, 0, 9, etag=etag)
         assert before < bodies(server)
 
+    @pytest.mark.fault("F51")
+    @pytest.mark.parametrize("door", DOORS)
+    def test_a_part_is_checked_each_time_it_is_read_from_the_disk(self, server, store, door):
+        """A disk that rots changes no time of a file."""
+        url = server.put("/a.tar", LARGE)
+        drain(store, url)
+        etag = store.stat(url).etag
+        place = store.find(url, etag)
+        assert LARGE == DOORS[door](store, url, etag)
+        times = place.stat()
+        flipped(place, PART + 5)
+        os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+        assert LARGE == DOORS[door](store, url, etag)
+
     @pytest.mark.parametrize("door", ["read", "stream of a version"])
     def test_where_the_shard_cannot_be_read_either_the_error_names_the_cache(self, server, store, door):
         url = server.put("/a.tar", LARGE)

@@ -132,7 +132,7 @@ class TestRefusals:
             store.create(URL(str(tmp_path / "a" / "b.tar")))
 
     def test_a_name_that_is_too_long_is_said(self, store, tmp_path):
-        with pytest.raises(StoreError, match="name is too long"), store.create(URL(str(tmp_path / ("x" * 300)))) as sink:
+        with pytest.raises(StoreError, match="file name too long"), store.create(URL(str(tmp_path / ("x" * 300)))) as sink:
             sink.write(b"x")
 
         assert [] == os.listdir(tmp_path)

@@ -132,7 +132,7 @@ class TestErrors:
         rows = [[{"type": "file", "path": f"{name}.tar", "size": 1}] for name in "ba"]
         place = "/api/datasets/org/name/tree/main"
         link = f'<{hub.api.url}{place}?cursor=2>; rel="next"'
-        hub.api.put(f"{place}?cursor=2", json.dumps(rows[1]).encode())
+        hub.api.put(f"{place}?cursor=2&expand=false&recursive=false", json.dumps(rows[1]).encode())
         hub.api.put(place, json.dumps(rows[0]).encode(), plan=[Fault(headers={"Link": link})])
 
         found = HubStore().list(URL("hf://datasets/org/name"))

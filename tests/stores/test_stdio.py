@@ -45,7 +45,7 @@ class TestStdio:
                 [sys.executable, "-c", f"{begin}print(stores.of('-').stat('-'))"], stdin=source, capture_output=True, check=True
             )
 
-        assert b"Stat('-', size=1000, etag=None, mtime=None, ranges=False)\n" == done.stdout
+        assert b"Stat(url='-', size=1000, etag=None, mtime=None, ranges=False)\n" == done.stdout
 
     def test_text_before_stays_in_order(self):
         done = run("sys.stdout.write('a'); sys.stdout.flush(); store.create('-').write(b'b'); sys.stdout.write('c')")

@@ -13,7 +13,7 @@ from tarviz import stores
 from tarviz.commands.config import config
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.model.types import URL
-from tarviz.stores._storage_options import storage_options, taken
+from tarviz.stores._storage_options import known_options, storage_options
 from tarviz.stores.az import AzureStore
 from tarviz.stores.gs import GoogleStore
 from tarviz.stores.s3 import S3Store
@@ -36,7 +36,7 @@ def test_a_store_names_what_it_does_not_take(monkeypatch):
     monkeypatch.setenv("TARVIZ_STORAGE_OPTIONS", '{"requester_pay": true}')
 
     with pytest.raises(UsageError, match=r"no storage option 'requester_pay'.*There are: requester_pays"):
-        taken(URL("s3://x/y"), "requester_pays")
+        known_options(URL("s3://x/y"), "requester_pays")
 
 
 def test_they_are_not_shown(monkeypatch):

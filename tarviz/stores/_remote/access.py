@@ -11,9 +11,8 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 from tarviz.model.environment import Watched
 from tarviz.model.types import URL
-from tarviz.stores._storage_options import taken
+from tarviz.stores._storage_options import customer_key, known_options
 
-READS = ("GET", "HEAD")
 _MARGIN = 120.0  # seconds before its end in which a credential is fetched anew
 _PAUSE = 60.0  # seconds after which credentials that were not there are looked for again
 
@@ -42,12 +41,15 @@ class Access:
 
     `HINT_DENIED`, `HINT_MISSING` and `HINT_TLS` are the next steps that errors name. `variables` are those of the environment that
     addresses and headers depend on; `described` is the query that has the server describe an object in JSON, where that is asked for in
-    place of `HEAD`; `steady` says that ranges of one object, asked for within a second, have equal headers.
+    place of `HEAD`; `steady` says that ranges of one object, asked for within a second, have equal headers. `OPTIONS` are the storage
+    options that such URLs take, and what bears each: a header that says who pays, the beginning of the headers of a customer's own key,
+    the query for a version.
     """
 
     variables: ClassVar[tuple[str, ...]] = ()
     steady: ClassVar[bool] = True
     described: ClassVar[Mapping[str, str]] = {}
+    OPTIONS: ClassVar[Mapping[str, str]] = {}
 
     HINT_TLS = "The certificate is not trusted here; SSL_CERT_FILE may name the right authority. Verification is never switched off."
     HINT_DENIED = "Sign the URL again, or set credentials (https://user:password@host/… or TARVIZ_HTTP_HEADERS)."
@@ -62,8 +64,13 @@ class Access:
 
         `UsageError` for an option that such URLs do not take.
         """
-        taken(url)
-        return {}, {}
+        found = known_options(url, *self.OPTIONS)
+        payers = {"requester_pays": "requester", "user_project": str(found.get("user_project"))}
+        told = {self.OPTIONS[name]: payer for name, payer in payers.items() if found.get(name)}
+        if "encryption_key" in found and method != "DELETE" and "prefix" not in query:  # neither an object that goes nor a list
+            told |= customer_key(url, found["encryption_key"], self.OPTIONS["encryption_key"])
+        pinned = "version" in found and method in ("GET", "HEAD") and query.keys() <= self.described.keys()
+        return told, {self.OPTIONS["version"]: str(found["version"])} if pinned else {}
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         """What is sent to the origin of `address` and to no other one, to prove who asks."""
@@ -73,8 +80,8 @@ class Access:
         """Whom to trust, and what to show of oneself, over TLS: the same object as long as that stays; None: what this machine trusts."""
         return None
 
-    def met(self, url: URL) -> None:
-        """An object answered."""
+    def met(self, url: URL, *, there: bool = True) -> None:
+        """An object answered, or was removed here."""
 
     def passes(self, url: URL, status: int, code: str) -> bool:
         """Whether a refusal that is final elsewhere passes here, within seconds."""

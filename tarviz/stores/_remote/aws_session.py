@@ -13,6 +13,7 @@ from typing import Any
 
 from tarviz.model.errors import MissingPackageError, StoreError, UsageError
 from tarviz.stores._remote.access import Kept
+from tarviz.stores._remote.buckets import path
 from tarviz.stores._remote.machine import machine_says
 from tarviz.stores._remote.sigv4 import AwsKeys
 
@@ -63,19 +64,19 @@ class AwsSession:
             found = chosen.session.get_credentials().get_frozen_credentials()
         return AwsKeys(str(found.access_key), str(found.secret_key), found.token)
 
-    def place(self, bucket: str, region: str = "") -> Place | None:
-        """Where botocore sends requests for a bucket; None where plain variables say so. `region`: where the server said it is."""
+    def place(self, bucket: str, region: str) -> Place:
+        """Where requests for a bucket go, as botocore or plain variables say. `region`: where the server said it is, or nothing."""
         chosen = self._now()
-        if chosen.session is None:
-            return None
         if (bucket, region) not in chosen.places:
             with _CLIENTS:
-                chosen.places[bucket, region] = _place(chosen, bucket, region)
+                found = _plain_place(bucket, region) if chosen.session is None else _place(chosen, bucket, region)
+                chosen.places[bucket, region] = found
         return chosen.places[bucket, region]
 
     def region_at(self, address: str) -> str:
-        """The region of the bucket that an address belongs to, as botocore placed it; empty where it placed none there."""
-        return next((each.region for each in list(self._now().places.values()) if address.startswith(each.base)), "")
+        """The region of the bucket that an address belongs to, as it was placed last."""
+        placed = reversed(list(self._now().places.values()))
+        return next((each.region for each in placed if address.startswith(each.base)), "") or _plain_region()
 
     def forget(self) -> bool:
         """Look for the keys again; whether there were some."""
@@ -115,6 +116,19 @@ def _is_plain() -> bool:
         return False
     there = sum(bool(env.get(name)) for name in PLAIN[:2])
     return there == 2 or (there == 0 and not machine_says("sys_vendor", "Amazon EC2"))
+
+
+def _plain_region() -> str:
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+
+
+def _plain_place(bucket: str, region: str) -> Place:
+    region = region or _plain_region()
+    if endpoint := os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
+        return Place(f"{endpoint.rstrip('/')}{path(bucket)}/", region)
+    host = f"s3.{region}.amazonaws.com{'.cn' if region.startswith('cn-') else ''}"
+    dotted = "." in bucket or not bucket.islower()  # TLS has no certificate for such a host
+    return Place(f"https://{host}{path(bucket)}/" if dotted else f"https://{bucket}.{host}/", region)
 
 
 class _PlacedError(Exception):

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import base64
-import binascii
+import contextlib
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any
 
 import google_crc32c
 
 _PIECE = 1 << 16  # bytes copied at a time, so that they stay near the processor: not every hash takes a view
-
-
-class _Hash(Protocol):
-    def update(self, data: bytes) -> object: ...
-
-    def digest(self) -> bytes: ...
 
 
 class _Crc32:
@@ -33,7 +27,7 @@ class _Crc32:
 class Checksum:
     """A checksum that grows with the bytes delivered. MD5 is left out: it would cost more than the transfer."""
 
-    def __init__(self, name: str, expected: bytes, made: _Hash) -> None:
+    def __init__(self, name: str, expected: bytes, made: Any) -> None:
         self.name = name
         self._expected = expected
         self._made = made
@@ -43,7 +37,7 @@ class Checksum:
             self._made.update(bytes(piece[at : at + _PIECE]))
 
     def is_right(self) -> bool:
-        return self._made.digest() == self._expected
+        return bool(self._made.digest() == self._expected)
 
 
 def promised(headers: Mapping[str, str]) -> Checksum | None:
@@ -53,31 +47,22 @@ def promised(headers: Mapping[str, str]) -> Checksum | None:
     (those of objects in parts, `…-3`, are not of the bytes), AIStore's `ais-checksum-…` (hexadecimal).
     """
     found = dict(part.strip().partition("=")[::2] for part in headers.get("x-goog-hash", "").split(","))
-    for name, make in _KINDS.items():
-        text = headers.get(f"x-amz-checksum-{name}") or found.get(name)
-        if text and "-" not in text:
-            return _checksum(name, text, make, _base64)
-    kind, text = headers.get("ais-checksum-type", ""), headers.get("ais-checksum-value", "")
-    if kind == "crc32c":
-        return _checksum(kind, text, google_crc32c.Checksum, bytes.fromhex)
-    if kind in ("xxhash", "xxhash2"):
-        try:
-            import xxhash
-        except ImportError:
-            return None  # comes with the SDK; bytes are as good as the transport without it
-        return _checksum(kind, text, xxhash.xxh64, bytes.fromhex)
+    told = [(name, headers.get(f"x-amz-checksum-{name}") or found.get(name, ""), _base64) for name in ("crc32c", "crc32")]
+    for name, text, read in [*told, (headers.get("ais-checksum-type", ""), headers.get("ais-checksum-value", ""), bytes.fromhex)]:
+        if name in _KINDS and text and "-" not in text:
+            with contextlib.suppress(ValueError, ImportError):  # nothing that bytes could be held against, or not here
+                return Checksum(name, read(text), _KINDS[name]())
     return None
 
 
-_KINDS: dict[str, Callable[[], _Hash]] = {"crc32c": google_crc32c.Checksum, "crc32": _Crc32}
+def _xxhash() -> Any:
+    import xxhash  # comes with the SDK; bytes are as good as the transport without it
+
+    return xxhash.xxh64()
+
+
+_KINDS: dict[str, Callable[[], Any]] = {"crc32c": google_crc32c.Checksum, "crc32": _Crc32, "xxhash": _xxhash, "xxhash2": _xxhash}
 
 
 def _base64(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
-
-
-def _checksum(name: str, text: str, make: Callable[[], _Hash], read: Callable[[str], bytes]) -> Checksum | None:
-    try:
-        return Checksum(name, read(text), make())
-    except (ValueError, binascii.Error):
-        return None  # no checksum that anybody could hold bytes against

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import io
 import socket
@@ -230,14 +231,13 @@ class _SecurePool(urllib3.HTTPSConnectionPool):
 
 def make_manager(proxy: str, tls: ssl.SSLContext | None = None) -> urllib3.PoolManager:
     """Pools of such connections, through a proxy where one is named; `tls`: what they trust, if not what this machine does."""
-    manager: urllib3.PoolManager
+    make: Any = urllib3.PoolManager
     if proxy:
         address = proxy if "://" in proxy else f"http://{proxy}"
         user = urlsplit(address).netloc.rpartition("@")[0]
         headers = urllib3.make_headers(proxy_basic_auth=unquote(user)) if user else None
-        manager = urllib3.ProxyManager(address, num_pools=32, maxsize=64, proxy_headers=headers, ssl_context=tls)
-    else:
-        manager = urllib3.PoolManager(num_pools=32, maxsize=64, ssl_context=tls)
+        make = functools.partial(urllib3.ProxyManager, address, proxy_headers=headers)
+    manager: urllib3.PoolManager = make(num_pools=32, maxsize=64, ssl_context=tls)
     manager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
     return manager
 

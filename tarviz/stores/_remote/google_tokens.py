@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import time
 import warnings
-from collections.abc import Iterator
 from datetime import UTC
 from pathlib import Path
 
@@ -35,29 +33,22 @@ def find_token() -> Bearer | None:
         return None
     try:
         import google.auth
+        from google.auth.exceptions import GoogleAuthError
         from google.auth.transport.requests import Request
     except ImportError as error:
         raise MissingPackageError.of("google-auth", "an identity of Google", "cloud") from error
-    with _errors(), warnings.catch_warnings(action="ignore"):  # of logins without a project of their own
-        request = Request()
-        found, _ = google.auth.default(scopes=[_SCOPE], request=request)
-        found.refresh(request)
+    logging.getLogger("google.auth").addHandler(_QUIET)  # what it warns of, the error below says
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of logins without a project of their own
+            request = Request()
+            found, _ = google.auth.default(scopes=[_SCOPE], request=request)
+            found.refresh(request)
+    except (GoogleAuthError, OSError, ValueError) as error:
+        named = env.get("GOOGLE_APPLICATION_CREDENTIALS")
+        what = f"google-auth gets no token{f' by {named}' if named else ''} ({type(error).__name__})."
+        hint = "GOOGLE_APPLICATION_CREDENTIALS names a file; gcloud auth application-default login makes one."
+        raise StoreError(what, code="E_AUTH", hint=hint) from None  # its words, or those of a program that it runs, may be secrets
     headers: dict[str, str] = {}
     found.apply(headers)
     ends = found.expiry.replace(tzinfo=UTC).timestamp() if found.expiry else time.time() + 300
     return Bearer(str(found.token), ends, {name: value for name, value in headers.items() if name.lower() != "authorization"})
-
-
-@contextlib.contextmanager
-def _errors() -> Iterator[None]:
-    """Errors of google-auth as ours, without their words: those of a program that it runs may be secrets."""
-    from google.auth.exceptions import GoogleAuthError
-
-    logging.getLogger("google.auth").addHandler(_QUIET)  # what it warns of, the error below says
-    try:
-        yield
-    except (GoogleAuthError, OSError, ValueError) as error:
-        named = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
-        what = f"google-auth gets no token{f' by {named}' if named else ''} ({type(error).__name__})."
-        hint = "GOOGLE_APPLICATION_CREDENTIALS names a file; gcloud auth application-default login makes one."
-        raise StoreError(what, code="E_AUTH", hint=hint) from None

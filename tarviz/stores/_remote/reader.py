@@ -20,10 +20,10 @@ from tarviz.stores._remote.listing import Listing
 from tarviz.stores._remote.parallel import OpenPart, ParallelStream
 from tarviz.stores._remote.resume import ResumingStream
 from tarviz.stores._remote.small_range import SMALL, Found, SmallRanges
-from tarviz.stores._remote.upload import delete
+from tarviz.stores._remote.upload import Upload, UploadSink
 from tarviz.stores._remote.wire import VARIABLES as WIRE_VARIABLES
 from tarviz.stores._remote.wire import Wire, stat_of, whole
-from tarviz.stores.base import Sink, Stat, Store, Stream, fill
+from tarviz.stores.base import Sink, Stat, Store, Stream, take
 from tarviz.stores.retry import Attempts, Clock, RetryError, persist
 
 _PAGE_LIMIT = 64 << 20
@@ -40,11 +40,9 @@ class RemoteStore(Store):
     connections for 1.5.
     """
 
-    lists: ClassVar[bool] = True
-    writes: ClassVar[bool] = True
     selects: ClassVar[bool] = True
     remote: ClassVar[bool] = True  # worth keeping on this machine
-    HINT_WRITE: ClassVar[str] = "Write to a local path and upload it from there."
+    access: ClassVar[type[Access]] = Access
 
     headers: dict[str, str] | None = field(default=None, repr=False)
     retry_timeout: float | None = None
@@ -52,12 +50,9 @@ class RemoteStore(Store):
     clock: Clock = field(default_factory=Clock, compare=False)
 
     def __post_init__(self) -> None:
-        self.wire = Wire(dict(self.headers or {}), self.clock, self._access())
+        self.wire = Wire(dict(self.headers or {}), self.clock, self.access())
         self._watched = Watched([*config.VARIABLES, *WIRE_VARIABLES, *self.wire.access.variables])
         self._ranges = SmallRanges(self.wire)
-
-    def _access(self) -> Access:
-        return Access()
 
     def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
         return functools.partial(type(self), **{each.name: getattr(self, each.name) for each in fields(self)}), ()
@@ -70,6 +65,7 @@ class RemoteStore(Store):
         return self.persist(url, lambda stall: self._stat(url, stall))
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
+        self._know(url, etag)
         options = self.options()
         stream = ResumingStream(self.wire, url, offset, None, etag, options)
         if options.connections < 2:
@@ -81,6 +77,7 @@ class RemoteStore(Store):
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
         if length <= 0:
             return b""
+        self._know(url, etag)
         front = b""
         if length <= SMALL and (found := self._read_small(url, offset, length, etag)) is not None:
             if found.whole:
@@ -88,9 +85,11 @@ class RemoteStore(Store):
             front, etag = found.data, etag or found.token
         begin, stop = offset + len(front), offset + length
         with ResumingStream(self.wire, url, begin, stop, etag, self.options()) as stream:
-            buffer = bytearray(min(stop - begin, max(0, stream.stat.size - begin)) if stream.stat.size is not None else stop - begin)
-            count = fill(stream, memoryview(buffer))
-        return front + (bytes(buffer) if count == len(buffer) else bytes(memoryview(buffer)[:count]))
+            return front + take(stream, stop - begin)
+
+    def _know(self, url: URL, etag: str | None) -> None:
+        if etag:
+            self.wire.access.met(url)  # by another process, perhaps
 
     def _read_small(self, url: URL, offset: int, length: int, etag: str | None) -> Found | None:
         state = self._watched.state()
@@ -102,10 +101,10 @@ class RemoteStore(Store):
             return None
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
-        raise UsageError(f"{url.partition(':')[0]}:// URLs can be read, not written.", shard=url, hint=self.HINT_WRITE)
+        raise _read_only(url)
 
     def delete(self, url: URL) -> None:
-        raise UsageError(f"{url.partition(':')[0]}:// URLs can be read, not deleted.", shard=url, hint=self.HINT_WRITE)
+        raise _read_only(url)
 
     def persist(self, url: URL, call: Callable[[float], _T], stop: threading.Event | None = None) -> _T:
         """The value of `call`, which gets the stall timeout, tried again while that may help; `stop` ends waiting."""
@@ -131,10 +130,11 @@ class RemoteStore(Store):
 class BucketStore(RemoteStore):
     """Objects in buckets: a `HEAD` says nothing about why it fails, so a failure is looked into by a `GET`.
 
-    `pages`: how the store lists (`tarviz.stores._remote.listing`).
+    `pages`: how the store lists (`tarviz.stores._remote.listing`); `upload`: how it takes objects.
     """
 
     pages: ClassVar[Listing]
+    upload: ClassVar[type[Upload]]
 
     def list(self, url: URL) -> Iterator[Stat]:
         return self._listed(url, folder(bucket_and_name(url)[1]))
@@ -146,8 +146,12 @@ class BucketStore(RemoteStore):
         base = URL(f"{url.partition('://')[0]}://{bucket_and_name(url)[0]}")
         return self.pages(f"{base}/", prefix, lambda query: self.page(base, query), deep=deep)
 
+    def create(self, url: URL, *, replace: bool = True) -> Sink:
+        return UploadSink(url, self.upload(self, url, replace=replace))
+
     def delete(self, url: URL) -> None:
-        delete(self, url)
+        self.stat(url)  # some servers do not say that there is none
+        self.upload(self, url).call("DELETE", self.wire.access.described)
 
     def _asks_again(self, error: StoreError | NotFoundError) -> bool:
         return True
@@ -157,6 +161,11 @@ class BucketStore(RemoteStore):
 
         answered = frozenset({200})
         return self.persist(url, lambda stall: whole(self.wire.send("GET", url, {}, stall, query=query, accept=answered), _PAGE_LIMIT))
+
+
+def _read_only(url: URL) -> UsageError:
+    what = f"{url.partition(':')[0]}:// URLs can be read, not written or deleted."
+    return UsageError(what, shard=url, hint="Write to a local path and upload it from there.")
 
 
 @functools.lru_cache(maxsize=16)

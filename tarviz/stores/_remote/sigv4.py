@@ -15,12 +15,11 @@ _UNSIGNED = "UNSIGNED-PAYLOAD"
 
 @dataclass(frozen=True, slots=True)
 class AwsKeys:
-    """An access key; `expires` in seconds since 1970, None for one that lasts."""
+    """An access key."""
 
     id: str
     secret: str = field(repr=False)
     token: str | None = field(default=None, repr=False)
-    expires: float | None = None
 
 
 def signed(method: str, address: str, headers: Mapping[str, str], body: bytes, keys: AwsKeys, region: str, now: float) -> dict[str, str]:

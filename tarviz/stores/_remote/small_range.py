@@ -15,12 +15,11 @@ import struct
 import sys
 import time
 import weakref
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http.client import responses
 from urllib.parse import urlsplit
 
-from urllib3 import exceptions
+from urllib3 import HTTPHeaderDict, exceptions
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util import parse_url
 from urllib3.util.wait import wait_for_read
@@ -40,7 +39,9 @@ _OURS = {"host", "range", "if-match", "if-unmodified-since", "connection", "cont
 _KEPT = 32  # connections to one server that wait for the next range
 _FRESH = 0.1  # seconds after an answer for which its connection is taken to be as it was: looking costs a turn of Python's lock
 _LED = 300.0  # seconds for which ranges of one version are asked for where a redirect led
-_LED_MOST = 1024  # versions of objects whose redirects are remembered
+_SAME = 1.0  # seconds for which a request is signed in the same way
+_MOST = 1024  # ways that are remembered
+_UNSENT = re.compile(r"[\r\n\0]|[^\x00-\xff]")
 _OWN = re.compile(rb"\r\n(date|content-length|content-range):([^\r\n]*)", re.IGNORECASE)  # what differs from range to range
 
 
@@ -55,7 +56,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How ranges of one object are asked for, as long as neither the second nor the environment is another.
+    """How ranges of one object are asked for, for a while.
 
     `begin` is the address of the object, `place` the one where redirects led from there, most often the same.
     """
@@ -94,19 +95,12 @@ class _Asked:
         return version if self.size is None or total is None or self.size == total else None
 
 
-class _Headers(dict[str, str]):
-    """Headers by their names in small letters."""
-
-    def get(self, name: str, default: str = "") -> str:  # type: ignore[override]
-        return super().get(name.lower(), default)
-
-
 @dataclass(frozen=True, slots=True)
 class _Head:
     """The head of an answer, but for what each range has of its own (`_OWN`)."""
 
     status: str
-    headers: _Headers = field(repr=False)  # among them an address that may hold a signature
+    headers: HTTPHeaderDict = field(repr=False)  # among them an address that may hold a signature
     version: Version
     token: str | None
     lasts: bool  # whether the connection does
@@ -117,8 +111,7 @@ class SmallRanges:
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        self._ways: dict[URL, tuple[object, _Way | None]] = {}
-        self._led: dict[tuple[URL, str, tuple[object, ...]], tuple[float, _Way]] = {}  # by version; until when
+        self._ways: dict[tuple[object, ...], tuple[float, _Way | None]] = {}  # by URL, version and environment; until when
         self._unfit: dict[str, float] = {}  # by origin, until when
         self._owner = os.getpid()
         self._kept: dict[tuple[object, ...], list[tuple[socket.socket, float]]] = {}  # since when
@@ -129,37 +122,34 @@ class SmallRanges:
 
         `state` is equal as long as the environment is. `RetryError` where the server asks for patience.
         """
-        asked = _Asked(offset, offset + length, *_named(etag))
-        found = self._read_led((url, etag, state), asked, stall_timeout) if etag else None
-        if found is not None:
-            return found
-        way = self._way(url, state)
+        key, now = (url, etag, state), time.monotonic()
+        until, way = self._ways.get(key, (0.0, None))
+        if now >= until:
+            way = self._find_way(url)
+        led = way is not None and way.place != way.begin
+        answer = None
+        try:
+            answer, last = self._follow(url, way, _Asked(offset, offset + length, *_named(etag)), stall_timeout)
+        except RetryError:
+            if not led:
+                raise
+        if answer is None or not answer.whole:
+            self._ways.pop(key, None)
+            return self.read(url, offset, length, etag, stall_timeout, state) if answer is None and led else answer
+        if now >= until:
+            if len(self._ways) >= _MOST:
+                self._ways.clear()
+            self._ways[key] = (now + _LED, last) if etag and last != way else (now + _SAME, way)
+        return answer
+
+    def _follow(self, url: URL, way: _Way | None, asked: _Asked, stall_timeout: float) -> tuple[Found | None, _Way | None]:
+        """What came in the end, and by which way."""
         for _ in range(REDIRECTS + 1):
             answer = None if way is None else self._ask(url, way, asked, stall_timeout)
             if not isinstance(answer, str):
-                break
-            way = self._way_to(url, way, answer)  # type: ignore[arg-type]
-        else:
-            return None
-        if answer is not None and etag and way is not None and way.place != way.begin:
-            if len(self._led) >= _LED_MOST:
-                self._led.clear()
-            self._led[url, etag, state] = time.monotonic() + _LED, way
-        return answer
-
-    def _read_led(self, key: tuple[URL, str, tuple[object, ...]], asked: _Asked, stall_timeout: float) -> Found | None:
-        """What came of a range where a redirect led before; None, and that is forgotten, where the origin has to be asked again."""
-        until, way = self._led.get(key, (0.0, None))
-        if way is None:
-            return None
-        with contextlib.suppress(RetryError):  # the origin may lead elsewhere
-            answer = self._ask(key[0], way, asked, stall_timeout) if time.monotonic() < until else None
-            if isinstance(answer, Found):
-                if not answer.whole:
-                    self._led.pop(key, None)
-                return answer
-        self._led.pop(key, None)
-        return None
+                return answer, way
+            way = self._way_to(url, way, answer)  # type: ignore[arg-type]  # a way was asked
+        return None, None
 
     def _ask(self, url: URL, way: _Way, asked: _Asked, stall_timeout: float) -> Found | str | None:
         """What one exchange brought; the address where a redirect leads."""
@@ -183,15 +173,6 @@ class SmallRanges:
             else:
                 line.close()
         return found
-
-    def _way(self, url: URL, state: tuple[object, ...]) -> _Way | None:
-        now = (int(time.monotonic()), state)
-        known = self._ways.get(url)
-        if known is None or known[0] != now:
-            if len(self._ways) >= 1024:
-                self._ways.clear()
-            known = self._ways[url] = now, self._find_way(url)
-        return known[1]
 
     def _find_way(self, url: URL) -> _Way | None:
         if any(self._wire.access.asks("GET", url, {})):
@@ -224,11 +205,8 @@ class SmallRanges:
         if not _OURS.isdisjoint(map(str.lower, usual)):
             return None
         first = _joined([f"GET {target} HTTP/1.1", f"Host: {netloc}", *_lines(usual)])
-        return (
-            None
-            if first is None
-            else _Way(begin, place, first, (secure, host, parts.port or (443 if secure else 80), self._wire.access.tls()))
-        )
+        server = secure, host, parts.port or (443 if secure else 80), self._wire.access.tls()
+        return None if first is None else _Way(begin, place, first, server)
 
     def _request(self, way: _Way, asked: _Asked) -> bytes | None:
         span = f"bytes={asked.offset}-{asked.stop - 1}"
@@ -270,10 +248,12 @@ class SmallRanges:
             head += more
         self._wire.met(way.place)
         told, own = _read_head(head[:end])
-        length, span = own.get("Content-Length"), own.get("Content-Range")
+        length, span = own.get("content-length", ""), own.get("content-range", "")
         partial = told.status.startswith("HTTP/1.1 206")
         version, led = (asked.answered(told, length, span), "") if partial else (None, self._other(url, told, own, way))
-        if version is None and not led:
+        if version is not None:
+            self._wire.access.met(url)
+        elif not led:
             return None, False
         body = head[end + 4 :]
         count = int(length) if length.isdecimal() and "transfer-encoding" not in told.headers else -1
@@ -284,23 +264,21 @@ class SmallRanges:
         token = "" if version is None else told.token
         return led or (Found(data, whole, token) if whole or token else None), whole and told.lasts
 
-    def _other(self, url: URL, head: _Head, own: _Headers, way: _Way) -> str:
+    def _other(self, url: URL, head: _Head, own: dict[str, str], way: _Way) -> str:
         """An answer that is not the range: where it leads, if anywhere."""
         version, _, rest = head.status.partition(" ")
         headers = head.headers
         status = int(rest[:3]) if rest[:3].isdecimal() else 0
         if status in TEMPORARY:
-            after = retry_after(headers.get("Retry-After"), own.get("Date"), self._wire.clock)
+            after = retry_after(headers.get("Retry-After"), own.get("date"), self._wire.clock)
             raise RetryError(f"the server answers {status} {responses.get(status, '')}".rstrip(), after=after)
         if status in MOVED and headers.get("Location"):
-            return headers.get("Location")
+            return headers["Location"]
         if version != "HTTP/1.1" or status < 400:
             for place in (way.begin, way.place):
                 self._unfit[origin(place)] = time.monotonic() + _UNFIT
-            self._ways.clear()
         else:
             self._wire.access.renew(url, status, headers, "")  # a region, for one, so that the other reader asks there at once
-            self._ways.pop(url, None)
         return ""
 
 
@@ -312,8 +290,7 @@ def _named(etag: str | None) -> tuple[Version | None, int | None]:
 @functools.lru_cache(maxsize=256)
 def _condition(version: Version | None) -> bytes | None:
     """The lines that make a server refuse another version; None where they cannot be sent as they are."""
-    lines = _lines(version.condition()) if version is not None else []
-    return _joined(lines) if lines else b""
+    return _joined(_lines(version.condition()) if version is not None else [])
 
 
 def _lines(headers: dict[str, str]) -> list[str]:
@@ -322,36 +299,26 @@ def _lines(headers: dict[str, str]) -> list[str]:
 
 def _joined(lines: list[str]) -> bytes | None:
     """Lines of a request, or None where one of them cannot be sent as it is."""
-    text = "\r\n".join(lines)
-    if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or "\0" in text:
-        return None
-    try:
-        return text.encode("latin-1") + b"\r\n"
-    except UnicodeEncodeError:
-        return None
+    return None if any(map(_UNSENT.search, lines)) else "".join(f"{line}\r\n" for line in lines).encode("latin-1")
 
 
-def _read_head(head: bytes) -> tuple[_Head, _Headers]:
-    """What an answer's head says of the object, which ranges of one share, and of its range alone."""
+def _read_head(head: bytes) -> tuple[_Head, dict[str, str]]:
+    """What an answer's head says of the object, which ranges of one share, and of its range alone, by names in small letters."""
     parts = _OWN.split(head)
-    return _parsed(b"".join(parts[::3])), _headers(zip(parts[1::3], parts[2::3], strict=True))
+    own: dict[str, str] = {}
+    for name, value in zip(parts[1::3], parts[2::3], strict=True):
+        key, text = name.decode().lower(), value.decode("latin-1").strip()
+        own[key] = f"{own[key]}, {text}" if key in own else text
+    return _parsed(b"".join(parts[::3])), own
 
 
 @functools.lru_cache(maxsize=256)
 def _parsed(head: bytes) -> _Head:
-    status, *lines = head.split(b"\r\n")
-    headers = _headers(line.partition(b":")[::2] for line in lines)
+    status, *lines = head.decode("latin-1").split("\r\n")
+    pairs = (line.partition(":")[::2] for line in lines)
+    headers = HTTPHeaderDict((name, value.strip()) for name, value in pairs)
     version = Version.of(headers)
-    return _Head(status.decode("latin-1"), headers, version, version.token(None), headers.get("Connection").lower() != "close")
-
-
-def _headers(pairs: Iterable[tuple[bytes, ...]]) -> _Headers:
-    """Headers of these names and values; one that comes twice has both."""
-    found = _Headers()
-    for name, value in pairs:
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
-        found[key] = f"{found[key]}, {text}" if key in found else text
-    return found
+    return _Head(status, headers, version, version.token(None), headers.get("Connection", "").lower() != "close")
 
 
 def _rest(line: socket.socket, body: bytes, count: int) -> bytes:

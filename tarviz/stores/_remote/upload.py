@@ -9,8 +9,8 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 from xml.sax.saxutils import escape
 
@@ -18,7 +18,7 @@ from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._remote.version import Version
 from tarviz.stores._remote.wire import WRITTEN, whole
-from tarviz.stores.base import OneSink, Stat, refuse_taken, taken
+from tarviz.stores.base import OneSink, Stat, already_there, refuse_taken
 from tarviz.stores.retry import RetryError
 
 if TYPE_CHECKING:
@@ -32,10 +32,27 @@ _ETAG = re.compile(rb"<ETag>\s*([^<\s]+)\s*</ETag>")
 _ERROR = re.compile(rb"<Error>.*?<Code>\s*([\w.]+)\s*</Code>", re.DOTALL)
 
 
+class _Answer(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    text: bytes
+
+
 class Upload:
-    """How one store takes an object. `part` may be called from `at_once` threads, the rest from one."""
+    """How one store takes an object: by calls that are tried again while that may help.
+
+    `part` may be called from `at_once` threads, the rest from one. `absent` is the condition that no object has the name.
+    """
 
     at_once: ClassVar[int] = 2
+    absent: ClassVar[Mapping[str, str]] = {"If-None-Match": "*"}
+    accept: ClassVar[frozenset[int]] = WRITTEN
+
+    def __init__(self, store: BucketStore, url: URL, *, replace: bool = True) -> None:
+        self._store = store
+        self._url = url
+        self._condition = {} if replace else self.absent
+        self._stop = threading.Event()
 
     def whole(self, data: bytes) -> str | None:
         """Put a small object in one request: its ETag."""
@@ -54,9 +71,49 @@ class Upload:
 
     def stop(self) -> None:
         """Give up what waits to be tried again."""
+        self._stop.set()
 
     def abort(self) -> None:
         """Have the store drop the parts. May be called without `begin`."""
+
+    def once(self, stall: float, method: str, query: Mapping[str, str], body: bytes, headers: Mapping[str, str] | None) -> _Answer:
+        """One request about the object, sent once."""
+        if self._stop.is_set():
+            raise StoreError("the write was aborted.", code="E_WRITE", shard=self._url)
+        answer = self._store.wire.send(method, self._url, headers or {}, stall, query=query, body=body, accept=self.accept)
+        text = whole(answer)
+        if found := _ERROR.search(text[:4096]):  # 200 at first, and then it failed
+            raise RetryError(f"the server answers {answer.status} with the error {found[1].decode()}")
+        return _Answer(answer.status, answer.headers, text)
+
+    def call(self, method: str, query: Mapping[str, str], body: bytes = b"", headers: Mapping[str, str] | None = None) -> _Answer:
+        """One request about the object, tried again while that may help."""
+        return self._store.persist(self._url, lambda stall: self.once(stall, method, query, body, headers), self._stop)
+
+    def last(self, method: str, query: Mapping[str, str], body: bytes, headers: Mapping[str, str] | None = None) -> _Answer:
+        """The call that makes the object visible: under the condition, if there is one, that nothing has its name.
+
+        It is looked for first, too: AIStore's gateway, older MinIO, Ceph and Swift take no notice of the condition.
+        """
+        with self.unless_taken():
+            return self.call(method, query, body, {**(headers or {}), **self._condition})
+
+    @contextmanager
+    def unless_taken(self) -> Iterator[None]:
+        """`E_EXISTS` before or after, where an object has the name and none may be replaced."""
+        if self._condition:
+            refuse_taken(self._store, self._url)
+        try:
+            yield
+        except StoreError as error:
+            if not self._condition or error.details.get("status") not in (409, 412):
+                raise
+            raise already_there(self._url) from error
+
+    def quietly(self, method: str, query: Mapping[str, str]) -> None:
+        """A request whose failure changes nothing for the caller."""
+        with suppress(RetryError, OSError, ValueError):  # the store drops stale parts by its own rules
+            self._store.wire.send(method, self._url, {}, 10.0, query=query, accept=WRITTEN).close()
 
 
 class UploadSink(OneSink):
@@ -111,72 +168,14 @@ class UploadSink(OneSink):
             self._upload.abort()
 
 
-class HttpUpload(Upload):
-    """What uploads over HTTP share: calls that are tried again while that may help."""
-
-    def __init__(self, store: BucketStore, url: URL, condition: Mapping[str, str] | None = None) -> None:
-        self._store = store
-        self._url = url
-        self._condition = dict(condition or {})
-        self._stop = threading.Event()
-
-    def stop(self) -> None:
-        self._stop.set()
-
-    def call(
-        self, method: str, query: Mapping[str, str], body: bytes = b"", headers: Mapping[str, str] | None = None
-    ) -> tuple[Mapping[str, str], bytes]:
-        """Headers and body of the answer to one request about the object."""
-
-        def once(stall: float) -> tuple[Mapping[str, str], bytes]:
-            if self._stop.is_set():
-                raise StoreError("the write was aborted.", code="E_WRITE", shard=self._url)
-            answer = self._store.wire.send(method, self._url, headers or {}, stall, query=query, body=body, accept=WRITTEN)
-            text = whole(answer)
-            if found := _ERROR.search(text[:4096]):  # 200 at first, and then it failed
-                raise RetryError(f"the server answers {answer.status} with the error {found[1].decode()}")
-            return answer.headers, text
-
-        return self._store.persist(self._url, once, self._stop)
-
-    def last(
-        self, method: str, query: Mapping[str, str], body: bytes, headers: Mapping[str, str] | None = None
-    ) -> tuple[Mapping[str, str], bytes]:
-        """The call that makes the object visible: under the condition, if there is one, that nothing has its name.
-
-        It is looked for first, too: AIStore's gateway, older MinIO, Ceph and Swift take no notice of the condition.
-        """
-        with self.unless_taken():
-            return self.call(method, query, body, {**(headers or {}), **self._condition})
-
-    @contextmanager
-    def unless_taken(self) -> Iterator[None]:
-        """`E_EXISTS` before or after, where an object has the name and none may be replaced."""
-        if self._condition:
-            refuse_taken(self._store, self._url)
-        try:
-            yield
-        except StoreError as error:
-            if not self._condition or error.details.get("status") not in (409, 412):
-                raise
-            raise taken(self._url) from error
-
-    def quietly(self, method: str, query: Mapping[str, str]) -> None:
-        """A request whose failure changes nothing for the caller."""
-        try:
-            self._store.wire.send(method, self._url, {}, 10.0, query=query, accept=WRITTEN).close()
-        except (RetryError, OSError, ValueError):
-            return  # the store drops stale parts by its own rules
-
-
-class S3Upload(HttpUpload):
+class S3Upload(Upload):
     """Multipart uploads as S3 and Google's XML interface have them."""
 
     _id = ""
 
     def whole(self, data: bytes) -> str | None:
         try:
-            return self.last("PUT", {}, data)[0].get("ETag")
+            return self.last("PUT", {}, data).headers.get("ETag")
         except StoreError as error:
             ours = f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
             if error.code != "E_EXISTS" or self._store.stat(self._url).etag != ours:
@@ -184,13 +183,13 @@ class S3Upload(HttpUpload):
             return ours  # an answer was lost: these very bytes lie there
 
     def begin(self) -> None:
-        found = _UPLOAD_ID.search(self.call("POST", {"uploads": ""})[1])
+        found = _UPLOAD_ID.search(self.call("POST", {"uploads": ""}).text)
         if found is None:
             raise StoreError("the server begins no upload in parts.", code="E_WRITE", shard=self._url)
         self._id = found[1].decode()
 
     def part(self, number: int, data: bytes) -> str:
-        etag = self.call("PUT", {"partNumber": str(number), "uploadId": self._id}, data)[0].get("ETag", "")
+        etag = self.call("PUT", {"partNumber": str(number), "uploadId": self._id}, data).headers.get("ETag", "")
         if not etag:
             raise StoreError(f"the server names no ETag for part {number}.", code="E_WRITE", shard=self._url)
         return etag
@@ -199,10 +198,10 @@ class S3Upload(HttpUpload):
         rows = "".join(f"<Part><PartNumber>{at}</PartNumber><ETag>{escape(etag)}</ETag></Part>" for at, etag in enumerate(parts, 1))
         body = f"<CompleteMultipartUpload>{rows}</CompleteMultipartUpload>".encode()
         try:
-            _, answer = self.last("POST", {"uploadId": self._id}, body)
+            answer = self.last("POST", {"uploadId": self._id}, body)
         except NotFoundError:
             return self._came_through(parts, size)
-        found = _ETAG.search(answer)
+        found = _ETAG.search(answer.text)
         return found[1].decode().replace("&quot;", '"') if found else self._store.stat(self._url).etag
 
     def _came_through(self, parts: list[str], size: int) -> str | None:
@@ -222,13 +221,15 @@ class S3Upload(HttpUpload):
             self.quietly("DELETE", {"uploadId": self._id})
 
 
-class GoogleUpload(HttpUpload):
+class GoogleUpload(Upload):
     """A resumable session, which takes parts in their order; the last one says where the object ends.
 
     Source: cloud.google.com/storage/docs/performing-resumable-uploads
     """
 
     at_once: ClassVar[int] = 1
+    absent: ClassVar[Mapping[str, str]] = {"ifGenerationMatch": "0"}
+    accept: ClassVar[frozenset[int]] = WRITTEN | {_INCOMPLETE}
     _id = ""
     _sent = 0  # bytes that the server has
     _held = b""  # the last part: it may be the one that ends the object
@@ -240,8 +241,8 @@ class GoogleUpload(HttpUpload):
 
     def begin(self) -> None:
         with self.unless_taken():
-            headers, _ = self.call("POST", {"uploadType": "resumable", **self._condition})
-        found = dict(parse_qsl(urlsplit(headers.get("Location", "")).query))
+            answer = self.call("POST", {"uploadType": "resumable", **self._condition})
+        found = dict(parse_qsl(urlsplit(answer.headers.get("Location", "")).query))
         if "upload_id" not in found:
             raise StoreError("the server begins no upload.", code="E_WRITE", shard=self._url)
         self._id = found["upload_id"]
@@ -282,15 +283,9 @@ class GoogleUpload(HttpUpload):
 
     def _put(self, stall: float, data: bytes, where: str) -> bytes | None:
         """Send bytes, or ask: what the object is when it is there; how much of it is, is in `_sent`."""
-        if self._stop.is_set():
-            raise StoreError("the write was aborted.", code="E_WRITE", shard=self._url)
-        query = {"uploadType": "resumable", "upload_id": self._id}
-        answer = self._store.wire.send(
-            "PUT", self._url, {"Content-Range": where}, stall, query=query, body=data, accept=WRITTEN | {_INCOMPLETE}
-        )
-        text = whole(answer)
+        answer = self.once(stall, "PUT", {"uploadType": "resumable", "upload_id": self._id}, data, {"Content-Range": where})
         if answer.status != _INCOMPLETE:
-            return text
+            return answer.text
         last = answer.headers.get("Range", "").rpartition("-")[2]
         self._sent = int(last) + 1 if last.isdecimal() else 0
         return None
@@ -300,11 +295,11 @@ class GoogleUpload(HttpUpload):
             self.quietly("DELETE", {"uploadType": "resumable", "upload_id": self._id})
 
 
-class AzureUpload(HttpUpload):
+class AzureUpload(Upload):
     """Blocks and their list. Blocks that no list names are dropped by Azure after a week; nobody sees them."""
 
     def whole(self, data: bytes) -> str | None:
-        return self.last("PUT", {}, data, {"x-ms-blob-type": "BlockBlob"})[0].get("ETag")
+        return self.last("PUT", {}, data, {"x-ms-blob-type": "BlockBlob"}).headers.get("ETag")
 
     def part(self, number: int, data: bytes) -> str:
         name = base64.b64encode(f"{number:08d}".encode()).decode()
@@ -314,10 +309,4 @@ class AzureUpload(HttpUpload):
     def complete(self, parts: list[str], size: int) -> str | None:
         rows = "".join(f"<Latest>{name}</Latest>" for name in parts)
         body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{rows}</BlockList>'.encode()
-        return self.last("PUT", {"comp": "blocklist"}, body)[0].get("ETag")
-
-
-def delete(store: BucketStore, url: URL) -> None:
-    """Remove an object; `NotFoundError` when there is none, which some servers do not say."""
-    store.stat(url)
-    HttpUpload(store, url).call("DELETE", store.wire.access.described)
+        return self.last("PUT", {"comp": "blocklist"}, body).headers.get("ETag")

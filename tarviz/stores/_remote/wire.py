@@ -187,7 +187,7 @@ class Wire:
 
     def credentials(self, method: str, place: str, target: str, sent: Mapping[str, str], body: bytes) -> dict[str, str]:
         """Headers for this request: those set for its origin, and those of the URL while the origin is the URL's."""
-        found = dict(_configured().get(origin(target), {}))
+        found = dict(_parse_headers(os.environ.get("TARVIZ_HTTP_HEADERS") or "{}").get(origin(target), {}))
         if origin(place) == origin(target):
             found |= self.extra
             user = urlsplit(place).netloc.rpartition("@")[0]
@@ -242,14 +242,11 @@ def whole(answer: urllib3.BaseHTTPResponse, most: int | None = None) -> bytes:
 
 def stat_of(url: URL, answer: urllib3.BaseHTTPResponse) -> Stat:
     """What the headers of an answer tell of an object."""
-    version = Version.of(answer.headers)
-    if answer.status == 200:
-        length = answer.headers.get("Content-Length", "")
-        size = int(length) if length.isdecimal() else None
-        ranges = answer.headers.get("Accept-Ranges", "").lower() == "bytes" and not version.coded
-        return Stat(url, size, version.token(size), version.mtime, ranges)
-    size = total_of(answer)
-    return Stat(url, size, version.token(size), version.mtime, ranges=True)
+    version, part = Version.of(answer.headers), answer.status != 200
+    length = answer.headers.get("Content-Length", "")
+    size = total_of(answer) if part else int(length) if length.isdecimal() else None
+    ranges = part or (answer.headers.get("Accept-Ranges", "").lower() == "bytes" and not version.coded)
+    return Stat(url, size, version.token(size), version.mtime, ranges)
 
 
 def proxy_of(scheme: str, host: str) -> str:
@@ -273,11 +270,6 @@ def _parse_headers(text: str) -> dict[str, dict[str, str]]:
         raise UsageError(
             "TARVIZ_HTTP_HEADERS cannot be read.", hint='Write JSON: {"https://host": {"Authorization": "Bearer …"}}.'
         ) from error
-
-
-def _configured() -> dict[str, dict[str, str]]:
-    text = os.environ.get("TARVIZ_HTTP_HEADERS", "")
-    return _parse_headers(text) if text else {}
 
 
 def _let_go(answer: urllib3.BaseHTTPResponse) -> None:

@@ -99,6 +99,13 @@ CASES: dict[str, tuple[dict[str, str], str, str]] = {
         "",
     ),
     "container": ({**WEST, "AWS_CONTAINER_CREDENTIALS_FULL_URI": "$HERE/container"}, "", ""),
+    "container that shows a token": (
+        {**WEST, "AWS_CONTAINER_CREDENTIALS_FULL_URI": "$HERE/task", "AWS_CONTAINER_AUTHORIZATION_TOKEN": "of-the-task"},
+        "",
+        "",
+    ),
+    "machine": ({**WEST, "AWS_EC2_METADATA_SERVICE_ENDPOINT": "$HERE/machine"}, "", ""),
+    "machine without region": ({"AWS_EC2_METADATA_SERVICE_ENDPOINT": "$HERE/machine/"}, "", ""),
     "sign-on": (
         {**WEST, "AWS_ENDPOINT_URL_SSO": "$HERE"},
         "[default]\nsso_start_url = https://start\nsso_region = us-west-2\nsso_account_id = 1\nsso_role_name = r\n",
@@ -132,6 +139,11 @@ def giving(server, home, monkeypatch):
         answer = f"<{kind}Response><{kind}Result><Credentials>{rows}</Credentials></{kind}Result></{kind}Response>"
         server.put(f"/{kind}", answer.encode(), plan=[Fault(method="POST", times=ALWAYS)])
     server.put("/container", json.dumps({**GIVEN, "Token": "given-token"}).encode())
+    server.put("/task", json.dumps({**GIVEN, "Token": "given-token"}).encode())
+    server.put("/machine/latest/api/token", b"session-of-the-machine", plan=[Fault(method="PUT", times=ALWAYS)])
+    server.put("/machine/latest/meta-data/iam/security-credentials/", b"reader")
+    of_role = {**GIVEN, "Code": "Success", "Type": "AWS-HMAC", "LastUpdated": "2026-01-01T00:00:00Z", "Token": "given-token"}
+    server.put("/machine/latest/meta-data/iam/security-credentials/reader", json.dumps(of_role).encode())
     names = {"accessKeyId": "GIVEN", "secretAccessKey": "given-secret", "sessionToken": "given-token", "expiration": 4070908800000}
     server.put("/federation/credentials", json.dumps({"roleCredentials": names}).encode())
     (home / "token").write_text("of-the-workload")
@@ -188,6 +200,21 @@ def test_we_ask_as_boto3_does(case, bucket, home, giving, monkeypatch):
 
     assert expected == of_ours(bucket)
     assert ("GIVEN" == expected[1]) == ("$HERE" in str(CASES[case]))
+
+
+@pytest.mark.parametrize(
+    ("case", "path", "header"),
+    [
+        ("container that shows a token", "/task", ("authorization", "of-the-task")),
+        ("machine", "/reader", ("x-aws-ec2-metadata-token", "session-of-the-machine")),
+    ],
+)
+def test_who_gives_keys_is_shown_what_it_wants_to_see(case, path, header, home, server, giving, monkeypatch):
+    pytest.importorskip("botocore", reason="identities are botocore's: pip install boto3")
+    configure(case, home, monkeypatch, giving)
+
+    assert "GIVEN" == of_ours("data")[1]
+    assert header[1] == next(each for each in server.requests if each.path.endswith(path)).headers.get(header[0])
 
 
 def test_a_profile_that_is_not_there_is_said(monkeypatch):
