@@ -29,8 +29,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.elsewhere import Row
 from tarviz.samples import write_shard
 from tarviz.stores import ais
-from tarviz.testing.aistore import Cluster
-from tarviz.testing.aistore_answers import Fail
+from tests.servers.aistore import Cluster, Fail
 from tests.servers.aistore_etl import Pods
 
 CHAIN = "decode(jpg)|random_crop(jpg, (20, 20))|flip(jpg)"
