@@ -16,8 +16,8 @@ from tarviz.model.types import Feature, Schema
 from tarviz.ops.base import Draw, FieldOp, Op, missing
 from tarviz.ops.carry import Carry
 from tarviz.ops.values.carrying import carried_names, form_of, share_left
-from tarviz.ops.values.geometry import Geometry
-from tarviz.ops.values.images import FRAMES, check_image, image_of
+from tarviz.ops.values.geometry import Cropped, Geometry, Size
+from tarviz.ops.values.images import FRAMES, check_crop, check_image, image_of, pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,38 @@ class GeometricOp(CarryingOp):
 
     def lowers_on(self, schema: Schema) -> bool:
         return self.lowers and len(schema[self.field(schema)].shape) == 3  # frames are moved one by one, by the reference
+
+
+@dataclass(frozen=True, slots=True)
+class CropOp(GeometricOp):
+    """An op that cuts a piece of `size` (height, width) out of an image; a smaller image is an error."""
+
+    size: tuple[int, int]
+
+    @abstractmethod
+    def corner(self, spare: Any, draw: Any) -> Any:
+        """Row and column of the corner in an image with `spare` more, cut down to whole numbers: arrays of fractions, or tensors alike."""
+
+    def check(self) -> None:
+        self.put("size", pair(self.name, self.size, "a size"))
+
+    def geometry(self, size: Size, draw: Draw | None = None) -> Geometry:
+        check_crop(self, size, self.size)
+        top, left = self.corner(np.subtract(size, self.size, dtype=float), draw)
+        return Cropped(size, int(top), int(left), self.size)
+
+    def infer_size(self, feature: Feature) -> Size:
+        check_crop(self, feature.shape[-3:], self.size)
+        return self.size
+
+    def apply_tf(self, value: Any, draw: Any = None) -> Any:
+        import tensorflow as tf
+
+        spare = tf.shape(value)[:2] - self.size
+        too_small = f"{self}: the image is smaller than {self.size[0]} x {self.size[1]}. Put resize({self.ext}, …) before it."
+        with tf.control_dependencies([tf.debugging.assert_non_negative(spare, too_small)]):
+            corner = self.corner(tf.cast(spare, tf.float64 if draw is None else draw.dtype), draw)
+            return tf.slice(value, tf.concat([tf.cast(corner, tf.int32), [0]], 0), [*self.size, -1])
 
 
 def moved(geometry: Geometry, image: NDArray[Any]) -> NDArray[Any]:
