@@ -18,7 +18,7 @@ pytest.importorskip("aistore", reason="AIStore: pip install 'tarviz[ais]'")
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
 from tarviz.dialects.tar2tf import Dataset
-from tarviz.dialects.tar2tf._etl import _ShardFetch
+from tarviz.dialects.tar2tf._etl import _fetched
 from tarviz.dialects.tar2tf._transformed import packed, unpacked
 from tarviz.dialects.tar2tf.ops import SelectJSON
 from tarviz.formats import example, tfrecord
@@ -264,9 +264,9 @@ def test_a_shard_that_ends_early_is_asked_for_three_times(early: int, comes: boo
         yield io.BytesIO(answers.pop(0) if answers else whole)
 
     monkeypatch.setattr("tarviz.stores.ais.transformed", transformed)
-    fetch, found = _ShardFetch("name", URL("ais://data/a.tar"), "{}"), []
+    found: list[str] = []
     with contextlib.nullcontext() if comes else pytest.raises(StoreError, match=r"ais://data/a\.tar"):
-        found.extend(row.key for row in fetch.rows())
+        found.extend(row.key for row in _fetched("name", URL("ais://data/a.tar"), "{}", ReadReport()))
 
     assert [row.key for row in rows][: 5 if comes else len(found)] == found
     assert [] == answers
