@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
 from tarviz.model.types import URL
-from tarviz.stores.retry import Clock
 
 Source: TypeAlias = bytes | Path | Callable[[int, int], bytes]
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
@@ -345,27 +344,6 @@ class FaultServer:
         elif fault.end == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         raise _HangUp
-
-
-class FakeClock(Clock):
-    """A clock that does not wait: time passes by what was to be waited for. `waits` holds the seconds, in order."""
-
-    def __init__(self) -> None:
-        self.waits: list[float] = []
-        self._ahead = 0.0
-
-    def now(self) -> float:
-        return super().now() + self._ahead
-
-    def wall(self) -> float:
-        return super().wall() + self._ahead
-
-    def random(self) -> float:
-        return 0.5
-
-    def wait(self, seconds: float, stop: threading.Event) -> None:
-        self.waits.append(seconds)
-        self._ahead += seconds
 
 
 class _HangUp(Exception):  # noqa: N818  (no error)
