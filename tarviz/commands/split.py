@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from os import PathLike, fspath
 from typing import Any, Unpack
 
@@ -252,27 +252,24 @@ def pattern(text: str) -> str:
     return f"{text.removesuffix(suffix)}-{{shard:06d}}{suffix or '.tar'}"
 
 
+@dataclass(eq=False, repr=False)
 class _Shards:
     """Outputs one after the other; `put` says whether there may be more."""
 
-    def __init__(
-        self,
-        names: Names,
-        limits: split_pieces.Limits,
-        start: int,
-        most: int | None,
-        command: str | None,
-        skip: bool,
-        inputs: Inputs,
-        exists: Exists,
-        report: ReadReport | None = None,
-    ) -> None:
-        self.names, self.limits, self.start, self.most = names, limits, start, most
-        self.command, self.skip, self.inputs, self.exists = command, skip, inputs, exists
-        self.report = ReadReport() if report is None else report
+    names: Names
+    limits: split_pieces.Limits
+    start: int
+    most: int | None
+    command: str | None
+    skip: bool
+    inputs: Inputs
+    exists: Exists
+    report: ReadReport = field(default_factory=ReadReport)
+    done: list[Tar] = field(default_factory=list)
+    outlet: TarOutput | None = None
+
+    def __post_init__(self) -> None:
         self.form = field_selection.Form(report=self.report)
-        self.done: list[Tar] = []
-        self.outlet: TarOutput | None = None
 
     def put(self, batch: Batch) -> bool:
         ends = np.cumsum(split_pieces.sizes(batch))
