@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as _json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -55,11 +54,9 @@ class Found(verb_base.Result):
         name = f"{safe(self.key)}.{safe(self.ext or '')}"
         return f"{safe(redact(self.shard or ''))} record {self.index}: {name}, {format_size(len(self.payload))}"
 
-    def lines(self, json: bool = False) -> Iterator[str]:
-        yield _json.dumps(self.to_dict()) if json else str(self)
-        if not json:
-            faults: list[Fault] = [*self.report.skipped, *self.report.warnings]
-            yield from map(str, faults[:20])
+    def notes(self) -> Iterator[str]:
+        faults: list[Fault] = [*self.report.skipped, *self.report.warnings]
+        yield from map(str, faults[:20])
 
     def to_dict(self) -> dict[str, Any]:
         shard = None if self.shard is None else redact(self.shard)

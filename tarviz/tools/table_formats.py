@@ -151,11 +151,7 @@ def _reader(exts: Sequence[str]) -> Callable[[bytes], Any]:
         return _class
     if all(ext.rpartition(".")[2] in TREES for ext in exts):
         return _tree
-    return _key if exts[0] in PLACES else _value
-
-
-def _key(payload: bytes) -> str:
-    return to_text(payload)
+    return to_text if exts[0] in PLACES else _value
 
 
 def _value(payload: bytes) -> Any:
