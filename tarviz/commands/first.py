@@ -11,7 +11,6 @@ from typing import Any, Unpack
 
 import click
 
-from tarviz import stores
 from tarviz.cli import verb_base
 from tarviz.cli.tar_tool_options import inputs_argument, opened, tool_options
 from tarviz.model import plugins
@@ -106,8 +105,7 @@ def first(
         if found.key is None and condition.lacking and "-" not in targets:
             resolved(targets, replace(options, where=options.where.where))  # says what is near
     if output is not None and found.key is not None and not (found.output == "-" and _on_terminal(found.payload)):
-        with stores.of(found.output).create(URL(found.output)) as sink:
-            sink.write(found.payload)
+        verb_base.write(found.output, found.payload)
     return found
 
 
