@@ -18,5 +18,5 @@ class CenterCrop(CropOp):
 
     name: ClassVar[str] = "center_crop"
 
-    def corner(self, spare: Any, draw: Any) -> Any:
+    def begin(self, spare: Any, share: Any) -> Any:
         return spare // 2

@@ -23,8 +23,8 @@ class RandomCrop(CropOp):
     def draws(self) -> int:
         return 2
 
-    def corner(self, spare: Any, draw: Any) -> Any:
-        return (0.5 if draw is None else draw[:2]) * (spare + 1)
+    def begin(self, spare: Any, share: Any) -> Any:
+        return (0.5 if share is None else share) * (spare + 1)
 
     def describe_draw(self, draw: Draw) -> str:
         return f"cut {100 * draw[0]:.0f} % of the way down, {100 * draw[1]:.0f} % across"

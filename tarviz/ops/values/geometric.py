@@ -148,16 +148,18 @@ class CropOp(GeometricOp):
     size: tuple[int, int]
 
     @abstractmethod
-    def corner(self, spare: Any, draw: Any) -> Any:
-        """Row and column of the corner in an image with `spare` more, cut down to whole numbers: arrays of fractions, or tensors alike."""
+    def begin(self, spare: Any, share: Any) -> Any:
+        """Where the piece begins along a side that is `spare` pixels longer, before what is behind the point is cut off; `share` is the
+        random number of that side, or None. Both sides at once where they are tensors."""
 
     def check(self) -> None:
         self.put("size", pair(self.name, self.size, "a size"))
 
     def geometry(self, size: Size, draw: Draw | None = None) -> Geometry:
         check_crop(self, size, self.size)
-        top, left = self.corner(np.subtract(size, self.size, dtype=float), draw)
-        return Cropped(size, int(top), int(left), self.size)
+        down, right = (None, None) if draw is None or not self.draws else (float(draw[0]), float(draw[1]))
+        (height, width), (tall, wide) = size, self.size
+        return Cropped(size, int(self.begin(height - tall, down)), int(self.begin(width - wide, right)), self.size)
 
     def infer_size(self, feature: Feature) -> Size:
         check_crop(self, feature.shape[-3:], self.size)
@@ -169,7 +171,7 @@ class CropOp(GeometricOp):
         spare = tf.shape(value)[:2] - self.size
         too_small = f"{self}: the image is smaller than {self.size[0]} x {self.size[1]}. Put resize({self.ext}, …) before it."
         with tf.control_dependencies([tf.debugging.assert_non_negative(spare, too_small)]):
-            corner = self.corner(tf.cast(spare, tf.float64 if draw is None else draw.dtype), draw)
+            corner = self.begin(tf.cast(spare, draw.dtype), draw[:2]) if self.draws else self.begin(spare, None)
             return tf.slice(value, tf.concat([tf.cast(corner, tf.int32), [0]], 0), [*self.size, -1])
 
 
