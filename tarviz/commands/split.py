@@ -97,36 +97,18 @@ def split(
             each.refuse_taken()
     if command is not None:
         line(command)  # says what is wrong with it before anything is read
-    if parts is not None:
-        if engine != "local" or address is not None or jobs is not None or resume or maxshards is not None:
-            raise UsageError("parts are written by one process, all of them.", hint="Leave out engine, jobs, resume and maxshards.")
-        report = ReadReport()
-        outputs = [_Shards(each, limits, start, None, command, options.on_error == "skip", inputs, exists, report) for each in of_parts]
-        return _dealt(targets, parts, outputs, by, options)
-    if engine != "local" or address is not None or jobs is not None or resume:
+    spread = engine != "local" or address is not None or jobs is not None or resume
+    if parts is not None and (spread or maxshards is not None):
+        raise UsageError("parts are written by one process, all of them.", hint="Leave out engine, jobs, resume and maxshards.")
+    if spread:
         return _spread(targets, names, limits, (start, maxshards), (engine, address, jobs), command, exists, resume, options)
-    shards = _Shards(names, limits, start, maxshards, command, options.on_error == "skip", inputs, exists)
-    with (
-        verb_base.silent_warnings(),
-        verb_base.progress(None, "records") as bar,
-        closing(intake(targets, options, shards.report)) as batches,
-    ):
-        try:
-            for batch in batches:
-                more = shards.put(batch)
-                bar.add(len(batch))
-                del batch
-                if not more:
-                    break
-            shards.close()
-        except BaseException:
-            shards.abort()
-            raise
-    return Made(shards.done, shards.report)
+    report = ReadReport()
+    outputs = [_Shards(each, limits, start, maxshards, command, options.on_error == "skip", inputs, exists, report) for each in of_parts]
+    return _written(targets, parts, outputs, by, options)
 
 
-def _dealt(targets: list[URL], parts: Parts, outputs: list[_Shards], group: str, options: ReadOptions) -> Made:
-    """The same, each part's records into outputs of its own."""
+def _written(targets: list[URL], parts: Parts | None, outputs: list[_Shards], group: str, options: ReadOptions) -> Made:
+    """The records in the outputs, those of each part in its own."""
     report = outputs[0].report
     values = _values(targets, group, options) if group else None
     with (
@@ -137,18 +119,20 @@ def _dealt(targets: list[URL], parts: Parts, outputs: list[_Shards], group: str,
         try:
             for batch in batches:
                 keys: list[bytes] = batch.block.keys
-                told = keys if values is None else _told(keys, values)
-                for part, first, end in parts.runs(told):
-                    outputs[part].put(batch.part(first, end))
+                more, runs = True, [(0, 0, len(batch))]
+                for part, first, end in runs if parts is None else parts.runs(keys if values is None else _told(keys, values)):
+                    more = outputs[part].put(batch.part(first, end))
                 bar.add(len(batch))
                 del batch
-            for output in outputs:
-                output.close()
+                if not more:
+                    break
+            for shards in outputs:
+                shards.close()
         except BaseException:
-            for output in outputs:
-                output.abort()
+            for shards in outputs:
+                shards.abort()
             raise
-    return Made([tar for output in outputs for tar in output.done], report)
+    return Made([tar for shards in outputs for tar in shards.done], report)
 
 
 def _told(keys: list[bytes], values: Iterator[str | None]) -> list[bytes]:
