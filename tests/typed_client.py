@@ -169,7 +169,7 @@ def test_the_keywords_of_a_runner_are_its_options(runner: str):
         pytest.importorskip({"tf": "tensorflow", "torch": "torch"}[runner], reason=f"{runner} is not installed")
     keywords = get_type_hints(getattr(run_keywords, f"{runner.capitalize()}Keywords"), include_extras=True)
     run = tarviz.convert if runner == "convert" else plugins.load("runners", runner).run
-    kinds = get_type_hints(run)
+    kinds = get_type_hints(run.__init__ if inspect.isclass(run) else run)
     taken = {name: part.default for name, part in inspect.signature(run).parameters.items() if part.kind is part.KEYWORD_ONLY}
     taken = {name: default for name, default in taken.items() if runner != "convert" or name not in ("chain", "select", "seed")}
 

@@ -10,10 +10,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from os import PathLike, fspath
 from typing import Any, TypeVar
 
 import click
 
+from tarviz import stores
 from tarviz.cli.progress import Progress as Progress
 from tarviz.cli.progress import hushed as hushed
 from tarviz.cli.progress import progress as progress
@@ -21,6 +23,7 @@ from tarviz.cli.progress import quiet
 from tarviz.cli.progress import silent_warnings as silent_warnings
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, redact, safe
+from tarviz.model.types import URL
 from tarviz.read.keywords import CHOICES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -124,6 +127,12 @@ def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
     if code := int(getattr(result, "exit_code", 0)):
         raise click.exceptions.Exit(code)
     return result
+
+
+def write(place: str | PathLike[str], data: bytes) -> None:
+    """Write a file or an object, which is there whole or not at all."""
+    with stores.of(place).create(URL(fspath(place))) as sink:
+        sink.write(data)
 
 
 class Verb(click.Command):

@@ -118,8 +118,7 @@ def _summed(named: Mapping[URL, str]) -> list[croissant.ShardFile]:
 
 
 def _write(place: URL, data: bytes, made: Card) -> None:
-    with stores.of(place).create(place) as sink:
-        sink.write(data)
+    verb_base.write(place, data)
     made.outputs.append(place)
 
 

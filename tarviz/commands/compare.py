@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from tarviz import stores
 from tarviz.cli import html_page, verb_base
 from tarviz.model.errors import redact, safe
 from tarviz.model.redaction import redacted_repr
-from tarviz.model.types import URL
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadOptions, URLs
 
@@ -169,8 +167,7 @@ def command(
         run.close()
     result = Compared(run)
     if page is not None:
-        with stores.of(page).create(URL(page)) as sink:
-            sink.write(result.to_html().encode("utf-8", "backslashreplace"))
+        verb_base.write(page, result.to_html().encode("utf-8", "backslashreplace"))
         result = replace(result, page=page)
     return verb_base.emit(result, as_json)
 

@@ -179,8 +179,7 @@ def _write_beside(output: str | PathLike[str], ending: str, lines: list[str], re
 
 
 def _write(place: str | PathLike[str], lines: list[str]) -> None:
-    with stores.of(place).create(URL(fspath(place))) as sink:
-        sink.write(to_bytes("".join(f"{line}\n" for line in lines)))
+    verb_base.write(place, to_bytes("".join(f"{line}\n" for line in lines)))
 
 
 def _check(record: Planned, seen: set[bytes]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as _json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -49,9 +48,6 @@ class Difference(verb_base.Result):
         lines = [verb_base.table([(name, f"{count:,}", text) for name, count, text in rows], right=[1])]
         lines += [f"{safe(key)}: {', '.join(map(safe, exts))}" for key, exts in list(self.changed.items())[:_SHOWN]]
         return "\n".join(lines)
-
-    def lines(self, json: bool = False) -> Iterator[str]:
-        yield _json.dumps(self.to_dict()) if json else str(self)
 
     def notes(self) -> Iterator[str]:
         found: list[Fault] = [*self.report.skipped, *self.report.warnings]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as _json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +11,6 @@ from typing import Any, Unpack
 
 import click
 
-from tarviz import stores
 from tarviz.cli import verb_base
 from tarviz.cli.tar_tool_options import inputs_argument, opened, tool_options
 from tarviz.model import plugins
@@ -55,11 +53,9 @@ class Found(verb_base.Result):
         name = f"{safe(self.key)}.{safe(self.ext or '')}"
         return f"{safe(redact(self.shard or ''))} record {self.index}: {name}, {format_size(len(self.payload))}"
 
-    def lines(self, json: bool = False) -> Iterator[str]:
-        yield _json.dumps(self.to_dict()) if json else str(self)
-        if not json:
-            faults: list[Fault] = [*self.report.skipped, *self.report.warnings]
-            yield from map(str, faults[:20])
+    def notes(self) -> Iterator[str]:
+        faults: list[Fault] = [*self.report.skipped, *self.report.warnings]
+        yield from map(str, faults[:20])
 
     def to_dict(self) -> dict[str, Any]:
         shard = None if self.shard is None else redact(self.shard)
@@ -109,8 +105,7 @@ def first(
         if found.key is None and condition.lacking and "-" not in targets:
             resolved(targets, replace(options, where=options.where.where))  # says what is near
     if output is not None and found.key is not None and not (found.output == "-" and _on_terminal(found.payload)):
-        with stores.of(found.output).create(URL(found.output)) as sink:
-            sink.write(found.payload)
+        verb_base.write(found.output, found.payload)
     return found
 
 

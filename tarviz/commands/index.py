@@ -136,8 +136,7 @@ def _write_dali(made: Index, target: str) -> list[URL]:
         stem = Path(url.rpartition("/")[2]).stem
         place = stores.join(target, f"{stem}.idx") if folder else URL(target)
         Inputs(made.urls).refuse(place)
-        with stores.of(place).create(place) as sink:
-            sink.write(shard.to_dali().encode("utf-8", "surrogateescape"))
+        verb_base.write(place, shard.to_dali().encode("utf-8", "surrogateescape"))
         written.append(place)
     return written
 
@@ -151,9 +150,8 @@ def _write_wids(made: Index, target: URL) -> URL:
         seen = url if folder is None or not stores.is_local(url) else os.path.relpath(stores.local_path(url), folder)
         shards.append({"url": seen, "nsamples": len(shard), "filesize": shard.identity.get("size")})
     Inputs(made.urls).refuse(target)
-    with stores.of(target).create(target) as sink:
-        head = {"__kind__": "wids-shard-index-v1", "wids_version": 1, "name": Path(target.rpartition("/")[2]).stem}
-        sink.write(json.dumps({**head, "shardlist": shards}, indent=2).encode())
+    head = {"__kind__": "wids-shard-index-v1", "wids_version": 1, "name": Path(target.rpartition("/")[2]).stem}
+    verb_base.write(target, json.dumps({**head, "shardlist": shards}, indent=2).encode())
     return target
 
 

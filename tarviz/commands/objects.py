@@ -146,9 +146,7 @@ def _write(made: Objects, output: str, form: Form, classes: Sequence[str], pictu
             for piece in pieces(plain, "csv" if form == "csv" else "parquet"):
                 sink.write(piece)
     if form == "yolo":
-        beside = f"{output.removesuffix('.tar')}.names"
-        with stores.of(beside).create(URL(beside)) as sink:
-            sink.write("".join(f"{name}\n" for name in names).encode())
+        verb_base.write(f"{output.removesuffix('.tar')}.names", "".join(f"{name}\n" for name in names).encode())
 
 
 def _number(row: dict[str, Any], names: Sequence[str]) -> int:

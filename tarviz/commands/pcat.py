@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import queue
 import random
-import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from os import PathLike, fspath
-from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 import click
 
@@ -18,7 +15,6 @@ from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuffled, tool_options
 from tarviz.model import config
 from tarviz.model.errors import DataError, UsageError
-from tarviz.model.offers import offer
 from tarviz.model.processors import processors
 from tarviz.model.types import URL
 from tarviz.outputs.inputs import Inputs
@@ -27,6 +23,7 @@ from tarviz.read.chosen import resolved
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
+from tarviz.runners.ahead import ahead
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
 
@@ -84,14 +81,17 @@ def pcat(
         verb_base.silent_warnings(),
         TarOutput(fspath(output), inputs=Inputs(url for group in groups for url in group)) as outlet,
         verb_base.progress(None, "records") as bar,
-        _Lanes(groups, options, report, readers) as lanes,
+        ExitStack() as stack,
     ):
+        # Readers of its own for each lane: one that waits for room never keeps another lane's next shard from being read.
+        each = max(readers // len(groups), 1)
+        lanes = [stack.enter_context(closing(_lane(group, options, report, each))) for group in groups]
         records = _mixed(lanes, weights, seed) if weights is not None else None
         if shuffle:
-            batches = lanes.batches(0) if records is None else (batch.part(at, at + 1) for batch, at in records)
+            batches = lanes[0] if records is None else (batch.part(at, at + 1) for batch, at in records)
             records = shuffled(batches, shuffle, seed)
         if records is None:
-            _copy(lanes.batches(0), outlet, form, count, bar)
+            _copy(lanes[0], outlet, form, count, bar)
         else:
             for number, (batch, record) in enumerate(records):
                 if count is not None and number >= count:
@@ -112,10 +112,10 @@ def _copy(batches: Iterable[Batch], outlet: TarOutput, form: field_selection.For
             return
 
 
-def _mixed(lanes: _Lanes, weights: Sequence[float], seed: int) -> Iterator[tuple[Batch, int]]:
+def _mixed(lanes: list[Generator[Batch, None, None]], weights: Sequence[float], seed: int) -> Iterator[tuple[Batch, int]]:
     """Records of all lanes, each next one from a lane drawn by weight."""
     draw = random.Random(seed)
-    runs = [_records(lanes.batches(lane)) for lane in range(len(weights))]
+    runs = [_records(lane) for lane in lanes]
     left = list(range(len(runs)))
     odds = list(weights)
     while left:
@@ -133,82 +133,19 @@ def _records(batches: Iterable[Batch]) -> Iterator[tuple[Batch, int]]:
             yield batch, record
 
 
-class _Reading:
-    """One shard being read by a thread: its batches, then its report, or the error it ended with."""
+def _lane(group: list[URL], options: ReadOptions, report: ReadReport, readers: int) -> Generator[Batch, None, None]:
+    """The batches of shards in their order, `readers` of them being read at a time; faults go into the report as they are passed."""
 
-    def __init__(self, url: URL) -> None:
-        self.url = url
-        self.report = ReadReport()
-        self.error: BaseException | None = None
-        self.queue: queue.Queue[Batch | None] = queue.Queue(_AHEAD)
+    def read(url: URL, own: ReadReport) -> Generator[Batch, None, None]:
+        try:
+            with closing(shard_batches(url, options, own)) as batches:
+                yield from batches
+        except DataError as error:
+            if options.on_error == "raise":
+                raise
+            own.add(error.at(shard=url).fault, skipped=True)
 
-
-class _Lanes:
-    """Shards in lanes, read ahead by threads in the order in which they will be wanted."""
-
-    def __init__(self, groups: list[list[URL]], options: ReadOptions, report: ReadReport, workers: int) -> None:
-        self.options, self.report = options, report
-        self._lanes = [[_Reading(url) for url in group] for group in groups]
-        self._stop = False
-        # Readers of its own for each lane: one that waits for room never keeps another lane's next shard from being read.
-        each = max(workers // len(groups), 1)
-        self._threads: list[threading.Thread] = []
-        for number, lane in enumerate(self._lanes):
-            waiting: queue.SimpleQueue[_Reading] = queue.SimpleQueue()
-            for shard in lane:
-                waiting.put(shard)
-            for _ in range(min(each, len(lane))):
-                self._threads.append(threading.Thread(target=self._work, args=(waiting,), name=f"reads lane {number}", daemon=True))
-        for thread in self._threads:
-            thread.start()
-
-    def _work(self, waiting: queue.SimpleQueue[_Reading]) -> None:
-        while not self._stop and not waiting.empty():
-            try:
-                shard = waiting.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                with closing(shard_batches(shard.url, self.options, shard.report)) as batches:
-                    for batch in batches:
-                        if not self._put(shard, batch):
-                            return
-                        del batch
-            except BaseException as error:  # noqa: BLE001 - raised again where the shard's records are wanted
-                shard.error = error
-            self._put(shard, None)
-
-    def _put(self, shard: _Reading, batch: Batch | None) -> bool:
-        return offer(shard.queue, batch, lambda: self._stop)
-
-    def batches(self, lane: int) -> Generator[Batch, None, None]:
-        """The batches of a lane in shard order; faults go into the report as they are passed."""
-        for shard in self._lanes[lane]:
-            while (batch := shard.queue.get()) is not None:
-                yield batch
-                del batch
-            self._note(shard.report)
-            if shard.error is not None:
-                if self.options.on_error == "raise" or not isinstance(shard.error, DataError):
-                    raise shard.error
-                self.report.add(shard.error.at(shard=shard.url).fault, skipped=True)
-
-    def _note(self, report: ReadReport) -> None:
-        self.report.records += report.records
-        self.report.bytes += report.bytes
-        self.report.shards += report.shards
-        for fault in report.warnings:
-            self.report.add(fault)
-        for fault in report.skipped:
-            self.report.add(fault, skipped=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stop = True
-        for thread in self._threads:
-            thread.join(0.5)
+    return ahead(group, read, report, readers, True, _AHEAD)
 
 
 def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from os import PathLike, fspath
 from typing import Any, Unpack
 
@@ -97,36 +97,18 @@ def split(
             each.refuse_taken()
     if command is not None:
         line(command)  # says what is wrong with it before anything is read
-    if parts is not None:
-        if engine != "local" or address is not None or jobs is not None or resume or maxshards is not None:
-            raise UsageError("parts are written by one process, all of them.", hint="Leave out engine, jobs, resume and maxshards.")
-        report = ReadReport()
-        outputs = [_Shards(each, limits, start, None, command, options.on_error == "skip", inputs, exists, report) for each in of_parts]
-        return _dealt(targets, parts, outputs, by, options)
-    if engine != "local" or address is not None or jobs is not None or resume:
+    spread = engine != "local" or address is not None or jobs is not None or resume
+    if parts is not None and (spread or maxshards is not None):
+        raise UsageError("parts are written by one process, all of them.", hint="Leave out engine, jobs, resume and maxshards.")
+    if spread:
         return _spread(targets, names, limits, (start, maxshards), (engine, address, jobs), command, exists, resume, options)
-    shards = _Shards(names, limits, start, maxshards, command, options.on_error == "skip", inputs, exists)
-    with (
-        verb_base.silent_warnings(),
-        verb_base.progress(None, "records") as bar,
-        closing(intake(targets, options, shards.report)) as batches,
-    ):
-        try:
-            for batch in batches:
-                more = shards.put(batch)
-                bar.add(len(batch))
-                del batch
-                if not more:
-                    break
-            shards.close()
-        except BaseException:
-            shards.abort()
-            raise
-    return Made(shards.done, shards.report)
+    report = ReadReport()
+    outputs = [_Shards(each, limits, start, maxshards, command, options.on_error == "skip", inputs, exists, report) for each in of_parts]
+    return _written(targets, parts, outputs, by, options)
 
 
-def _dealt(targets: list[URL], parts: Parts, outputs: list[_Shards], group: str, options: ReadOptions) -> Made:
-    """The same, each part's records into outputs of its own."""
+def _written(targets: list[URL], parts: Parts | None, outputs: list[_Shards], group: str, options: ReadOptions) -> Made:
+    """The records in the outputs, those of each part in its own."""
     report = outputs[0].report
     values = _values(targets, group, options) if group else None
     with (
@@ -137,18 +119,20 @@ def _dealt(targets: list[URL], parts: Parts, outputs: list[_Shards], group: str,
         try:
             for batch in batches:
                 keys: list[bytes] = batch.block.keys
-                told = keys if values is None else _told(keys, values)
-                for part, first, end in parts.runs(told):
-                    outputs[part].put(batch.part(first, end))
+                more, runs = True, [(0, 0, len(batch))]
+                for part, first, end in runs if parts is None else parts.runs(keys if values is None else _told(keys, values)):
+                    more = outputs[part].put(batch.part(first, end))
                 bar.add(len(batch))
                 del batch
-            for output in outputs:
-                output.close()
+                if not more:
+                    break
+            for shards in outputs:
+                shards.close()
         except BaseException:
-            for output in outputs:
-                output.abort()
+            for shards in outputs:
+                shards.abort()
             raise
-    return Made([tar for output in outputs for tar in output.done], report)
+    return Made([tar for shards in outputs for tar in shards.done], report)
 
 
 def _told(keys: list[bytes], values: Iterator[str | None]) -> list[bytes]:
@@ -252,27 +236,24 @@ def pattern(text: str) -> str:
     return f"{text.removesuffix(suffix)}-{{shard:06d}}{suffix or '.tar'}"
 
 
+@dataclass(eq=False, repr=False)
 class _Shards:
     """Outputs one after the other; `put` says whether there may be more."""
 
-    def __init__(
-        self,
-        names: Names,
-        limits: split_pieces.Limits,
-        start: int,
-        most: int | None,
-        command: str | None,
-        skip: bool,
-        inputs: Inputs,
-        exists: Exists,
-        report: ReadReport | None = None,
-    ) -> None:
-        self.names, self.limits, self.start, self.most = names, limits, start, most
-        self.command, self.skip, self.inputs, self.exists = command, skip, inputs, exists
-        self.report = ReadReport() if report is None else report
+    names: Names
+    limits: split_pieces.Limits
+    start: int
+    most: int | None
+    command: str | None
+    skip: bool
+    inputs: Inputs
+    exists: Exists
+    report: ReadReport = field(default_factory=ReadReport)
+    done: list[Tar] = field(default_factory=list)
+    outlet: TarOutput | None = None
+
+    def __post_init__(self) -> None:
         self.form = field_selection.Form(report=self.report)
-        self.done: list[Tar] = []
-        self.outlet: TarOutput | None = None
 
     def put(self, batch: Batch) -> bool:
         ends = np.cumsum(split_pieces.sizes(batch))

@@ -59,10 +59,7 @@ def masked_crc32c(data: Buffer) -> int:
     >>> hex(masked_crc32c(b"123456789"))
     '0xc78ab0e5'
     """
-    return _mask(crc32c(data))
-
-
-def _mask(crc: int) -> int:
+    crc = crc32c(data)
     return (((crc >> 15) | (crc << 17)) + _DELTA) & 0xFFFFFFFF
 
 

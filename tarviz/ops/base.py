@@ -320,3 +320,23 @@ class RecordOp(Op):
         """`run` on tensors, inside a graph; only where `lowers` is true."""
         result: dict[str, Any] = self.apply_tf_record(dict(record))  # type: ignore[attr-defined]
         return result
+
+
+class NamesOp(RecordOp):
+    """An op on the names of fields: the same on values, on tensors and on what is known of them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def moved(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields after the op; the dict given is the op's own to change."""
+
+    def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
+        return self.moved(record)
+
+    def apply_tf_record(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The same on a dict of tensors."""
+        return self.moved(record)
+
+    def infer_record(self, schema: Schema) -> Schema:
+        return Schema(self.moved(dict(schema)))

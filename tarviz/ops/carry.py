@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tarviz.model.errors import ChainError
-from tarviz.model.types import Schema
-from tarviz.ops.base import RecordOp
+from tarviz.ops.base import NamesOp
 from tarviz.ops.values.carrying import carried_names, share_left
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Carry(RecordOp):
+class Carry(NamesOp):
     """Boxes, masks and key points that go along with the picture `ext` in every op after it that moves pixels: resize, crops, flip, rotate.
 
     `carry(jpg, json, seg.png)` in a chain is the same as `carry=(json, seg.png)` on each of these ops. The record itself stays as it is.
@@ -56,15 +55,8 @@ class Carry(RecordOp):
         """The fields as an op takes them."""
         return self.exts[0] if len(self.exts) == 1 else self.exts
 
-    def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
-        return record
-
-    def apply_tf_record(self, record: dict[str, Any]) -> dict[str, Any]:
-        """The same on a dict of tensors."""
-        return record
-
-    def infer_record(self, schema: Schema) -> Schema:
-        return schema
+    def moved(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return fields
 
     def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
         return wanted

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
-from tarviz.model.types import PLACES, Schema
-from tarviz.ops.base import RecordOp, patterns
+from tarviz.model.types import PLACES
+from tarviz.ops.base import NamesOp, patterns
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Drop(RecordOp):
+class Drop(NamesOp):
     """Drops the fields named: `Drop("json", "seg.*")`; `*` and `?` match as in file names. What is not there is no error."""
 
     exts: tuple[str, ...]
@@ -24,17 +24,7 @@ class Drop(RecordOp):
     def arguments(self) -> tuple[list[Any], dict[str, Any]]:
         return list(self.exts), {}
 
-    def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
-        return self._drop(record)
-
-    def apply_tf_record(self, record: dict[str, Any]) -> dict[str, Any]:
-        """The same on a dict of tensors."""
-        return self._drop(record)
-
-    def infer_record(self, schema: Schema) -> Schema:
-        return Schema(self._drop(dict(schema)))
-
-    def _drop(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def moved(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {
             name: value
             for name, value in fields.items()

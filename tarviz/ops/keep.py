@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
-from tarviz.model.types import PLACES, Schema
-from tarviz.ops.base import RecordOp, missing, patterns
+from tarviz.model.types import PLACES
+from tarviz.ops.base import NamesOp, missing, patterns
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Keep(RecordOp):
+class Keep(NamesOp):
     """Keeps the fields named and drops the rest: `Keep("jpg", "cls")`; `*` and `?` match as in file names.
 
     A plain name that is not there is an error; a pattern may match nothing.
@@ -27,17 +27,7 @@ class Keep(RecordOp):
     def arguments(self) -> tuple[list[Any], dict[str, Any]]:
         return list(self.exts), {}
 
-    def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
-        return self._keep(record)
-
-    def apply_tf_record(self, record: dict[str, Any]) -> dict[str, Any]:
-        """The same on a dict of tensors."""
-        return self._keep(record)
-
-    def infer_record(self, schema: Schema) -> Schema:
-        return Schema(self._keep(dict(schema)))
-
-    def _keep(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def moved(self, fields: dict[str, Any]) -> dict[str, Any]:
         for ext in self.exts:
             if not _is_pattern(ext) and ext not in fields:
                 raise missing(self, ext, fields)

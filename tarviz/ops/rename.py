@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tarviz.model.errors import ChainError
-from tarviz.model.types import Schema
-from tarviz.ops.base import RecordOp, missing
+from tarviz.ops.base import NamesOp, missing
 from tarviz.ops.chain_text import is_bare
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Rename(RecordOp):
+class Rename(NamesOp):
     """Gives fields new names: `Rename(image="jpg")`; of several sources, `Rename(image="jpg;png")`, those that are there.
 
     A source that is there goes away under its old name; where several are there, the last one wins. `keep=True` copies and
@@ -43,17 +42,7 @@ class Rename(RecordOp):
             return [], moves | keyword
         return [moves], keyword
 
-    def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
-        return self._move(record)
-
-    def apply_tf_record(self, record: dict[str, Any]) -> dict[str, Any]:
-        """The same on a dict of tensors."""
-        return self._move(record)
-
-    def infer_record(self, schema: Schema) -> Schema:
-        return Schema(self._move(dict(schema)))
-
-    def _move(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def moved(self, fields: dict[str, Any]) -> dict[str, Any]:
         for new, sources in self.moves:
             there = [old for old in sources if old in fields]
             if not there:

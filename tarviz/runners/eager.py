@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,42 +24,6 @@ from tarviz.runners.stage_timer import StageTimer
 from tarviz.runners.walk import Item, Walk, placed
 
 __all__ = ["Eager", "Item", "Piece", "collate", "placed", "run"]
-
-
-def run(
-    pipeline: Pipeline,
-    *,
-    batch: int | None = None,
-    shuffle: int | None = None,
-    repeat: int | None = 1,
-    num_workers: int = 0,
-    drop_remainder: bool = False,
-    epoch: int = 0,
-    rank: int = 0,
-    world_size: int = 1,
-    even: bool = False,
-    reshare: bool = False,
-    engine: str | None = None,
-    address: str | None = None,
-    send_functions: bool = False,
-) -> Eager:
-    """The pipeline as an iterable, in shard and record order. See `Eager` for the arguments."""
-    return Eager(
-        pipeline,
-        batch=batch,
-        shuffle=shuffle,
-        repeat=repeat,
-        num_workers=num_workers,
-        drop_remainder=drop_remainder,
-        epoch=epoch,
-        rank=rank,
-        world_size=world_size,
-        even=even,
-        reshare=reshare,
-        engine=engine,
-        address=address,
-        send_functions=send_functions,
-    )
 
 
 class Eager(Walk, Iterable[Any]):
@@ -100,7 +64,6 @@ class Eager(Walk, Iterable[Any]):
         engine: str | None = None,
         address: str | None = None,
         send_functions: bool = False,
-        timer: StageTimer | None = None,
     ) -> None:
         for name, value, least in (
             ("batch", batch, 1),
@@ -114,7 +77,7 @@ class Eager(Walk, Iterable[Any]):
         away = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
         if away is not None:
             away = replace(away, keeps=batch is None or (shuffle or 0) > 1)
-        super().__init__(pipeline, shuffle=shuffle or 0, repeat=repeat, num_workers=num_workers, elsewhere=away, timer=timer)
+        super().__init__(pipeline, shuffle=shuffle or 0, repeat=repeat, num_workers=num_workers, elsewhere=away)
         self.batch = batch
         self.drop_remainder = drop_remainder
         self.epoch = epoch
@@ -126,6 +89,11 @@ class Eager(Walk, Iterable[Any]):
         self._pinned = False
         self._loaded = Resumed(epoch)
         self._now: tuple[ReaderPlan, int, Trail] | None = None
+
+    def timed(self, timer: StageTimer) -> Self:
+        """The same, its stages measured."""
+        self.timer = timer
+        return self
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pipeline!r}>"
@@ -205,6 +173,9 @@ class Eager(Walk, Iterable[Any]):
         loaded = chosen(self._plan(), state)
         self.set_epoch(None)
         self.epoch, self._loaded = loaded.epoch, loaded
+
+
+run = Eager
 
 
 def _stacked(memory: BatchMemory, whole: Callable[[list[Any]], NDArray[Any] | None] | None, values: list[Any]) -> NDArray[Any]:

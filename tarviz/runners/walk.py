@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
 from tarviz.model.errors import DataError, SchemaError, TarvizError
@@ -32,31 +33,25 @@ _CHUNK = 16
 _HEAVY = 2 << 20  # bytes of records that are work enough for a thread; with more, the others would wait for it at the end
 
 
+@dataclass(eq=False, repr=False)
 class Walk:
     """A pipeline, and how its records are worked on: in the order they come, or through a shuffle buffer, by threads or not, or elsewhere.
 
     Elsewhere the values pass through the buffer, here the records as they were read: the order is the same.
     """
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        *,
-        shuffle: int = 0,
-        repeat: int | None = 1,
-        num_workers: int = 0,
-        chunk: int = 1,
-        elsewhere: Elsewhere | None = None,
-        timer: StageTimer | None = None,
-    ) -> None:
-        self.pipeline = pipeline
-        self.timer = timer
-        self.shuffle = shuffle
-        self.repeat = repeat
-        self.num_workers = num_workers
-        self.elsewhere = elsewhere
-        self.stops = True  # with an error that is to be raised
-        self._chunk = 1 if elsewhere else _CHUNK if num_workers else chunk
+    pipeline: Pipeline
+    _: KW_ONLY
+    shuffle: int = 0
+    repeat: int | None = 1
+    num_workers: int = 0
+    chunk: int = 1
+    elsewhere: Elsewhere | None = None
+    timer: StageTimer | None = None
+    stops: bool = True  # with an error that is to be raised
+
+    def __post_init__(self) -> None:
+        self.chunk = 1 if self.elsewhere else _CHUNK if self.num_workers else self.chunk
 
     def values(
         self, plan: ReaderPlan, epoch: int, report: ReadReport, trail: Trail, rows: BatchRows | None = None
@@ -155,7 +150,7 @@ class Walk:
     def _valued(
         self, items: Iterator[Placed], epoch: int, report: ReadReport, rows: BatchRows | None
     ) -> Generator[tuple[int, int, Any], None, None]:
-        for chunk, results in self._results(_chunks(items, lambda: self._chunk), epoch, rows):
+        for chunk, results in self._results(_chunks(items, lambda: self.chunk), epoch, rows):
             for (at, behind, _), value in zip(chunk, results, strict=False):  # after an error that is raised nothing follows
                 if not isinstance(value, TarvizError):
                     yield at, behind, value

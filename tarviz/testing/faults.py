@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
 from tarviz.model.types import URL
-from tarviz.stores.retry import Clock
 
 Source: TypeAlias = bytes | Path | Callable[[int, int], bytes]
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
@@ -87,21 +86,11 @@ class _Object:
     told: dict[str, str] = field(default_factory=dict)
 
 
-class _LineClock:
-    """When bytes that are on their way have passed, in seconds of the steady clock."""
-
-    free = 0.0
-
-
-class _Lines(_LineClock, threading.local):
-    """A line for each connection: each has a thread."""
-
-
 class FaultServer:
     """Serves objects put into it, on a port of its own, until it is closed (a context manager does that).
 
     `latency` (seconds, once for a connection and once for every answer) and `bandwidth` (bytes per second, all
-    connections together, or each with `per_connection`) make it as slow as a real one: 0.04 and 12.5e6 are a home
+    connections together) make it as slow as a real one: 0.04 and 12.5e6 are a home
     line. `requests` records all that was asked, `most` how many connections were open at a time, `taken` how many there were in all.
     """
 
@@ -110,7 +99,6 @@ class FaultServer:
         *,
         latency: float = 0.0,
         bandwidth: float | None = None,
-        per_connection: bool = False,
         host: str = "127.0.0.1",
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -122,7 +110,7 @@ class FaultServer:
         self._objects: dict[str, _Object] = {}
         self._versions = 0
         self._lock = threading.Lock()
-        self._lines = _Lines() if per_connection else _LineClock()
+        self._free = 0.0  # when the bytes that are on their way have passed, in seconds of the steady clock
         self._closing = threading.Event()
         self._threads: set[threading.Thread] = set()
         self._listener = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=128)
@@ -334,9 +322,8 @@ class FaultServer:
             raise _HangUp
         if self.bandwidth:
             with self._lock:
-                line = self._lines
-                line.free = max(line.free, time.monotonic() - _QUEUE) + count / self.bandwidth
-                wait = line.free - time.monotonic()
+                self._free = max(self._free, time.monotonic() - _QUEUE) + count / self.bandwidth
+                wait = self._free - time.monotonic()
             self._closing.wait(wait)
 
     def _break(self, connection: socket.socket, fault: Fault) -> None:
@@ -345,27 +332,6 @@ class FaultServer:
         elif fault.end == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         raise _HangUp
-
-
-class FakeClock(Clock):
-    """A clock that does not wait: time passes by what was to be waited for. `waits` holds the seconds, in order."""
-
-    def __init__(self) -> None:
-        self.waits: list[float] = []
-        self._ahead = 0.0
-
-    def now(self) -> float:
-        return super().now() + self._ahead
-
-    def wall(self) -> float:
-        return super().wall() + self._ahead
-
-    def random(self) -> float:
-        return 0.5
-
-    def wait(self, seconds: float, stop: threading.Event) -> None:
-        self.waits.append(seconds)
-        self._ahead += seconds
 
 
 class _HangUp(Exception):  # noqa: N818  (no error)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from tarviz.model.errors import DataError, UsageError
 from tarviz.model.types import to_bytes
-from tarviz.tools.bounded_patterns import bounded
 
 EXTENSION = re.compile(r"[\w.\-+@=%~#,^]+")
 
@@ -50,7 +49,12 @@ class Collecting:
         return to_bytes(self.separator + suffix if suffix else ""), ext
 
 
-_pattern = functools.lru_cache(8)(bounded)
+@functools.lru_cache(8)
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(f"{text!r} is not a regular expression: {error}.") from error
 
 
 def check_names(key: bytes, exts: list[str], *, any_key: bool) -> None:

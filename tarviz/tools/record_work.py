@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from os import PathLike
 from typing import Any, TypeAlias
 
@@ -51,26 +51,22 @@ class FieldFiles:
                 raise DataError(f"the record has no field {' or '.join(pick.exts)!r}.", code="E_MISSING_FIELD")
 
 
+@dataclass(eq=False, repr=False)
 class Commands:
     """Commands in private folders: one folder and one shell for each thread."""
 
-    def __init__(
-        self,
-        line: str,
-        collecting: Collecting,
-        shown: FieldFiles | None,
-        *,
-        any_key: bool,
-        timeout: float | None,
-        tmp: str | PathLike[str] | None,
-    ) -> None:
-        self.line, self.collecting, self.shown, self.any_key, self.timeout = line, collecting, shown, any_key, timeout
-        self.limit = config.options().max_member_bytes
-        self.tmp = tmp
-        self._local = threading.local()
-        self._workers: list[Worker] = []
-        self._lock = threading.Lock()
-        self._over = False
+    line: str
+    collecting: Collecting
+    shown: FieldFiles | None
+    _: KW_ONLY
+    any_key: bool
+    timeout: float | None
+    tmp: str | PathLike[str] | None
+    limit: int = field(default_factory=lambda: config.options().max_member_bytes)
+    _local: threading.local = field(default_factory=threading.local)
+    _workers: list[Worker] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _over: bool = False
 
     def __enter__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="tarviz-proc-", dir=self.tmp)  # mode 0700

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import importlib
+import io
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -150,11 +151,7 @@ def _reader(exts: Sequence[str]) -> Callable[[bytes], Any]:
         return _class
     if all(ext.rpartition(".")[2] in TREES for ext in exts):
         return _tree
-    return _key if exts[0] in PLACES else _value
-
-
-def _key(payload: bytes) -> str:
-    return to_text(payload)
+    return to_text if exts[0] in PLACES else _value
 
 
 def _value(payload: bytes) -> Any:
@@ -245,38 +242,23 @@ def _typed(cell: Cell, kind: str) -> Any:
         raise DataError(f"{cell[:40]!r} is not UTF-8, which this column holds.", code="E_SCHEMA") from None
 
 
-class _Taken:
+class _Taken(io.RawIOBase):
     """A file to write to, whose bytes are taken as they come."""
-
-    closed = False
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self._at = 0
 
     def write(self, data: Any) -> int:
-        piece = bytes(data)
-        self._pieces.append(piece)
-        self._at += len(piece)
-        return len(piece)
+        self._pieces.append(bytes(data))
+        self._at += len(self._pieces[-1])
+        return len(self._pieces[-1])
 
     def tell(self) -> int:
         return self._at
 
-    def flush(self) -> None:
-        return
-
     def writable(self) -> bool:
         return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        return
 
     def take(self) -> bytes:
         pieces, self._pieces = self._pieces, []

@@ -14,39 +14,14 @@ import numpy as np
 
 from tarviz.looks import tones
 from tarviz.model.errors import DataError, LimitError, MissingPackageError
+from tarviz.ops.values.payloads import PICTURES
 from tarviz.viewers.panel import MAX_PIXELS, Control, Image, Meta, Note, Panel, Plot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from PIL.Image import Image as Picture
 
-EXTENSIONS = (
-    "jpg",
-    "jpeg",
-    "jpe",
-    "jfif",
-    "png",
-    "webp",
-    "gif",
-    "bmp",
-    "tif",
-    "tiff",
-    "ppm",
-    "pgm",
-    "pbm",
-    "pnm",
-    "ico",
-    "jp2",
-    "j2k",
-    "jpx",
-    "jxl",
-    "tga",
-    "avif",
-    "exr",
-    "pfm",
-    "flo",
-    "pdf",
-)
+EXTENSIONS = (*PICTURES, "ico", "tga", "exr", "pfm", "flo", "pdf")
 MAGIC = (
     b"\xff\xd8\xff",
     b"\x89PNG\r\n\x1a\n",

@@ -252,7 +252,7 @@ class TestCollecting:
         proc(a, out, command="touch sample.tmp sample.txt", include=r"\.(cls|txt)$", exclude="cls")
         assert [{"txt"}] * 2 == [set(fields) for _, fields in plain(out)]
 
-    @pytest.mark.parametrize("wrong", [{"include": "("}, {"exclude": "(a+)+$"}, {"add_log": "a/b"}, {"base": "../x"}])
+    @pytest.mark.parametrize("wrong", [{"include": "("}, {"add_log": "a/b"}, {"base": "../x"}])
     def test_what_cannot_be_is_said_before_anything_is_read(self, out: Path, wrong: Any):
         with pytest.raises(UsageError):
             proc("/no/such.tar", out, command="true", **wrong)

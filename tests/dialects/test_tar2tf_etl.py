@@ -18,7 +18,7 @@ pytest.importorskip("aistore", reason="AIStore: pip install 'tarviz[ais]'")
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
 from tarviz.dialects.tar2tf import Dataset
-from tarviz.dialects.tar2tf._etl import _ShardFetch
+from tarviz.dialects.tar2tf._etl import _fetched
 from tarviz.dialects.tar2tf._transformed import packed, unpacked
 from tarviz.dialects.tar2tf.ops import SelectJSON
 from tarviz.formats import example, tfrecord
@@ -29,8 +29,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.elsewhere import Row
 from tarviz.samples import write_shard
 from tarviz.stores import ais
-from tarviz.testing.aistore import Cluster
-from tarviz.testing.aistore_answers import Fail
+from tests.servers.aistore import Cluster, Fail
 from tests.servers.aistore_etl import Pods
 
 CHAIN = "decode(jpg)|random_crop(jpg, (20, 20))|flip(jpg)"
@@ -265,9 +264,9 @@ def test_a_shard_that_ends_early_is_asked_for_three_times(early: int, comes: boo
         yield io.BytesIO(answers.pop(0) if answers else whole)
 
     monkeypatch.setattr("tarviz.stores.ais.transformed", transformed)
-    fetch, found = _ShardFetch("name", URL("ais://data/a.tar"), "{}"), []
+    found: list[str] = []
     with contextlib.nullcontext() if comes else pytest.raises(StoreError, match=r"ais://data/a\.tar"):
-        found.extend(row.key for row in fetch.rows())
+        found.extend(row.key for row in _fetched("name", URL("ais://data/a.tar"), "{}", ReadReport()))
 
     assert [row.key for row in rows][: 5 if comes else len(found)] == found
     assert [] == answers

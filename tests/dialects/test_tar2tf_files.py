@@ -16,7 +16,7 @@ from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
 from tarviz.model.errors import ChainError, DataError, NotFoundError, SchemaError, TarvizWarning, UsageError
 from tarviz.samples import write_shard
-from tarviz.testing.aistore import Cluster
+from tests.servers.aistore import Cluster
 
 CORPORA = Path(__file__).parents[1] / "data/corpora"
 

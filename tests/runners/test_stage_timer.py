@@ -27,7 +27,7 @@ def test_every_op_is_in_one_stage_and_every_record_counted(photos: str, workers:
     pipeline = Pipeline(photos, "decode(jpg)|resize(jpg, (8, 8))|flip(jpg)", select="jpg")
     timer = StageTimer()
 
-    batches = list(Eager(pipeline, batch=4, num_workers=workers, timer=timer))
+    batches = list(Eager(pipeline, batch=4, num_workers=workers).timed(timer))
 
     assert [4, 4, 2] == [len(batch) for batch in batches]
     assert (10, 10) == (timer.taken, timer.records)
@@ -39,7 +39,7 @@ def test_every_op_is_in_one_stage_and_every_record_counted(photos: str, workers:
 
 def test_values_are_those_without_it_and_batches_stand_in_the_same_memory(photos: str):
     pipeline = Pipeline(photos, "decode(jpg)|resize(jpg, (40, 40))", select="jpg")
-    timed, plain = Eager(pipeline, batch=4, timer=StageTimer()), Eager(pipeline, batch=4)
+    timed, plain = Eager(pipeline, batch=4).timed(StageTimer()), Eager(pipeline, batch=4)
 
     for one, other in zip(timed, plain, strict=True):
         np.testing.assert_array_equal(one, other)

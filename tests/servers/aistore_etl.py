@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from tarviz.testing.aistore_answers import Call, Problem
+from tests.servers.aistore import Call, Problem
 from tests.servers.daemons import Daemon, free_port
 
 _ROOT = Path(__file__).parents[2]

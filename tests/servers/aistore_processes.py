@@ -13,8 +13,7 @@ import threading
 from pathlib import Path
 from typing import Self
 
-from tarviz.testing.aistore import NODES, Cluster
-from tarviz.testing.aistore_answers import AisObject, place_of
+from tests.servers.aistore import NODES, AisObject, Cluster, place_of
 from tests.servers.daemons import Daemon, free_port
 
 _ROOT = Path(__file__).parents[2]

@@ -10,8 +10,9 @@ import pytest
 
 from tarviz.model.types import URL
 from tarviz.stores.s3 import S3Store
-from tarviz.testing.faults import FakeClock, FaultServer
+from tarviz.testing.faults import FaultServer
 from tests.servers import files
+from tests.servers.clock import FakeClock
 from tests.servers.swift import Swift, is_installed
 
 

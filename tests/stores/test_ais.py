@@ -21,9 +21,9 @@ from tarviz.stores import ais
 from tarviz.stores._remote import upload
 from tarviz.stores.ais import AisStore, bucket_of
 from tarviz.stores.s3 import S3Store
-from tarviz.testing.aistore import AisObject, Cluster, Fail
-from tarviz.testing.faults import FakeClock
 from tarviz.testing.stores import DATA, StoreTests
+from tests.servers.aistore import AisObject, Cluster, Fail
+from tests.servers.clock import FakeClock
 from tests.servers.daemons import free_port
 from tests.servers.local import tls_context
 

@@ -10,8 +10,8 @@ from tarviz.model.types import URL
 from tarviz.stores._remote.azure_keys import EMULATOR
 from tarviz.stores._remote.wire import WRITTEN
 from tarviz.stores.az import AzureStore
-from tarviz.testing.faults import FakeClock
 from tarviz.testing.stores import StoreTests
+from tests.servers.clock import FakeClock
 from tests.servers.local import azure_server, azurite_command
 
 pytestmark = [

@@ -15,8 +15,9 @@ from tarviz.model.types import URL
 from tarviz.stores import cache_files
 from tarviz.stores.cached import PART, CachedStore, copies
 from tarviz.stores.http import HttpStore
-from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tarviz.testing.stores import StoreTests
+from tests.servers.clock import FakeClock
 from tests.stores.streams import drain
 
 DATA = random.Random(5).randbytes(700_000)

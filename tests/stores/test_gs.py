@@ -10,8 +10,8 @@ from tarviz.model.errors import ChangedError, NotFoundError, StoreError
 from tarviz.model.types import URL
 from tarviz.stores._remote.upload import PART
 from tarviz.stores.gs import GoogleStore
-from tarviz.testing.faults import FakeClock
 from tarviz.testing.stores import StoreTests
+from tests.servers.clock import FakeClock
 from tests.servers.daemons import ask
 from tests.servers.google import google_server
 from tests.servers.local import google_emulator

@@ -11,9 +11,10 @@ from tarviz import cli
 from tarviz.model.errors import DataError, NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores.hf import HubStore, find_token
-from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tarviz.testing.stores import DATA, StoreTests
 from tarviz.testing.strategies import numbered, shard
+from tests.servers.clock import FakeClock
 from tests.servers.hub import TOKEN
 from tests.servers.hub import hub as hub_server
 

@@ -15,9 +15,9 @@ from tarviz.model.errors import LimitError, StoreError, TarvizError
 from tarviz.model.types import URL
 from tarviz.stores._remote.small_range import SmallRanges
 from tarviz.stores.http import HttpStore
-from tarviz.testing.faults import FakeClock
 from tarviz.testing.strategies import shard
 from tests.read.tars import raw
+from tests.servers.clock import FakeClock
 from tests.stores.streams import drain
 
 SHARD = shard([(f"key{number}", {"txt": b"x"}) for number in range(20)])

@@ -30,9 +30,10 @@ from tarviz.model.errors import ChangedError, NotFoundError, StoreError, UsageEr
 from tarviz.model.types import URL
 from tarviz.stores.http import HttpStore
 from tarviz.stores.retry import Clock
-from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tarviz.testing.stores import StoreTests, open_files
 from tests.conftest import wait_until
+from tests.servers.clock import FakeClock
 from tests.servers.local import tls_context
 from tests.stores.random_faults import random_fault
 from tests.stores.streams import drain

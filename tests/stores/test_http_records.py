@@ -9,7 +9,8 @@ import pytest
 from tarviz.model.errors import ChangedError, DataError, NotFoundError, StoreError, TarvizWarning
 from tarviz.read.stream import records
 from tarviz.stores.http import HttpStore
-from tarviz.testing.faults import FakeClock, Fault
+from tarviz.testing.faults import Fault
+from tests.servers.clock import FakeClock
 
 COUNT = 40
 HEADER = 512

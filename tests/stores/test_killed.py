@@ -26,8 +26,8 @@ from tarviz.stores.base import Store
 from tarviz.stores.http import HttpStore
 from tarviz.stores.retry import Clock
 from tarviz.stores.s3 import S3Store
-from tarviz.testing.faults import FakeClock
 from tests.servers.aistore_processes import Processes
+from tests.servers.clock import FakeClock
 from tests.servers.daemons import Daemon
 from tests.servers.local import nginx_command, web_server
 from tests.servers.swift import KEYS, Swift, is_installed

@@ -18,9 +18,10 @@ from tarviz.stores._remote.wire import WRITTEN
 from tarviz.stores.az import AzureStore
 from tarviz.stores.http import HttpStore
 from tarviz.stores.s3 import S3Store
-from tarviz.testing.aistore import Cluster
-from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tarviz.testing.strategies import shard
+from tests.servers.aistore import Cluster
+from tests.servers.clock import FakeClock
 from tests.servers.local import azure_server, azurite_command
 from tests.servers.swift import KEYS
 from tests.stores.conftest import s3_bucket, sftp_root

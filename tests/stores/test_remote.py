@@ -18,8 +18,9 @@ import pytest
 from tarviz import stores
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError
 from tarviz.model.types import URL
-from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tarviz.testing.stores import open_files
+from tests.servers.clock import FakeClock
 from tests.servers.local import google_pool
 from tests.stores.random_faults import random_fault
 from tests.stores.streams import children, drain

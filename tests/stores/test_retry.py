@@ -6,7 +6,7 @@ import pytest
 
 from tarviz.model.errors import StoreError
 from tarviz.stores.retry import Attempts, RetryError, http_date, persist, retry_after
-from tarviz.testing.faults import FakeClock
+from tests.servers.clock import FakeClock
 
 
 def waits(*errors: RetryError, timeout: float = 1000, reached: bool = True) -> list[float]:

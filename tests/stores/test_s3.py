@@ -15,8 +15,9 @@ from tarviz.model.types import URL
 from tarviz.stores._remote import upload
 from tarviz.stores._remote.sigv4 import AwsKeys, signed
 from tarviz.stores.s3 import S3Store
-from tarviz.testing.faults import FakeClock, Fault, FaultServer
+from tarviz.testing.faults import Fault, FaultServer
 from tarviz.testing.stores import DATA, StoreTests
+from tests.servers.clock import FakeClock
 from tests.servers.daemons import free_port
 from tests.servers.local import s3_server
 from tests.stores.conftest import s3_bucket

@@ -17,8 +17,9 @@ from tarviz.stores._storage_options import known_options, storage_options
 from tarviz.stores.az import AzureStore
 from tarviz.stores.gs import GoogleStore
 from tarviz.stores.s3 import S3Store
-from tarviz.testing.faults import FakeClock, Fault, FaultServer
+from tarviz.testing.faults import Fault, FaultServer
 from tarviz.testing.stores import DATA
+from tests.servers.clock import FakeClock
 from tests.stores.conftest import s3_bucket
 
 KEY = base64.b64encode(bytes(range(32))).decode()

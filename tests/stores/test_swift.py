@@ -8,8 +8,8 @@ from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
 from tarviz.stores._remote import upload
 from tarviz.stores.s3 import S3Store
-from tarviz.testing.faults import FakeClock
 from tarviz.testing.stores import DATA, StoreTests
+from tests.servers.clock import FakeClock
 from tests.servers.swift import KEYS
 from tests.stores.conftest import s3_bucket
 

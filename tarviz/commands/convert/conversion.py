@@ -6,7 +6,7 @@ import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 from tarviz import engines, stores
@@ -34,29 +34,25 @@ def processes(asked: int | str | None, sources: Sequence[tasks.ShardToConvert], 
     return 1 if own else count
 
 
+@dataclass(eq=False, repr=False)
 class Conversion:
     """One call of `convert` at work; `report` and `seen` grow. `told(shards, parts)` hears how many shards are cut, and into what."""
 
-    def __init__(
-        self,
-        recipe: AnyRecipe,
-        settings: tasks.Settings,
-        sources: Sequence[tasks.ShardToConvert],
-        place: tuple[str, engines.EnginePlan],
-        told: Callable[[int, int], None] = lambda shards, parts: None,
-    ) -> None:
-        self.report = ReadReport()
-        self.seen: set[str] = set()
-        self._recipe = recipe
-        self._settings = settings
-        self._sources = sources
-        self._engine, self._plan = place
+    _recipe: AnyRecipe
+    _settings: tasks.Settings
+    _sources: Sequence[tasks.ShardToConvert]
+    _place: tuple[str, engines.EnginePlan]
+    _told: Callable[[int, int], None] = lambda shards, parts: None
+    report: ReadReport = field(default_factory=ReadReport)
+    seen: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._engine, self._plan = self._place
         self._away = engines.travels(self._engine)
         self._tick = self._plan.tick
-        self._told = told
-        self._inputs = Inputs(source.url for source in sources)
-        count = len(sources) if settings.names.counts else 1
-        self._inputs.refuse_any(settings.names, count=count if settings.max_size is None else None)
+        self._inputs = Inputs(source.url for source in self._sources)
+        names, limited = self._settings.names, self._settings.max_size is not None
+        self._inputs.refuse_any(names, count=None if limited else len(self._sources) if names.counts else 1)
 
     def each(self, resume: bool) -> list[Written]:
         """One output for each shard."""

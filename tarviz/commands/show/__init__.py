@@ -11,7 +11,6 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz import stores
 from tarviz.cli import html_page, verb_base
 from tarviz.commands.show.record_text import record_text, shortened, shown_fields, summary
 from tarviz.model.errors import DataError, Fault, UsageError, redact
@@ -193,15 +192,10 @@ def command(
 
     result = show(urls, count=count or (SHEET_COUNT if page or picture else TEXT_COUNT), **{**rest, "strict": bool(rest["strict"])})
     if picture is not None:
-        _write(picture, inline_images.sheet(result))
+        verb_base.write(picture, inline_images.sheet(result))
     if page is not None:
-        _write(page, result.to_html().encode("utf-8", "backslashreplace"))
+        verb_base.write(page, result.to_html().encode("utf-8", "backslashreplace"))
     if page or picture:
         return verb_base.emit(replace(result, page=" and ".join(filter(None, (page, picture)))), as_json)
     how = None if as_json else inline_images.protocol(inline)
     return verb_base.emit(inline_images.Illustrated(result, how) if how else result, as_json)
-
-
-def _write(place: str, data: bytes) -> None:
-    with stores.of(place).create(URL(place)) as sink:
-        sink.write(data)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json as _json
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from os import PathLike, fspath
 from typing import Any
@@ -24,9 +22,6 @@ class Repaired(Verified):
     """What `verify` found, and the tars written out of what could be saved: (shard, tar, records, bytes) each."""
 
     written: tuple[tuple[str, str, int, int], ...] = ()
-
-    def lines(self, json: bool = False) -> Iterator[str]:
-        yield _json.dumps(self.to_dict()) if json else str(self)
 
     def __str__(self) -> str:
         lines = [

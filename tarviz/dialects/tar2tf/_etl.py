@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import queue
-import threading
-from collections import deque
-from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, fields
-from typing import Any
 
 from tarviz.dialects.tar2tf import _transformed
 from tarviz.model.errors import MissingPackageError, StoreError, TarvizError
-from tarviz.model.offers import offer
 from tarviz.model.types import URL
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.runners.ahead import ahead
 from tarviz.runners.elsewhere import Elsewhere, Row, RowSource, Worked
 from tarviz.runners.plans import Trail
 from tarviz.runners.shares import Piece
@@ -71,28 +67,22 @@ class _TransformedRows:
         self, pieces: list[Piece], epoch: int, report: ReadReport, trail: Trail | None = None, number: int = 0
     ) -> Generator[tuple[int, Row], None, None]:
         """See `RowSource`; a piece is read as a whole, and what is not of it is passed over."""
-        asked = self._asked(epoch)
-        waiting = deque(enumerate(pieces[number:], number))
-        running: deque[tuple[int, Piece, _ShardFetch]] = deque()
-        try:
-            while waiting or running:
-                while waiting and len(running) < (self._place.count or _SHARDS):
-                    at, piece = waiting.popleft()
-                    running.append((at, piece, _ShardFetch(self._place.name, piece.url, asked)))
-                at, piece, reader = running[0]
-                for row in reader.rows():
-                    if isinstance(row.value, TarvizError):
-                        error = row.value.at(shard=piece.url)
-                        if not row.behind:  # of the shard, not of a record
-                            raise error
-                        yield at, row
-                    elif piece.start < row.behind and (piece.stop is None or row.behind <= piece.stop):
-                        yield at, self._picked(piece, row)
-                report.merge(reader.report)
-                running.popleft()
-        finally:
-            for _, _, reader in running:
-                reader.stop()
+        name, asked = self._place.name, self._asked(epoch)
+
+        def opened(numbered: tuple[int, Piece], own: ReadReport) -> Generator[tuple[int, Piece, Row], None, None]:
+            at, piece = numbered
+            return ((at, piece, row) for row in _fetched(name, piece.url, asked, own))
+
+        left = list(enumerate(pieces[number:], number))
+        with closing(ahead(left, opened, report, self._place.count or _SHARDS, True, _AHEAD)) as found:
+            for at, piece, row in found:
+                if isinstance(row.value, TarvizError):
+                    error = row.value.at(shard=piece.url)
+                    if not row.behind:  # of the shard, not of a record
+                        raise error
+                    yield at, row
+                elif piece.start < row.behind and (piece.stop is None or row.behind <= piece.stop):
+                    yield at, self._picked(piece, row)
 
     def _asked(self, epoch: int) -> str:
         pipeline, plain = self._pipeline, ReadOptions()
@@ -111,46 +101,20 @@ class _TransformedRows:
             return Row(row.key, row.behind, error)
 
 
-class _ShardFetch:
-    """A transformed shard read by a thread of its own; one that ends early is asked for again, and what came is passed over."""
-
-    def __init__(self, name: str, url: URL, asked: str) -> None:
-        self.report = ReadReport()
-        self._name, self._url, self._asked = name, url, asked
-        self._queue: queue.Queue[Any] = queue.Queue(_AHEAD)
-        self._stopped = threading.Event()
-        threading.Thread(target=self._read, name="tarviz-etl", daemon=True).start()
-
-    def rows(self) -> Iterator[Row]:
-        """The rows, in order; what goes wrong is raised after them."""
-        while isinstance(item := self._queue.get(), Row):
-            yield item
-        if item is not None:
-            raise item
-
-    def stop(self) -> None:
-        """Let the thread end."""
-        self._stopped.set()
-
-    def _read(self) -> None:
-        given, last = 0, None
-        for _ in range(_TRIES):
-            report, last = ReadReport(), None
-            try:
-                with ais.transformed(self._url, self._name, self._asked) as data:
-                    for at, row in enumerate(_transformed.unpacked(data, report)):
-                        if at >= given:
-                            if not self._put(row):
-                                return
-                            given = at + 1
-                self.report = report
-                break
-            except StoreError as error:
-                last = error.at(shard=self._url)
-            except BaseException as error:  # noqa: BLE001  it is raised where the rows are taken
-                self._put(error.at(shard=self._url) if isinstance(error, TarvizError) else error)
-                return
-        self._put(last)
-
-    def _put(self, item: Any) -> bool:
-        return offer(self._queue, item, self._stopped.is_set)
+def _fetched(name: str, url: URL, asked: str, report: ReadReport) -> Generator[Row, None, None]:
+    """The rows of a transformed shard; one that ends early is asked for again, and what came is passed over."""
+    given = 0
+    for left in reversed(range(_TRIES)):
+        now = ReadReport()
+        try:
+            with ais.transformed(url, name, asked) as data:
+                for at, row in enumerate(_transformed.unpacked(data, now)):
+                    if at >= given:
+                        yield row
+                        given = at + 1
+            report.merge(now)
+            return
+        except TarvizError as error:
+            error.at(shard=url)
+            if not left or not isinstance(error, StoreError):
+                raise

@@ -5,28 +5,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import TarvizError
 from tarviz.ops.base import Draw, FieldOp, Op
-from tarviz.ops.center_crop import CenterCrop
 from tarviz.ops.decode import Decode
 from tarviz.ops.flip import Flip
 from tarviz.ops.joints.scaling import Scaling, fitting, scaling
-from tarviz.ops.random_crop import RandomCrop
 from tarviz.ops.resize import Resize
 from tarviz.ops.values.bands import Mirror
+from tarviz.ops.values.geometric import CropOp
 from tarviz.ops.values.geometry import Cropped, Mirrored
 from tarviz.ops.values.pictures import decode_in_place
 from tarviz.ops.values.resizer import resize_in_place
 
 T = TypeVar("T", bound=FieldOp)
-Crop: TypeAlias = CenterCrop | RandomCrop
 
-_CROPS: tuple[type[Crop], ...] = (CenterCrop, RandomCrop)
 
 _KEPT = 64_000_000  # bytes of memory that a thread keeps for the next picture: 16 Mpx, what telephones take
 _ALIGNED = 64
@@ -38,7 +35,7 @@ class Thumbnail:
     """A decode, at most one crop, a resize, and where they follow a flip, and a convert to fractions with a normalize; of one field."""
 
     decode: Decode
-    crop: Crop | None
+    crop: CropOp | None
     resize: Resize
     flip: Flip | None = None
     scaling: Scaling | None = None
@@ -82,19 +79,19 @@ def thumbnail(ops: Sequence[Op]) -> Thumbnail | None:
     """The joint that these ops begin with."""
     if not ops or not isinstance(decode := ops[0], Decode) or decode.kind != "picture" or decode.channels != 3 or decode.orient:
         return None
-    crop, ops = _first(decode, ops[1:], _CROPS)
-    resize, ops = _first(decode, ops, (Resize,))
+    crop, ops = _first(decode, ops[1:], CropOp)  # type: ignore[type-abstract]
+    resize, ops = _first(decode, ops, Resize)
     if resize is None:
         return None
-    flip, ops = _first(decode, ops, (Flip,))
+    flip, ops = _first(decode, ops, Flip)
     scaled = scaling(ops)
     return Thumbnail(decode, crop, resize, flip, scaled if scaled is not None and scaled.convert.ext == decode.ext else None)
 
 
-def _first(decode: Decode, ops: Sequence[Op], kinds: tuple[type[T], ...]) -> tuple[T | None, Sequence[Op]]:
-    """The first op where it is of one of these kinds and works on what is decoded, and the ops after it."""
+def _first(decode: Decode, ops: Sequence[Op], kind: type[T]) -> tuple[T | None, Sequence[Op]]:
+    """The first op where it is of this kind and works on what is decoded, and the ops after it."""
     first = ops[0] if ops else None
-    return (first, ops[1:]) if isinstance(first, kinds) and _plain(decode, first) else (None, ops)
+    return (first, ops[1:]) if isinstance(first, kind) and _plain(decode, first) else (None, ops)
 
 
 def _plain(decode: Decode, op: FieldOp) -> bool:

@@ -16,8 +16,8 @@ from tarviz.model.types import Feature, Schema
 from tarviz.ops.base import Draw, FieldOp, Op, missing
 from tarviz.ops.carry import Carry
 from tarviz.ops.values.carrying import carried_names, form_of, share_left
-from tarviz.ops.values.geometry import Geometry
-from tarviz.ops.values.images import FRAMES, check_image, image_of
+from tarviz.ops.values.geometry import Cropped, Geometry, Size
+from tarviz.ops.values.images import FRAMES, check_crop, check_image, image_of, pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,40 @@ class GeometricOp(CarryingOp):
 
     def lowers_on(self, schema: Schema) -> bool:
         return self.lowers and len(schema[self.field(schema)].shape) == 3  # frames are moved one by one, by the reference
+
+
+@dataclass(frozen=True, slots=True)
+class CropOp(GeometricOp):
+    """An op that cuts a piece of `size` (height, width) out of an image; a smaller image is an error."""
+
+    size: tuple[int, int]
+
+    @abstractmethod
+    def begin(self, spare: Any, share: Any) -> Any:
+        """Where the piece begins along a side that is `spare` pixels longer, before what is behind the point is cut off; `share` is the
+        random number of that side, or None. Both sides at once where they are tensors."""
+
+    def check(self) -> None:
+        self.put("size", pair(self.name, self.size, "a size"))
+
+    def geometry(self, size: Size, draw: Draw | None = None) -> Geometry:
+        check_crop(self, size, self.size)
+        down, right = (None, None) if draw is None or not self.draws else (float(draw[0]), float(draw[1]))
+        (height, width), (tall, wide) = size, self.size
+        return Cropped(size, int(self.begin(height - tall, down)), int(self.begin(width - wide, right)), self.size)
+
+    def infer_size(self, feature: Feature) -> Size:
+        check_crop(self, feature.shape[-3:], self.size)
+        return self.size
+
+    def apply_tf(self, value: Any, draw: Any = None) -> Any:
+        import tensorflow as tf
+
+        spare = tf.shape(value)[:2] - self.size
+        too_small = f"{self}: the image is smaller than {self.size[0]} x {self.size[1]}. Put resize({self.ext}, …) before it."
+        with tf.control_dependencies([tf.debugging.assert_non_negative(spare, too_small)]):
+            corner = self.begin(tf.cast(spare, draw.dtype), draw[:2]) if self.draws else self.begin(spare, None)
+            return tf.slice(value, tf.concat([tf.cast(corner, tf.int32), [0]], 0), [*self.size, -1])
 
 
 def moved(geometry: Geometry, image: NDArray[Any]) -> NDArray[Any]:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import queue
-import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeAlias, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import DataError, Fault, SchemaError, TarvizError
 from tarviz.model.in_order import in_order
-from tarviz.model.offers import offer
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Block, Record, to_bytes, to_text
 from tarviz.ops.base import missing
@@ -26,17 +22,15 @@ from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.read_ahead import taken
 from tarviz.read.spans import Batch, HeldTar, held_batches
 from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.runners.ahead import ahead
 from tarviz.runners.plans import ReaderPlan, Track, Trail, behind, version
 from tarviz.runners.shares import Piece, Reader, trusted
 from tarviz.runners.tf.payloads_held import LOADING, HeldColumn, loaders
 from tarviz.runners.walk import placed
 
-T = TypeVar("T")
-P = TypeVar("P")
 _Row: TypeAlias = tuple[bytes, str, int, list[Any]]
 
 _SMALL = 64  # bytes; values of one size up to this are cut out in one vector step
-_DEPTH = 2  # blocks' worth of records that a reading thread is ahead
 _MIXED = 512  # records in a chunk after a shuffle
 
 
@@ -131,7 +125,7 @@ def chunks(
     number = 0
     while repeat is None or turn < repeat:
         begin, resumed = number, (piece, record) != (0, 0)
-        feeding = _Feeding(pipeline, fields, report, workers, ordered, extra, held)
+        feeding = _Feeding(pipeline, fields, report, workers, ordered, set() if extra else None, held)
         whole = plan.pieces(turn, epoch + turn)
         passed = feeding.drawn(plan, turn, epoch + turn, whole, record) if plan.drawn else feeding.parts(whole, piece, record)
         with closing(passed) as parts:
@@ -151,28 +145,22 @@ def chunks(
         turn, piece, record = turn + 1, 0, 0
 
 
+@dataclass(eq=False, repr=False)
 class _Feeding:
     """One pass over pieces of shards; `versions` of those that it has opened, by their number."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        fields: Mapping[str, tuple[str, ...]],
-        report: ReadReport,
-        workers: int,
-        ordered: bool,
-        extra: bool,
-        held: bool,
-    ) -> None:
-        self.versions: dict[int, str] = {}
-        self._pipeline = pipeline
-        self._fields = fields
-        self._report = report
-        self._workers = workers
-        self._ordered = ordered
-        self._told: set[str] | None = set() if extra else None
-        self._held = held
-        self._skip = pipeline.options.on_error == "skip"
+    _pipeline: Pipeline
+    _fields: Mapping[str, tuple[str, ...]]
+    _report: ReadReport
+    _workers: int
+    _ordered: bool
+    _told: set[str] | None
+    _held: bool
+    versions: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def _skip(self) -> bool:
+        return self._pipeline.options.on_error == "skip"
 
     def parts(self, whole: Sequence[Piece], number: int = 0, record: int = 0) -> Generator[Chunk, None, None]:
         """The records from one of a piece on, as many as come together, cut into columns where they are read."""
@@ -236,90 +224,6 @@ def _in_memory(url: URL, options: ReadOptions, report: ReadReport, start: int, s
         for block in blocks:
             yield Batch(block)
             del block
-
-
-def ahead(
-    found: Sequence[T],
-    opened: Callable[[T, ReadReport], Generator[P, None, None]],
-    report: ReadReport,
-    width: int,
-    ordered: bool,
-) -> Generator[P, None, None]:
-    """What comes of shards (or pieces of them), `width` of them read at the same time, each by a thread that stays a few parts ahead.
-
-    In shard order, or else round the shards that are open, whichever has a part. What goes wrong in a thread is raised here,
-    where its shard's turn is.
-    """
-    waiting = deque(found)
-    running: deque[_Reader[P]] = deque()
-    ready = threading.Event()
-    try:
-        while waiting or running:
-            while waiting and len(running) < width:
-                running.append(_Reader(waiting.popleft(), opened, ready))
-            at = 0 if ordered else _ready(running, ready)
-            item = running[at].queue.get()
-            if item is not None and not isinstance(item, BaseException):
-                yield item
-                del item
-                if not ordered:
-                    running.rotate(-1 - at)
-                continue
-            report.merge(running[at].report)
-            del running[at]
-            if item is not None:
-                raise item
-    finally:
-        for reader in running:
-            reader.stop()
-
-
-def _ready(running: deque[_Reader[P]], found: threading.Event) -> int:
-    """The first reader that has something; waits until one has."""
-    while True:
-        found.clear()
-        for at, reader in enumerate(running):
-            if not reader.queue.empty():
-                return at
-        found.wait()
-
-
-class _Reader(Generic[P]):
-    """One shard read by a thread of its own; its queue gives what comes of it, at last None or what was raised."""
-
-    def __init__(self, url: T, opened: Callable[[T, ReadReport], Generator[P, None, None]], found: threading.Event) -> None:
-        self.queue: queue.Queue[P | BaseException | None] = queue.Queue(_DEPTH)
-        self.report = ReadReport()
-        self._stopped = threading.Event()
-        self._found = found
-        self._thread = threading.Thread(target=self._read, args=(url, opened), name="tarviz-read", daemon=True)
-        self._thread.start()
-
-    def _read(self, url: T, opened: Callable[[T, ReadReport], Generator[P, None, None]]) -> None:
-        last: BaseException | None = None
-        try:
-            with closing(opened(url, self.report)) as parts:
-                for part in parts:
-                    if not self._put(part):
-                        return
-                    del part
-        except BaseException as error:  # noqa: BLE001  it is raised where the blocks are taken
-            last = error
-        self._put(last)
-
-    def _put(self, item: P | BaseException | None) -> bool:
-        if not offer(self.queue, item, self._stopped.is_set):
-            return False
-        self._found.set()
-        return True
-
-    def stop(self) -> None:
-        """End the thread and wait until it has closed its shard."""
-        self._stopped.set()
-        with self.queue.mutex:  # what it holds is let go
-            self.queue.queue.clear()
-            self.queue.not_full.notify()
-        self._thread.join(timeout=0.1)
 
 
 def _cut(

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -107,46 +107,35 @@ class Steps:
     unseen: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class PipelineSource:
     """A pipeline as callbacks. One serves all iterations of a dataset, in any threads; `report` and `error` are the latest's."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        fields: Mapping[str, tuple[str, ...]],
-        columns: tuple[str, ...],
-        work: Work,
-        *,
-        plan: ReaderPlan,
-        epoch: int,
-        repeat: int | None,
-        workers: int,
-        ordered: bool,
-        extra: bool,
-        reach: int,
-    ) -> None:
-        self.pipeline = pipeline
-        self.fields = fields
-        self.columns = columns
-        self.work = work
-        self.plan = plan
-        self.epoch = epoch
-        self.pinned = False
-        self.repeat = repeat
-        self.workers = workers
-        self.ordered = ordered
-        self.extra = extra
-        self.reach = reach
-        self.report = ReadReport()
-        self.error: BaseException | None = None
-        self.draws = max(pipeline.chain.draws, 1)  # TensorFlow 2.21 dies when it unbatches a tensor that has no elements
-        self._runs: dict[int, Run] = {}
-        self._numbers = itertools.count()
-        self._memory: weakref.ref[BatchMemory] | None = None
-        self._loaded = Resumed(epoch)
-        self._asked: Steps | None = None  # of an iterator that has not begun
-        self._now: tuple[ReaderPlan, int, Track, Steps | None] | None = None
-        self._lock = threading.Lock()
+    pipeline: Pipeline
+    fields: Mapping[str, tuple[str, ...]]
+    columns: tuple[str, ...]
+    work: Work
+    _: KW_ONLY
+    plan: ReaderPlan
+    epoch: int
+    repeat: int | None
+    workers: int
+    ordered: bool
+    extra: bool
+    reach: int
+    pinned: bool = False
+    report: ReadReport = field(default_factory=ReadReport)
+    error: BaseException | None = None
+    _runs: dict[int, Run] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+    _memory: weakref.ref[BatchMemory] | None = None
+    _asked: Steps | None = None  # of an iterator that has not begun
+    _now: tuple[ReaderPlan, int, Track, Steps | None] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.draws = max(self.pipeline.chain.draws, 1)  # TensorFlow 2.21 dies when it unbatches a tensor that has no elements
+        self._loaded = Resumed(self.epoch)
 
     def memory(self) -> BatchMemory:
         """The memory of batches, the same for as long as somebody holds it: the dataset does, for TensorFlow keeps this source for good."""

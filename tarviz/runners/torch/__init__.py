@@ -13,7 +13,7 @@ from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import batches, whole_number
-from tarviz.runners.elsewhere import Elsewhere, elsewhere
+from tarviz.runners.elsewhere import elsewhere
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, check, chosen, state_of
 from tarviz.runners.shares import Reader, shared_by_caller, world_of
 from tarviz.runners.torch.epochs import SIZE, Epochs
@@ -34,29 +34,6 @@ ELSEWHERE = dict.fromkeys(
     ("batch", "batch_size", "num_workers", "drop_remainder", "drop_last", "prefetch", "pin_memory", "collate_fn"),
     "Batches and workers are the DataLoader's: DataLoader(pipeline.torch(), batch_size=8, num_workers=2).",
 ) | {"pad": "Batches are filled up where they are made: pipeline.torch().loader(8, pad=True)."}
-
-
-def run(
-    pipeline: Pipeline,
-    *,
-    shuffle: int | None = None,
-    repeat: int | None = 1,
-    rank: int | None = None,
-    world_size: int | None = None,
-    even: bool = False,
-    reshare: bool = False,
-    epoch: int = 0,
-    num_workers: int | None = None,
-    engine: str | None = None,
-    address: str | None = None,
-    send_functions: bool = False,
-) -> Records:
-    """The pipeline as an `IterableDataset`. See `Records` for the arguments."""
-    away = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
-    if away is None and num_workers is not None:
-        raise UsageError("Pipeline.torch() has no option 'num_workers' without an engine.", hint=ELSEWHERE["num_workers"])
-    ranks = {"rank": rank, "world_size": world_size}
-    return Records(pipeline, shuffle=shuffle, repeat=repeat, even=even, reshare=reshare, epoch=epoch, elsewhere=away, **ranks)
 
 
 class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
@@ -94,8 +71,14 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         even: bool = False,
         reshare: bool = False,
         epoch: int = 0,
-        elsewhere: Elsewhere | None = None,
+        num_workers: int | None = None,
+        engine: str | None = None,
+        address: str | None = None,
+        send_functions: bool = False,
     ) -> None:
+        self.elsewhere = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
+        if self.elsewhere is None and num_workers is not None:
+            raise UsageError("Pipeline.torch() has no option 'num_workers' without an engine.", hint=ELSEWHERE["num_workers"])
         for name, value in (("shuffle", shuffle), ("repeat", repeat), ("epoch", epoch)):
             if value is not None:
                 whole_number(name, value)
@@ -106,7 +89,6 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         self.repeat = repeat
         self.even = even
         self.reshare = reshare
-        self.elsewhere = elsewhere
         self.report = ReadReport()
         shared: Any = torch.zeros(SIZE, dtype=torch.int64)
         self._shared = shared.share_memory_()
@@ -261,6 +243,9 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         numbers, of different sizes up to the largest of the batch: True with 0, else with that, as in `Pipeline.tf`.
         """
         return Loader(self, batch_size=batch_size, pad=pad, **options)
+
+
+run = Records
 
 
 class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]

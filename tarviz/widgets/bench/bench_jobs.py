@@ -70,7 +70,7 @@ def _eager(pipeline: Pipeline, name: str, setting: dict[str, Any], clock: Clock,
 
     def start() -> Counts:
         running[:] = [timer := StageTimer(clock, cpu)]
-        return counted(Eager(pipeline, batch=setting["batch"], num_workers=workers, repeat=None, timer=timer), timer)
+        return counted(Eager(pipeline, batch=setting["batch"], num_workers=workers, repeat=None).timed(timer), timer)
 
     return Trial(name, "tarviz", start, setting, lambda: groups(running[0], workers) if running else [])
 

@@ -16,9 +16,10 @@ from tarviz import stores
 from tarviz.model.errors import ChangedError, StoreError
 from tarviz.stores._remote import parallel
 from tarviz.stores.http import HttpStore
-from tarviz.testing.faults import ALWAYS, FakeClock, Fault
+from tarviz.testing.faults import ALWAYS, Fault
 from tarviz.testing.stores import open_files
 from tests.conftest import wait_until
+from tests.servers.clock import FakeClock
 from tests.stores.random_faults import random_fault
 from tests.stores.streams import drain
 

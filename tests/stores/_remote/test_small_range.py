@@ -17,9 +17,10 @@ from tarviz.model.errors import ChangedError, NotFoundError, StoreError, UsageEr
 from tarviz.model.types import URL
 from tarviz.stores._remote import small_range
 from tarviz.stores.http import HttpStore
-from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tarviz.testing.stores import open_files
 from tests.conftest import wait_until
+from tests.servers.clock import FakeClock
 from tests.stores.random_faults import random_fault
 
 DATA = random.Random(11).randbytes(700_000)

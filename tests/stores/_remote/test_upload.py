@@ -13,7 +13,8 @@ from tarviz.model.types import URL
 from tarviz.stores._remote import upload
 from tarviz.stores.az import AzureStore
 from tarviz.stores.s3 import S3Store
-from tarviz.testing.faults import ALWAYS, FakeClock, Fault, FaultServer
+from tarviz.testing.faults import ALWAYS, Fault, FaultServer
+from tests.servers.clock import FakeClock
 
 UPLOAD = b"<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>"
 DONE = b'<CompleteMultipartUploadResult><ETag>"abc-3"</ETag></CompleteMultipartUploadResult>'
