@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import io
 import itertools
 import os
@@ -173,6 +174,76 @@ def non_empty(src: Iterable[Any]) -> Iterator[Any]:
         yield item
     if not count:
         raise UsageError("the pipeline has yielded nothing.", hint="Are there fewer shards than workers?")
+
+
+def check_pid_is_running(pid: int) -> bool:
+    """Whether there is a process of that number."""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+class DirectoryShardList(Base):
+    """The shards that turn up in a folder, each taken by one reader: it bears the process's number while it is read.
+
+    `mode`: what becomes of a shard that was read: `resample` puts it back, `keep` marks it `._done_`, `unlink` deletes it.
+    `select`: `random` or `oldest`. `poll`: seconds between two looks at an empty folder; None ends there.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        pattern: str = "*.{tar,tgz,tar.tgz}",
+        poll: float | None = 1,
+        timeout: float = 1e12,
+        mode: str = "resample",
+        select: str = "random",
+        fate: Any = None,
+    ) -> None:
+        super().__init__()
+        if not path.endswith("/") or not os.path.isdir(path):
+            raise UsageError(f"{path} is not a folder with a / after its name.")
+        for name, value, words in (("select", select, ("random", "oldest")), ("mode", mode, ("resample", "keep", "unlink"))):
+            if value not in words:
+                raise UsageError(f"{name}={value!r} is not one of {', '.join(words)}.")
+        self.path, self.pattern, self.poll, self.timeout, self.mode, self.select = path, pattern, poll, timeout, mode, select
+
+    def recycle(self, activename: str) -> None:
+        """Do with a shard that was read what `mode` says."""
+        base = os.path.splitext(activename)[0]
+        if self.mode == "unlink":
+            os.unlink(activename)
+        else:
+            os.rename(activename, f"{base}._done_" if self.mode == "keep" else base)
+
+    def cleanup_files_without_processes(self) -> None:
+        """Recycle shards whose reader is no more."""
+        for path in glob.glob(os.path.join(self.path, "*._*_")):
+            pid = re.search(r"\._(\d+)_$", path)
+            if pid and not check_pid_is_running(int(pid[1])):
+                self.recycle(path)
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        last = time.monotonic()
+        while time.monotonic() - last < self.timeout:
+            candidates = sorted(path for name in braces(self.pattern) for path in glob.glob(self.path + name))
+            if not candidates:
+                if self.poll is None:
+                    return
+                time.sleep(self.poll)
+                continue
+            chosen = min(candidates, key=lambda path: os.stat(path).st_mtime) if self.select == "oldest" else random.choice(candidates)
+            active = f"{chosen}._{os.getpid()}_"
+            try:
+                os.rename(chosen, active)
+            except FileNotFoundError:  # another reader was quicker
+                continue
+            yield {"url": active}
+            last = time.monotonic()
+            self.recycle(active)
+            self.cleanup_files_without_processes()
 
 
 def shardspec(spec: str) -> SimpleShardList:

@@ -181,6 +181,15 @@ def dotted(w: Any, d: str) -> Any:
     return list(w.DataPipeline(w.SimpleShardList(d + "/arxiv.tar"), w.tarfile_to_samples(rename_files=rename)))
 
 
+def directory(w: Any, d: str) -> Any:
+    folder = Path(d) / f"queue-{w.__name__}"
+    folder.mkdir()
+    for n in range(3):
+        (folder / f"{n}.tar").write_bytes((Path(d) / f"im-000{n}.tar").read_bytes())
+    found = module(w, "shardlists").DirectoryShardList(f"{folder}/", pattern="*.tar", poll=None, mode="unlink")
+    return sorted(sample["__key__"] for sample in w.DataPipeline(found, w.tarfile_to_samples()))
+
+
 def double(source: Any, times: int = 2) -> Any:
     return (item for item in source for _ in range(times))
 
@@ -258,6 +267,7 @@ SCRIPTS: dict[str, Script] = {
     "an opener of one's own and a template": opened_by_template,
     "a subclass that skips __init__": built_without_init,
     "arXiv": dotted,
+    "a folder of shards": directory,
     "RoundRobin": lambda w, d: w.RoundRobin([pipe(w, d, w.to_tuple("cls")), pipe(w, d, w.to_tuple("txt"))]),
     "RoundRobin, the longest": lambda w, d: w.RoundRobin([[1, 2, 3], [4], [5, 6]], longest=True),
     "RandomMix": lambda w, d: sorted(w.RandomMix([pipe(w, d, w.to_tuple("cls")), [(b"x",)] * 9], longest=True)),
