@@ -26,7 +26,17 @@ from tarviz.commands.deck.widgets import Saved
 
 ROOT = Path(__file__).resolve().parents[1]
 HOST = ROOT / "tarviz" / "widgets" / "host" / "host.mjs"
-FIRST = ("install", "shell", "recipes", "python", "troubleshooting", "codes", "licences")  # the pages that continue the README
+FIRST = (
+    "install",
+    "first",
+    "recipes",
+    "shell",
+    "python",
+    "questions",
+    "troubleshooting",
+    "codes",
+    "licences",
+)  # the pages that continue the README
 PAGES = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "LICENSE")
 DESIGN = ("design", "figures", "growth", "cost", "scale", "faults")
 OPENING = (

@@ -371,9 +371,10 @@ def _marked(base: duckdb.DuckDBPyConnection, name: str, tag: str, possible: dict
     return expression(base, f"({' OR '.join(tests) or 'false'})")
 
 
-def texts(columns: Iterable[str]) -> list[str]:
-    """The columns that words are looked for in."""
-    return [name for name in columns if kind(name) in ("text", "number")]
+def texts(columns: Iterable[str]) -> dict[str, str]:
+    """The columns that words are looked for in, each with its text as SQL: of a class that is a number there is none."""
+    held = {name: f"CAST({quoted_name(name)} AS VARCHAR)" for name in columns if kind(name) in ("text", "number")}
+    return {name: f"folded({text if kind(name) == 'text' else f'words_of({text})'})" for name, text in held.items()}
 
 
 def _search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part], streamed: bool) -> Node:
@@ -387,7 +388,7 @@ def _search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part
         for node in nodes(found, "COLUMN_REF"):
             node |= NOWHERE
         return {**found, "_made": True}
-    held = ["folded(key)", *(f"coalesce(folded(words_of({quoted_name(each)})), '')" for each in texts(possible))]
+    held = ["folded(key)", *(f"coalesce({text}, '')" for text in texts(possible).values())]
     return expression(base, " AND ".join(f"({' OR '.join(f'contains({each}, {word})' for each in held)})" for word in sought))
 
 

@@ -24,8 +24,8 @@ _SHARE = 4  # of the memory a query may use, this part may hold texts; more are 
 def fill(base: duckdb.DuckDBPyConnection, fields: list[str], room: int) -> None:
     """The relation: shard, n, the key and all texts folded, as a table if it fits into a share of `room` bytes."""
     columns = base.sql("SELECT * FROM _records LIMIT 0").columns
-    there = [name for name in texts(fields) if name in columns]
-    held = ", ".join(["folded(key)", *(f'folded(words_of(CAST("{name}" AS VARCHAR)))' for name in there)])
+    there = {name: text for name, text in texts(fields).items() if name in columns}
+    held = ", ".join(["folded(key)", *there.values()])
     sizes = " + ".join(["sum(strlen(key))", *(f'coalesce(sum("{name}.size"), 0)' for name in there)])
     ((size,),) = base.execute(f"SELECT coalesce({sizes}, 0)::BIGINT FROM _records").fetchall()
     what = "TABLE" if size <= room // _SHARE else "VIEW"

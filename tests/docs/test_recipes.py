@@ -86,3 +86,17 @@ def test_the_lines_in_python_run(home: Path):
         (fields["jpg"], fields["cls"]) for _, fields in plain(home / "out" / "train-1.tar")
     ]
     assert [(6, 224, 224, 3)] == [tuple(batch[0].shape) for batch in names["batches"]]
+
+
+def test_the_first_ten_minutes_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("duckdb", reason="a condition needs duckdb: pip install 'tarviz[table]'")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "first.md").read_text("utf-8")
+    samples.digits("data")
+    for line in re.findall(r"^\$ tarviz (.*)$", page, re.MULTILINE):
+        assert 0 == cli.main(shlex.split(line)), line
+    capsys.readouterr()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(block, {})
+
+    assert capsys.readouterr().out.endswith("\n(32, 28, 28, 3) int64\n")

@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.programs, pytest.mark.timeout(900), pytest.mark.filter
 BROWSE, KINDS, ASK = "notebooks/10-browse", "notebooks/12-captions-boxes-sound-text", "notebooks/15-ask-your-shards"
 OPS, KERAS, TFRECORD, TORCH = "notebooks/20-op-chains", "notebooks/30-tfdata-and-keras", "notebooks/40-tfrecord", "notebooks/50-pytorch"
 STORES, TOOLS, SPEED = "notebooks/65-object-stores", "notebooks/70-tar-tools", "notebooks/80-throughput"
-INSTALL, TRAINING, LOOPS, TROUBLE = "docs/install", "docs/training", "docs/loops", "docs/troubleshooting"
+INSTALL, FIRST, TRAINING, LOOPS, TROUBLE = "docs/install", "docs/first", "docs/training", "docs/loops", "docs/troubleshooting"
+QUESTIONS = "docs/questions"
 QUERIES = {
     "bounding boxes": KINDS,
     "brace expansion": "reference/stores",
@@ -35,7 +36,11 @@ QUERIES = {
     "W_SPLIT_RECORD": TROUBLE,
     "e_no_eof": TROUBLE,
     "install": INSTALL,
-    "getting started": INSTALL,
+    "getting started": FIRST,
+    "first ten minutes": FIRST,
+    "which extra": QUESTIONS,
+    "glossary": QUESTIONS,
+    "fiftyone": QUESTIONS,
     "quickstart": "notebooks/00-tour",
     "tutorial": "notebooks/00-tour",
     "pip install extras": INSTALL,

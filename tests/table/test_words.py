@@ -15,7 +15,7 @@ from tarviz.table import words
 @pytest.fixture
 def content() -> list[tuple[str, dict[str, bytes]]]:
     draw = random.Random(0)
-    some = ["boat", "boats", "at", "sea", "seaside", "don't", "Über", "100%"]
+    some = ["boat", "boats", "at", "sea", "seaside", "don't", "Über", "100%", "007"]
     return [
         (
             f"{draw.choice(['Boat', 'dog'])}{at:03}",
@@ -25,7 +25,7 @@ def content() -> list[tuple[str, dict[str, bytes]]]:
     ]
 
 
-@pytest.mark.parametrize("sought", ["boat", "boat sea", "SEA don't", "über", "100%", '"boat at"', "001", "nowhere"])
+@pytest.mark.parametrize("sought", ["boat", "boat sea", "SEA don't", "über", "100%", '"boat at"', "001", "07", "nowhere"])
 def test_search_and_filter_give_what_looking_through_all_texts_does(make, content, sought):
     table = tarviz.table(make(content))
     asked = ["boat at"] if sought.startswith('"') else sought.lower().split()
