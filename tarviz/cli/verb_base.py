@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from os import PathLike, fspath
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -27,6 +27,7 @@ from tarviz.model.types import URL
 from tarviz.read.keywords import CHOICES
 
 F = TypeVar("F", bound=Callable[..., Any])
+_CODE = re.compile(r"\b([EW])_[A-Z][A-Z_]+\b")  # of an error or a warning
 
 
 class Result:
@@ -116,17 +117,24 @@ def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
     flushed = time.monotonic()
     for piece in pieces:
         if not (err and quiet.get()):
-            stream.write(f"{piece}\n")
+            stream.write(f"{piece if json else coloured(piece, stream)}\n")
         if (now := time.monotonic()) > flushed + 0.2:  # what takes long is seen as it comes
             stream.flush()
             flushed = now
     stream.flush()
     if not json and not quiet.get():
         for note in result.notes() if hasattr(result, "notes") else ():
-            sys.stderr.write(f"{note}\n")
+            sys.stderr.write(f"{coloured(str(note), sys.stderr)}\n")
     if code := int(getattr(result, "exit_code", 0)):
         raise click.exceptions.Exit(code)
     return result
+
+
+def coloured(text: str, stream: TextIO) -> str:
+    """The codes in a text, errors' red and warnings' yellow, where `stream` is a terminal and NO_COLOR (no-color.org) is not set."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty():
+        return text
+    return _CODE.sub(lambda code: click.style(code[0], fg="red" if code[1] == "E" else "yellow"), text)
 
 
 def write(place: str | PathLike[str], data: bytes) -> None:

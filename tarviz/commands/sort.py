@@ -118,8 +118,7 @@ def _read(
             source = spooled(url, spool, options, there)
             if plain(source.url) is None and os.path.getsize(spool):  # else it would be inflated once more, and its places be wrong
                 with open(spool, "rb") as file:
-                    what = sniff.hint(file.read(512))
-                raise DataError(f"this is not a tar file; {what}", code="E_NOT_TAR", shard=url, offset=0)
+                    raise sniff.not_a_tar(file.read(512), url)
         if isinstance(options.where, Chosen) and source.url != url:
             options = replace(options, where=options.where.moved(url, source.url))
         with closing(shard_batches(source.url, options, there, returning=True)) as batches:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tarviz.model.errors import DataError
+
 _MAGIC = (
     (b"\x1f\x8b", "gzip"),
     (b"BZh", "bzip2"),
@@ -66,3 +68,13 @@ def hint(head: bytes) -> str:
     if _RECORD.match(head):
         return "it looks like a TFRecord file: tarviz convert FILE -o x.tar makes a shard of it."
     return "check how it was written and whether it was transferred whole."
+
+
+def not_a_tar(head: bytes, shard: str | None = None) -> DataError:
+    """The error of an object that begins with `head` and holds no tar; its message alone says what it looks like.
+
+    >>> print(not_a_tar(b"<html>").message)
+    this is not a tar file but HTML.
+    """
+    found = kind(head) or ("TFRecord" if _RECORD.match(head) else None)
+    return DataError(f"this is not a tar file{f' but {found}' if found else ''}.", code="E_NOT_TAR", shard=shard, offset=0, hint=hint(head))

@@ -441,7 +441,7 @@ class Scanner:
         head = data[position : position + BLOCK].tobytes()
         doubtful = error.code == "E_CHECKSUM" or (error.code == "E_TRUNCATED" and sniff.kind(head) is not None)
         if self.at == 0 and doubtful and head[257:262] != b"ustar":
-            error = DataError(f"this is not a tar file; {sniff.hint(head)}", code="E_NOT_TAR", offset=0)
+            error = sniff.not_a_tar(head)
         if error.code == "E_CHECKSUM":
             error.at(member=self._name(data, position))
         bad, faulty = (self.at, None) if walk is None else (walk.at, walk.member)

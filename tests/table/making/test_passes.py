@@ -112,7 +112,7 @@ class TestReplaced:
             table.make([CONTENT])
         assert 80 == tarviz.table(path).sizes("png.decodable = true")[0]
 
-    def test_so_is_one_that_is_replaced_between_two_questions(self, make):
+    def test_so_is_one_that_is_replaced_between_two_questions_once(self, make):
         path = make(SHARD)
         table = tarviz.table(path)
         assert 13 == table.sizes("cls = 1")[0]
@@ -120,8 +120,8 @@ class TestReplaced:
 
         with pytest.raises(ChangedError, match="replaced"):
             table.sizes("json.w = 1")
-        with pytest.raises(ChangedError, match="replaced"):
-            table.check()
+        assert tarviz.table(path).sizes("json.w = 1") == table.sizes("json.w = 1")
+        table.check()
 
 
 class TestBeside:
