@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from tarviz.model.types import PLACES, Buffer, to_bytes
 from tarviz.ops import Encode
 
 _SHORT = 8192  # bytes: pieces smaller than this on average are joined
+_AS_IT_IS = ("1", "P", "I;16")  # modes of PIL that PNG has, too: the numbers of a palette are classes of a mask, 16 bits a depth
 _plain_key = re.compile(r"[\w-]+").fullmatch
 _OUTSIDE = re.compile(r"[/\\~]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$)", re.DOTALL)
 
@@ -113,6 +115,9 @@ class RecordEncoder:
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)  # a copy: it may change before it is written
         try:
+            if getattr(value, "mode", None) in _AS_IT_IS and self._op(ext).format_name == "png":
+                value.save(picture := io.BytesIO(), "PNG")
+                return picture.getvalue()
             given = array_of(value)
             return given if isinstance(given, bytes) else self._op(ext).apply(given)
         except ChainError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -63,10 +65,23 @@ def test_what_is_transparent_stays_so():
     assert (4, 5, 4) == array_of(picture).shape
 
 
-@pytest.mark.parametrize("mode", ["I", "F", "I;16"])
-def test_a_picture_of_more_than_8_bits_is_refused(mode: str):
+@pytest.mark.parametrize("mode", ["1", "P", "I;16"])
+def test_a_mask_or_a_depth_keeps_its_numbers_in_a_png(mode: str):
+    numbers = np.arange(20, dtype="uint16" if mode == "I;16" else "uint8").reshape(4, 5) * (3000 if mode == "I;16" else 1)
+    picture = Image.fromarray(numbers > 9) if mode == "1" else Image.fromarray(numbers)
+    if mode == "P":
+        picture.putpalette(np.random.default_rng(0).bytes(768))
+    again = Image.open(io.BytesIO(RecordEncoder().members("a", {"seg.png": picture})[1]))
+
+    assert mode == again.mode
+    assert np.asarray(picture).tolist() == np.asarray(again).tolist()
+    assert picture.getpalette() == again.getpalette()
+
+
+@pytest.mark.parametrize(("mode", "ext"), [("I", "png"), ("F", "png"), ("I;16", "jpg")])
+def test_a_picture_of_more_than_8_bits_is_refused(mode: str, ext: str):
     with pytest.raises(SchemaError, match="more than 8 bits"):
-        RecordEncoder().members("a", {"png": Image.new(mode, (5, 4))})
+        RecordEncoder().members("a", {ext: Image.new(mode, (5, 4))})
 
 
 def test_a_quality_is_refused_at_once():
