@@ -48,6 +48,7 @@ const MEANT = {
   performance: "throughput bench",
   pip: "install",
   quickstart: "install tour",
+  resize: "notebooks/20-op-chains reference/ops",
   restart: "stopped state",
   resume: "stopped state",
   shortcuts: "keys",

@@ -36,7 +36,7 @@ QUERIES = {
     "W_SPLIT_RECORD": TROUBLE,
     "e_no_eof": TROUBLE,
     "install": INSTALL,
-    "getting started": FIRST,
+    "getting started": INSTALL,
     "first ten minutes": FIRST,
     "which extra": QUESTIONS,
     "glossary": QUESTIONS,
