@@ -98,7 +98,7 @@ _SAID = (  # what DuckDB says, what is said instead with its groups, of which `o
     ("Cannot extract field '(.*?)' from", "there is no {0} in what is no object.", None),
 )
 _CALL = re.compile(
-    r"""(?:name and argument types '|function call ")(?P<name>.+?)\((?P<kinds>.*)\)['"]|Macro (?P<macro>\w+)\(\) does not support"""
+    r"""(?:name and argument types '|function call ")(?P<name>.+?)\((?P<kinds>.*)\)['"]|Macro "?(?P<macro>\w+)"?\(\) does not support"""
 )
 
 
