@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import Lab, Watched, answers, end, free_port, watch, write_notebook
+from tests.conftest import wait_until
 from tests.widgets.conftest import png, tar
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -53,8 +54,9 @@ def notebook(lab: Lab, name: str, *cells: str) -> str:
 
 
 def save(page: Watched) -> None:
-    page.tab.evaluate("jupyterapp.commands.execute('docmanager:save')")
-    page.until("!jupyterapp.shell.currentWidget.context.model.dirty")
+    """Again where an output came while the notebook was being saved."""
+    clean = "!jupyterapp.shell.currentWidget.context.model.dirty"
+    wait_until(lambda: page.tab.evaluate(f"jupyterapp.commands.execute('docmanager:save').then(() => {clean})"))
 
 
 def own_errors(page: Watched) -> list[str]:
