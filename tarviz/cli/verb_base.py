@@ -114,10 +114,11 @@ def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
         return result
     pieces = result.lines(json) if hasattr(result, "lines") else iter([_json.dumps(result.to_dict()) if json else str(result)])
     stream = sys.stderr if err else sys.stdout
+    plain = json or not _has_colours(stream)
     flushed = time.monotonic()
     for piece in pieces:
         if not (err and quiet.get()):
-            stream.write(f"{piece if json else coloured(piece, stream)}\n")
+            stream.write(f"{piece if plain else coloured(piece, stream)}\n")
         if (now := time.monotonic()) > flushed + 0.2:  # what takes long is seen as it comes
             stream.flush()
             flushed = now
@@ -132,9 +133,13 @@ def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
 
 def coloured(text: str, stream: TextIO) -> str:
     """The codes in a text, errors' red and warnings' yellow, where `stream` is a terminal and NO_COLOR (no-color.org) is not set."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty():
+    if not _has_colours(stream):
         return text
     return _CODE.sub(lambda code: click.style(code[0], fg="red" if code[1] == "E" else "yellow"), text)
+
+
+def _has_colours(stream: TextIO) -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
 def write(place: str | PathLike[str], data: bytes) -> None:

@@ -74,8 +74,6 @@ class HeldTar:
     def read(self, begin: int, end: int) -> bytes:
         """The bytes `begin`…`end` of the tar."""
         data = read_at(self.fd, end - begin, begin)
-        while 0 < len(data) < end - begin and (more := read_at(self.fd, end - begin - len(data), begin + len(data))):
-            data += more
         if len(data) < end - begin:
             self.check()
             raise ChangedError("the file is shorter than its headers say.", shard=self.url, offset=begin)

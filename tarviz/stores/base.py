@@ -235,6 +235,14 @@ def already_there(url: URL) -> StoreError:
 
 
 def read_at(fd: int, count: int, offset: int) -> bytes:
+    """`count` bytes of a file from `offset` on; fewer only where it ends."""
+    data = _read_once(fd, count, offset)
+    while 0 < len(data) < count and (more := _read_once(fd, count - len(data), offset + len(data))):
+        data += more
+    return data
+
+
+def _read_once(fd: int, count: int, offset: int) -> bytes:
     """As `os.pread`, which Windows has not."""
     if hasattr(os, "pread"):
         return os.pread(fd, count, offset)

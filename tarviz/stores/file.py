@@ -76,8 +76,6 @@ class FileStore(Store):
         try:
             with errors_as(_error, url, "E_READ"):
                 data = read_at(fd, length, offset)
-                while 0 < len(data) < length and (more := read_at(fd, length - len(data), offset + len(data))):
-                    data += more
         finally:
             os.close(fd)
         return data

@@ -71,8 +71,9 @@ def outside(shards: Sequence[KeptColumns]) -> dict[str, int]:
     found: dict[str, int] = {}
     for ext in {ext for shard in shards for ext in _sources(shard.exts) if kind(ext) == "text"}:
         texts = [text for shard in shards if ext in shard.exts for text in shard.table().column(ext).to_pylist() if text]
-        formed = [text for text in texts if yolo.lines(text, mostly=0)]
-        if any(map(yolo.lines, formed)) and (count := sum(any(line.outside for line in yolo.lines(text, mostly=0)) for text in formed)):
+        formed = {text: lines for text in set(texts) if (lines := yolo.lines(text, mostly=0))}
+        beyond = {text for text, lines in formed.items() if any(line.outside for line in lines)}
+        if beyond and any(map(yolo.lines, formed)) and (count := sum(text in beyond for text in texts)):
             found[f"{ext} with numbers outside of the picture"] = count
     return found
 

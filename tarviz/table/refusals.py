@@ -53,7 +53,8 @@ _SAID = (  # what DuckDB says, what is said instead with its groups, of which `o
         "a condition must give the same answer each time; a call such as random() does not.",
         "Choose records by their key: hash(key) % 10 = 0, or matches(key, '7$').",
     ),
-    (r'Function with name "?(\w+)"? does not exist!(?:\s+Did you mean "(\w+)")?', "there is no function {0}().", "Nearest: {1}()."),
+    (r'Function with name "?(\w+)"? does not exist!\s+Did you mean "(\w+)"', "there is no function {0}().", "Nearest: {1}()."),
+    (r'Function with name "?(\w+)"? does not exist!', "there is no function {0}().", None),
     (r"Function with name (\S+) does not exist", "there is no operator {0}.", None),
     (r'Table with name "?([^\s"]+)|Referenced table "([^"]+)"', "there is no table {0}{1}.", _THERE),
     ("is a table function", "a query sees the records and nothing else.", _THERE),
@@ -141,8 +142,7 @@ def _said(text: str, whole: str) -> tuple[str, str | None]:
         if found := re.search(pattern, text):
             groups = [_KINDS.get(each, each) for each in found.groups("")]
             types = {name: _kind(each) for name, each in found.groupdict("").items()}
-            hint = hint and hint.format(*groups, **types)
-            return said.format(*groups, **types), None if hint == "Nearest: ()." else hint
+            return said.format(*groups, **types), hint and hint.format(*groups, **types)
     short = re.split(r"[.!](?:\s|$)| \* SET| - an explicit| when casting from", text)[0]
     return f"the query cannot be answered: {short.replace('_LITERAL', '')}.", None
 

@@ -373,8 +373,8 @@ def _marked(base: duckdb.DuckDBPyConnection, name: str, tag: str, possible: dict
 
 def texts(columns: Iterable[str]) -> dict[str, str]:
     """The columns that words are looked for in, each with its text as SQL: of a class that is a number there is none."""
-    held = {name: f"CAST({quoted_name(name)} AS VARCHAR)" for name in columns if kind(name) in ("text", "number")}
-    return {name: f"folded({text if kind(name) == 'text' else f'words_of({text})'})" for name, text in held.items()}
+    ways = {"text": "folded(CAST({} AS VARCHAR))", "number": "folded(words_of(CAST({} AS VARCHAR)))"}
+    return {name: ways[what].format(quoted_name(name)) for name in columns if (what := kind(name)) in ways}
 
 
 def _search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part], streamed: bool) -> Node:
